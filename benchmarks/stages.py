@@ -31,7 +31,8 @@ import pyarrow.parquet as pq
 from benchmarks import documents
 from benchmarks.report import replace_section, table, timed
 from variantlake.ingest.encode.document_options import DocumentOptions
-from variantlake.ingest.load import DEFAULT_COLUMN, Tasks, run_load
+from variantlake.ingest.load import DEFAULT_COLUMN, run_load
+from variantlake.jobs.tasks import Tasks
 from variantlake.parquet.write.encodings import choose_encodings
 
 SAMPLE = "sample, shredding schema"

@@ -21,8 +21,8 @@ from variantlake.autoloading.state import FileState, LoadState, read_state
 from variantlake.delta.actions.actions import DomainMetadata
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import MalformedLog
-from variantlake.ingest.target.autoload_files import DOMAIN, FOLDER
 from variantlake.storage.opening import open_store
+from variantlake.writing.autoload_files import DOMAIN, FOLDER
 
 names = st.binary(min_size=1, max_size=3)
 

@@ -30,11 +30,13 @@ from variantlake.errors import (
 )
 from variantlake.ingest import load, local_run
 from variantlake.ingest.encode import document_rows
-from variantlake.ingest.load import IngestResult, LoadProgress, LoadTask
+from variantlake.ingest.load import IngestResult, LoadTask
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.sources.sources import json_array, ndjson
-from variantlake.ingest.target.files import new_load_id
+from variantlake.jobs import threads
+from variantlake.jobs.progress import LoadProgress
 from variantlake.parquet.read.reader import read_table
+from variantlake.writing.files import new_load_id
 
 
 def documents(table: Path) -> list[Variant | None]:
@@ -238,7 +240,7 @@ def test_a_schema_that_was_asked_for_does_not_give_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a").write_text('{"a": 1}\n')
-    run = local_run.run_in_threads
+    run = threads.run_in_threads
 
     def overtaken(task: LoadTask, watch: Callable[[int], None]) -> list[bytes]:
         with monkeypatch.context() as patch:

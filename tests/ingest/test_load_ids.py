@@ -22,6 +22,7 @@ from variantlake.errors import InvalidValue
 from variantlake.ingest import local_run
 from variantlake.ingest.load import LoadTask
 from variantlake.ingest.local_run import ingest_here
+from variantlake.jobs import threads
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def test_who_is_overtaken_by_the_same_load_gives_way(
     table = tmp_path / "t"
     if existing:
         ingest_here(source, table)
-    run = local_run.run_in_threads
+    run = threads.run_in_threads
 
     def overtaken(task: LoadTask, watch: Callable[[int], None]) -> list[bytes]:
         with monkeypatch.context() as patch:

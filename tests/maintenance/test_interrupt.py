@@ -12,8 +12,8 @@ import pytest
 import variantlake as vl
 from tests.cli.command import run
 from tests.maintenance.folders import found
-from variantlake.ingest import local_run
-from variantlake.ingest.load import Tasks
+from variantlake.jobs import threads
+from variantlake.jobs.tasks import Tasks
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_what_was_written_is_removed_and_the_command_says_that_the_table_is_whol
     command: list[str],
     commits: int,
 ) -> None:
-    original = local_run.run_in_threads
+    original = threads.run_in_threads
     before, digest = found(Path(table.uri)), table.digest()
 
     def interrupted(tasks: Tasks, watch: Callable[[int], None]) -> Iterable[bytes]:
@@ -43,7 +43,7 @@ def test_what_was_written_is_removed_and_the_command_says_that_the_table_is_whol
         assert found(Path(table.uri)) > before
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(local_run, "run_in_threads", interrupted)
+    monkeypatch.setattr(threads, "run_in_threads", interrupted)
     said = run(monkeypatch, capfd, *command, table.uri)
     assert said.code == 130
     assert said.err.splitlines() == [
@@ -54,7 +54,7 @@ def test_what_was_written_is_removed_and_the_command_says_that_the_table_is_whol
     # The table's new schema is a commit of its own.
     assert table.refresh().version == table.version + commits
     assert table.refresh().digest() == digest
-    monkeypatch.setattr(local_run, "run_in_threads", original)
+    monkeypatch.setattr(threads, "run_in_threads", original)
     assert run(monkeypatch, capfd, *command, table.uri).code == 0
     assert table.refresh().digest() == digest
     assert table.refresh().version == table.version + commits + 1

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import VariantLakeError
-from variantlake.ingest.load import Runner
+from variantlake.jobs.tasks import Runner
 from variantlake.logs import logger
 from variantlake.maintenance.optimize import optimize
 from variantlake.maintenance.plan_compaction import CompactionOptions

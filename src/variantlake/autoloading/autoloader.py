@@ -37,15 +37,16 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.ingest.encode.document_options import DocumentOptions
-from variantlake.ingest.load import DEFAULT_COLUMN, Runner
-from variantlake.ingest.local_run import run_in_threads
+from variantlake.ingest.load import DEFAULT_COLUMN
 from variantlake.ingest.sources.sources import Format
-from variantlake.ingest.target.keywords import check_options
-from variantlake.ingest.target.write_target import READER_FEATURES
+from variantlake.jobs.tasks import Runner
+from variantlake.jobs.threads import run_in_threads
 from variantlake.logs import logger
 from variantlake.shown import Result
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import location_text
+from variantlake.writing.keywords import check_options
+from variantlake.writing.table_write import READER_FEATURES
 
 log = logger("autoload")
 

@@ -26,20 +26,21 @@ from variantlake.autoloading.state import (
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField, VariantType
 from variantlake.errors import CommitConflict, MissingSource, StoreFailed, VariantLakeError
-from variantlake.ingest.commit_load import TaskResult, collect, commit_load
+from variantlake.ingest.commit_load import commit_load
 from variantlake.ingest.encode.document_options import DocumentOptions
 from variantlake.ingest.encode.documents import read_tapes
-from variantlake.ingest.load import Runner, plan_load
-from variantlake.ingest.local_run import run_in_threads
+from variantlake.ingest.load import plan_load
 from variantlake.ingest.sources.sources import Format, Source, Split, compression_of
-from variantlake.ingest.target.file_plan import FilePlan
-from variantlake.ingest.target.files import new_load_id
-from variantlake.ingest.target.options import BadRows
-from variantlake.ingest.target.quarantine import BadRowLog
-from variantlake.ingest.target.write_target import Target
+from variantlake.jobs.tasks import Runner, TaskResult, collect
+from variantlake.jobs.threads import run_in_threads
 from variantlake.logs import logger
 from variantlake.shown import Shown, utf8_text
 from variantlake.storage.opening import store_of
+from variantlake.writing.file_plan import FilePlan
+from variantlake.writing.files import new_load_id
+from variantlake.writing.options import BadRows
+from variantlake.writing.quarantine import BadRowLog
+from variantlake.writing.table_write import TableWrite
 
 log = logger("autoload")
 
@@ -67,14 +68,14 @@ class Job:
     parallelism: int
     reader: RunReader
 
-    def target(self, snapshot: Snapshot | None) -> Target:
+    def target(self, snapshot: Snapshot | None) -> TableWrite:
         """The table, or the one that its first batch makes. Raises CommitConflict."""
         if snapshot is not None:
-            return Target.of(snapshot)
+            return TableWrite.of(snapshot)
         wanted = self.documents.wanted
         properties = {**self.properties, f"delta.feature.{FEATURE}": "supported"}
         new = wanted.new_fields(StructField(self.column, VariantType()))
-        target = Target.open(self.table, new, properties, tuple(wanted.paths))
+        target = TableWrite.open(self.table, new, properties, tuple(wanted.paths))
         if target.snapshot is not None:
             # What it says of this autoload was not read: its files may be in the table already.
             raise CommitConflict("another writer has made the table", file=self.table)
@@ -209,12 +210,12 @@ def _progress(
 class _Written:
     """The files of a batch, not committed yet."""
 
-    target: Target
+    target: TableWrite
     plan: FilePlan
     results: list[TaskResult]
 
 
-def _write(job: Job, target: Target, outcome: _Outcome) -> _Written:
+def _write(job: Job, target: TableWrite, outcome: _Outcome) -> _Written:
     """Write the rows of the files that can be read, and that nobody wrote to meanwhile."""
     probed = False
     while True:
@@ -242,7 +243,7 @@ def _write(job: Job, target: Target, outcome: _Outcome) -> _Written:
         outcome.leave_out(changed)
 
 
-def _attempt(job: Job, target: Target, sources: list[Source]) -> _Written:
+def _attempt(job: Job, target: TableWrite, sources: list[Source]) -> _Written:
     target, task = plan_load(
         target,
         sources,
@@ -305,7 +306,7 @@ def _give_up(job: Job, outcome: _Outcome, name: bytes, error: VariantLakeError) 
             log.warning("cannot be loaded: %s", error.sentence())
 
 
-def _probe(job: Job, target: Target, sources: dict[bytes, Source], outcome: _Outcome) -> None:
+def _probe(job: Job, target: TableWrite, sources: dict[bytes, Source], outcome: _Outcome) -> None:
     """Find the other files that cannot be read, in one go."""
     strict = job.documents.load.mode is BadRows.STRICT
     mode = BadRows.STRICT if strict else BadRows.NULL

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self, TypedDict, Unpack
 
 from variantlake.errors import InvalidValue
-from variantlake.ingest.target.keywords import check_keywords, wrong_option
+from variantlake.writing.keywords import check_keywords, wrong_option
 
 MAX_FILES = 10_000
 """Files of one batch unless the caller says otherwise."""

@@ -13,8 +13,9 @@ from variantlake.autoloading.metrics import Metrics
 from variantlake.autoloading.options import AutoloadKeywords, Duration, seconds
 from variantlake.errors import VariantLakeError
 from variantlake.ingest.encode.document_options import DocumentKeywords
-from variantlake.ingest.load import DEFAULT_COLUMN, Runner
-from variantlake.ingest.local_run import run_in_threads
+from variantlake.ingest.load import DEFAULT_COLUMN
+from variantlake.jobs.tasks import Runner
+from variantlake.jobs.threads import run_in_threads
 
 
 class AutoloadOptionKeywords(AutoloadKeywords, DocumentKeywords, total=False):

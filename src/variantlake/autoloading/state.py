@@ -28,9 +28,9 @@ from variantlake.autoloading.runs import (
 from variantlake.delta.actions.actions import DomainMetadata, Transaction
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue, MalformedLog
-from variantlake.ingest.target.autoload_files import DOMAIN, FOLDER, RUN_PATH
-from variantlake.ingest.target.commit_record import CommitRecord, find_commit
 from variantlake.storage.store import Store
+from variantlake.writing.autoload_files import DOMAIN, FOLDER, RUN_PATH
+from variantlake.writing.commit_record import CommitRecord, find_commit
 
 FEATURE = "domainMetadata"
 """The writer feature that a table needs for it."""

@@ -16,7 +16,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import PrimitiveType, StructField, StructType
 from variantlake.dml.new_files import NewFiles
 from variantlake.dml.removed_rows import CHANGE_FEED, FileOutcomes, is_on
-from variantlake.ingest.target.file_plan import FilePlan
+from variantlake.writing.file_plan import FilePlan
 
 FOLDER = "_change_data"
 CHANGE_TYPE = "_change_type"

@@ -15,13 +15,13 @@ import pyarrow as pa
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.ingest.encode.rows import TableRows
-from variantlake.ingest.target.file_plan import FilePlan
-from variantlake.ingest.target.files import delete_load, new_load_id
-from variantlake.ingest.target.options import LoadOptions
-from variantlake.ingest.target.write_target import Target
-from variantlake.ingest.write_rows import write_rows
+from variantlake.jobs.write_rows import write_rows
 from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.storage.opening import open_store
+from variantlake.writing.file_plan import FilePlan
+from variantlake.writing.files import delete_load, new_load_id
+from variantlake.writing.options import LoadOptions
+from variantlake.writing.table_write import TableWrite
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class NewFiles:
     load are besides the root.
     """
 
-    target: Target
+    target: TableWrite
     plan: FilePlan
     others: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
@@ -40,7 +40,7 @@ class NewFiles:
     @classmethod
     def of(cls, snapshot: Snapshot, *, evaluated: bool) -> NewFiles:
         """Raises UnsupportedFeature, by name, where we must not write."""
-        target = Target.of(snapshot, evaluated=evaluated)
+        target = TableWrite.of(snapshot, evaluated=evaluated)
         return cls(target, target.file_plan(new_load_id(), LoadOptions()))
 
     def write(

@@ -38,7 +38,7 @@ from variantlake.dml.removed_rows import (
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_conflicts import RowLevel
 from variantlake.errors import UnsupportedFeature
-from variantlake.ingest.target.commit_files import NOT_COMMITTED
+from variantlake.writing.commit_files import NOT_COMMITTED
 
 Tables = Callable[[], Iterable[pa.Table]]
 """Rows as `rows_at` gives them, from the start each time; `tuple` gives none."""

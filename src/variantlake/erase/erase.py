@@ -26,9 +26,9 @@ from variantlake.dml.row_change import check_not_append_only, predicate_paramete
 from variantlake.erase.found_rows import ErasedRows, erased_rows, staying_rows, visible_rows
 from variantlake.erase.purge import check_may_purge, purge
 from variantlake.errors import CommitConflict, InvalidQuery, UnsupportedFeature
-from variantlake.ingest.target.commit_files import NOT_COMMITTED
 from variantlake.shown import Result
 from variantlake.sql.select import QueryText
+from variantlake.writing.commit_files import NOT_COMMITTED
 
 _ATTEMPTS = 5
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

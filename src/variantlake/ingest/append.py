@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue
-from variantlake.ingest.commit_load import LoadResult, commit_load, found
+from variantlake.ingest.commit_load import LoadResult, commit_load, find_committed_load
 from variantlake.ingest.encode.rows import TableRows, given_schema
 from variantlake.ingest.learning.relearn import relearned
-from variantlake.ingest.target.commit_files import NOT_COMMITTED
-from variantlake.ingest.target.files import new_load_id
-from variantlake.ingest.target.keywords import check_options, names_of
-from variantlake.ingest.target.options import LoadOptions
-from variantlake.ingest.target.write_target import Target
-from variantlake.ingest.write_rows import write_rows
+from variantlake.jobs.write_rows import write_rows
+from variantlake.writing.commit_files import NOT_COMMITTED
+from variantlake.writing.files import new_load_id
+from variantlake.writing.keywords import check_options, names_of
+from variantlake.writing.options import LoadOptions
+from variantlake.writing.table_write import TableWrite
 
 if TYPE_CHECKING:
     from variantlake.ingest.overwrite import Overwrite  # parses SQL
@@ -49,10 +49,10 @@ def append_arrow(
     started = time.perf_counter()
     check_options(merge_schema=merge_schema)
     json_columns = names_of("json_columns", json_columns)
-    target = Target.of(snapshot)
+    target = TableWrite.of(snapshot)
     if overwrite is not None:
         target = overwrite.applied(target)
-    if (known := found(target, options)) is not None:
+    if (known := find_committed_load(target, options)) is not None:
         return known
     reader = _reader(data)
     if merge_schema:

@@ -6,28 +6,23 @@ not repeated, whoever ran it.
 
 from __future__ import annotations
 
-import pickle
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.stats.tags import tagged_notes
-from variantlake.errors import VariantLakeError
-from variantlake.ingest.target.commit_files import NOT_COMMITTED, commit_files, loaded
-from variantlake.ingest.target.commit_record import CommitRecord
-from variantlake.ingest.target.file_plan import FilePlan
-from variantlake.ingest.target.files import delete_load
-from variantlake.ingest.target.options import BadRows, LoadOptions
-from variantlake.ingest.target.quarantine import delete_quarantine, folder_of
-from variantlake.ingest.target.stop_flag import LoadFlag, LoadStopped
-from variantlake.ingest.target.stream_batch import StreamBatch
-from variantlake.ingest.target.write_target import Target
+from variantlake.jobs.tasks import TaskResult
 from variantlake.logs import IN_RESULT, logger
 from variantlake.shown import Result
-from variantlake.storage.opening import open_store
-from variantlake.storage.store import LocalStore
+from variantlake.writing.commit_files import NOT_COMMITTED, commit_files, loaded
+from variantlake.writing.commit_record import CommitRecord
+from variantlake.writing.file_plan import FilePlan
+from variantlake.writing.options import BadRows, LoadOptions
+from variantlake.writing.quarantine import folder_of
+from variantlake.writing.stream_batch import StreamBatch
+from variantlake.writing.table_write import TableWrite
 
 _LOG = logger("load")
 
@@ -69,105 +64,8 @@ class LoadResult(Result, int):
         return hash(self.version)  # equal to the number
 
 
-@dataclass(frozen=True, slots=True)
-class TaskResult:
-    """What one task made: its files and the rows in them.
-
-    `bad_rows` counts those that were bad, `quarantine` is the file that holds them. `empty` are the
-    sources of the splits that held nothing, each as often as there were such. `counts` has for each
-    split of a load of documents the path of its source, the rows stored and the bad ones.
-    """
-
-    adds: tuple[AddFile, ...]
-    rows: int
-    bad_rows: int = 0
-    quarantine: str | None = None
-    empty: tuple[str, ...] = ()
-    counts: tuple[tuple[str, int, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TaskFailure:
-    """What was wrong with a task's input."""
-
-    number: int
-    error: VariantLakeError
-
-
-def run_load_task(
-    plan: FilePlan, number: int, write: Callable[[Callable[[], None]], TaskResult]
-) -> Iterable[bytes]:
-    """Run `write` as one task; what is wrong with its input is given back as data, not raised.
-
-    A raised error would make Spark repeat the task, and reach the driver as text. `write` gets a
-    function to call now and then, which stops the task by raising.
-    """
-    flag = flag_of(plan)
-
-    def check() -> None:
-        flag.check(number)
-
-    try:
-        check()
-        result: TaskResult | TaskFailure = write(check)
-    except LoadStopped:
-        return
-    except VariantLakeError as error:
-        flag.fail(number)
-        result = TaskFailure(number, error)
-    yield pickle.dumps(result)
-
-
-def flag_of(plan: FilePlan) -> LoadFlag:
-    """What stops the tasks of a load."""
-    return LoadFlag(open_store(plan.location), plan.load_id)
-
-
-def collect(plan: FilePlan, target: Target, run: Callable[[], Iterable[bytes]]) -> list[TaskResult]:
-    """Run the tasks; what they made.
-
-    When anything fails, and by Ctrl-C, no file of the load is left. Raises the failure that is
-    first in the order of the input.
-    """
-    flag = flag_of(plan)
-    flag.up()
-    try:
-        results = in_order(map(pickle.loads, run()))  # of our own tasks
-    except BaseException:
-        flag.down()
-        target.clean_up(plan.load_id)
-        raise
-    flag.down()
-    delete_strays(target, plan, results)
-    return results
-
-
-def delete_strays(target: Target, plan: FilePlan, results: Sequence[TaskResult]) -> None:
-    """Remove files that repeated and doubled tasks left, and nobody gave back.
-
-    Only on a local disk: elsewhere looking for them costs more than they do.
-    """
-    if isinstance(target.store, LocalStore):
-        delete_load(target.store, plan.load_id, keep={a.path for r in results for a in r.adds})
-        kept = frozenset(result.quarantine for result in results if result.quarantine)
-        delete_quarantine(target.store, plan.load_id, kept)
-
-
-def in_order(given: Iterable[TaskResult | TaskFailure]) -> list[TaskResult]:
-    """What tasks gave, in the order of the input: names of files begin with their task's number.
-
-    Raises the failure that is first in that order.
-    """
-    outcomes = list(given)
-    failures = [outcome for outcome in outcomes if isinstance(outcome, TaskFailure)]
-    if failures:
-        raise min(failures, key=lambda failure: failure.number).error
-    results = [outcome for outcome in outcomes if isinstance(outcome, TaskResult)]
-    return sorted(results, key=lambda result: [add.path for add in result.adds])
-
-
-def found(
-    target: Target, options: LoadOptions, batch: StreamBatch | None = None
+def find_committed_load(
+    target: TableWrite, options: LoadOptions, batch: StreamBatch | None = None
 ) -> LoadResult | None:
     """The result of a load whose id, or whose batch of a stream, the table knows already.
 
@@ -180,7 +78,7 @@ def found(
 
 
 def commit_load(
-    target: Target,
+    target: TableWrite,
     plan: FilePlan,
     results: Sequence[TaskResult],
     options: LoadOptions,
@@ -225,7 +123,7 @@ def commit_load(
     return done_load
 
 
-def _say(done: LoadResult, target: Target) -> None:
+def _say(done: LoadResult, target: TableWrite) -> None:
     _LOG.info(
         "%s: loaded rows %d, files %d, bytes %d, seconds %.2f",
         target.store.uri, done.rows, done.files, done.bytes_written, done.seconds,
@@ -239,7 +137,7 @@ def _say(done: LoadResult, target: Target) -> None:
     _LOG.warning(text, done.bad_rows, where, extra=IN_RESULT)
 
 
-def _warn_of_lacking(target: Target, adds: Sequence[AddFile]) -> None:
+def _warn_of_lacking(target: TableWrite, adds: Sequence[AddFile]) -> None:
     """Log a warning for each column in whose residuals are values that Spark's reader lacks."""
     schema = target.schema
     columns = zip(schema.variant_columns(), schema.variant_columns(physical=True), strict=True)

@@ -11,20 +11,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from variantlake.batches import packed
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.errors import InvalidJson, InvalidSchema
-from variantlake.ingest.commit_load import (
-    LoadResult,
-    TaskResult,
-    collect,
-    commit_load,
-    found,
-    run_load_task,
-)
+from variantlake.ingest.commit_load import LoadResult, commit_load, find_committed_load
 from variantlake.ingest.encode.document_columns import DocumentColumns
 from variantlake.ingest.encode.document_options import DocumentOptions
 from variantlake.ingest.encode.document_rows import DocumentRows
@@ -38,25 +30,24 @@ from variantlake.ingest.sources.sources import (
     Split,
     split_sources,
 )
-from variantlake.ingest.target.file_plan import FilePlan
-from variantlake.ingest.target.files import count_files, new_load_id
-from variantlake.ingest.target.keywords import check_options
-from variantlake.ingest.target.options import BadRows
-from variantlake.ingest.target.write_target import UNSHREDDED, Target
-from variantlake.ingest.write_rows import write_rows
+from variantlake.jobs.progress import LoadProgress, watcher
+from variantlake.jobs.tasks import Runner, TaskResult, collect, run_task
+from variantlake.jobs.write_rows import write_rows
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.inference.hints import with_hints
 from variantlake.shredding.inference.infer import InferenceOptions, infer
 from variantlake.shredding.schema import ShreddingSchema
-from variantlake.storage.store import Store
+from variantlake.writing.file_plan import FilePlan
+from variantlake.writing.files import new_load_id
+from variantlake.writing.keywords import check_options
+from variantlake.writing.options import BadRows
+from variantlake.writing.table_write import UNSHREDDED, TableWrite
 
 DEFAULT_COLUMN = "event"
 """Where documents go unless the caller says otherwise."""
 
 TASK_BYTES = 128 << 20
 """Bytes of plain text that one task reads, about."""
-
-_PROGRESS_SECONDS = 0.5
 
 SMALLEST_TASK_BYTES = 16 << 20
 """Less is not worth a task and a file of its own, though cores stand idle."""
@@ -76,15 +67,6 @@ class IngestResult(LoadResult):
 
 
 @dataclass(frozen=True, slots=True)
-class LoadProgress:
-    """How far a load is: bytes of the sources as stored, and files begun so far."""
-
-    bytes_read: int
-    bytes_total: int
-    files: int
-
-
-@dataclass(frozen=True, slots=True)
 class LoadTask:
     """What the tasks of one load have in common, and the body of each; pickles.
 
@@ -98,7 +80,7 @@ class LoadTask:
 
     def __call__(self, number: int) -> Iterable[bytes]:
         """Run one task."""
-        return run_load_task(self.files, number, lambda check: self._write(number, check))
+        return run_task(self.files, number, lambda check: self._write(number, check))
 
     def _write(self, number: int, check: Callable[[], None]) -> TaskResult:
         """Write the files of one task. When an error passes, none of them stays."""
@@ -114,34 +96,6 @@ class LoadTask:
             result = write_rows(rows, self.files, number, check)
         empty = tuple(split.source.path for split in rows.empty)
         return replace(result, empty=empty, counts=tuple(rows.counts))
-
-
-class Sized(Protocol):
-    """A part of the input."""
-
-    @property
-    def size(self) -> int:
-        """Bytes, as stored."""
-
-
-class Tasks(Protocol):
-    """The tasks of one load, whatever they do. Pickles."""
-
-    @property
-    def files(self) -> FilePlan:
-        """Where the files go."""
-
-    @property
-    def groups(self) -> Sequence[Sequence[Sized]]:
-        """The parts of the input, by task."""
-
-    def __call__(self, number: int, /) -> Iterable[bytes]:
-        """Run one task, as `run_load_task` does."""
-
-
-Runner = Callable[[Tasks, Callable[[int], None]], Iterable[bytes]]
-"""Runs every task of a load and gives back their payloads; calls its second argument now and then
-with the number of finished tasks."""
 
 
 def run_load(
@@ -169,10 +123,10 @@ def run_load(
     check_options(column=column, shredding=shredding, properties=properties, progress=progress)
     if snapshot is None:
         new = options.wanted.new_fields(StructField(column, VariantType()))
-        target = Target.open(table, new, properties or {}, tuple(options.wanted.paths))
+        target = TableWrite.open(table, new, properties or {}, tuple(options.wanted.paths))
     else:
-        target = Target.of(snapshot)
-    if (known := found(target, options.load)) is not None:
+        target = TableWrite.of(snapshot)
+    if (known := find_committed_load(target, options.load)) is not None:
         return IngestResult(**vars(known))  # whatever became of the sources
     named = Documents.of(given, format).sources
     sources = [source for source in named if source.size]
@@ -203,14 +157,14 @@ def run_load(
 
 
 def plan_load(
-    target: Target,
+    target: TableWrite,
     sources: Sequence[Source],
     *,
     column: str,
     shredding: str | None,
     options: DocumentOptions,
     parallelism: int,
-) -> tuple[Target, LoadTask]:
+) -> tuple[TableWrite, LoadTask]:
     """What the tasks of a load do, and the table with what the load brings along.
 
     `sources` are not empty, and none of them has 0 bytes; a bounded sample of them is read where
@@ -239,8 +193,8 @@ def plan_load(
 
 
 def _columns(
-    target: Target, column: str, options: DocumentOptions
-) -> tuple[Target, DocumentColumns]:
+    target: TableWrite, column: str, options: DocumentOptions
+) -> tuple[TableWrite, DocumentColumns]:
     """How the table's columns are filled, and the table with those that the load brings along.
 
     Raises InvalidSchema for columns that it does not have and that no one asked to be added.
@@ -283,7 +237,7 @@ def _no_document(sources: Sequence[Source], *, skip_empty: bool) -> InvalidJson:
     )
 
 
-def _check_mode(field: StructField, mode: BadRows, target: Target) -> None:
+def _check_mode(field: StructField, mode: BadRows, target: TableWrite) -> None:
     if mode is BadRows.NULL and not field.nullable:
         raise InvalidSchema(
             f"bad documents cannot become NULL: the column {field.name!r} is NOT NULL",
@@ -294,12 +248,12 @@ def _check_mode(field: StructField, mode: BadRows, target: Target) -> None:
 
 
 def _decide_shredding(
-    target: Target,
+    target: TableWrite,
     column: str,
     requested: str | None,
     sources: Sequence[Source],
     inference: InferenceOptions,
-) -> tuple[Target, ShreddingSchema]:
+) -> tuple[TableWrite, ShreddingSchema]:
     """The schema of the load's files: asked for, else the table's own, else inferred.
 
     A schema that was asked for or inferred becomes the table's own, and so does one that takes the
@@ -327,22 +281,3 @@ def _groups(
     # Many small files are one task's work: they would become as many small Parquet files.
     splits = split_sources(sources, target_bytes)
     return tuple(packed(splits, lambda split: split.size, target_bytes))
-
-
-def watcher(
-    task: Tasks, store: Store, progress: Callable[[LoadProgress], None] | None
-) -> Callable[[int], None]:
-    """Finished tasks as progress: their share of the input, and files counted on a local disk."""
-    total = sum(split.size for group in task.groups for split in group)
-
-    last = 0.0
-
-    def watch(finished: int) -> None:
-        nonlocal last
-        if progress is None or time.monotonic() < last + _PROGRESS_SECONDS:
-            return
-        last = time.monotonic()
-        read = total * min(finished, len(task.groups)) // len(task.groups)
-        progress(LoadProgress(read, total, count_files(store, task.files.load_id)))
-
-    return watch

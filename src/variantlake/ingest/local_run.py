@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from typing import Unpack
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.ingest.commit_load import flag_of
 from variantlake.ingest.encode.document_options import DocumentKeywords, DocumentOptions
-from variantlake.ingest.load import DEFAULT_COLUMN, IngestResult, LoadProgress, Tasks, run_load
+from variantlake.ingest.load import DEFAULT_COLUMN, IngestResult, run_load
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.sources import Documents, SourceSpec
+from variantlake.jobs.progress import LoadProgress
+from variantlake.jobs.threads import run_in_threads
 from variantlake.storage.store import location_text
 
 _POLL_SECONDS = 0.2
@@ -49,27 +49,3 @@ def ingest_here(
         snapshot=snapshot,
         parallelism=os.cpu_count() or 1,
     )
-
-
-def run_in_threads(task: Tasks, watch: Callable[[int], None]) -> list[bytes]:
-    """Run all tasks on this machine's cores; kernels and the Parquet encoder release the GIL.
-
-    Ctrl-C stops the running tasks at their next block of lines.
-    """
-    payloads: list[bytes] = []
-    pool = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="variantlake-load")
-    try:
-        running = {
-            pool.submit(lambda at: list(task(at)), number) for number in range(len(task.groups))
-        }
-        while running:
-            finished, running = wait(running, _POLL_SECONDS, FIRST_COMPLETED)
-            for future in finished:
-                payloads += future.result()
-            watch(len(task.groups) - len(running))
-    except BaseException:
-        flag_of(task.files).down()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-    return payloads

@@ -20,13 +20,13 @@ from variantlake.delta.transaction.replace_where import (
     replace_where,
 )
 from variantlake.errors import InvalidSchema, InvalidValue, MissingSource
-from variantlake.ingest.target.write_target import Target
 from variantlake.planning.expressions import Condition
 from variantlake.planning.predicates import Predicate, Ref, refs
 from variantlake.scan.casts import Values
 from variantlake.scan.conditions import evaluate
 from variantlake.scan.file_rows import partition_column
 from variantlake.sql.select import QueryText
+from variantlake.writing.table_write import TableWrite
 
 Where = Mapping[str, Any] | str | Condition
 """Values of partition columns by name, or a condition over partition columns."""
@@ -52,7 +52,7 @@ class Overwrite:
                 f"expected_version is {self.expected_version!r}, expected the number of a version"
             )
 
-    def applied(self, target: Target) -> Target:
+    def applied(self, target: TableWrite) -> TableWrite:
         """A table, its rows to be replaced if it exists; decided on the expected version.
 
         Raises MissingSource for an expected version that is not in the log, else as `of`.
@@ -68,7 +68,7 @@ class Overwrite:
         if version is not None and version != snapshot.version:
             store, applies = snapshot.store, snapshot.applies
             snapshot = Snapshot.read(store.uri, version, store=store, applies=applies)
-        decided = Target.of(snapshot, evaluated=target.evaluated)
+        decided = TableWrite.of(snapshot, evaluated=target.evaluated)
         return replace(
             decided, replacing=self.of(snapshot), serializable=self.expected_version is not None
         )

@@ -10,7 +10,8 @@ from typing import Any
 
 from variantlake.delta.log.identity import check_same_table
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.ingest.load import LoadProgress, Runner
+from variantlake.jobs.progress import LoadProgress
+from variantlake.jobs.tasks import Runner
 from variantlake.maintenance.plan_compaction import (
     CompactionOptions,
     CompactionPlan,

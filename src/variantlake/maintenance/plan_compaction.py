@@ -23,7 +23,6 @@ from variantlake.delta.protocol.cluster_paths import ClusterPath
 from variantlake.delta.stats.file_facts import FactsReader
 from variantlake.delta.stats.tags import PREFIX
 from variantlake.errors import InvalidValue
-from variantlake.ingest.target.files import TARGET_FILE_BYTES
 from variantlake.maintenance.clustering.order_rows import cells_across, wanted_paths
 from variantlake.maintenance.clustering.plan_clustering import ORDERED_TAG, tag_text
 from variantlake.maintenance.rewrite.copy_group import MIN_ROW_GROUP_BYTES
@@ -39,6 +38,7 @@ from variantlake.maintenance.rewrite.rewrite_group import RewritePlan
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.planning.log_files import LogFiles
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.writing.files import TARGET_FILE_BYTES
 
 MAX_FILES = 2_000
 """The most files of a group: a table of a hundred thousand small ones has work for many tasks."""

@@ -15,7 +15,6 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.errors import InvalidPath, InvalidSchema, InvalidValue
 from variantlake.ingest.sources.sources import Documents
-from variantlake.ingest.target.write_target import READER_FEATURES
 from variantlake.parquet.metadata.footer import MAGIC
 from variantlake.parquet.read.reader import find_variants
 from variantlake.paths import Path
@@ -38,6 +37,7 @@ from variantlake.shredding.schema import Leaf
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import is_local, local_path
 from variantlake.types import Primitive
+from variantlake.writing.table_write import READER_FEATURES
 
 FORMAT = 1
 """Of `to_dict`; it grows when a reader of the JSON would have to change."""

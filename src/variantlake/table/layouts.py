@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from variantlake.ingest.target.files import CLUSTERED_FILE_BYTES
 from variantlake.maintenance.reshredding.drift import Drift, drift
 from variantlake.table.alterations import TableAlterations
+from variantlake.writing.files import CLUSTERED_FILE_BYTES
 
 Progress = Callable[[int, int], None]
 
 
 if TYPE_CHECKING:
-    from variantlake.ingest.load import LoadProgress
+    from variantlake.jobs.progress import LoadProgress
     from variantlake.kernels.digest.rows import Digest
     from variantlake.maintenance.clustering.cluster import ClusterResult
     from variantlake.maintenance.compare_versions import VersionComparison
@@ -76,7 +76,7 @@ class TableLayouts(TableAlterations):
             CommitConflict: Others changed the same files again and again.
         """
         # Loads the kernels, which a table does without.
-        from variantlake.ingest.local_run import run_in_threads
+        from variantlake.jobs.threads import run_in_threads
         from variantlake.maintenance.clustering.cluster import ClusterOptions, cluster
 
         options = ClusterOptions(
@@ -116,7 +116,7 @@ class TableLayouts(TableAlterations):
             CommitConflict: Others changed the same files again and again.
         """
         # Loads the kernels, which a table does without.
-        from variantlake.ingest.local_run import run_in_threads
+        from variantlake.jobs.threads import run_in_threads
         from variantlake.maintenance.reshredding.reshred import ReshredOptions, reshred
 
         condition = None if where is None else str(where)
@@ -137,7 +137,7 @@ class TableLayouts(TableAlterations):
 
         Raises as `reshred`.
         """
-        from variantlake.ingest.local_run import run_in_threads
+        from variantlake.jobs.threads import run_in_threads
         from variantlake.maintenance.reshredding.reshred import ReshredOptions, reshred
 
         options = ReshredOptions(unshred=True, digest=digest)
@@ -163,7 +163,7 @@ class TableLayouts(TableAlterations):
             CommitConflict: Another writer changed the table in the meantime; repeat.
             MalformedFile, MissingSource: A file that cannot be read, with file and row.
         """
-        from variantlake.ingest.local_run import run_in_threads
+        from variantlake.jobs.threads import run_in_threads
         from variantlake.maintenance.reshredding.drop_feature import drop_feature
 
         return drop_feature(self._newest(), name, run_in_threads, progress=progress)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.erase.erase import EraseResult, erase
-from variantlake.ingest.target.files import TARGET_FILE_BYTES
 from variantlake.maintenance.health import health
 from variantlake.maintenance.health_findings import Health
 from variantlake.maintenance.restore import Missing, RestoreResult, restore
@@ -21,9 +20,10 @@ from variantlake.maintenance.vacuuming.vacuum import (
 )
 from variantlake.planning.expressions import Condition
 from variantlake.table.layouts import TableLayouts
+from variantlake.writing.files import TARGET_FILE_BYTES
 
 if TYPE_CHECKING:
-    from variantlake.ingest.load import LoadProgress
+    from variantlake.jobs.progress import LoadProgress
     from variantlake.maintenance.optimize import OptimizeResult
 
 
@@ -64,7 +64,7 @@ class TableMaintenance(TableLayouts):
             CommitConflict: Others changed the same files again and again.
         """
         # Loads the kernels, which a table does without.
-        from variantlake.ingest.local_run import run_in_threads
+        from variantlake.jobs.threads import run_in_threads
         from variantlake.maintenance.optimize import optimize
         from variantlake.maintenance.plan_compaction import CompactionOptions
 

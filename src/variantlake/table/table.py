@@ -25,8 +25,6 @@ from variantlake.ingest.encode.document_options import DocumentKeywords
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.overwrite import Overwrite, Where
 from variantlake.ingest.sources.sources import Documents
-from variantlake.ingest.target.options import LoadKeywords, LoadOptions
-from variantlake.ingest.target.write_target import READER_FEATURES
 from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.scan.table_scan import Scan
 from variantlake.shredding.ddl import format_ddl, parse_ddl
@@ -34,6 +32,8 @@ from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
 from variantlake.table.handle import check_limit
 from variantlake.table.loads import TableLoads
+from variantlake.writing.options import LoadKeywords, LoadOptions
+from variantlake.writing.table_write import READER_FEATURES
 
 
 class Table(TableLoads):

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import MORE
-from variantlake.ingest.target.sort_rows import SortKey
 from variantlake.maintenance.clustering.boxes import Boxes
 from variantlake.maintenance.clustering.choose import choose
 from variantlake.maintenance.clustering.overlap import overlapping, overlaps
 from variantlake.maintenance.rewrite.cells import cells_of
+from variantlake.writing.sort_rows import SortKey
 
 MB = 1 << 20
 

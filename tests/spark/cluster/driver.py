@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 import variantlake as vl
 from tests.spark.layouts import rows
 from variantlake.ingest.commit_load import LoadResult
-from variantlake.ingest.load import LoadProgress
+from variantlake.jobs.progress import LoadProgress
 
 
 class Driver:

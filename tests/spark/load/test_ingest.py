@@ -24,7 +24,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.ingest import load
-from variantlake.ingest.load import LoadProgress
+from variantlake.jobs.progress import LoadProgress
 from variantlake.spark.load.ingest import ingest
 from variantlake.spark.session.jobs import run_tasks
 

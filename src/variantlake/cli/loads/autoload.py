@@ -38,10 +38,10 @@ from variantlake.delta.log.log_segment import has_log
 from variantlake.errors import InvalidValue
 from variantlake.ingest.sources.find_files import NDJSON
 from variantlake.ingest.sources.sources import Format
-from variantlake.ingest.target.options import BadRows
 from variantlake.logs import logger
 from variantlake.shown import size
 from variantlake.storage.opening import open_store
+from variantlake.writing.options import BadRows
 
 SOME_FAILED = 3
 """The exit code where files could not be read, and the others were loaded."""

@@ -30,8 +30,8 @@ from variantlake.ingest.load import IngestResult
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.sources import Documents, Format
-from variantlake.ingest.target.options import BadRows
 from variantlake.shown import size
+from variantlake.writing.options import BadRows
 
 
 def ingest(

@@ -14,7 +14,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from variantlake.cli.terminal.output import print_note, stderr, visible
-from variantlake.ingest.load import LoadProgress
+from variantlake.jobs.progress import LoadProgress
 
 T = TypeVar("T")
 

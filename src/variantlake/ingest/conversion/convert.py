@@ -16,7 +16,7 @@ from typing import Any
 
 from variantlake.batches import packed
 from variantlake.errors import MalformedFile
-from variantlake.ingest.commit_load import LoadResult, collect, commit_load
+from variantlake.ingest.commit_load import LoadResult, commit_load
 from variantlake.ingest.conversion.plan import (
     Action,
     Step,
@@ -28,13 +28,14 @@ from variantlake.ingest.conversion.plan import (
 from variantlake.ingest.conversion.request import Request
 from variantlake.ingest.conversion.shredding import with_shredding
 from variantlake.ingest.conversion.tasks import ConvertTask, check_old_times, check_timestamps
-from variantlake.ingest.load import LoadProgress, Runner, watcher
-from variantlake.ingest.local_run import run_in_threads
 from variantlake.ingest.sources.sources import SourceSpec
-from variantlake.ingest.target.files import new_load_id
-from variantlake.ingest.target.options import LoadOptions
+from variantlake.jobs.progress import LoadProgress, watcher
+from variantlake.jobs.tasks import Runner, collect
+from variantlake.jobs.threads import run_in_threads
 from variantlake.shredding.ddl import format_ddl
 from variantlake.storage.store import location_text
+from variantlake.writing.files import new_load_id
+from variantlake.writing.options import LoadOptions
 
 GROUP_BYTES = 128 << 20
 """Bytes of files that one task converts, about."""

@@ -38,7 +38,6 @@ from variantlake.errors import (
 from variantlake.ingest.encode.rows import given_schema
 from variantlake.ingest.sources.find_files import PARQUET, Wanted
 from variantlake.ingest.sources.sources import Source, SourceSpec, expand, specs
-from variantlake.ingest.target.write_target import READER_FEATURES, Target
 from variantlake.parquet.metadata.footer import Footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.reader import VariantFile
@@ -49,6 +48,7 @@ from variantlake.shredding.layout import is_list, is_variant_type
 from variantlake.shredding.schema import ShreddingSchema, Untyped
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore, Store, is_local, local_path
+from variantlake.writing.table_write import READER_FEATURES, TableWrite
 
 _PARTITION_FOLDER = re.compile(r"[^=]+=")
 
@@ -225,7 +225,7 @@ def merged_schema(files: Sequence[SourceFile]) -> StructType:
 
 def open_target(
     location: str, files: Sequence[SourceFile], properties: Mapping[str, str]
-) -> Target:
+) -> TableWrite:
     """The table at `location`, or the new one that the files make.
 
     Raises NotADeltaTable for a folder that holds something else than the files, InvalidSchema for
@@ -237,9 +237,9 @@ def open_target(
     except NotADeltaTable:
         schema = merged_schema(files)
         if any(_inside(store, file.source.path) for file in files):
-            return replace(Target.new(store, schema, properties), new_folder=False)
-        return Target.open(location, schema, properties)
-    target = Target.of(snapshot)
+            return replace(TableWrite.new(store, schema, properties), new_folder=False)
+        return TableWrite.open(location, schema, properties)
+    target = TableWrite.of(snapshot)
     if target.partition_columns:
         raise UnsupportedFeature(
             "the table is partitioned: files cannot be converted into it",
@@ -252,7 +252,7 @@ def open_target(
     return target
 
 
-def _check_columns(file: SourceFile, target: Target) -> None:
+def _check_columns(file: SourceFile, target: TableWrite) -> None:
     names = {field.name for field in target.schema.fields}
     for field in file.schema.fields:
         if field.name not in names:
@@ -271,7 +271,9 @@ def _check_columns(file: SourceFile, target: Target) -> None:
             )
 
 
-def plan_steps(files: Sequence[SourceFile], target: Target, *, rewrite: bool) -> tuple[Step, ...]:
+def plan_steps(
+    files: Sequence[SourceFile], target: TableWrite, *, rewrite: bool
+) -> tuple[Step, ...]:
     """What to do with each file."""
     known: frozenset[str] = frozenset()
     if target.snapshot is not None:
@@ -282,7 +284,9 @@ def plan_steps(files: Sequence[SourceFile], target: Target, *, rewrite: bool) ->
     return tuple(_plan_step(file, target, known, rewrite=rewrite) for file in files)
 
 
-def _plan_step(file: SourceFile, target: Target, known: Collection[str], *, rewrite: bool) -> Step:
+def _plan_step(
+    file: SourceFile, target: TableWrite, known: Collection[str], *, rewrite: bool
+) -> Step:
     inside = _inside(target.store, file.source.path)
     step = Step(file.source.path, file.source.size, file.rows, Action.REWRITE, "", inside)
     if inside and inside in known:
@@ -297,7 +301,7 @@ def _plan_step(file: SourceFile, target: Target, known: Collection[str], *, rewr
     return replace(step, action=Action.COPY, reason="it is in the published layout")
 
 
-def _why_not_as_it_is(file: SourceFile, target: Target) -> str:
+def _why_not_as_it_is(file: SourceFile, target: TableWrite) -> str:
     """Why the file cannot be a file of the table; empty when it can."""
     if file.json:
         return f"column {min(file.json)!r} is JSON text"
@@ -330,7 +334,7 @@ def _is_plain(node: SchemaNode, kind: DataType) -> bool:
     return all(_is_plain(child, StructType(())) for child in node.children)
 
 
-def _why_not_by_mapping(file: SourceFile, target: Target) -> str:
+def _why_not_by_mapping(file: SourceFile, target: TableWrite) -> str:
     mode = target.properties.get(MODE, "none").lower()
     if mode not in ("name", "id"):
         return ""

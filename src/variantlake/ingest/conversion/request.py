@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self, TypedDict, Unpack
 
-from variantlake.ingest.target.keywords import check_keywords, names_of
+from variantlake.writing.keywords import check_keywords, names_of
 
 
 class ConvertKeywords(TypedDict, total=False):

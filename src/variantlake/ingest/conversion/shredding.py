@@ -9,18 +9,18 @@ from variantlake.errors import InvalidSchema, in_file
 from variantlake.ingest.conversion.plan import Action, SourceFile, Step
 from variantlake.ingest.conversion.request import Request
 from variantlake.ingest.encode.encode import VariantColumn
-from variantlake.ingest.target.write_target import UNSHREDDED, Target
 from variantlake.kernels.variant.profiler import profile
 from variantlake.parquet.read.reader import iter_batches
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.inference.infer import InferenceOptions, infer
 from variantlake.shredding.layout import check_writable
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.writing.table_write import UNSHREDDED, TableWrite
 
 
 def with_shredding(
-    target: Target, files: Sequence[SourceFile], steps: Sequence[Step], request: Request
-) -> tuple[Target, list[tuple[StructField, ShreddingSchema]]]:
+    target: TableWrite, files: Sequence[SourceFile], steps: Sequence[Step], request: Request
+) -> tuple[TableWrite, list[tuple[StructField, ShreddingSchema]]]:
     """The schemas of the columns that have rewritten files; the table keeps them."""
     rewritten = [
         file for file, step in zip(files, steps, strict=True) if step.action is Action.REWRITE
@@ -45,7 +45,7 @@ def with_shredding(
 
 
 def _check_requested(
-    requested: str | Mapping[str, str] | None, columns: Collection[str], target: Target
+    requested: str | Mapping[str, str] | None, columns: Collection[str], target: TableWrite
 ) -> None:
     if requested is None:
         return
@@ -71,7 +71,7 @@ def _schema_of_files(files: Sequence[SourceFile], column: str) -> ShreddingSchem
     return None
 
 
-def _inferred(file: SourceFile, own: StructField, target: Target) -> ShreddingSchema:
+def _inferred(file: SourceFile, own: StructField, target: TableWrite) -> ShreddingSchema:
     """From the first rows of a file; what is bad in them is for who rewrites it."""
     options = target.inference(own.physical_name, InferenceOptions())
     with in_file(file.source.path):

@@ -16,14 +16,12 @@ import pyarrow as pa
 
 from variantlake.delta.actions.actions import AddFile
 from variantlake.errors import VariantLakeError, in_file
-from variantlake.ingest.commit_load import TaskResult, run_load_task
 from variantlake.ingest.conversion.plan import Action, Step
 from variantlake.ingest.conversion.request import Request
 from variantlake.ingest.encode.micros import lossy_timestamp
 from variantlake.ingest.encode.rows import TableRows
-from variantlake.ingest.target.file_plan import FilePlan
-from variantlake.ingest.target.files import load_file
-from variantlake.ingest.write_rows import write_rows
+from variantlake.jobs.tasks import TaskResult, run_task
+from variantlake.jobs.write_rows import write_rows
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.metadata.old_times import OldTimes
 from variantlake.parquet.read.nanoseconds import first_below_micros
@@ -34,6 +32,8 @@ from variantlake.shredding.schema import ShreddingSchema
 from variantlake.storage.opening import open_store, store_of
 from variantlake.storage.store import LocalStore, Store
 from variantlake.storage.unreachable import disk_failure
+from variantlake.writing.file_plan import FilePlan
+from variantlake.writing.files import load_file
 
 
 def check_timestamps(steps: Sequence[Step], request: Request) -> None:
@@ -78,7 +78,7 @@ class ConvertTask:
 
     def __call__(self, number: int) -> Iterable[bytes]:
         """Run one task."""
-        return run_load_task(self.files, number, lambda check: self._convert(number, check))
+        return run_task(self.files, number, lambda check: self._convert(number, check))
 
     def _convert(self, number: int, check: Callable[[], None]) -> TaskResult:
         first = sum(len(group) for group in self.groups[:number])

@@ -33,7 +33,6 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.ingest.sources.sources import Source
-from variantlake.ingest.target.keywords import names_of
 from variantlake.parquet.read.path_values import Mismatch, PathRequest
 from variantlake.paths import Path
 from variantlake.planning.predicates import Ref
@@ -42,6 +41,7 @@ from variantlake.shown import utf8_text
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.layout import TYPED_VALUE, is_list, is_struct
 from variantlake.sql.select import QueryText
+from variantlake.writing.keywords import names_of
 
 PartitionBy = str | Sequence[str] | Mapping[str, str | None]
 """`"day=event:ts::date"`, `"day"` or `"day DATE"` (of folders), several of them, or a mapping."""

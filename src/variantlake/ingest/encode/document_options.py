@@ -7,8 +7,8 @@ from typing import Any, Self, Unpack, cast
 
 from variantlake.errors import InvalidValue
 from variantlake.ingest.encode.document_columns import PartitionBy, Wanted
-from variantlake.ingest.target.keywords import check_keywords
-from variantlake.ingest.target.options import LoadKeywords, LoadOptions
+from variantlake.writing.keywords import check_keywords
+from variantlake.writing.options import LoadKeywords, LoadOptions
 
 
 class DocumentKeywords(LoadKeywords, total=False):

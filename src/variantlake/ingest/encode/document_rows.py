@@ -15,13 +15,11 @@ from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.ingest.encode.document_columns import DocumentColumns
 from variantlake.ingest.encode.documents import read_tapes
 from variantlake.ingest.encode.encode import PlainColumn, check_not_null
-from variantlake.ingest.encode.rows import Partition, by_partition, partition_texts
+from variantlake.ingest.encode.rows import by_partition, partition_texts
 from variantlake.ingest.sources.blocks import bytes_at_once
 from variantlake.ingest.sources.joined import JoinedText, groups, join
 from variantlake.ingest.sources.sources import Source, Split
-from variantlake.ingest.target.file_plan import FilePlan
-from variantlake.ingest.target.options import BadRows
-from variantlake.ingest.target.quarantine import BadRow, BadRowLog
+from variantlake.jobs.write_rows import Partition
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.json.lines import split_lines
 from variantlake.kernels.shredded.shredder import Shredder
@@ -32,6 +30,9 @@ from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.layout import arrow_type
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import ValueNotes
+from variantlake.writing.file_plan import FilePlan
+from variantlake.writing.options import BadRows
+from variantlake.writing.quarantine import BadRow, BadRowLog
 
 
 class DocumentRows:

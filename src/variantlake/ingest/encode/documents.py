@@ -15,14 +15,14 @@ from variantlake.ingest.sources.document_hints import expected, expected_at
 from variantlake.ingest.sources.elements import read_document, read_elements
 from variantlake.ingest.sources.positions import PlaceCounter, place_of
 from variantlake.ingest.sources.sources import Format, Source, Split, split_sources
-from variantlake.ingest.target.options import BadRows
-from variantlake.ingest.target.quarantine import BadRow, BadRowLog
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.json.lines import split_lines
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.tape.words import PADDING
 from variantlake.kernels.variant.profiler import Profiler
 from variantlake.shredding.inference.profile import Profile
+from variantlake.writing.options import BadRows
+from variantlake.writing.quarantine import BadRow, BadRowLog
 
 SAMPLE_ROWS = 4096
 """Documents that schema inference looks at, as Spark does."""

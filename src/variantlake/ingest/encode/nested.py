@@ -33,7 +33,6 @@ from variantlake.ingest.encode.encode import (
     VariantColumn,
     check_not_null,
 )
-from variantlake.ingest.target.write_target import UNSHREDDED
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.value_notes import NO_NOTES
 from variantlake.shredding.arrays import (
@@ -47,6 +46,7 @@ from variantlake.shredding.arrays import (
 )
 from variantlake.shredding.layout import is_list, is_struct, map_type, struct_storage
 from variantlake.shredding.values import ValueNotes
+from variantlake.writing.table_write import UNSHREDDED
 
 
 def column_encoder(field: StructField, given: pa.DataType) -> ColumnEncoder:

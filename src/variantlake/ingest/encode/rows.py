@@ -28,9 +28,7 @@ from variantlake.ingest.encode.nested import column_encoder
 from variantlake.ingest.encode.plain_arrays import plain_batch, plain_schema
 from variantlake.ingest.encode.time_texts import with_time_texts
 from variantlake.ingest.sources.blocks import bytes_at_once
-from variantlake.ingest.target.file_plan import FilePlan
-from variantlake.ingest.target.options import BadRows
-from variantlake.ingest.target.quarantine import BadRow, BadRowLog
+from variantlake.jobs.write_rows import Partition
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.variant.profiler import profile
 from variantlake.parquet.metadata.annotate import ColumnPath
@@ -39,8 +37,9 @@ from variantlake.shredding.inference.infer import InferenceOptions, infer
 from variantlake.shredding.layout import is_variant_type
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import ValueNotes
-
-Partition = tuple[str | None, ...]
+from variantlake.writing.file_plan import FilePlan
+from variantlake.writing.options import BadRows
+from variantlake.writing.quarantine import BadRow, BadRowLog
 
 
 class TableRows:

@@ -26,9 +26,9 @@ from variantlake.delta.stats.tags import column_name, residual_share
 from variantlake.errors import VariantLakeError
 from variantlake.ingest.learning.learn import learned_schema
 from variantlake.ingest.learning.sample import Sample, Trial, sample_column, spread
-from variantlake.ingest.target.write_target import Target
 from variantlake.shredding.inference.hints import with_hints
 from variantlake.shredding.schema import Leaf, ShreddingSchema
+from variantlake.writing.table_write import TableWrite
 
 log = logging.getLogger("variantlake.learning")
 
@@ -54,7 +54,7 @@ LEAST_GAIN = 0.2
 """The share of the sample's residuals that a better schema takes away."""
 
 
-def relearned(target: Target) -> Target:
+def relearned(target: TableWrite) -> TableWrite:
     """The table with the schemas that its new files get; mostly the ones that it has.
 
     Only schemas that were learned are learned again; hints hold for those that were given too. What
@@ -89,7 +89,7 @@ class _Column:
     learned: LearnedSchemas
 
 
-def _relearned(target: Target, snapshot: Snapshot, column: _Column) -> Target:
+def _relearned(target: TableWrite, snapshot: Snapshot, column: _Column) -> TableWrite:
     bound = max_residual_share(target.properties)
     if column.learned.residuals is not None:
         bound = max(bound, column.learned.residuals + MARGIN)

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.ingest.load import LoadProgress, Runner
-from variantlake.ingest.target.files import CLUSTERED_FILE_BYTES
+from variantlake.jobs.progress import LoadProgress
+from variantlake.jobs.tasks import Runner
 from variantlake.maintenance.clustering.plan_clustering import ClusterPlan, plan_clustering
 from variantlake.maintenance.rewrite.commit_rewrite import Operation
 from variantlake.maintenance.rewrite.groups import check_whole
 from variantlake.maintenance.rewrite.run import RewriteResult, run_rewrite
 from variantlake.scan.table_names import files_matching
+from variantlake.writing.files import CLUSTERED_FILE_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

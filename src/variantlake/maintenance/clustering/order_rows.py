@@ -18,8 +18,6 @@ from variantlake.delta.protocol.cluster_paths import (
     split_paths,
 )
 from variantlake.errors import InvalidPath, InvalidSchema, InvalidValue, UnsupportedFeature
-from variantlake.ingest.target.files import SORT_BYTES
-from variantlake.ingest.target.sort_rows import SortKey, sort_keys
 from variantlake.maintenance.clustering.sample_keys import sample_keys
 from variantlake.maintenance.rewrite.cells import Cells, Cut, cells_of
 from variantlake.maintenance.rewrite.groups import FileGroup
@@ -30,6 +28,8 @@ from variantlake.planning.exact.casts import spark_type
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.predicates import Ref
 from variantlake.shredding.schema import Leaf, ShreddingSchema
+from variantlake.writing.files import SORT_BYTES
+from variantlake.writing.sort_rows import SortKey, sort_keys
 
 _ARROW_BYTES = 6
 """Bytes of rows in memory by those in a file, about: how finely a file is sorted."""

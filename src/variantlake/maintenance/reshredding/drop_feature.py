@@ -25,7 +25,8 @@ from variantlake.delta.protocol.needed_features import extended_protocol
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.errors import InvalidValue, UnsupportedFeature, did_you_mean
-from variantlake.ingest.load import LoadProgress, Runner
+from variantlake.jobs.progress import LoadProgress
+from variantlake.jobs.tasks import Runner
 from variantlake.maintenance.reshredding.reshred import ReshredOptions, reshred
 
 PROTECTED = "delta.requireCheckpointProtectionBeforeVersion"

@@ -35,8 +35,8 @@ from variantlake.delta.transaction.conflicts import Changes
 from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature
 from variantlake.ingest.learning.learn import learned_schema
 from variantlake.ingest.learning.sample import SAMPLE_FILES, sample_column, spread
-from variantlake.ingest.load import LoadProgress, Runner
-from variantlake.ingest.target.write_target import UNSHREDDED
+from variantlake.jobs.progress import LoadProgress
+from variantlake.jobs.tasks import Runner
 from variantlake.maintenance.reshredding.drift import variant_columns
 from variantlake.maintenance.reshredding.gains import that_gain
 from variantlake.maintenance.rewrite.commit_rewrite import Operation, predicate
@@ -51,6 +51,7 @@ from variantlake.scan.table_names import files_matching
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.layout import check_writable
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.writing.table_write import UNSHREDDED
 
 MAX_COMMIT_BYTES = 64 << 30
 MAX_COMMIT_FILES = 10_000

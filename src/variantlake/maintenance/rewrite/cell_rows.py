@@ -14,12 +14,12 @@ from typing import Any, Self
 import pyarrow as pa
 
 from variantlake.errors import StoreFailed
-from variantlake.ingest.target.sort_rows import sorted_pieces
 from variantlake.maintenance.rewrite.cells import Cells
 from variantlake.maintenance.rewrite.stored_rows import StoredRows
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.value_notes import NotesCollector
 from variantlake.parquet.read.prefetch import ahead
+from variantlake.writing.sort_rows import sorted_pieces
 
 MEMORY = 192 << 20
 """Bytes of rows (Arrow) that wait in memory."""

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.ingest.target.sort_rows import SortKey, key_column
 from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.writing.sort_rows import SortKey, key_column
 
 Bools = npt.NDArray[np.bool_]
 

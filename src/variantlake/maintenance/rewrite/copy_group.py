@@ -11,8 +11,6 @@ import uuid
 from pathlib import Path
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.ingest.target.file_plan import FilePlan
-from variantlake.ingest.target.files import load_file
 from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, Tier
 from variantlake.parquet.stats.facts import FileFacts
 from variantlake.parquet.write.copy_row_groups import (
@@ -26,6 +24,8 @@ from variantlake.parquet.write.copy_row_groups import (
 from variantlake.parquet.write.file_writer import WrittenFile
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore
+from variantlake.writing.file_plan import FilePlan
+from variantlake.writing.files import load_file
 
 __all__ = ["MIN_ROW_GROUP_BYTES", "copy_group", "why_not_copied"]
 

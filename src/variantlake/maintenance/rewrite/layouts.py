@@ -18,7 +18,6 @@ from variantlake.delta.protocol.properties import shredding_schemas
 from variantlake.delta.schema.table_schema import VariantType
 from variantlake.delta.stats.tags import PREFIX, column_name
 from variantlake.errors import InvalidSchema, VariantLakeError
-from variantlake.ingest.target.write_target import UNSHREDDED
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.stats.facts import facts_of
@@ -28,6 +27,7 @@ from variantlake.planning.log_files import LogFiles
 from variantlake.shredding.layout import check_writable
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import parse_notes
+from variantlake.writing.table_write import UNSHREDDED
 
 _THREADS = 16
 

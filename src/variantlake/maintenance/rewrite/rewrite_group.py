@@ -10,11 +10,7 @@ from typing import Self
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import MalformedFile
-from variantlake.ingest.commit_load import TaskResult
-from variantlake.ingest.target.file_plan import FilePlan
-from variantlake.ingest.target.files import TARGET_FILE_BYTES, FileLimits, FileSet, new_load_id
-from variantlake.ingest.target.options import LoadOptions
-from variantlake.ingest.target.write_target import Target
+from variantlake.jobs.tasks import TaskResult
 from variantlake.maintenance.rewrite.cell_rows import CellRows
 from variantlake.maintenance.rewrite.copy_group import copy_group
 from variantlake.maintenance.rewrite.gather_rows import Gathered
@@ -29,6 +25,10 @@ from variantlake.maintenance.rewrite.proof import RewriteProof
 from variantlake.maintenance.rewrite.row_ids import RowIdColumns
 from variantlake.maintenance.rewrite.stored_rows import InputRows, StoredForm, StoredRows
 from variantlake.parquet.write.file_writer import WrittenFile
+from variantlake.writing.file_plan import FilePlan
+from variantlake.writing.files import TARGET_FILE_BYTES, FileLimits, FileSet, new_load_id
+from variantlake.writing.options import LoadOptions
+from variantlake.writing.table_write import TableWrite
 
 Check = Callable[[], None]
 """Called now and then in a task, which it stops by raising."""
@@ -62,7 +62,7 @@ class RewritePlan:
         """
         # A group is a file: its size is an estimate, which must not leave a tiny rest.
         limits = FileLimits(target_file_bytes + target_file_bytes // 2)
-        target = Target.of(snapshot, evaluated=True, kept=True)
+        target = TableWrite.of(snapshot, evaluated=True, kept=True)
         options = LoadOptions(limits=limits)
         return cls(
             snapshot.without_files(),

@@ -14,12 +14,9 @@ from typing import Any, Protocol, Self
 from variantlake.delta.log.identity import check_same_table
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import CommitConflict, MissingSource
-from variantlake.ingest.commit_load import TaskResult, collect, run_load_task
-from variantlake.ingest.load import LoadProgress, Runner
-from variantlake.ingest.load import watcher as step_watcher
-from variantlake.ingest.target.commit_files import NOT_COMMITTED
-from variantlake.ingest.target.file_plan import FilePlan
-from variantlake.ingest.target.write_target import Target
+from variantlake.jobs.progress import LoadProgress
+from variantlake.jobs.progress import watcher as step_watcher
+from variantlake.jobs.tasks import Runner, TaskResult, collect, run_task
 from variantlake.logs import logger
 from variantlake.maintenance.rewrite.commit_rewrite import (
     CommittedRewrite,
@@ -37,6 +34,9 @@ from variantlake.maintenance.rewrite.groups import (
 )
 from variantlake.maintenance.rewrite.rewrite_group import RewritePlan, RewrittenGroup, rewrite_group
 from variantlake.shown import Result
+from variantlake.writing.commit_files import NOT_COMMITTED
+from variantlake.writing.file_plan import FilePlan
+from variantlake.writing.table_write import TableWrite
 
 _LOG = logger("rewrite")
 
@@ -82,7 +82,7 @@ class RewriteTask:
         def write(check: Callable[[], None]) -> TaskResult:
             return rewrite_group(self.plan, self.work[number], check)
 
-        return run_load_task(self.plan.files, number, write)
+        return run_task(self.plan.files, number, write)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -240,7 +240,7 @@ class _Steps:
         return is_done
 
     def _step(self, task: RewriteTask, watch: Callable[[int], None]) -> CommittedRewrite:
-        target = Target.of(self.snapshot, evaluated=True, kept=True)
+        target = TableWrite.of(self.snapshot, evaluated=True, kept=True)
         results = collect(task.files, target, lambda: self.run(task, watch))
         by_number = {each.number: each for each in results if isinstance(each, RewrittenGroup)}
         rewritten = [(group, by_number[group.number]) for group in task.work]

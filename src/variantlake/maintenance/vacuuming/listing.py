@@ -22,11 +22,11 @@ import pyarrow.compute as pc
 from variantlake.batches import batched
 from variantlake.delta.log.log_segment import LOG
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.ingest.target.autoload_files import OWN_FOLDER, RUN_PATH
-from variantlake.ingest.target.quarantine import FOLDER as QUARANTINE
 from variantlake.maintenance.vacuuming.retained import RetainedPaths
 from variantlake.storage.list_files import Folder, Link, walk
 from variantlake.storage.store import Entry, LocalStore
+from variantlake.writing.autoload_files import OWN_FOLDER, RUN_PATH
+from variantlake.writing.quarantine import FOLDER as QUARANTINE
 
 CHANGE_DATA = "_change_data"
 

@@ -33,8 +33,8 @@ from variantlake.delta.log.logical_files import values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_removes
 from variantlake.errors import MissingSource, VariantLakeError
-from variantlake.ingest.target.autoload_files import DOMAIN, run_paths
 from variantlake.storage.store import Entry, Store
+from variantlake.writing.autoload_files import DOMAIN, run_paths
 
 _SPECIAL = r"^/|[%:\\]|(^|/)\.{0,2}(/|$)"
 """What may lead elsewhere than it seems; all other paths are plain relative names."""

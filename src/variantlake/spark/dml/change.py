@@ -21,10 +21,7 @@ from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_change import NewRows, RowChange, check_not_append_only, check_row_ids
 from variantlake.dml.row_conflicts import FilesMoved
 from variantlake.errors import InvalidQuery
-from variantlake.ingest.commit_load import collect
-from variantlake.ingest.target.files import new_load_id
-from variantlake.ingest.target.options import LoadOptions
-from variantlake.ingest.target.write_target import Target
+from variantlake.jobs.tasks import collect
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.log_files import LogFiles
 from variantlake.quoting import Parts, quote_identifier
@@ -48,6 +45,9 @@ from variantlake.spark.query.references import Resolve
 from variantlake.spark.query.references import Target as NamedTable
 from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.jobs import run_over
+from variantlake.writing.files import new_load_id
+from variantlake.writing.options import LoadOptions
+from variantlake.writing.table_write import TableWrite
 
 _NOT_CHANGED = "nothing was changed; correct the row or leave it out"
 
@@ -104,7 +104,7 @@ class ChangeRunner:
         snapshot = table.snapshot
         check_not_append_only(snapshot)
         check_row_ids(snapshot, updated=statement.updates)
-        target = Target.of(snapshot, evaluated=True)
+        target = TableWrite.of(snapshot, evaluated=True)
         runner = self.runner(PlacedTables(self.tables, table))
         resolve = _with_target(resolve)
         query = statement.rows(snapshot, runner, resolve)

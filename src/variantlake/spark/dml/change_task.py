@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from variantlake.delta.actions.actions import AddCdcFile
 from variantlake.dml.change_feed import AFTER, CHANGE_TYPE, INSERT, change_action
-from variantlake.ingest.commit_load import TaskResult, run_load_task
-from variantlake.ingest.target.file_plan import FilePlan
+from variantlake.jobs.tasks import TaskResult, run_task
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.spark.load.append_task import AppendTask, partition_number
+from variantlake.writing.file_plan import FilePlan
 
 ACTION = "__vl_action"
 MATCHED, DELETED, UPDATED, INSERTED = 0, 1, 2, 3
@@ -48,9 +48,7 @@ class ChangeTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterable[bytes]:
         """Do what the rows of one partition say."""
         number = partition_number()
-        return run_load_task(
-            self.append.plan, number, lambda check: self._done(number, batches, check)
-        )
+        return run_task(self.append.plan, number, lambda check: self._done(number, batches, check))
 
     def _done(
         self, number: int, batches: Iterator[pa.RecordBatch], check: Callable[[], None]

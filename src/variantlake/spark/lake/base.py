@@ -23,7 +23,7 @@ from variantlake.spark.session.jobs import task_runner
 from variantlake.spark.session.jvm import is_connect
 
 if TYPE_CHECKING:
-    from variantlake.ingest.load import Runner  # loads the kernels
+    from variantlake.jobs.tasks import Runner  # loads the kernels
 
 
 class LakeSession(Shown):

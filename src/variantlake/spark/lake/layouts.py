@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from variantlake.ingest.target.files import CLUSTERED_FILE_BYTES
 from variantlake.maintenance.reshredding.drift import Drift, drift
 from variantlake.spark.lake.streams import LakeStreams
 from variantlake.spark.query.table_locations import Location
+from variantlake.writing.files import CLUSTERED_FILE_BYTES
 
 if TYPE_CHECKING:
-    from variantlake.ingest.load import LoadProgress
+    from variantlake.jobs.progress import LoadProgress
     from variantlake.kernels.digest.rows import Digest
     from variantlake.maintenance.clustering.cluster import ClusterResult
     from variantlake.maintenance.compare_versions import VersionComparison

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from variantlake.ingest.conversion.convert import ConvertResult
     from variantlake.ingest.conversion.request import ConvertKeywords
     from variantlake.ingest.encode.document_options import DocumentKeywords
-    from variantlake.ingest.load import IngestResult, LoadProgress
+    from variantlake.ingest.load import IngestResult
     from variantlake.ingest.overwrite import Where
     from variantlake.ingest.sources.sources import Documents, SourceSpec
-    from variantlake.ingest.target.options import LoadKeywords
+    from variantlake.jobs.progress import LoadProgress
+    from variantlake.writing.options import LoadKeywords
 
 
 class LakeLoads(LakeChangeFeed):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.erase.erase import EraseResult, erase
-from variantlake.ingest.target.files import TARGET_FILE_BYTES
 from variantlake.maintenance.health import health
 from variantlake.maintenance.health_findings import Health
 from variantlake.maintenance.restore import Missing, RestoreResult, restore
@@ -22,9 +21,10 @@ from variantlake.maintenance.vacuuming.vacuum import (
 from variantlake.planning.expressions import Condition
 from variantlake.spark.lake.layouts import LakeLayouts
 from variantlake.spark.query.table_locations import Location
+from variantlake.writing.files import TARGET_FILE_BYTES
 
 if TYPE_CHECKING:
-    from variantlake.ingest.load import LoadProgress
+    from variantlake.jobs.progress import LoadProgress
     from variantlake.maintenance.optimize import OptimizeResult
 
 

@@ -14,7 +14,7 @@ from variantlake.spark.session.arguments import check_frame
 
 if TYPE_CHECKING:
     from variantlake.ingest.commit_load import LoadResult
-    from variantlake.ingest.target.options import LoadKeywords
+    from variantlake.writing.options import LoadKeywords
 
 
 class LakeStreams(LakeLoads):

@@ -13,13 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.delta.schema.table_schema import StructField, VariantType
 from variantlake.errors import MalformedFile
-from variantlake.ingest.commit_load import (
-    LoadResult,
-    collect,
-    commit_load,
-    found,
-    run_load_task,
-)
+from variantlake.ingest.commit_load import LoadResult, commit_load, find_committed_load
 from variantlake.ingest.encode.encode import VariantColumn
 from variantlake.ingest.encode.parquet_rows import (
     SAMPLE_BYTES,
@@ -31,11 +25,7 @@ from variantlake.ingest.encode.parquet_rows import (
 from variantlake.ingest.encode.rows import check_columns
 from variantlake.ingest.learning.relearn import relearned
 from variantlake.ingest.sources.blocks import bytes_at_once
-from variantlake.ingest.target.files import new_load_id
-from variantlake.ingest.target.keywords import check_options, names_of
-from variantlake.ingest.target.options import LoadKeywords, LoadOptions
-from variantlake.ingest.target.stream_batch import StreamBatch
-from variantlake.ingest.target.write_target import UNSHREDDED, Target
+from variantlake.jobs.tasks import collect, run_task
 from variantlake.kernels.variant.profiler import Profiler
 from variantlake.quoting import quote_identifier
 from variantlake.shredding.arrays import AnyArray
@@ -54,6 +44,11 @@ from variantlake.spark.load.constraints import evaluated, refusals
 from variantlake.spark.load.file_scan import FileScan, file_scan
 from variantlake.spark.query.read_versions import version_read
 from variantlake.spark.session.jobs import run_over, run_tasks
+from variantlake.writing.files import new_load_id
+from variantlake.writing.keywords import check_options, names_of
+from variantlake.writing.options import LoadKeywords, LoadOptions
+from variantlake.writing.stream_batch import StreamBatch
+from variantlake.writing.table_write import UNSHREDDED, TableWrite
 
 if TYPE_CHECKING:
     from variantlake.ingest.overwrite import Overwrite  # parses SQL
@@ -112,7 +107,7 @@ def append(
     check_options(merge_schema=merge_schema)
     json_columns = names_of("json_columns", json_columns)
     target = target_of(frame.schema, table, json_columns, new)
-    if (known := found(target, chosen, batch)) is not None:
+    if (known := find_committed_load(target, chosen, batch)) is not None:
         return known
     if (snapshot := target.snapshot) is not None:
         if overwrite is not None:
@@ -143,7 +138,7 @@ class _Load:
 
     spark: SparkSession
     frame: DataFrame
-    target: Target
+    target: TableWrite
     json_columns: frozenset[str]
     options: LoadOptions
     batch: StreamBatch | None = None
@@ -223,12 +218,12 @@ class FilesTask:
         """Write the rows of one task's parts."""
         size = bytes_at_once(self.append.shreddings.values())
         rows = part_rows(self.scan.groups[number], self.scan.columns, size)
-        return run_load_task(
+        return run_task(
             self.append.plan, number, lambda check: self.append.write(number, rows, check)
         )
 
 
-def _with_names_of(target: Target, frame: DataFrame) -> DataFrame:
+def _with_names_of(target: TableWrite, frame: DataFrame) -> DataFrame:
     """The rows by the table's names: Spark's ignore case."""
     names = in_schema(frame.columns, target.schema)
     return frame if list(names) == frame.columns else frame.toDF(*names)

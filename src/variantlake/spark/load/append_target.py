@@ -14,9 +14,9 @@ from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.errors import InvalidSchema, MalformedLog, NotADeltaTable
 from variantlake.ingest.conversion.plan import nullable_type
-from variantlake.ingest.target.keywords import check_options, names_of, wrong_option
-from variantlake.ingest.target.write_target import READER_FEATURES, Target
 from variantlake.shredding.ddl import format_ddl, parse_ddl
+from variantlake.writing.keywords import check_options, names_of, wrong_option
+from variantlake.writing.table_write import READER_FEATURES, TableWrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def target_of(
     table: str | os.PathLike[str],
     json_columns: Collection[str],
     new: NewTable | None,
-) -> Target:
+) -> TableWrite:
     """The table, or the one that rows of the columns `given` make."""
     location = os.fspath(table)
     try:
@@ -75,8 +75,8 @@ def target_of(
             raise
         schema = columns_of(given, json_columns)
         names = in_schema(new.partition_by, schema)
-        return Target.open(location, schema, new.properties_of(schema), names)
-    target = Target.of(snapshot, evaluated=True)
+        return TableWrite.open(location, schema, new.properties_of(schema), names)
+    target = TableWrite.of(snapshot, evaluated=True)
     requested = () if new is None else in_schema(new.partition_by, snapshot.schema)
     if requested and requested != snapshot.partition_columns:
         known = ", ".join(snapshot.partition_columns) or "no column"
@@ -126,7 +126,7 @@ def columns_of(given: st.StructType, json_columns: Collection[str]) -> StructTyp
     )
 
 
-def check_variants(given: st.StructType, target: Target, json_columns: Collection[str]) -> None:
+def check_variants(given: st.StructType, target: TableWrite, json_columns: Collection[str]) -> None:
     """Raise InvalidSchema for a column that should be a Variant, or JSON text, and is not."""
     for column in target.schema.fields:
         if not isinstance(column.type, VariantType) or column.name not in given.names:

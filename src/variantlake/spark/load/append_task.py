@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from variantlake.ingest.commit_load import TaskResult, run_load_task
 from variantlake.ingest.encode.rows import TableRows
-from variantlake.ingest.target.file_plan import FilePlan
-from variantlake.ingest.write_rows import write_rows
+from variantlake.jobs.tasks import TaskResult, run_task
+from variantlake.jobs.write_rows import write_rows
 from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.writing.file_plan import FilePlan
 
 
 def partition_number() -> int:
@@ -37,7 +37,7 @@ class AppendTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterable[bytes]:
         """Write the rows of one partition."""
         number = partition_number()
-        return run_load_task(self.plan, number, lambda check: self.write(number, batches, check))
+        return run_task(self.plan, number, lambda check: self.write(number, batches, check))
 
     def write(
         self, number: int, batches: Iterator[pa.RecordBatch], check: Callable[[], None]

@@ -11,9 +11,11 @@ from pyspark.sql import SparkSession
 from variantlake.ingest.conversion.convert import ConvertResult, run_convert
 from variantlake.ingest.conversion.request import ConvertKeywords, Request
 from variantlake.ingest.encode.document_options import DocumentKeywords, DocumentOptions
-from variantlake.ingest.load import DEFAULT_COLUMN, IngestResult, LoadProgress, Runner, run_load
+from variantlake.ingest.load import DEFAULT_COLUMN, IngestResult, run_load
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.sources import Documents, SourceSpec
+from variantlake.jobs.progress import LoadProgress
+from variantlake.jobs.tasks import Runner
 from variantlake.spark.session.jobs import task_runner
 from variantlake.spark.session.jvm import is_connect
 from variantlake.storage.store import location_text

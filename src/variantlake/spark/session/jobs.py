@@ -27,7 +27,7 @@ from variantlake.spark.session.jvm import clone_of, frame_of, is_connect, plan_o
 from variantlake.spark.session.stores import reaching_stores
 
 if TYPE_CHECKING:
-    from variantlake.ingest.load import Runner, Tasks  # loads the kernels
+    from variantlake.jobs.tasks import Runner, Tasks  # loads the kernels
 
 Task = Callable[[int], Iterable[bytes]]
 """What runs on an executor: a task's number in, payloads out. It is pickled."""

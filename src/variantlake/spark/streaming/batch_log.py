@@ -16,7 +16,7 @@ from pathlib import Path
 from variantlake.errors import StoreFailed
 from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.prometheus import head, sample, write_whole
-from variantlake.ingest.target.stream_batch import StreamBatch
+from variantlake.writing.stream_batch import StreamBatch
 
 _LOG = logging.getLogger("variantlake.streaming")
 _PREFIX = "variantlake_stream_"

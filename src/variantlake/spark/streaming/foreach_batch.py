@@ -13,9 +13,6 @@ from variantlake.autoloading.auto_compact import compact_small_files, is_wanted
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue
 from variantlake.ingest.commit_load import LoadResult
-from variantlake.ingest.target.options import LoadKeywords
-from variantlake.ingest.target.stream_batch import StreamBatch
-from variantlake.ingest.target.write_target import READER_FEATURES
 from variantlake.spark.load.append import append
 from variantlake.spark.load.append_target import NewTable
 from variantlake.spark.load.ingest import runner
@@ -23,6 +20,9 @@ from variantlake.spark.session.jvm import is_connect
 from variantlake.spark.streaming.batch_log import tell
 from variantlake.spark.streaming.sink import QUERY_ID
 from variantlake.storage.store import location_text
+from variantlake.writing.options import LoadKeywords
+from variantlake.writing.stream_batch import StreamBatch
+from variantlake.writing.table_write import READER_FEATURES
 
 
 def write_batch(

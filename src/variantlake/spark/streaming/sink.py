@@ -26,21 +26,10 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
-from variantlake.ingest.commit_load import (
-    TaskFailure,
-    TaskResult,
-    commit_load,
-    delete_strays,
-    found,
-    in_order,
-)
+from variantlake.ingest.commit_load import commit_load, find_committed_load
 from variantlake.ingest.encode.rows import check_columns
 from variantlake.ingest.learning.relearn import relearned
-from variantlake.ingest.target.file_plan import FilePlan
-from variantlake.ingest.target.files import delete_load, new_load_id
-from variantlake.ingest.target.quarantine import delete_quarantine
-from variantlake.ingest.target.stream_batch import StreamBatch
-from variantlake.ingest.target.write_target import READER_FEATURES, Target
+from variantlake.jobs.tasks import TaskFailure, TaskResult, delete_strays, sort_results
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.spark.load.append_target import (
     check_variants,
@@ -54,6 +43,11 @@ from variantlake.spark.streaming.batch_log import tell
 from variantlake.spark.streaming.sink_options import SinkOptions
 from variantlake.storage.opening import open_store
 from variantlake.storage.options import set_storage_options
+from variantlake.writing.file_plan import FilePlan
+from variantlake.writing.files import delete_load, new_load_id
+from variantlake.writing.quarantine import delete_quarantine
+from variantlake.writing.stream_batch import StreamBatch
+from variantlake.writing.table_write import READER_FEATURES, TableWrite
 
 _LOG = logging.getLogger("variantlake.streaming")
 
@@ -84,7 +78,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         """Plan a batch of rows with the columns of `schema`. Raises as `append`, before any row."""
         self._options = options
         self._stores = dict(stores)
-        self._target: Target | None = _target(options, schema)
+        self._target: TableWrite | None = _target(options, schema)
         target = self._target
         names = in_schema(schema.names, target.schema)
         json_columns = in_schema(options.json_columns, target.schema)
@@ -142,9 +136,9 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
             return
         plan = parts[0].plan
         try:
-            results = in_order(part.outcome for part in parts)
+            results = sort_results(part.outcome for part in parts)
             batch = StreamBatch(self._query(parts), batchId, parts[0].stream)
-            known = found(target, self._options.load, batch)
+            known = find_committed_load(target, self._options.load, batch)
             if known is None:
                 _check_same(target, parts[0])
         except VariantLakeError:
@@ -191,7 +185,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         return query
 
 
-def _target(options: SinkOptions, schema: StructType) -> Target:
+def _target(options: SinkOptions, schema: StructType) -> TableWrite:
     """The table, or the one that the first batch makes."""
     target = target_of(schema, options.location, options.json_columns, options.new)
     if target.snapshot is None:
@@ -209,7 +203,7 @@ def _target(options: SinkOptions, schema: StructType) -> Target:
     return relearned(target)
 
 
-def _check_same(target: Target, part: WrittenPart) -> None:
+def _check_same(target: TableWrite, part: WrittenPart) -> None:
     """Raise CommitConflict where the table is not the one that the files were written for."""
     plan = part.plan
     snapshot = target.snapshot
@@ -236,11 +230,11 @@ def _shreddings(parts: Sequence[WrittenPart]) -> Mapping[str, ShreddingSchema]:
     return max(parts, key=rows).shreddings
 
 
-def _compact(target: Target, asked: bool | None) -> None:
+def _compact(target: TableWrite, asked: bool | None) -> None:
     """Join small files where that is asked for, on the driver's cores."""
     # Loads the engine that rewrites files.
     from variantlake.autoloading.auto_compact import compact_small_files, is_wanted
-    from variantlake.ingest.local_run import run_in_threads
+    from variantlake.jobs.threads import run_in_threads
 
     if not is_wanted(target.properties, asked):
         return

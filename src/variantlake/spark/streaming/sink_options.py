@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from variantlake.ingest.target.options import LoadOptions
 from variantlake.spark.load.append_target import NewTable
 from variantlake.spark.scan.source_options import flag, given_options, whole_number
+from variantlake.writing.options import LoadOptions
 
 _SPARK = ("checkpointLocation", "queryName")
 """Options of the query that Spark gives to the sink too."""

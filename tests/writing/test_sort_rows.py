@@ -19,8 +19,8 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.stats.variant_bounds import decode_bounds
 from variantlake.errors import InvalidPath, InvalidSchema
 from variantlake.ingest.local_run import ingest_here
-from variantlake.ingest.target import files
 from variantlake.paths import Path as VariantPath
+from variantlake.writing import files
 
 MAGNITUDES = "properties STRUCT<mag: DECIMAL(18, 4), place: STRING>"
 

@@ -30,17 +30,17 @@ from variantlake.delta.schema.table_schema import StructField, StructType, Varia
 from variantlake.delta.transaction.alter import evolved, merged_schema
 from variantlake.delta.transaction.replace_where import Replacement
 from variantlake.errors import InvalidSchema, NotADeltaTable
-from variantlake.ingest.target.autoload_files import OWN_FOLDER
-from variantlake.ingest.target.file_plan import FilePlan
-from variantlake.ingest.target.files import delete_load, is_load_file
-from variantlake.ingest.target.options import LoadOptions
-from variantlake.ingest.target.quarantine import FOLDER as QUARANTINE_FOLDER
-from variantlake.ingest.target.quarantine import delete_quarantine
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore, Store
+from variantlake.writing.autoload_files import OWN_FOLDER
+from variantlake.writing.file_plan import FilePlan
+from variantlake.writing.files import delete_load, is_load_file
+from variantlake.writing.options import LoadOptions
+from variantlake.writing.quarantine import FOLDER as QUARANTINE_FOLDER
+from variantlake.writing.quarantine import delete_quarantine
 
 READER_FEATURES = SCAN_FEATURES
 """Reader features that do not concern who only adds files."""
@@ -52,7 +52,7 @@ UNSHREDDED = ShreddingSchema()
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TableWrite:
     """A table as a writer sees it. `snapshot` is None while it does not exist.
 
     `properties` are those that the table has after the commit; those in `asked` were asked for,
@@ -208,7 +208,7 @@ class Target:
         known = ((name, self.shredding(name)) for name in names)
         return {name: schema for name, schema in known if schema is not None}
 
-    def with_shreddings(self, schemas: Mapping[str, ShreddingSchema]) -> Target:
+    def with_shreddings(self, schemas: Mapping[str, ShreddingSchema]) -> TableWrite:
         """This table with schemas for those of its columns that had none."""
         target, known = self, self.shreddings()
         for name, schema in schemas.items():
@@ -218,7 +218,7 @@ class Target:
 
     def with_shredding(
         self, physical_name: str, schema: ShreddingSchema, *, requested: bool = False
-    ) -> Target:
+    ) -> TableWrite:
         """This table with `schema` as its shredding schema of a column.
 
         One that was `requested` stays; another was learned, and may be learned again.
@@ -233,7 +233,7 @@ class Target:
             requested={**self.requested, SCHEMA_PREFIX + physical_name: format_ddl(schema)},
         )
 
-    def with_hints(self, physical_name: str, text: str) -> Target:
+    def with_hints(self, physical_name: str, text: str) -> TableWrite:
         """This table with hints for the schema of a column. Raises InvalidSchema for none."""
         new = check_properties({HINTS_PREFIX + physical_name: text})
         return replace(
@@ -247,7 +247,7 @@ class Target:
         """
         return replace(options, hints=hints(self.properties, physical_name))
 
-    def with_columns(self, given: StructType, *, types: bool = False) -> Target:
+    def with_columns(self, given: StructType, *, types: bool = False) -> TableWrite:
         """This table with the columns of `given` that it does not have.
 
         `types` says that those it has must be of the same type.

@@ -15,13 +15,13 @@ from typing import Self
 import pyarrow as pa
 
 from variantlake.errors import InvalidValue, VariantLakeError
-from variantlake.ingest.target.sort_rows import SortKey, sorted_pieces
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.value_notes import NO_NOTES, NotesCollector
 from variantlake.parquet.write.file_writer import FileWriter, WriteOptions, WrittenFile
 from variantlake.shredding.values import ValueNotes
 from variantlake.storage.store import LocalStore, Store, make_folder, start_flush
 from variantlake.storage.unreachable import disk_failure
+from variantlake.writing.sort_rows import SortKey, sorted_pieces
 
 TARGET_FILE_BYTES = 256 << 20
 """Bytes of a file from which on the next one is begun."""

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
 
-from variantlake.ingest.commit_load import TaskResult
-from variantlake.ingest.encode.document_rows import DocumentRows
-from variantlake.ingest.encode.rows import Partition, TableRows
-from variantlake.ingest.target.file_plan import FilePlan
-from variantlake.ingest.target.files import FileSet, rows_of
+import pyarrow as pa
+
+from variantlake.jobs.tasks import TaskResult
+from variantlake.parquet.metadata.annotate import ColumnPath
+from variantlake.shredding.values import ValueNotes
+from variantlake.writing.file_plan import FilePlan
+from variantlake.writing.files import FileSet, rows_of
+from variantlake.writing.quarantine import BadRowLog
+
+Partition = tuple[str | None, ...]
+"""A partition's values, as the log writes them, in the order of the partition columns."""
 
 MAX_OPEN_FILES = 64
 """Partitions that are written at the same time; beyond it files are finished early."""
@@ -18,8 +25,23 @@ MAX_PENDING_BYTES = 192 << 20
 """Bytes of rows (Arrow) that wait for their row groups in all partitions together."""
 
 
+class StoredRows(Protocol):
+    """Rows in the columns that files store, batch by batch, each batch of one partition.
+
+    `notes` are about the Variants of the latest batch, `bad_rows` takes rows that cannot be stored.
+    """
+
+    notes: Mapping[ColumnPath, ValueNotes]
+    bad_rows: BadRowLog
+    variant_columns: list[ColumnPath]
+    partition_names: list[str]
+
+    def __iter__(self) -> Iterator[tuple[Partition, pa.RecordBatch]]:
+        """The batches."""
+
+
 def write_rows(
-    rows: TableRows | DocumentRows,
+    rows: StoredRows,
     plan: FilePlan,
     task: int = 0,
     check: Callable[[], None] | None = None,

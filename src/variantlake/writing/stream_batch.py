@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from variantlake.delta.actions.actions import CommitInfo, Transaction, info_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue, LostCheckpoint
-from variantlake.ingest.target.commit_record import CommitRecord, find_commit
-from variantlake.ingest.target.options import MAX_LOAD_ID
+from variantlake.writing.commit_record import CommitRecord, find_commit
+from variantlake.writing.options import MAX_LOAD_ID
 
 _LOG = logging.getLogger("variantlake.streaming")
 

@@ -14,13 +14,13 @@ from variantlake.delta.protocol.properties import compression, page_version
 from variantlake.delta.schema.column_mapping import with_field_ids
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.transaction.new_actions import new_add
-from variantlake.ingest.target.files import FileLimits, FileSet
-from variantlake.ingest.target.options import BadRows
-from variantlake.ingest.target.quarantine import BadRowLog
-from variantlake.ingest.target.sort_rows import SortKey, known_sort_keys, sort_keys
 from variantlake.parquet.stats.facts import FileFacts
 from variantlake.parquet.write.file_writer import WriteOptions, WrittenFile
 from variantlake.storage.opening import open_store
+from variantlake.writing.files import FileLimits, FileSet
+from variantlake.writing.options import BadRows
+from variantlake.writing.quarantine import BadRowLog
+from variantlake.writing.sort_rows import SortKey, known_sort_keys, sort_keys
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,10 @@ from typing import IO, Any, Self
 import orjson
 
 from variantlake.errors import StoreFailed, VariantLakeError
-from variantlake.ingest.target.options import BadRows
 from variantlake.shown import utf8_text
 from variantlake.storage.store import LocalStore, Store, make_folder
 from variantlake.storage.unreachable import disk_failure
+from variantlake.writing.options import BadRows
 
 FOLDER = "_quarantine"
 """Where quarantine files lie, from the table's root."""

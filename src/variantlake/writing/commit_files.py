@@ -28,8 +28,8 @@ from variantlake.errors import (
     TableReplaced,
     UnsupportedFeature,
 )
-from variantlake.ingest.target.commit_record import CommitRecord, find_commit
-from variantlake.ingest.target.write_target import READER_FEATURES, Target
+from variantlake.writing.commit_record import CommitRecord, find_commit
+from variantlake.writing.table_write import READER_FEATURES, TableWrite
 
 NOT_COMMITTED = (
     CommitConflict,
@@ -45,7 +45,7 @@ NOT_COMMITTED = (
 log may refer to the new files, so they must stay."""
 
 
-def loaded(target: Target, load_id: str) -> int | None:
+def loaded(target: TableWrite, load_id: str) -> int | None:
     """The version that a load of this id committed; None when there was none.
 
     Where the log no longer holds that version, it is one that was before or at it.
@@ -58,7 +58,7 @@ def loaded(target: Target, load_id: str) -> int | None:
 
 
 def commit_files(
-    target: Target,
+    target: TableWrite,
     adds: Sequence[AddFile],
     metrics: Mapping[str, str],
     *,
@@ -95,7 +95,7 @@ def commit_files(
 
 
 def _commit(
-    target: Target,
+    target: TableWrite,
     adds: Sequence[AddFile],
     metrics: Mapping[str, str],
     load_id: str | None,
@@ -111,7 +111,7 @@ def _commit(
     snapshot = target.snapshot
     known = None if snapshot is None else (snapshot.protocol, snapshot.metadata)
     if (described := target.altered or known) is None:
-        raise TypeError("a new table is made by Target.new")
+        raise TypeError("a new table is made by TableWrite.new")
     protocol, metadata = described
     metadata = replace(metadata, configuration=_measured(target, adds))
     if snapshot is None:
@@ -149,7 +149,7 @@ def _commit(
     return commit(snapshot, changes)
 
 
-def _measured(target: Target, adds: Sequence[AddFile]) -> dict[str, str]:
+def _measured(target: TableWrite, adds: Sequence[AddFile]) -> dict[str, str]:
     """The properties, where schemas that these files are the first of say how well they do."""
     properties = dict(target.properties)
     if target.snapshot is not None and properties == target.snapshot.properties:
@@ -162,7 +162,7 @@ def _measured(target: Target, adds: Sequence[AddFile]) -> dict[str, str]:
     return properties
 
 
-def _fits(target: Target, newest: Snapshot) -> bool:
+def _fits(target: TableWrite, newest: Snapshot) -> bool:
     """Whether files written for this table may be added to that version of it as they are."""
     return (
         (target.snapshot is None or newest.metadata.id == target.snapshot.metadata.id)

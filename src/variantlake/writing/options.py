@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Literal, Self, TypedDict, Unpack
 
 from variantlake.errors import InvalidValue
-from variantlake.ingest.target.files import DEFAULT_LIMITS, FileLimits
-from variantlake.ingest.target.keywords import check_keywords, names_of
 from variantlake.shredding.inference.infer import InferenceOptions
+from variantlake.writing.files import DEFAULT_LIMITS, FileLimits
+from variantlake.writing.keywords import check_keywords, names_of
 
 MAX_LOAD_ID = 512
 """Our limit on the characters of a load id: every snapshot of the table carries it."""

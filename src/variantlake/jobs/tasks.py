@@ -1,0 +1,149 @@
+"""The tasks of a job: what each gives back, how one is run, how all are collected.
+
+A job has an input in parts, and one task for each group of parts. Threads of this process or
+Spark's executors run the tasks; a `Runner` is either of them.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from variantlake.delta.actions.actions import AddFile
+from variantlake.errors import VariantLakeError
+from variantlake.jobs.stop_flag import LoadFlag, LoadStopped
+from variantlake.storage.opening import open_store
+from variantlake.storage.store import LocalStore
+from variantlake.writing.file_plan import FilePlan
+from variantlake.writing.files import delete_load
+from variantlake.writing.quarantine import delete_quarantine
+from variantlake.writing.table_write import TableWrite
+
+
+class Sized(Protocol):
+    """A part of the input."""
+
+    @property
+    def size(self) -> int:
+        """Bytes, as stored."""
+
+
+class Tasks(Protocol):
+    """The tasks of one load, whatever they do. Pickles."""
+
+    @property
+    def files(self) -> FilePlan:
+        """Where the files go."""
+
+    @property
+    def groups(self) -> Sequence[Sequence[Sized]]:
+        """The parts of the input, by task."""
+
+    def __call__(self, number: int, /) -> Iterable[bytes]:
+        """Run one task, as `run_task` does."""
+
+
+Runner = Callable[[Tasks, Callable[[int], None]], Iterable[bytes]]
+"""Runs every task of a load and gives back their payloads; calls its second argument now and then
+with the number of finished tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """What one task made: its files and the rows in them.
+
+    `bad_rows` counts those that were bad, `quarantine` is the file that holds them. `empty` are the
+    sources of the splits that held nothing, each as often as there were such. `counts` has for each
+    split of a load of documents the path of its source, the rows stored and the bad ones.
+    """
+
+    adds: tuple[AddFile, ...]
+    rows: int
+    bad_rows: int = 0
+    quarantine: str | None = None
+    empty: tuple[str, ...] = ()
+    counts: tuple[tuple[str, int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFailure:
+    """What was wrong with a task's input."""
+
+    number: int
+    error: VariantLakeError
+
+
+def run_task(
+    plan: FilePlan, number: int, write: Callable[[Callable[[], None]], TaskResult]
+) -> Iterable[bytes]:
+    """Run `write` as one task; what is wrong with its input is given back as data, not raised.
+
+    A raised error would make Spark repeat the task, and reach the driver as text. `write` gets a
+    function to call now and then, which stops the task by raising.
+    """
+    flag = flag_of(plan)
+
+    def check() -> None:
+        flag.check(number)
+
+    try:
+        check()
+        result: TaskResult | TaskFailure = write(check)
+    except LoadStopped:
+        return
+    except VariantLakeError as error:
+        flag.fail(number)
+        result = TaskFailure(number, error)
+    yield pickle.dumps(result)
+
+
+def flag_of(plan: FilePlan) -> LoadFlag:
+    """What stops the tasks of a load."""
+    return LoadFlag(open_store(plan.location), plan.load_id)
+
+
+def collect(
+    plan: FilePlan, target: TableWrite, run: Callable[[], Iterable[bytes]]
+) -> list[TaskResult]:
+    """Run the tasks; what they made.
+
+    When anything fails, and by Ctrl-C, no file of the load is left. Raises the failure that is
+    first in the order of the input.
+    """
+    flag = flag_of(plan)
+    flag.up()
+    try:
+        results = sort_results(map(pickle.loads, run()))  # of our own tasks
+    except BaseException:
+        flag.down()
+        target.clean_up(plan.load_id)
+        raise
+    flag.down()
+    delete_strays(target, plan, results)
+    return results
+
+
+def delete_strays(target: TableWrite, plan: FilePlan, results: Sequence[TaskResult]) -> None:
+    """Remove files that repeated and doubled tasks left, and nobody gave back.
+
+    Only on a local disk: elsewhere looking for them costs more than they do.
+    """
+    if isinstance(target.store, LocalStore):
+        delete_load(target.store, plan.load_id, keep={a.path for r in results for a in r.adds})
+        kept = frozenset(result.quarantine for result in results if result.quarantine)
+        delete_quarantine(target.store, plan.load_id, kept)
+
+
+def sort_results(outcomes: Iterable[TaskResult | TaskFailure]) -> list[TaskResult]:
+    """What tasks gave, in the order of the input: names of files begin with their task's number.
+
+    Raises the failure that is first in that order.
+    """
+    outcomes = list(outcomes)
+    failures = [outcome for outcome in outcomes if isinstance(outcome, TaskFailure)]
+    if failures:
+        raise min(failures, key=lambda failure: failure.number).error
+    results = [outcome for outcome in outcomes if isinstance(outcome, TaskResult)]
+    return sorted(results, key=lambda result: [add.path for add in result.adds])
