@@ -11,10 +11,10 @@ import re
 import time
 from dataclasses import replace
 
-from variantlake.delta.checkpoint.checkpoint_writer import write_state
+from variantlake.delta.checkpoint.checkpoint_writer import check_actions_known, write_state
 from variantlake.delta.log.log_segment import LOG, SIDECARS
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.errors import UnsupportedFeature
+from variantlake.errors import UnsupportedFeature, in_file
 from variantlake.maintenance.vacuuming.vacuum import vacuum
 
 _VERSIONED = re.compile(r"\.?(\d{20})\..+")
@@ -28,6 +28,8 @@ def check_may_purge(snapshot: Snapshot) -> None:
             file=snapshot.store.uri,
             hint="erase without a purge, and vacuum when the retention is over",
         )
+    with in_file(snapshot.store.uri):
+        check_actions_known(snapshot)
 
 
 def purge(snapshot: Snapshot) -> tuple[int, int]:

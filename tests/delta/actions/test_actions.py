@@ -13,6 +13,7 @@ from variantlake.delta.actions.actions import (
     AddFile,
     CommitInfo,
     Protocol,
+    UnknownAction,
     parse_action,
     parse_log,
 )
@@ -62,11 +63,14 @@ def test_a_deletion_vector_has_the_id_of_the_protocol() -> None:
     assert parsed.key == ("a%20b.parquet", "uab^-aqEH.-t@S}K{vb[*k^@4")
 
 
-@pytest.mark.parametrize(
-    "action", [{}, {"newAction": {"x": 1}}, {"add": None}, {"newAction": 1, "protocol": None}]
-)
-def test_unknown_actions_are_ignored(action: dict[str, Any]) -> None:
+@pytest.mark.parametrize("action", [{}, {"add": None}, {"newAction": None}])
+def test_a_line_without_an_action_is_ignored(action: dict[str, Any]) -> None:
     assert _parse(action) is None
+
+
+@pytest.mark.parametrize("action", [{"newAction": {"x": 1}}, {"newAction": 1, "protocol": None}])
+def test_of_an_unknown_action_the_name_is_kept(action: dict[str, Any]) -> None:
+    assert _parse(action) == UnknownAction("newAction")
 
 
 def test_unknown_fields_are_ignored() -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from tests import corpora
 from tests.delta.tables import (
+    PROTOCOL,
     SCHEMA,
     add,
     append,
@@ -31,17 +32,23 @@ from tests.delta.tables import (
 )
 from variantlake.delta.actions.actions import AddFile, RemoveFile
 from variantlake.delta.checkpoint import checkpoint_schema
-from variantlake.delta.checkpoint.checkpoint_writer import checkpoint_due, write_checkpoint
+from variantlake.delta.checkpoint.checkpoint_writer import (
+    checkpoint_due,
+    write_checkpoint,
+    write_state,
+)
 from variantlake.delta.log.last_checkpoint import read_last_checkpoint
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_state
+from variantlake.delta.log.version_checksum import write_checksum
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.transaction.commit import commit, create_table
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.encoding.tree import decode
-from variantlake.errors import StoreFailed
+from variantlake.erase.purge import check_may_purge
+from variantlake.errors import StoreFailed, UnsupportedFeature
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.storage.opening import open_store
 
@@ -96,6 +103,60 @@ def test_the_state_comes_back(tmp_path: Path) -> None:
     assert {key: tombstone.path for key, tombstone in again.removes.items()} == {
         ("c", "ix"): "c",
     }
+
+
+def _log_files(root: Path) -> set[str]:
+    return {path.name for path in (root / "_delta_log").iterdir()}
+
+
+def test_the_log_of_a_table_with_unknown_writer_features_is_left_alone(tmp_path: Path) -> None:
+    features = ["variantType", "variantShredding", "fromTheFuture"]
+    protocol = {**PROTOCOL, "writerFeatures": features}
+    table = write_log(tmp_path, [{"protocol": protocol}, {"metaData": metadata()}])
+    state = Snapshot.read(table).state()
+    before = _log_files(tmp_path)
+    for write in (
+        lambda: write_checkpoint(open_store(table)),
+        lambda: write_state(open_store(table), 0, state),
+        lambda: write_checksum(open_store(table), 0, state),
+    ):
+        with pytest.raises(UnsupportedFeature, match="fromTheFuture"):
+            write()
+    assert _log_files(tmp_path) == before
+
+
+def test_a_checkpoint_that_would_lose_unknown_actions_is_not_written(tmp_path: Path) -> None:
+    table = write_log(tmp_path, first_commit(add("a")), [{"fromTheFuture": {"x": 1}}], [add("b")])
+    for snapshot in (Snapshot.read(table), Snapshot.read(table, 0).refresh()):
+        assert snapshot.unknown_actions == {"fromTheFuture"}
+    with pytest.raises(UnsupportedFeature, match="fromTheFuture"):
+        write_checkpoint(open_store(table))
+    # Commits go on, and say why they write no checkpoint.
+    for version in range(3, 10):
+        append(Snapshot.read(table), [new(f"{version}")])
+    with pytest.warns(UserWarning, match=r"no checkpoint after version 10: (?s:.*)fromTheFuture"):
+        append(Snapshot.read(table), [new("10")])
+    assert not any("checkpoint" in name for name in _log_files(tmp_path))
+    # Before that action the log can be shortened as ever.
+    assert write_checkpoint(open_store(table), 0) == 0
+    with pytest.raises(UnsupportedFeature, match="fromTheFuture"):
+        check_may_purge(Snapshot.read(table))
+
+
+@pytest.mark.parametrize("sidecars", [False, True])
+def test_an_unknown_action_of_a_checkpoint_is_not_lost_either(
+    tmp_path: Path, sidecars: bool
+) -> None:
+    policy = {"delta.checkpointPolicy": "v2" if sidecars else "classic"}
+    create_table(open_store(tmp_path), SCHEMA, properties=policy, adds=[new("a")])
+    write_checkpoint(open_store(tmp_path))
+    log = tmp_path / "_delta_log"
+    (path,) = (log / "_sidecars").iterdir() if sidecars else log.glob("*.checkpoint.parquet")
+    table = pq.read_table(path)
+    for value, unknown in ((None, frozenset()), ({"x": 1}, {"fromTheFuture"})):
+        column = pa.array([None] * (len(table) - 1) + [value], pa.struct([("x", pa.int64())]))
+        pq.write_table(table.append_column("fromTheFuture", column), path)
+        assert Snapshot.read(tmp_path).unknown_actions == unknown
 
 
 def test_statistics_stand_in_struct_form_as_well(tmp_path: Path) -> None:

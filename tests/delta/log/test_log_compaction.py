@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from tests.delta.tables import PROTOCOL, add, first_commit, metadata, remove, write_log
+from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log import snapshot_state
 from variantlake.delta.log.log_segment import find_segment
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.errors import MalformedLog
+from variantlake.errors import MalformedLog, StoreFailed
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore
 
+VECTOR = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
 INFO = {"commitInfo": {"txnId": "last"}}
 COMMITS = [
     first_commit(add("a")),
@@ -98,6 +100,12 @@ def test_a_compaction_that_starts_before_the_checkpoint_is_passed_over(tmp_path:
         "{",
         '{"add":{"path":1}}',
         [*MIDDLE, remove("c")],
+        # Of one file as it is and with a vector: Databricks compacted without reconciling.
+        [*MIDDLE, remove("c"), add("c", deletionVector=VECTOR), remove("c", deletionVector=VECTOR)],
+        [*MIDDLE, {"protocol": {**PROTOCOL, "writerFeatures": []}}],
+        [*MIDDLE, {"protocol": {"minReaderVersion": 99, "minWriterVersion": 99}}],
+        [*MIDDLE, {"metaData": {**metadata(), "schemaString": "{"}}],
+        [*MIDDLE, add("x"), add("x", deletionVector=VECTOR)],
         [*MIDDLE, {"metaData": metadata()}, {"metaData": metadata()}],
         [{"protocol": PROTOCOL}, {"protocol": PROTOCOL}],
     ],
@@ -126,6 +134,31 @@ def test_a_compaction_without_the_metadata_gives_way_to_the_commits(tmp_path: Pa
     wanted = _state(location)
     _compact(tmp_path, 0, 3, MIDDLE)
     assert _state(location) == wanted
+
+
+def test_a_compaction_that_the_store_does_not_give_gives_way_to_the_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = write_log(tmp_path, *COMMITS)
+    wanted = _state(location)
+    _compact(tmp_path, 1, 3, MIDDLE)
+    stream = LocalStore.stream
+
+    def failing(self: LocalStore, path: str) -> Any:
+        if path.endswith("compacted.json"):
+            raise StoreFailed("denied")
+        return stream(self, path)
+
+    monkeypatch.setattr(LocalStore, "stream", failing)
+    assert _state(location) == wanted
+
+
+def test_a_checkpoint_is_made_of_the_commits_themselves(tmp_path: Path) -> None:
+    location = write_log(tmp_path, *COMMITS)
+    wanted = _state(location)
+    _compact(tmp_path, 1, 3, [*MIDDLE, add("never")])  # nothing contradicts it
+    write_checkpoint(open_store(location))
+    assert _state(location)[:3] == wanted[:3]
 
 
 def test_a_hole_that_a_compaction_covers_is_still_a_hole(tmp_path: Path) -> None:

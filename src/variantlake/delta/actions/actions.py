@@ -1,8 +1,8 @@
 """The actions of a Delta log and its lines: strict on what the protocol names, blind to the rest.
 
-Actions are named and spelled as in the protocol, in snake case. Unknown actions and unknown fields
-are ignored, as the protocol asks ("Protocol Evolution"); a known field of a wrong type is a
-MalformedLog. Spec: PROTOCOL, "Actions", "Deletion Vectors", "V2 Spec".
+Actions are named and spelled as in the protocol, in snake case. Of unknown actions only the name
+is kept, unknown fields are ignored, as the protocol asks ("Protocol Evolution"); a known field of a
+wrong type is a MalformedLog. Spec: PROTOCOL, "Actions", "Deletion Vectors", "V2 Spec".
 """
 
 from __future__ import annotations
@@ -252,6 +252,18 @@ class CheckpointMetadata(Record):
     tags: StringMap | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class UnknownAction(Record):
+    """An action that this version does not know, of which only the name is kept.
+
+    Readers pass over it (PROTOCOL, "Protocol Evolution"); whoever would take its place in the log
+    must not, because what it says would be lost.
+    """
+
+    KEY: ClassVar[str] = ""
+    name: str
+
+
 MAX_LINE_BYTES = 64 << 20
 """Our limit on one line of a log file (one action with its statistics)."""
 
@@ -266,16 +278,20 @@ Action = (
     | CommitInfo
     | Sidecar
     | CheckpointMetadata
+    | UnknownAction
 )
 
-_ACTIONS: dict[str, type[Action]] = {kind.KEY: kind for kind in get_args(Action)}
+ACTIONS: dict[str, type[Action]] = {
+    kind.KEY: kind for kind in get_args(Action) if kind is not UnknownAction
+}
+"""The kinds of actions that this version knows, by their names in the log."""
 
 FEW = (Protocol, Metadata, Transaction, DomainMetadata, CheckpointMetadata, Sidecar)
 """The actions of a state that are few, however many files the table has."""
 
 
 def parse_action(line: bytes) -> Action | None:
-    """Parse one line of a log file; None for an action that this version does not know.
+    """Parse one line of a log file; None for an object without any action.
 
     Raises MalformedLog for text that is not one JSON object with one action, and for known fields
     of wrong types.
@@ -287,9 +303,13 @@ def parse_action(line: bytes) -> Action | None:
     if not isinstance(document, dict):
         raise MalformedLog("an action must be a JSON object")
     found: Action | None = None
+    unknown: UnknownAction | None = None
     for key, fields in document.items():
-        kind = _ACTIONS.get(key)
-        if kind is None or fields is None:
+        kind = ACTIONS.get(key)
+        if fields is None:
+            continue
+        if kind is None:
+            unknown = unknown or UnknownAction(key)
             continue
         if not isinstance(fields, dict):
             raise MalformedLog(f"{key} is not an object")
@@ -300,7 +320,7 @@ def parse_action(line: bytes) -> Action | None:
         except MalformedLog as error:
             error.say_first(key)
             raise
-    return found
+    return found or unknown
 
 
 def parse_log(pieces: Iterable[bytes], file: str) -> Iterator[Action]:

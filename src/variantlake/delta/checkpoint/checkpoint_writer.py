@@ -28,12 +28,13 @@ from variantlake.delta.checkpoint.checkpoint_schema import Rows, file_rows
 from variantlake.delta.log.last_checkpoint import write_last_checkpoint
 from variantlake.delta.log.log_segment import LOG, SIDECARS
 from variantlake.delta.log.reconciliation import State
+from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_removes, read_state
 from variantlake.delta.protocol.clustering import clustering_columns
-from variantlake.delta.protocol.features import writer_features
+from variantlake.delta.protocol.features import check_log_writable, writer_features
 from variantlake.delta.protocol.intervals import property_millis
 from variantlake.delta.protocol.properties import compression, page_version
-from variantlake.errors import MalformedLog
+from variantlake.errors import MalformedLog, UnsupportedFeature, in_file
 from variantlake.parquet.metadata.annotate import annotate_footer
 from variantlake.storage.store import Store
 
@@ -58,9 +59,10 @@ def write_checkpoint(store: Store, version: int | None = None) -> int:
     """Write the checkpoint of `version`, the newest if None, and point to it; gives the version.
 
     The checkpoint appears whole or not at all; a classic one that is there already is replaced by
-    the same state. Raises as `Snapshot.read` for a log that cannot be read.
+    the same state. Raises as `Snapshot.read` for a log that cannot be read, and as `write_state`.
     """
-    segment, state = read_state(store, version, tombstones=True)
+    # What stands in their place for ever is read from the commits themselves.
+    segment, state = read_state(store, version, tombstones=True, compactions=False)
     write_state(store, segment.version, state)
     return segment.version
 
@@ -69,17 +71,22 @@ def write_state(store: Store, version: int, state: State) -> list[str]:
     """Write the checkpoint of `version`, whose state is known; the paths of its files.
 
     Else as `write_checkpoint`. Where the state does not say which files were removed, the log is
-    asked for them alone.
+    asked for them alone. Raises UnsupportedFeature, by name, for a protocol that we must not write,
+    and for actions that a checkpoint of ours would lose.
     """
+    protocol, metadata = state.protocol, state.metadata
+    if protocol is None or metadata is None:
+        raise MalformedLog("the log has no protocol or no metadata", file=store.uri)
+    with in_file(store.uri):
+        check_log_writable(protocol)
+        check_actions_known(state)
     if state.removes is None:
         state = replace(state, removes=read_removes(store, version))
-    if state.protocol is None or state.metadata is None:
-        raise MalformedLog("the log has no protocol or no metadata", file=store.uri)
-    configuration = state.metadata.configuration
+    configuration = metadata.configuration
     wants_v2 = configuration.get("delta.checkpointPolicy", "classic").lower() == "v2"
-    may_v2 = "v2Checkpoint" in writer_features(state.protocol)
+    may_v2 = "v2Checkpoint" in writer_features(protocol)
     write = _write_v2 if wants_v2 and may_v2 else _write_classic
-    paths, size, size_in_bytes = write(store, version, state, state.protocol, state.metadata)
+    paths, size, size_in_bytes = write(store, version, state, protocol, metadata)
     write_last_checkpoint(
         store,
         version=version,
@@ -88,6 +95,19 @@ def write_state(store: Store, version: int, state: State) -> list[str]:
         num_of_add_files=state.files.num_rows,
     )
     return paths
+
+
+def check_actions_known(state: State | Snapshot) -> None:
+    """Raise UnsupportedFeature, by name, where a checkpoint of ours would leave out actions."""
+    if state.unknown_actions:
+        names = sorted(state.unknown_actions)
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        raise UnsupportedFeature(
+            f"the log has actions that this version does not know ({', '.join(names[:3])}{more}), "
+            "and a checkpoint would leave them out",
+            hint="the table can be read and written without one; a newer version of this package "
+            "may know them",
+        )
 
 
 def _write_classic(

@@ -36,7 +36,8 @@ def clean_log(store: Store, properties: Mapping[str, str], *, now: int | None = 
 
     Everything from the newest checkpoint on that is as old as the retention asks stays, so that
     every version that is young enough can be read. Nothing goes where
-    `delta.enableExpiredLogCleanup` is false. `now` is in milliseconds since the epoch.
+    `delta.enableExpiredLogCleanup` is false. `now` is in milliseconds since the epoch. The caller
+    has asked the protocol whether the log may be written (`check_log_writable`).
 
     Raises StoreFailed, MalformedLog for a checkpoint that names no sidecars that can be read.
     """

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from variantlake.delta.actions.actions import (
+    ACTIONS,
     FEW,
     Action,
     AddFile,
@@ -24,6 +25,7 @@ from variantlake.delta.actions.actions import (
     RemoveFile,
     Sidecar,
     Transaction,
+    UnknownAction,
     parse_log,
 )
 from variantlake.delta.actions.json_fields import Record, fields_of
@@ -61,12 +63,12 @@ def read_checkpoint(
     actions: list[Action] = []
     tables: list[pa.Table] = []
     for entry in checkpoint.files:
-        found, files = _read(store, entry.path, (*FEW, *removes))
+        found, files = _read(store, entry.path, (*FEW, *removes, UnknownAction))
         actions += found
         tables += files
     sidecars = list(_sidecar_paths(store, checkpoint, actions))
     for path in sidecars:
-        found, files = _read(store, path, removes)
+        found, files = _read(store, path, (*removes, UnknownAction))
         actions += found
         tables += files
     file = store.join(checkpoint.files[0].path)
@@ -116,12 +118,20 @@ def _read(
         wanted = [kind.KEY for kind in there]
         if adds and "add" in schema.names:
             wanted += _add_columns(schema.field("add").type)
-        if not wanted:
+        unknown = [name for name in schema.names if name not in ACTIONS and UnknownAction in kinds]
+        if not wanted and not unknown:
             return [], []
-        check(wanted)
-        table = _read_columns(parquet, wanted)
+        check([*wanted, *unknown])
+        table = _read_columns(parquet, [*wanted, *unknown])
     files = [_add_files(table, file)] if "add" in table.column_names else []
-    return [action for kind in there for action in _objects(table, kind, file)], files
+    actions = [action for kind in there for action in _objects(table, kind, file)]
+    actions += [UnknownAction(name) for name in unknown if _is_any(table[name])]
+    return actions, files
+
+
+def _is_any(column: Any) -> bool:
+    """Whether the column of a kind of actions has one."""
+    return bool(column.null_count < len(column))
 
 
 def _sidecar_paths(
@@ -157,6 +167,9 @@ def _state(actions: list[Action], files: pa.Table, file: str, *, tombstones: boo
             for action in actions
             if isinstance(action, DomainMetadata) and not action.removed
         },
+        unknown_actions=frozenset(
+            action.name for action in actions if isinstance(action, UnknownAction)
+        ),
     )
 
 

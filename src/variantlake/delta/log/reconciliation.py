@@ -24,6 +24,7 @@ from variantlake.delta.actions.actions import (
     Protocol,
     RemoveFile,
     Transaction,
+    UnknownAction,
     parse_log,
 )
 from variantlake.delta.log.file_paths import decode_path, decoded_paths
@@ -40,7 +41,8 @@ class State:
     """What a log says at one version.
 
     `removes` holds the tombstones by key where they were asked for, else None. `protocol` and
-    `metadata` are None in the state before the first commit only.
+    `metadata` are None in the state before the first commit only. `unknown_actions` names the kinds
+    of actions that this version does not know: a checkpoint of the state would lose them.
     """
 
     protocol: Protocol | None = None
@@ -50,6 +52,7 @@ class State:
     transactions: Mapping[str, Transaction] = field(default_factory=dict)
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
     commit_info: CommitInfo | None = None
+    unknown_actions: frozenset[str] = frozenset()
 
 
 def read_commit(store: Store, path: str) -> list[Action]:
@@ -103,6 +106,7 @@ def apply_commits(state: State, commits: Iterable[list[Action] | Commit]) -> Sta
     """The state after these commits, oldest first."""
     protocol, metadata, info = state.protocol, state.metadata, state.commit_info
     transactions, domains = dict(state.transactions), dict(state.domains)
+    unknown = set(state.unknown_actions)
     changes = _FileChanges(state.removes)
     for commit in commits:
         info = None
@@ -124,6 +128,8 @@ def apply_commits(state: State, commits: Iterable[list[Action] | Commit]) -> Sta
                     domains[action.domain] = action
                 case CommitInfo():
                     info = action
+                case UnknownAction():
+                    unknown.add(action.name)
     return State(
         protocol=protocol,
         metadata=metadata,
@@ -132,6 +138,7 @@ def apply_commits(state: State, commits: Iterable[list[Action] | Commit]) -> Sta
         transactions=transactions,
         domains={name: domain for name, domain in domains.items() if not domain.removed},
         commit_info=info,
+        unknown_actions=frozenset(unknown),
     )
 
 
@@ -271,7 +278,7 @@ def _check_commit(actions: Sequence[Action]) -> None:
             if name:
                 once.add(name)
     if both := removes.intersection(adds):
-        raise MalformedLog(f"one commit adds and removes {min(both)[0]!r}")
+        raise MalformedLog(f"one commit adds and removes {min(path for path, _ in both)!r}")
 
 
 def _single(action: Action) -> tuple[str, ...]:

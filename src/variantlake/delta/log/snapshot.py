@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -47,6 +48,7 @@ from variantlake.errors import (
     InvalidQuery,
     MalformedLog,
     UnsupportedFeature,
+    VariantLakeError,
     in_file,
 )
 from variantlake.parquet.metadata.footer import Footer
@@ -89,6 +91,7 @@ class Snapshot(Shown):
     transactions: Mapping[str, Txn] = field(default_factory=dict)
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
     commit_info: CommitInfo | None = None
+    unknown_actions: frozenset[str] = frozenset()
     absolute_paths: AbsolutePaths = AbsolutePaths.ALLOW
     applies: frozenset[str] = frozenset()
 
@@ -127,14 +130,17 @@ class Snapshot(Shown):
             if newest.metadata is not None:
                 version = version_at(store, newest.metadata, timestamp)
         segment, state = read_state(store, version)
-        return _snapshot(
-            store,
-            segment.version,
-            segment.last,
-            state,
-            absolute_paths=absolute_paths,
-            applies=frozenset(applies),
+        snapshot = partial(
+            _snapshot, store, absolute_paths=absolute_paths, applies=frozenset(applies)
         )
+        try:
+            return snapshot(segment.version, segment.last, state)
+        except VariantLakeError:
+            if not segment.compacted:
+                raise
+        # A log compaction may say what its commits do not: they decide.
+        segment, state = read_state(store, version, compactions=False)
+        return snapshot(segment.version, segment.last, state)
 
     def refresh(self) -> Snapshot:
         """The newest version; reads only what was committed since, and is `self` if nothing was.
@@ -183,6 +189,7 @@ class Snapshot(Shown):
             files=self.files,
             transactions=self.transactions,
             domains=self.domains,
+            unknown_actions=self.unknown_actions,
         )
 
     @property
@@ -295,6 +302,7 @@ def _snapshot(
         transactions=state.transactions,
         domains=state.domains,
         commit_info=state.commit_info,
+        unknown_actions=state.unknown_actions,
         absolute_paths=absolute_paths,
         applies=applies,
     )

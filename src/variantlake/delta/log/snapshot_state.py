@@ -20,7 +20,7 @@ from variantlake.delta.log.reconciliation import (
     read_large_commit,
 )
 from variantlake.delta.log.version_checksum import verify_checksum
-from variantlake.errors import LimitExceeded, MalformedLog, MissingSource
+from variantlake.errors import MalformedLog, MissingSource, VariantLakeError
 from variantlake.storage.store import Entry, Store
 
 LARGE_COMMIT = 1 << 20
@@ -31,14 +31,14 @@ _THREADS = min(4, os.cpu_count() or 1)
 
 
 def read_state(
-    store: Store, version: int | None, *, tombstones: bool = False
+    store: Store, version: int | None, *, tombstones: bool = False, compactions: bool = True
 ) -> tuple[LogSegment, State]:
     """The files of `version` (the newest if None) and the state that they make.
 
     An unreadable checkpoint gives way to an older one or to none; log compactions that are broken,
-    or disagree with the checksum of the version, to their commits. `tombstones` asks for the
-    removed files too. Raises as `find_segment`, `read_checkpoint`, `read_commit` and
-    `verify_checksum`.
+    or disagree with the checksum of the version, to their commits. Without `compactions` the
+    commits are read in any case. `tombstones` asks for the removed files too. Raises as
+    `find_segment`, `read_checkpoint`, `read_commit` and `verify_checksum`.
     """
     unreadable: dict[int, MalformedLog] = {}
     while True:
@@ -56,7 +56,8 @@ def read_state(
             except MalformedLog as error:
                 unreadable[segment.checkpoint.version] = error
                 continue
-        return segment, _by_compactions(store, segment, state) or _by_commits(store, segment, state)
+        compacted = _by_compactions(store, segment, state) if compactions else None
+        return segment, compacted or _by_commits(store, segment, state)
 
 
 def read_removes(store: Store, version: int) -> Mapping[Key, RemoveFile]:
@@ -90,7 +91,7 @@ def _by_compactions(store: Store, segment: LogSegment, state: State) -> State | 
         state = apply_commits(state, _commits(store, segment.compacted))
         check_unique_paths(state.files)
         verify_checksum(store, segment, state)
-    except (MalformedLog, LimitExceeded, MissingSource):
+    except VariantLakeError:
         return None
     return None if state.protocol is None or state.metadata is None else state
 

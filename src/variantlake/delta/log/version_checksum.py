@@ -16,6 +16,7 @@ from variantlake.delta.actions.actions import CommitInfo, Metadata, Protocol, in
 from variantlake.delta.log.log_segment import LogSegment, checksum_path, commit_path
 from variantlake.delta.log.logical_files import bytes_of
 from variantlake.delta.log.reconciliation import State, read_commit
+from variantlake.delta.protocol.features import check_log_writable
 from variantlake.errors import MalformedLog, MissingSource, StoreFailed, VariantLakeError
 from variantlake.storage.store import Store
 
@@ -24,7 +25,12 @@ MAX_CHECKSUM_BYTES = 64 << 20
 
 
 def write_checksum(store: Store, version: int, state: State) -> None:
-    """Write the checksum of a version that is in the log, unless there is one."""
+    """Write the checksum of a version that is in the log, unless there is one.
+
+    Raises UnsupportedFeature, by name, for a protocol that we must not write.
+    """
+    if state.protocol is not None:
+        check_log_writable(state.protocol)
     store.put_if_absent(checksum_path(version), orjson.dumps(checksum(state)))
 
 

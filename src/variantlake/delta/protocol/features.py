@@ -283,19 +283,28 @@ def check_writable(
     generated columns), or that no rows are added; `kept` that their rows are those that the table
     has, or none. Raises UnsupportedFeature by name.
     """
-    _check_versions(protocol)
+    check_log_writable(protocol)
     for name in writer_features(protocol):
-        feature = _known(name, "write")
+        feature = FEATURES[name]
         fine = feature.write is Support.YES or (
             (evaluated and feature.write is Support.EVALUATED)
             or (kept and feature.write is Support.KEPT)
         )
-        if fine or (feature.write is not Support.NO and not feature.active(properties, schema)):
-            continue
-        raise UnsupportedFeature(
-            f"the table uses the feature {name}, which cannot be written here",
-            hint=feature.hint,
-        )
+        if not fine and feature.active(properties, schema):
+            raise _unwritable(feature)
+
+
+def check_log_writable(protocol: Protocol) -> None:
+    """Raise unless anything at all may be written to the log of a table of this protocol.
+
+    Also what changes no version of it: checkpoints, checksums, a cleanup of the log. Raises
+    UnsupportedFeature by name.
+    """
+    _check_versions(protocol)
+    for name in writer_features(protocol):
+        feature = _known(name, "write")
+        if feature.write is Support.NO:
+            raise _unwritable(feature)
 
 
 def check_variants_listed(protocol: Protocol, schema: StructType) -> None:
@@ -332,6 +341,13 @@ def _check_versions(protocol: Protocol) -> None:
 def _unreadable(feature: TableFeature) -> UnsupportedFeature:
     return UnsupportedFeature(
         f"the table uses the feature {feature.name}, which cannot be read here", hint=feature.hint
+    )
+
+
+def _unwritable(feature: TableFeature) -> UnsupportedFeature:
+    return UnsupportedFeature(
+        f"the table uses the feature {feature.name}, which cannot be written here",
+        hint=feature.hint,
     )
 
 

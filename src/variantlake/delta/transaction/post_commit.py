@@ -24,6 +24,7 @@ def run_post_commit_hooks(store: Store, version: int, state: State) -> None:
     properties = {} if state.metadata is None else dict(state.metadata.configuration)
     _attempt("checksum", version, lambda: write_checksum(store, version, state))
     if checkpoint_due(version, properties):
+        # It asks the protocol first: without a checkpoint there is no cleanup.
         done = _attempt("checkpoint", version, lambda: write_state(store, version, state))
         if done:
             _attempt("cleanup of the log", version, lambda: _clean_daily(store, properties))
