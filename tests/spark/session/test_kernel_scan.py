@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PythonException
+from pyspark.errors import PySparkException, PythonException
 
 import variantlake as vl
 from tests.parquet.write.test_table_writer import of
@@ -26,6 +26,7 @@ from tests.spark.layouts import (
 from tests.spark.query.test_sql import QUERIES, assert_same
 from variantlake.planning import late_materialization
 from variantlake.spark.lake import Lake, connect
+from variantlake.spark.query import catalyst_query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,6 +60,12 @@ FOUND_FIRST = {
     "window": """
         SELECT event, row_number() OVER (PARTITION BY k ORDER BY event:id::bigint) FROM {t}
         WHERE event:t::bigint < 1110""",
+    "rollup": """
+        SELECT p, k, max(to_json(event)), grouping_id() FROM {t}
+        WHERE event:id::bigint < 5 GROUP BY ROLLUP(p, k)""",
+    "unpivot": """
+        SELECT n, v, to_json(event) FROM (SELECT * FROM {t} WHERE event:id::bigint < 5)
+            UNPIVOT (v FOR n IN (k))""",
     "distinct": """
         SELECT DISTINCT to_json(event) FROM {t} WHERE startswith(event:kind::string, 'go')""",
 }
@@ -209,6 +216,20 @@ def test_rule_10_variants_with_fields_beside_them_are_rebuilt(lake: Lake, tmp_pa
 
 
 # --- Errors ---------------------------------------------------------------------------------------
+
+
+def test_a_column_left_out_by_mistake_is_said_to_be_our_fault(
+    lake: Lake, odd_types: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalyst_query, "stored_names", lambda _columns, _table: frozenset())
+    query = "SELECT k, event FROM {}"
+    with pytest.raises(PySparkException, match=r"not of the query: column k .*lake\.read"):
+        lake.sql(query.format(f"delta.`{odd_types}`")).collect()
+    lake.read(odd_types).createOrReplaceTempView("every_column")  # the way that the error names
+    try:
+        assert len(lake.sql(query.format("every_column")).collect()) == 20
+    finally:
+        spark.catalog.dropTempView("every_column")
 
 
 def test_an_error_of_a_task_names_the_file(lake: Lake, tmp_path: Path) -> None:

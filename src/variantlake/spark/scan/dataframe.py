@@ -312,7 +312,7 @@ class _Group:
         name = quote_identifier(stored.name)
         if stored.name in self._left_out:
             # Never evaluated; were it, a wrong NULL would be worse.
-            message = f"variantlake took column {item.name} for one that the query leaves out"
+            message = _LEFT_OUT.format(item.name)
             return f"CAST(raise_error({quote_string(message)}) AS {type_ddl(item.dataType)})"
         if stored.name in self._constants:
             constant = self._constants[stored.name] if constants else name
@@ -344,6 +344,12 @@ class _Group:
             return f"CAST(NULL AS {ref.type})"
         leaf = _leaf(column, reading.steps)
         return reading.conversion.sql(leaf if reading.pushable else hidden(leaf))
+
+
+_LEFT_OUT = (
+    "internal error of variantlake, not of the query: column {} was left out although the query "
+    "needs it; please report it. A query over a view of `lake.read(table)` reads every column"
+)
 
 
 def _leaf(column: str, steps: Iterable[str | int]) -> str:

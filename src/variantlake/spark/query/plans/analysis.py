@@ -199,14 +199,20 @@ class _Reading:
             self._visit(child)
             if plan.name not in _PASSING:
                 self._need_output(child)
-        for expression in plan.expressions:
-            if plan.name in ("Expand", "Project") and self._passes(expression):
-                continue
-            self._visit_expression(expression)
+        for place, expression in enumerate(plan.expressions):
+            if not self._passes(plan, place, expression):
+                self._visit_expression(expression)
 
-    def _passes(self, item: Node) -> bool:
+    def _passes(self, plan: Node, place: int, item: Node) -> bool:
+        """Whether an item of an operator hands a column on under an id that stands for it above.
+
+        An Expand has a row of items for each grouping set. Where its output has another id than
+        the item, as for a key, what is above reads the column under an id of which we know nothing.
+        """
+        if plan.name == "Expand":
+            return item.expr_id == plan.output[place % len(plan.output)][0]
         inner = item.children[0] if item.name == "Alias" else item
-        return self._lineage.source(inner) is not None
+        return plan.name == "Project" and self._lineage.source(inner) is not None
 
     def _visit_expression(self, node: Node) -> None:
         source = self._lineage.source(node)
