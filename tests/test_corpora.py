@@ -45,7 +45,7 @@ def test_a_test_without_its_corpus_skips_and_fails_in_ci(
 ) -> None:
     corpora.require(tmp_path)
     monkeypatch.setenv("CI", "")
-    with pytest.raises(pytest.skip.Exception, match="absent .* is not available here"):
+    with pytest.raises(pytest.skip.Exception, match=r"absent .* is not available here"):
         corpora.require(tmp_path / "absent")
     monkeypatch.setenv("CI", "true")
     with pytest.raises(pytest.fail.Exception, match="CI must have it"):
