@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from variantlake.delta.actions.actions import AddCdcFile, AddFile
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.change_feed import CHANGE_FEED, CHANGE_TYPE, check_change_feed
 from variantlake.delta.schema.table_schema import PrimitiveType, StructField, StructType
 from variantlake.dml.new_files import NewFiles
-from variantlake.dml.removed_rows import CHANGE_FEED, FileOutcomes, is_on
+from variantlake.dml.removed_rows import FileOutcomes, is_on
 from variantlake.writing.file_plan import FilePlan
 
 FOLDER = "_change_data"
-CHANGE_TYPE = "_change_type"
 DELETE, INSERT = "delete", "insert"
 BEFORE, AFTER = "update_preimage", "update_postimage"
 
@@ -34,7 +34,11 @@ def needs_changes(snapshot: Snapshot, decided: FileOutcomes, *, adds_rows: bool)
 
 
 def change_plan(plan: FilePlan, folder: str) -> FilePlan:
-    """How change files are written; `folder` is the table's FOLDER."""
+    """How change files are written; `folder` is the table's FOLDER.
+
+    Raises InvalidSchema for a table that has a column with a name of the feed's.
+    """
+    check_change_feed(plan.schema, {CHANGE_FEED: "true"})
     kind = StructField(CHANGE_TYPE, PrimitiveType("string"))
     schema = StructType((*plan.schema.fields, kind))
     return replace(plan, location=folder, schema=schema)

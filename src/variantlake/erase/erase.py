@@ -14,6 +14,7 @@ from typing import Any
 
 from variantlake.delta.actions.actions import AddCdcFile
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.change_feed import CHANGE_FEED
 from variantlake.delta.protocol.intervals import property_millis
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.delta.transaction.commit import commit
@@ -21,7 +22,7 @@ from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.dml.change_feed import DELETE, write_changes
 from variantlake.dml.new_files import NewFiles
-from variantlake.dml.removed_rows import CHANGE_FEED, ROW_TRACKING, is_on
+from variantlake.dml.removed_rows import ROW_TRACKING, is_on
 from variantlake.dml.row_change import check_not_append_only, predicate_parameter
 from variantlake.erase.found_rows import ErasedRows, erased_rows, staying_rows, visible_rows
 from variantlake.erase.purge import check_may_purge, purge

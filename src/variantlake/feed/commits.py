@@ -26,6 +26,7 @@ from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_state
 from variantlake.delta.log.time_travel import check_version, find_version, version_at
+from variantlake.delta.protocol.change_feed import CHANGE_FEED
 from variantlake.delta.schema.column_mapping import is_mapped
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType
 from variantlake.errors import (
@@ -36,7 +37,6 @@ from variantlake.errors import (
 )
 from variantlake.storage.store import Entry
 
-CHANGE_FEED = "delta.enableChangeDataFeed"
 INSERT, DELETE = "insert", "delete"
 _ROW_COUNTS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from variantlake.delta.protocol.change_feed import COMMIT_VERSION
 from variantlake.errors import MissingSource
-from variantlake.feed.snapshots import COMMIT_VERSION
 from variantlake.planning.explain import Explanation
 from variantlake.scan.table_scan import Scan
 from variantlake.shown import Shown

@@ -18,6 +18,13 @@ from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.file_paths import decode_path
 from variantlake.delta.log.logical_files import files_of
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.change_feed import (
+    CHANGE_COLUMNS,
+    CHANGE_TYPE,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    reserved_column,
+)
 from variantlake.delta.schema.column_mapping import is_mapped
 from variantlake.delta.schema.table_schema import PrimitiveType, StructField, StructType
 from variantlake.dml.deletion_vectors import inline_vector
@@ -27,11 +34,6 @@ from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.storage.opening import open_file
 
-CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = CHANGE_COLUMNS = (
-    "_change_type",
-    "_commit_version",
-    "_commit_timestamp",
-)
 _TYPES = {CHANGE_TYPE: "string", COMMIT_VERSION: "long", COMMIT_TIMESTAMP: "timestamp"}
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -55,9 +57,13 @@ def snapshots_of(read: Snapshot, changes: Iterable[ChangedFile]) -> list[Snapsho
 
     The table's columns are those of `read`.
     """
-    for name in CHANGE_COLUMNS:
-        if any(field.name.lower() == name for field in read.schema.fields):
-            raise UnsupportedFeature(f"the table has a column {name!r} itself", file=read.store.uri)
+    reserved = reserved_column(read.schema)
+    if reserved is not None:
+        raise UnsupportedFeature(
+            f"the table has a column {reserved!r} itself",
+            file=read.store.uri,
+            hint="open the table at a version before it had the column",
+        )
     whole: list[AddFile] = []
     listed: list[AddFile] = []
     for changed in changes:

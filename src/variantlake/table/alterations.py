@@ -29,6 +29,7 @@ class TableAlterations(TableHandle):
 
         Raises:
             InvalidValue: A value that the property cannot have.
+            InvalidSchema: A property that the columns do not go with.
             UnsupportedFeature: A property of a feature that we do not write, or one that the rows
                 that are there would have to be checked or rewritten for.
             CommitConflict: Another writer changed the table in a way that contradicts this.

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from variantlake.delta.actions.actions import Metadata, Protocol
+from variantlake.delta.protocol.change_feed import check_change_feed
 from variantlake.delta.protocol.known_properties import (
     FEATURE_PREFIX,
     SHREDDING_PROPERTY,
@@ -57,8 +58,7 @@ def new_table(
     that a property cannot have.
     """
     properties = of_table(check_properties(properties), schema)
-    mapped = is_mapped(properties)
-    check_schema(schema, partition_columns, any_name=mapped)
+    check_schema(schema, partition_columns, properties)
     configuration = {"delta.checkpoint.writeStatsAsStruct": "true"}
     if schema.holds_variant():
         configuration[SHREDDING_PROPERTY] = "true"
@@ -68,7 +68,7 @@ def new_table(
     features = needed_features(schema, {**configuration, **properties})
     if clustered:
         features.append("clustering")
-    if mapped:
+    if is_mapped(properties):
         schema, configuration = with_mapping(schema, configuration, keep_names=False)
         configuration = of_table(configuration, schema)
     check_clustering(configuration, schema, partition_columns)
@@ -86,16 +86,17 @@ def new_table(
 
 
 def check_schema(
-    schema: StructType, partition_columns: Sequence[str], *, any_name: bool = False
+    schema: StructType, partition_columns: Sequence[str], properties: Mapping[str, str]
 ) -> None:
-    """Refuse a schema or partitioning that a Delta table cannot have.
+    """Refuse a schema or partitioning that a Delta table with these properties cannot have.
 
-    `any_name` is true under column mapping, where files have names of their own.
     Raises InvalidSchema naming the column.
     """
     if not schema.fields:
         raise InvalidSchema("a table needs at least one column")
-    _check_names(schema, "", any_name=any_name)
+    # Under column mapping files have names of their own.
+    _check_names(schema, "", any_name=is_mapped(properties))
+    check_change_feed(schema, properties)
     _check_expressions(schema)
     for column in partition_columns:
         field = schema.get(column)

@@ -12,6 +12,7 @@ import orjson
 
 from variantlake.delta.actions.actions import Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.change_feed import CHANGE_FEED, check_change_feed
 from variantlake.delta.protocol.known_properties import (
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
@@ -43,8 +44,9 @@ from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature
 def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes:
     """Set table properties; the features that they need come with them.
 
-    Raises InvalidValue for a value that a property cannot have, UnsupportedFeature for one that
-    only an engine with SQL, or a rewrite of the table, could bring.
+    Raises InvalidValue for a value that a property cannot have, InvalidSchema for one that the
+    columns do not go with, UnsupportedFeature for one that only an engine with SQL, or a rewrite of
+    the table, could bring.
     """
     properties = of_table(check_properties(properties), snapshot.schema)
     _check_possible(snapshot, properties)
@@ -57,6 +59,8 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes
     if is_mapped(configuration) and not is_mapped(snapshot.metadata.configuration):
         schema, configuration = with_mapping(schema, configuration, keep_names=True)
     check_clustering(configuration, schema, snapshot.partition_columns)
+    if CHANGE_FEED in kept:
+        check_change_feed(schema, configuration)
     if kept.get(ROW_TRACKING_PROPERTY, "").lower() == "true":
         configuration = {**materialized_columns(), **configuration}
     protocol = extended_protocol(snapshot.protocol, needed_features(schema, properties))
@@ -184,9 +188,8 @@ def evolved(snapshot: Snapshot, schema: StructType) -> tuple[Protocol, Metadata]
     Raises InvalidSchema for columns that a Delta table cannot have.
     """
     configuration = dict(snapshot.metadata.configuration)
-    mapped = is_mapped(configuration)
-    check_schema(schema, snapshot.partition_columns, any_name=mapped)
-    if mapped:
+    check_schema(schema, snapshot.partition_columns, configuration)
+    if is_mapped(configuration):
         schema, configuration = with_mapping(schema, configuration, keep_names=False)
     new: dict[str, str] = {}
     if schema.holds_variant() and not snapshot.schema.holds_variant():

@@ -13,10 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.change_feed import CHANGE_FEED
 from variantlake.dml.change_feed import FOLDER, change_plan
 from variantlake.dml.delete import MAX_DECISIONS
 from variantlake.dml.new_files import NewFiles
-from variantlake.dml.removed_rows import CHANGE_FEED, RemovedRows, is_on, num_rows
+from variantlake.dml.removed_rows import RemovedRows, is_on, num_rows
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_change import NewRows, RowChange, check_not_append_only, check_row_ids
 from variantlake.dml.row_conflicts import FilesMoved

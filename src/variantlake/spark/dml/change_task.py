@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.delta.actions.actions import AddCdcFile
-from variantlake.dml.change_feed import AFTER, CHANGE_TYPE, INSERT, change_action
+from variantlake.delta.protocol.change_feed import CHANGE_TYPE
+from variantlake.dml.change_feed import AFTER, INSERT, change_action
 from variantlake.jobs.tasks import TaskResult, run_task
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.spark.load.append_task import AppendTask, partition_number
