@@ -222,7 +222,8 @@ def test_whole_partitions_go(tmp_path: Path) -> None:
 
 def test_what_is_refused(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=4)
-    for where in ("", "  "):
+    nothing: Any = None
+    for where in ("", "  ", nothing):
         with pytest.raises(InvalidQuery, match="needs a condition"):
             table.erase(where)
     only = new_table(tmp_path / "only", rows=4, properties={"delta.appendOnly": "true"})

@@ -129,8 +129,11 @@ def test_times_are_ranges_too(tmp_path: Path) -> None:
     assert changed(table, 1, to_timestamp=at(199)) == [(1, "insert", 0)]
     (row,) = table.changes(2).to_arrow().to_pylist()
     assert row["_commit_timestamp"] == at(200)
-    with pytest.raises(InvalidQuery, match="after the table's newest version"):
+    late = "2023-11-14T22:16:41.000Z is after the table's newest version"
+    with pytest.raises(InvalidQuery, match=late):
         changed(table, from_timestamp=at(201))
+    with pytest.raises(MissingSource, match="version 2 does not exist, the newest is 1"):
+        vl.Table.open(tmp_path / "t", version=1).changes(from_timestamp=at(101))
 
 
 def test_in_commit_timestamps_go_before_times_of_files(tmp_path: Path) -> None:

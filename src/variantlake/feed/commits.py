@@ -220,15 +220,13 @@ def _commits(snapshot: Snapshot, versions: VersionRange) -> list[tuple[int, Entr
 def first_since(snapshot: Snapshot, time: int) -> int:
     """The first version that is not older than a time, in milliseconds since the epoch.
 
+    It may be newer than the snapshot.
     Raises InvalidQuery for a time after the newest version.
     """
-    older = find_version(snapshot.store, snapshot.metadata, time - 1)
+    older = find_version(snapshot.store, snapshot.metadata, time, before=True)
     if older is None:
         return min(all_commits(snapshot.store), default=0)
-    if older >= snapshot.version:
-        # Nothing is newer, unless the time is after the newest version, which raises.
-        version_at(snapshot.store, snapshot.metadata, time)
-    return min(older + 1, snapshot.version)
+    return older + 1
 
 
 def metadata_at(snapshot: Snapshot, version: int) -> Metadata:

@@ -212,4 +212,5 @@ class TableMaintenance(TableLayouts):
                 written anew; with `purge` a table whose log must not be cut.
             CommitConflict: Other writers were first, again and again.
         """
-        return erase(self._newest(), str(where), purges=purge, dry_run=dry_run)
+        text = None if where is None else str(where)
+        return erase(self._newest(), text, purges=purge, dry_run=dry_run)

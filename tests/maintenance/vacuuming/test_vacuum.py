@@ -493,7 +493,9 @@ def test_the_log_alone_must_reach_back_to_a_vacuum(tmp_path: Path) -> None:
             (tmp_path / f"_delta_log/{version:020d}.json").unlink(missing_ok=True)
         return vl.Table.open(tmp_path)
 
-    with pytest.raises(InvalidValue, match="the log begins with version 2"):
+    with pytest.raises(
+        InvalidValue, match=r"the log begins with version 2: .* names no vacuum that removed it"
+    ):
         cleaned(2).vacuum(lite=True)
     vl.Table.open(tmp_path).vacuum(2000)  # keeps what left since long before the log's first
     with pytest.raises(InvalidValue, match="lite=True"):

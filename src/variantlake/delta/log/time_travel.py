@@ -57,28 +57,32 @@ def version_at(store: Store, metadata: Metadata, timestamp: int) -> int:
     return found
 
 
-def find_version(store: Store, metadata: Metadata, timestamp: int) -> int | None:
+def find_version(
+    store: Store, metadata: Metadata, timestamp: int, *, before: bool = False
+) -> int | None:
     """The last version that was there at `timestamp`, in milliseconds since the epoch.
 
-    None when all that the log holds are newer. `metadata` is that of the newest version.
+    None when all that the log holds are newer. `metadata` is that of the newest version. With
+    `before` it is the last version that is older than that.
 
     Raises InvalidQuery for a time after the newest commit, which a later commit may yet give
     another version; MalformedLog for a commit that has no timestamp where the table promises one.
     """
     commits = all_commits(store)
-    stamped = _stamped(commits, metadata, timestamp)
+    latest = timestamp - 1 if before else timestamp
+    stamped = _stamped(commits, metadata, latest)
     found: int | None = None
     time = 0
     if stamped is not None:
         count = bisect_right(
-            stamped, timestamp, key=lambda version: in_commit_timestamp(store, commits[version])
+            stamped, latest, key=lambda version: in_commit_timestamp(store, commits[version])
         )
         if count:
             found = stamped[count - 1]
             time = in_commit_timestamp(store, commits[found])
     else:
         for version, written in file_times(commits, metadata).items():
-            if written <= timestamp:
+            if written <= latest:
                 found, time = version, written
     if found is not None and found == max(commits) and time < timestamp:
         raise InvalidQuery(

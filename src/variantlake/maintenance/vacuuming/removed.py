@@ -87,7 +87,7 @@ def _check_reach(snapshot: Snapshot, commits: list[Entry]) -> None:
                 return
     raise InvalidValue(
         f"the log begins with version {snapshot.version if version is None else version}: what "
-        "left the table before is not known, and no vacuum is that has removed it",
+        "left the table before that is not known, and the log names no vacuum that removed it",
         file=snapshot.store.uri,
         hint="leave out lite=True: a vacuum that lists the folder finds everything",
         cli_hint="leave out --lite: a vacuum that lists the folder finds everything",

@@ -140,4 +140,5 @@ class LakeMaintenance(LakeLayouts):
         The driver finds and rewrites, without a Spark job; the condition is one that `Table.scan`
         takes. `table` is its name, path or URL, as for `read`; else as `Table.erase`.
         """
-        return erase(self._snapshot(table), str(where), purges=purge, dry_run=dry_run)
+        text = None if where is None else str(where)
+        return erase(self._snapshot(table), text, purges=purge, dry_run=dry_run)

@@ -96,7 +96,8 @@ class TableStream(DataSourceStreamReader):
             return self._offset(read.version + 1).to_json()
         first = options.first
         if options.since is not None:
-            first = first_since(read, options.since)
+            # Not what came since `read`: that is the next batch.
+            first = min(first_since(read, options.since), read.version)
         if first is None:
             return Offset(read.metadata.id, read.version, is_starting=True).to_json()
         if first > read.version:
