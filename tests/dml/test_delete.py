@@ -15,6 +15,8 @@ from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.dml.delete import delete
 from variantlake.errors import CommitConflict, InvalidValue, UnsupportedFeature
+from variantlake.planning.choose_files import FileChoice, choose_files
+from variantlake.scan import table_scan
 
 BOTH = pytest.mark.parametrize("properties", [VECTORS, {}], ids=["vectors", "rewritten"])
 
@@ -199,3 +201,19 @@ def test_columns_of_other_names_in_files(tmp_path: Path) -> None:
         table = new_table(folder, properties=properties)
         table.delete("event:n::bigint > 36 or day = 'd1'")
         assert documents(table) == {n: text(n) for n in range(0, 37, 2)}
+
+
+def test_the_files_of_a_delete_are_chosen_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(tmp_path / "t")
+    chosen = []
+
+    def counted(*args: Any, **options: Any) -> FileChoice:
+        chosen.append(choose_files(*args, **options))
+        return chosen[-1]
+
+    monkeypatch.setattr(table_scan, "choose_files", counted)
+    done = delete(table.snapshot, "event:user::string = 'u3'", max_bytes=1 << 30)
+    assert done.deleted > 0
+    assert len(chosen) == 1

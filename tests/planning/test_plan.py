@@ -227,7 +227,7 @@ def test_explain_as_text_and_as_json() -> None:
         [(files[0], [between("BIGINT", 1, 3), between("BIGINT", 4, 9)])],
     )
     assert groups == RowGroups(2, 1)
-    explanation = explain(plan, groups)
+    explanation = explain(plan, row_groups=groups)
     assert str(explanation).splitlines() == [
         "files: 2 of 3 read, 1 skipped (2.2 kB of 2.5 MB)",
         "row groups of these files: 1 of 2 may match",

@@ -22,6 +22,7 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
+from variantlake.ingest.local_run import ingest_here
 from variantlake.kernels.shredded.unshred import unshred
 from variantlake.planning.predicates import Compare, Literal, Ref
 from variantlake.shredding.arrays import AnyArray
@@ -273,3 +274,16 @@ def test_a_column_of_another_kind_is_never_read_as_numbers(tmp_path: Path, held:
     assert caught.value.file == str(file)
     with pytest.raises(MalformedFile):
         made.refresh().sql("SELECT sum(n) AS n FROM t").to_arrow()
+
+
+def test_explain_tells_of_each_path_how_this_process_reads_it(tmp_path: Path) -> None:
+    """Spark reads a Variant column one way in a file; a scan here reads each path by itself."""
+    lines = tmp_path / "mixed.ndjson"
+    lines.write_text('{"a":1,"r":"x"}\n{"a":2,"r":5}\n')
+    ingest_here(lines, tmp_path / "t", shredding="STRUCT<a: BIGINT>")
+    mixed = vl.Table.open(tmp_path / "t")
+    uses = {}
+    for use in mixed.scan("event:a::bigint AS a, event:r::string AS r").explain().paths:
+        assert use.ref.path is not None
+        uses[use.ref.path.steps[0]] = (use.physical, use.native)
+    assert uses == {"a": (1, 0), "r": (0, 1)}

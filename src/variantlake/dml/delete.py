@@ -12,7 +12,6 @@ from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_change import RowChange, check_not_append_only, predicate_parameter
 from variantlake.dml.row_conflicts import FilesMoved
 from variantlake.errors import UnsupportedFeature
-from variantlake.planning.predicates import Predicate
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import QueryText
 
@@ -40,13 +39,16 @@ def delete(
     condition = None
     if where is not None:
         condition = QueryText(snapshot.schema, table, utc=utc).condition(where)
-        if max_bytes is not None and Scan(snapshot, (), condition).read_bytes > max_bytes:
-            raise UnsupportedFeature(
-                "the files that may hold the rows are too large for one process"
-            )
-    return decided_again(
-        snapshot, lambda newest: _delete(newest, condition, where, dry_run=dry_run)
-    )
+    scan = Scan(snapshot, (), condition)
+    if max_bytes is not None and condition is not None and scan.read_bytes > max_bytes:
+        raise UnsupportedFeature("the files that may hold the rows are too large for one process")
+
+    def change(newest: Snapshot) -> ChangeResult:
+        # The files are chosen once, unless another writer moved the rows meanwhile.
+        again = scan if newest is snapshot else Scan(newest, (), condition)
+        return _delete(again, where, dry_run=dry_run)
+
+    return decided_again(snapshot, change)
 
 
 def decided_again(snapshot: Snapshot, change: Callable[[Snapshot], ChangeResult]) -> ChangeResult:
@@ -59,17 +61,16 @@ def decided_again(snapshot: Snapshot, change: Callable[[Snapshot], ChangeResult]
     return change(snapshot)
 
 
-def _delete(
-    snapshot: Snapshot, condition: Predicate | None, where: str | None, *, dry_run: bool
-) -> ChangeResult:
+def _delete(scan: Scan, where: str | None, *, dry_run: bool) -> ChangeResult:
     started = time.perf_counter()
+    snapshot, condition = scan.snapshot, scan.where
     check_not_append_only(snapshot)
     files = NewFiles.of(snapshot, evaluated=True)
     change = RowChange(
         snapshot,
         "DELETE",
         {"predicate": predicate_parameter(where)},
-        find_rows(snapshot, condition),
+        find_rows(scan),
         lambda add: finds_any(snapshot, condition, add),
         started,
         time.perf_counter(),

@@ -20,18 +20,19 @@ from variantlake.planning.predicates import Predicate, refs
 from variantlake.scan.table_scan import Scan
 
 
-def find_rows(snapshot: Snapshot, condition: Predicate | None) -> list[RemovedRows]:
-    """The rows for which the condition is true, file by file; all rows for None.
+def find_rows(scan: Scan) -> list[RemovedRows]:
+    """The rows for which the scan's condition is true, file by file; all rows without one.
 
     NULL is not true. Raises as `Scan.to_batches`.
     """
+    snapshot, condition = scan.snapshot, scan.where
     if condition is None or _is_of_partitions(snapshot, condition):
         return list(_whole_files(snapshot, condition))
-    found = list(Scan(snapshot, (), condition).places())
-    adds = _adds(snapshot, np.array([each.number for each in found], np.int64))
+    places = list(scan.places())
+    adds = _adds(snapshot, np.array([each.number for each in places], np.int64))
     return [
         RemovedRows.of(snapshot, add, each.file, each.places, each.num_rows)
-        for add, each in zip(adds, found, strict=True)
+        for add, each in zip(adds, places, strict=True)
     ]
 
 

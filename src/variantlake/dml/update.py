@@ -23,6 +23,7 @@ from variantlake.dml.row_change import (
     predicate_parameter,
 )
 from variantlake.planning.predicates import Predicate
+from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import QueryText
 
 
@@ -53,7 +54,7 @@ def _update(
     check_not_append_only(snapshot)
     check_row_ids(snapshot, updated=True)
     files = NewFiles.of(snapshot, evaluated=False)
-    taken = find_rows(snapshot, condition)
+    taken = find_rows(Scan(snapshot, (), condition))
 
     def updated() -> Iterator[pa.Table]:
         return map(values.applied, removed_rows_of(snapshot, taken))

@@ -81,18 +81,16 @@ class Reading:
         if keys is not None:
             asked = asked_of_log(keys, self.query.aggregates, self.scan.stored)
         if asked is None:
-            groups = self.scan.plan.groups
-            read = np.sort(np.concatenate([NO_ROWS, *(each.files.rows for each in groups)]))
-            return replace(_NOTHING, read=read)
+            return replace(_NOTHING, read=self.scan.choice.rows)
         return self._facts.known(self.scan.predicate, *asked)
 
     @cached_property
     def _facts(self) -> ExactFacts:
-        return ExactFacts(self.scan.plan.table, self.scan.partition_types)
+        return ExactFacts(self.scan.choice.table, self.scan.partition_types)
 
     def files(self) -> Iterable[ScanFile]:
         """The files that are read."""
-        return self.scan.plan.table.files(self.known.read)
+        return self.scan.choice.table.files(self.known.read)
 
     @cached_property
     def is_small(self) -> bool:
@@ -101,16 +99,16 @@ class Reading:
         Only of local files: of an object store one thread would wait for each answer. Variants and
         ordinary columns take longer than paths that are columns.
         """
-        plan, read = self.scan.plan, self.known.read
-        ways = [reading for group in plan.groups for _, reading in group.readings]
+        choice, read = self.scan.choice, self.known.read
         asked = {self.scan.stored(column.ref) for column in self.query.columns}
         asked |= set(refs(self.scan.predicate))
         partitions = self.scan.partition_types
         if any(ref.path is None and ref.column[0] not in partitions for ref in asked):
             return False
+        ways = (way for ref in asked if ref.path is not None for way, _ in choice.ways(ref))
         if not all(isinstance(way, PhysicalColumn | NullColumn) for way in ways):
             return False
-        rows = plan.table.facts.num_records[read]
+        rows = choice.table.facts.num_records[read]
         if (rows == UNKNOWN).any() or int(rows.sum()) * len(asked) > SMALL_VALUES:
             return False
         return all(is_local(file.path) for file in self.files())

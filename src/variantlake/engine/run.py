@@ -103,7 +103,7 @@ class LocalQuery(Shown):
     @property
     def read_bytes(self) -> int:
         """Bytes of the files that are read; of these only some columns are."""
-        table = self._reading.scan.plan.table
+        table = self._reading.scan.choice.table
         return int(table.sizes[self._reading.known.read].sum())
 
     def explain(self) -> Explanation:

@@ -123,7 +123,7 @@ def _by_bound(reading: Reading, term: Ordering, ref: Ref) -> Iterator[tuple[int,
     That is unknown too where a NULL or NaN comes before any value.
     """
     scan = reading.scan
-    domains = domains_in(scan.plan.table, ref, scan.partition_types)
+    domains = domains_in(scan.choice.table, ref, scan.partition_types)
     side = domains.maximum if term.descending else domains.minimum
     bounds: list[tuple[int, Raw | None]] = []
     for number, row in enumerate(reading.known.read.tolist()):

@@ -24,6 +24,7 @@ from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import ScanFile
 from variantlake.planning.predicates import Predicate
+from variantlake.scan.table_scan import Scan
 from variantlake.shredding.arrays import struct_of
 
 
@@ -46,7 +47,7 @@ def erased_rows(snapshot: Snapshot, condition: Predicate) -> list[ErasedRows]:
     files = snapshot.files
     place = files.schema.get_field_index("deletion_vector")
     bare = files.set_column(place, files.schema.field(place), pa.nulls(len(files), DELETION_VECTOR))
-    taken = find_rows(replace(snapshot, files=bare), condition)
+    taken = find_rows(Scan(replace(snapshot, files=bare), (), condition))
     paths = pa.array([each.add.path for each in taken], pa.string())
     chosen = files.filter(pc.is_in(files["path"], value_set=paths))
     adds = {add.path: add for add in adds_of(chosen)}

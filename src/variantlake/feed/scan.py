@@ -40,7 +40,7 @@ class ChangeScan(Shown):
         files = [
             (int(file.partition[COMMIT_VERSION] or 0), part, file)
             for part, scan in enumerate(self.parts)
-            for file in scan.plan.files
+            for file in scan.choice.files
         ]
         files.sort(key=lambda each: each[:2])
         try:

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from variantlake.delta.protocol.learned_schemas import (
     LearnedSchemas,
     layout_name,
@@ -17,11 +15,13 @@ from variantlake.delta.protocol.learned_schemas import (
 )
 from variantlake.parquet.stats.facts import FileFacts
 from variantlake.paths import Path
+from variantlake.planning.choose_files import FileChoice
 from variantlake.planning.exact.readings import (
     Native,
     NullColumn,
     NullTest,
     PhysicalColumn,
+    Reading,
     find_place,
 )
 from variantlake.planning.files import RecordFiles, ScanFile
@@ -190,41 +190,48 @@ class Explanation:
 
 
 def explain(
-    plan: ScanPlan,
+    choice: FileChoice,
+    requests: Iterable[Ref] = (),
     row_groups: RowGroups | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> Explanation:
-    """What the plan reads and skips, and why; `row_groups` from `count_row_groups`.
+    """What is read and skipped, and why; `row_groups` from `count_row_groups`.
 
+    A ScanPlan knows its requests and how Spark reads each of them, group by group. Of another
+    choice each file gives the `requests` by itself, as a scan in this process reads them.
     `properties` of the table number its layouts.
     """
+    groups = choice.groups if isinstance(choice, ScanPlan) else ()
+    if isinstance(choice, ScanPlan):
+        requests = choice.requests
+    requests = [ref for ref in dict.fromkeys(requests) if ref.path is not None]
     skipped_by = Counter(
-        plan.conjuncts[number] for number in plan.skipped_by.tolist() if number != NOT_SKIPPED
+        choice.conjuncts[number] for number in choice.skipped_by.tolist() if number != NOT_SKIPPED
     )
     prefilter = Counter[str]()
-    for group in plan.groups:
+    for group in groups:
         prefilter.update({str(part): len(group.files) for part in group.prefilter})
     return Explanation(
-        total_files=plan.total_files,
-        read_files=plan.read_files,
-        total_bytes=plan.total_bytes,
-        read_bytes=plan.read_bytes,
-        groups=len(plan.groups),
+        total_files=choice.total_files,
+        read_files=choice.read_files,
+        total_bytes=choice.total_bytes,
+        read_bytes=choice.read_bytes,
+        groups=len(groups),
         row_groups=row_groups,
         skipped_by=tuple(
             (str(part), skipped_by[part])
-            for part in dict.fromkeys(plan.conjuncts)
+            for part in dict.fromkeys(choice.conjuncts)
             if skipped_by[part]
         ),
-        paths=tuple(_use(plan, ref) for ref in plan.requests),
+        paths=tuple(_use(choice, ref) for ref in requests),
         kept=tuple(
             (kept.file.path, tuple((str(part), why) for part, why in kept.reasons))
-            for kept in plan.kept
+            for kept in choice.kept
         ),
         prefilter=tuple(prefilter.items()),
-        layouts=tuple(_layouts(plan, properties or {})),
-        limit="" if plan.first is None else str(plan.first),
-        reach="" if plan.reach is None else str(plan.reach),
+        layouts=tuple(_layouts(choice, requests, properties or {})),
+        limit="" if choice.first is None else str(choice.first),
+        reach="" if choice.reach is None else str(choice.reach),
     )
 
 
@@ -236,16 +243,17 @@ def count_row_groups(
     return RowGroups(len(groups), int(skipper.may_match(RecordFiles(groups)).sum()))
 
 
-def _layouts(plan: ScanPlan, properties: Mapping[str, str]) -> Iterator[LayoutUse]:
-    rows = [group.files.rows for group in plan.groups]
-    for column, shown in {ref.column: ref.shown or ref.column for ref in plan.requests}.items():
-        variants = plan.table.facts.variant(column)
-        if variants is None or not rows:
+def _layouts(
+    choice: FileChoice, requests: Iterable[Ref], properties: Mapping[str, str]
+) -> Iterator[LayoutUse]:
+    for column, shown in {ref.column: ref.shown or ref.column for ref in requests}.items():
+        variants = choice.table.facts.variant(column)
+        if variants is None or not len(choice.rows):
             continue
         learned = learned_schemas(properties, ".".join(column)) or LearnedSchemas()
         name = ".".join(shown)
         files: Counter[str] = Counter()
-        for code, count in Counter(variants.layout[np.concatenate(rows)].tolist()).items():
+        for code, count in Counter(variants.layout[choice.rows].tolist()).items():
             files[layout_name(variants.schemas[code]) if code >= 0 else ""] += count
         known = {layout: learned.find(layout) for layout in files}
         uses = (
@@ -255,23 +263,33 @@ def _layouts(plan: ScanPlan, properties: Mapping[str, str]) -> Iterator[LayoutUs
         yield from sorted(uses, key=lambda use: (use.schema or 0, use.layout))
 
 
-def _use(plan: ScanPlan, ref: Ref) -> PathUse:
+def _use(choice: FileChoice, ref: Ref) -> PathUse:
     physical = absent = native = kernels = 0
     why: Counter[str] = Counter()
-    for group in plan.groups:
-        match group.reading(ref):
+    for reading, files, by_kernels in _ways(choice, ref):
+        match reading:
             case PhysicalColumn() | NullTest():
-                physical += len(group.files)
+                physical += files
             case NullColumn():
-                absent += len(group.files)
+                absent += files
             case Native(reason):
-                native += len(group.files)
-                kernels += len(group.files) if group.by_kernels else 0
-                why[reason] += len(group.files)
-    variants = plan.table.facts.variant(ref.column)
+                native += files
+                kernels += files if by_kernels else 0
+                why[reason] += files
+    variants = choice.table.facts.variant(ref.column)
     layouts = () if variants is None else variants.schemas
     suggestions = () if physical else _suggest(ref, layouts)
     return PathUse(ref, physical, absent, native, tuple(why.most_common()), suggestions, kernels)
+
+
+def _ways(choice: FileChoice, ref: Ref) -> Iterator[tuple[Reading, int, bool]]:
+    """Each way in which a path is read, its files, and whether our kernels read them for Spark."""
+    if isinstance(choice, ScanPlan):
+        for group in choice.groups:
+            yield group.reading(ref), len(group.files), group.by_kernels
+    else:
+        for reading, files in choice.ways(ref):
+            yield reading, files, False
 
 
 def _suggest(ref: Ref, layouts: Sequence[ShreddingSchema]) -> tuple[str, ...]:

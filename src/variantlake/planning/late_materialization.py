@@ -14,11 +14,12 @@ from dataclasses import replace
 import numpy as np
 
 from variantlake.parquet.stats.fact_columns import Bools
+from variantlake.planning.choose_files import readings_of
 from variantlake.planning.exact.casts import spark_type
 from variantlake.planning.exact.comparing import comparison_type
 from variantlake.planning.exact.readings import Native
 from variantlake.planning.files import FileColumns, FileRows
-from variantlake.planning.plan import ScanGroup, ScanPlan, readings_of
+from variantlake.planning.plan import ScanGroup, ScanPlan
 from variantlake.planning.predicates import (
     And,
     Compare,

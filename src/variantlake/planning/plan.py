@@ -1,4 +1,4 @@
-"""The scan plan: which files are read, and how each requested path is read in which of them.
+"""The plan of a scan by Spark: the chosen files, grouped by how each requested path is read.
 
 Files of one layout for the requested paths form a group, and a group is one scan. Its key is the
 exact Parquet type of each requested leaf with its conversion. Spark's nested reader neither checks
@@ -7,38 +7,31 @@ nor converts types (EXACTNESS, rule 4): a leaf of another type would be read as 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from variantlake.logs import logger
 from variantlake.parquet.stats.fact_columns import INTEGERS, LACKING, Int64s
 from variantlake.parquet.stats.facts import UNKNOWN
+from variantlake.planning.choose_files import FileChoice, choose_files, readings_of
 from variantlake.planning.exact.readings import (
     Native,
     NullColumn,
     PhysicalColumn,
-    Reader,
     Reading,
-    Readings,
     readable_by_spark,
 )
-from variantlake.planning.files import FileColumns, FileRows, ScanFile
-from variantlake.planning.predicates import And, Predicate, Ref, Unknown, conjuncts
-from variantlake.planning.stats.first_rows import FirstRows, enough, reach
-from variantlake.planning.stats.skipping import NOT_SKIPPED, Skipper
+from variantlake.planning.files import FileColumns, FileRows
+from variantlake.planning.predicates import Predicate, Ref
+from variantlake.planning.stats.first_rows import FirstRows
 from variantlake.shredding.schema import Untyped
 
 _LOG = logger("plan")
 
 MAX_GROUPS = 16
 """Groups of one plan; each is a scan of its own, and many small ones cost more than they save."""
-
-MAX_KEPT_SAMPLE = 20
-"""Kept files for which a plan says why each predicate could not skip them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,58 +67,12 @@ class ScanGroup:
         return not any(isinstance(reading, Native) for _, reading in self.readings)
 
 
-@dataclass(frozen=True, slots=True)
-class KeptFile:
-    """A file that may hold matching rows, and why each conjunct could not skip it."""
+@dataclass(frozen=True)
+class ScanPlan(FileChoice):
+    """What Spark reads of one table version: the chosen files, by layout, for `requests`."""
 
-    file: ScanFile
-    reasons: tuple[tuple[Predicate, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ScanPlan:
-    """What one query reads of one table version.
-
-    `table` are all files of the version. `skipped_by` gives for each the index of the conjunct that
-    skips it, or NOT_SKIPPED. `kept` explains the first MAX_KEPT_SAMPLE files of `groups` when there
-    is a predicate. `conjuncts` are the predicate's parts, in order, and last what a LIMIT adds.
-    `first` is that LIMIT where it leaves something out; `reach` is what all of its rows fulfil,
-    where it goes by an order, which the query's text does not say.
-    """
-
-    groups: tuple[ScanGroup, ...]
-    table: FileColumns
-    skipped_by: Int64s
-    kept: tuple[KeptFile, ...]
-    requests: tuple[Ref, ...]
-    conjuncts: tuple[Predicate, ...]
-    first: FirstRows | None = None
-    reach: Predicate | None = None
-
-    @property
-    def files(self) -> Iterator[ScanFile]:
-        """The files that are read, group by group."""
-        return chain.from_iterable(group.files for group in self.groups)
-
-    @property
-    def read_files(self) -> int:
-        """Number of files that are read."""
-        return sum(len(group.files) for group in self.groups)
-
-    @property
-    def read_bytes(self) -> int:
-        """Bytes of the files that are read; columns and row groups skip more."""
-        return sum(group.files.size for group in self.groups)
-
-    @property
-    def total_files(self) -> int:
-        """Number of files of the table version."""
-        return self.table.rows
-
-    @property
-    def total_bytes(self) -> int:
-        """Bytes of all files of the table version."""
-        return int(self.table.sizes.sum())
+    groups: tuple[ScanGroup, ...] = ()
+    requests: tuple[Ref, ...] = ()
 
 
 def plan_scan(
@@ -137,55 +84,23 @@ def plan_scan(
     has_kernels: bool = False,
     first: FirstRows | None = None,
 ) -> ScanPlan:
-    """Skip what the predicate excludes, and group the rest by how the requested paths are read.
+    """Choose files as `choose_files` does, and group them by how Spark reads the requested paths.
 
     `requests` are the Refs that the query reads, those of its predicates included; ordinary columns
-    among them need no reading and are left out. `partition_types` gives Spark types of partition
-    columns. At most MAX_GROUPS groups result; the smallest ones of a more mixed table are read
-    natively as one, or as two where our kernels have to rebuild some of them.
-    `has_kernels` tells that the engine can run these: then they also read what its own reader may
-    fail at, and Variants as such where it would make decimals of integers (EXACTNESS, rules 31 and
-    33). `first` is a LIMIT on the rows that fulfil the predicate, which is then all of their
-    condition.
+    among them need no reading and are left out. At most MAX_GROUPS groups result; the smallest ones
+    of a more mixed table are read natively as one, or as two if our kernels have to rebuild some of
+    them. `has_kernels` tells that the engine can run these: then they also read what its own reader
+    may fail at, and Variants as such if it would make decimals of integers (EXACTNESS, rules 31 and
+    33).
     """
-    far = None if first is None else reach(first, files, predicate, partition_types)
-    whole = predicate if far is None else And((*conjuncts(predicate), far))
-    skipper = Skipper(whole, partition_types)
-    skipped, parts = skipper.skipped_by(files), skipper.conjuncts
-    if first is not None:
-        chosen = enough(first, files, predicate, partition_types)
-        if chosen is not None:
-            others = np.equal(skipped, NOT_SKIPPED)
-            others[chosen] = False
-            skipped[others] = len(parts)
-            parts = (*parts, Unknown(str(first)))
-    read = np.flatnonzero(skipped == NOT_SKIPPED)
+    choice = choose_files(files, predicate, partition_types=partition_types, first=first)
     paths = tuple(dict.fromkeys(ref for ref in requests if ref.path is not None))
-    groups = _group_files(files, read, paths, has_kernels=has_kernels)
-    sample = read[:MAX_KEPT_SAMPLE] if skipper.conjuncts else read[:0]
-    kept = tuple(
-        KeptFile(file, skipper.why_kept(files, row))
-        for row, file in zip(sample.tolist(), files.files(sample), strict=True)
-    )
-    limited = first if len(parts) > len(conjuncts(predicate)) else None
-    plan = ScanPlan(groups, files, skipped, kept, paths, parts, limited, far)
-    _say(plan)
-    return plan
-
-
-def _say(plan: ScanPlan) -> None:
-    if not _LOG.isEnabledFor(logging.DEBUG):
-        return
-    _LOG.debug(
-        "read files %d of %d, bytes %d of %d",
-        plan.read_files, plan.total_files, plan.read_bytes, plan.total_bytes,
-    )  # fmt: skip
-    for number, conjunct in enumerate(plan.conjuncts):
-        count = int((plan.skipped_by == number).sum())
-        _LOG.debug("skipped files %d by %s", count, conjunct)
-    for group in plan.groups:
+    groups = _group_files(files, choice.rows, paths, has_kernels=has_kernels)
+    for group in groups:
         ways = ", ".join(f"{ref} {type(reading).__name__}" for ref, reading in group.readings)
         _LOG.debug("files %d: %s", len(group.files), ways or "no paths")
+    shared = {each.name: getattr(choice, each.name) for each in fields(FileChoice)}
+    return ScanPlan(**shared, groups=groups, requests=paths)
 
 
 def _group_files(
@@ -252,15 +167,6 @@ def _alike(codes: Sequence[Int64s], rows: Int64s) -> Iterator[Int64s]:
     order = np.argsort(group, kind="stable")
     ends = np.flatnonzero(np.diff(group[order])) + 1
     yield from sorted(np.split(rows[order], ends), key=lambda part: int(part[0]))
-
-
-def readings_of(files: FileColumns, path: Ref) -> Readings:
-    """How a path is read in every file, remembered with the files."""
-    key = ("readings", path)
-    known = files.memo.get(key)
-    if not isinstance(known, Readings):
-        known = files.memo[key] = Reader(path).read_all(files.facts)
-    return known
 
 
 def _one_way(

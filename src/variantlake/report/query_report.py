@@ -13,12 +13,12 @@ MAX_FILES = 100_000
 
 def report_query(sql: str, scan: Scan) -> dict[str, Any]:
     """The part of a report that is about a query; `sql` is its text."""
-    plan = scan.plan
-    names = [str(part) for part in plan.conjuncts]
+    choice = scan.choice
+    names = [str(part) for part in choice.conjuncts]
     found = []
     paths = scan.snapshot.files["path"].slice(0, MAX_FILES).to_pylist()
     for path, size, by in zip(
-        paths, plan.table.sizes.tolist(), plan.skipped_by.tolist(), strict=False
+        paths, choice.table.sizes.tolist(), choice.skipped_by.tolist(), strict=False
     ):
         why = None if by == NOT_SKIPPED else names[by]
         found.append({"file": path, "bytes": size, "skipped_by": why})

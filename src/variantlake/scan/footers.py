@@ -14,10 +14,10 @@ from variantlake.errors import VariantLakeError
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.fact_columns import RecordColumns
 from variantlake.parquet.stats.facts import FileFacts, facts_of, row_group_facts
+from variantlake.planning.choose_files import FileChoice
 from variantlake.planning.explain import RowGroups, count_row_groups
 from variantlake.planning.files import ScanFile
 from variantlake.planning.log_files import LogFiles
-from variantlake.planning.plan import ScanPlan
 from variantlake.planning.predicates import And, Ref
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.shredding.schema import ShreddingSchema
@@ -61,15 +61,15 @@ class Footers:
 
 
 def row_groups(
-    snapshot: Snapshot, plan: ScanPlan, partition_types: Mapping[str, str]
+    snapshot: Snapshot, choice: FileChoice, partition_types: Mapping[str, str]
 ) -> RowGroups | None:
     """Row groups of the files that are read, by their footers; None if one cannot be read."""
-    files = list(plan.files)
+    files = list(choice.files)
     if not files:
         return RowGroups(0, 0)
     with ThreadPoolExecutor(min(_THREADS, len(files))) as pool:
         found = list(pool.map(lambda file: _by_footer(snapshot, file, row_group_facts), files))
-    skipper = Skipper(And(plan.conjuncts), partition_types)
+    skipper = Skipper(And(choice.conjuncts), partition_types)
     known = [(file, groups) for file, groups in zip(files, found, strict=True) if groups]
     return count_row_groups(skipper, known) if len(known) == len(files) else None
 

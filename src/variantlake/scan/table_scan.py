@@ -20,10 +20,10 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import arrow_type
 from variantlake.errors import InvalidValue
 from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.planning.choose_files import FileChoice, choose_files
 from variantlake.planning.exact.casts import spark_type
 from variantlake.planning.explain import Explanation, explain
 from variantlake.planning.files import NO_ROWS, ScanFile
-from variantlake.planning.plan import ScanPlan, plan_scan
 from variantlake.planning.predicates import Predicate, Ref, map_refs, refs
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.casts import Bools
@@ -103,7 +103,7 @@ class Scan(Shown):
     @property
     def read_bytes(self) -> int:
         """Bytes of the files that may hold rows; of these only some columns are read."""
-        return self.plan.read_bytes
+        return self.choice.read_bytes
 
     def places(self) -> Iterator[RowPlaces]:
         """Where the rows that fulfil the condition are; files without any are left out.
@@ -112,11 +112,10 @@ class Scan(Shown):
         """
         check_before_read(self.snapshot)
         skipper = Skipper(self.predicate, self.partition_types)
-        for group in self.plan.groups:
-            for number, file in zip(group.files.rows.tolist(), group.files, strict=True):
-                places, rows = self._places_in(file, skipper)
-                if len(places):
-                    yield RowPlaces(number, file, places, rows)
+        for number, file in zip(self.choice.rows.tolist(), self.choice.files, strict=True):
+            places, rows = self._places_in(file, skipper)
+            if len(places):
+                yield RowPlaces(number, file, places, rows)
 
     def _places_in(self, file: ScanFile, skipper: Skipper) -> tuple[Int64s, int]:
         requested = list(refs(self.predicate))
@@ -165,15 +164,15 @@ class Scan(Shown):
     def explain(self) -> Explanation:
         """What is read and skipped, by which predicate, and how each path is read."""
         check_before_read(self.snapshot)
-        groups = row_groups(self.snapshot, self.plan, self.partition_types)
-        return explain(self.plan, groups, self.snapshot.properties)
+        groups = row_groups(self.snapshot, self.choice, self.partition_types)
+        return explain(self.choice, self._requests, groups, self.snapshot.properties)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow C stream interface."""
         reader: Any = self.to_reader()
         return reader.__arrow_c_stream__(requested_schema)
 
-    # --- The plan ---
+    # --- The choice of files ---
 
     @cached_property
     def partition_types(self) -> Mapping[str, str]:
@@ -186,13 +185,16 @@ class Scan(Shown):
         return None if self.where is None else map_refs(self.where, self.stored)
 
     @cached_property
-    def plan(self) -> ScanPlan:
-        """What is read of which file, decided once."""
-        requests = [self.stored(item.ref) for item in self.items]
-        requested = [*requests, *refs(self.predicate)]
-        return plan_scan(
-            self.decoded.files(self.snapshot, requested),
-            [ref for ref in requested if spark_type(ref.type) is not None],
+    def _requests(self) -> Sequence[Ref]:
+        """The paths and columns that are read, by the names that files have."""
+        requested = [*(self.stored(item.ref) for item in self.items), *refs(self.predicate)]
+        return [ref for ref in requested if spark_type(ref.type) is not None]
+
+    @cached_property
+    def choice(self) -> FileChoice:
+        """The files that are read, chosen once."""
+        return choose_files(
+            self.decoded.files(self.snapshot, self._requests),
             self.predicate,
             partition_types=self.partition_types,
         )
@@ -212,7 +214,7 @@ class Scan(Shown):
     # --- Reading ---
 
     def batches_of(self, files: Iterable[ScanFile]) -> Iterator[pa.RecordBatch]:
-        """The rows of some of the plan's files, in this order. Raises as `to_batches`."""
+        """The rows of some of the files that are read, in this order. Raises as `to_batches`."""
         yield from self._batches(self.items, files)
 
     def _batches(
@@ -225,7 +227,7 @@ class Scan(Shown):
         wanted = [self.stored(item.ref) for item in items]
         skipper = Skipper(self.predicate, self.partition_types)
         left = limit
-        for file in self.plan.files if files is None else files:
+        for file in self.choice.files if files is None else files:
             if left == 0:
                 return
             for batch in self._file(file, wanted, schema, skipper, left):

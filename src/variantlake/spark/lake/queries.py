@@ -260,7 +260,7 @@ def _explained(planned: PlannedTable | RemoteTable) -> TableExplanation:
     found = TableExplanation(
         table=planned.source,
         version=table.snapshot.version,
-        scan=explain(plan, groups, table.snapshot.properties),
+        scan=explain(plan, row_groups=groups, properties=table.snapshot.properties),
         whole=planned.whole,
         note=planned.note if isinstance(planned, RemoteTable) else "",
     )

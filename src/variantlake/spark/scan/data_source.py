@@ -24,7 +24,7 @@ from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.errors import InvalidQuery, UnsupportedFeature
-from variantlake.planning.plan import plan_scan
+from variantlake.planning.choose_files import choose_files
 from variantlake.planning.predicates import And, Predicate
 from variantlake.scan.scan_task import ScanTask
 from variantlake.spark.scan.source_options import SourceOptions
@@ -153,7 +153,7 @@ class TableReader(DataSourceReader):
         table = self._table
         check_before_read(table.snapshot)
         predicate = And(tuple(self._filters)) if self._filters else None
-        plan = plan_scan(table.files, (), predicate, partition_types=table.partition_types)
+        choice = choose_files(table.files, predicate, partition_types=table.partition_types)
         stored = self._stored
         columns = [
             StructField(stored[item.name], item.dataType)
@@ -162,7 +162,7 @@ class TableReader(DataSourceReader):
         ]
         task = ScanTask.of(
             table.snapshot,
-            list(plan.files),
+            list(choice.files),
             arrow_schema(StructType(columns)),
             {_text_of(name): name for name in table.partition_types},
             prefilter=self._filters,

@@ -251,12 +251,12 @@ class TableStream(DataSourceStreamReader):
             reader = TableReader(table, self._schema, by_name, self._stores)
             return [part for part in reader.partitions() if part.value is not None]
         items, where = selection(snapshot, self.options)
-        plan = Scan(snapshot, items, where).plan
+        choice = Scan(snapshot, items, where).choice
         bare = snapshot.without_files()
         wanted = arrow_schema(self._schema)
         groups = (
             tuple(part.file for part in group if part.number == 0)
-            for group in split_files(list(plan.files), _TASKS)
+            for group in split_files(list(choice.files), _TASKS)
         )
         return [
             InputPartition(SelectTask(bare, items, where, files, wanted))

@@ -1,0 +1,145 @@
+"""Which files one query reads of one table version: the part of a plan that all engines share.
+
+A file is read unless the predicate, or a LIMIT, proves by bounds that none of its rows is needed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from variantlake.logs import logger
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.planning.exact.readings import Reader, Reading, Readings
+from variantlake.planning.files import FileColumns, FileRows, ScanFile
+from variantlake.planning.predicates import And, Predicate, Ref, Unknown, conjuncts
+from variantlake.planning.stats.first_rows import FirstRows, enough, reach
+from variantlake.planning.stats.skipping import NOT_SKIPPED, Skipper
+
+_LOG = logger("plan")
+
+MAX_KEPT_SAMPLE = 20
+"""Kept files for which a choice says why each predicate could not skip them."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFile:
+    """A file that may hold matching rows, and why each conjunct could not skip it."""
+
+    file: ScanFile
+    reasons: tuple[tuple[Predicate, str], ...]
+
+
+@dataclass(frozen=True)
+class FileChoice:
+    """The files that one query reads of one table version.
+
+    `table` are all files of the version. `skipped_by` gives for each the index of the conjunct that
+    skips it, or NOT_SKIPPED. `kept` explains the first MAX_KEPT_SAMPLE files that are read, if
+    there is a predicate. `conjuncts` are the predicate's parts, in order, and last what a LIMIT
+    adds. `first` is that LIMIT if it leaves something out; `reach` is what all of its rows fulfil,
+    if it goes by an order, which the query's text does not say.
+    """
+
+    table: FileColumns
+    skipped_by: Int64s
+    kept: tuple[KeptFile, ...]
+    conjuncts: tuple[Predicate, ...]
+    first: FirstRows | None = None
+    reach: Predicate | None = None
+
+    @cached_property
+    def rows(self) -> Int64s:
+        """The rows of `table` that are read, rising."""
+        return np.flatnonzero(self.skipped_by == NOT_SKIPPED)
+
+    @property
+    def files(self) -> Iterator[ScanFile]:
+        """The files that are read, in the table's order."""
+        return iter(FileRows(self.table, self.rows))
+
+    @property
+    def read_files(self) -> int:
+        """Number of files that are read."""
+        return len(self.rows)
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes of the files that are read; columns and row groups skip more."""
+        return int(self.table.sizes[self.rows].sum())
+
+    @property
+    def total_files(self) -> int:
+        """Number of files of the table version."""
+        return self.table.rows
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all files of the table version."""
+        return int(self.table.sizes.sum())
+
+    def ways(self, path: Ref) -> Iterator[tuple[Reading, int]]:
+        """Each way in which files that are read give this path, with the number of these files."""
+        readings = readings_of(self.table, path)
+        codes, counts = np.unique(readings.codes[self.rows], return_counts=True)
+        for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+            yield readings.choices[code], count
+
+
+def choose_files(
+    files: FileColumns,
+    predicate: Predicate | None = None,
+    *,
+    partition_types: Mapping[str, str] | None = None,
+    first: FirstRows | None = None,
+) -> FileChoice:
+    """Leave out the files that the predicate excludes.
+
+    `partition_types` gives Spark types of partition columns. `first` is a LIMIT on the rows that
+    fulfil the predicate, which is then all of their condition.
+    """
+    far = None if first is None else reach(first, files, predicate, partition_types)
+    whole = predicate if far is None else And((*conjuncts(predicate), far))
+    skipper = Skipper(whole, partition_types)
+    skipped, parts = skipper.skipped_by(files), skipper.conjuncts
+    if first is not None:
+        chosen = enough(first, files, predicate, partition_types)
+        if chosen is not None:
+            others = np.equal(skipped, NOT_SKIPPED)
+            others[chosen] = False
+            skipped[others] = len(parts)
+            parts = (*parts, Unknown(str(first)))
+    sample = np.flatnonzero(skipped == NOT_SKIPPED)[: MAX_KEPT_SAMPLE if skipper.conjuncts else 0]
+    kept = tuple(
+        KeptFile(file, skipper.why_kept(files, row))
+        for row, file in zip(sample.tolist(), files.files(sample), strict=True)
+    )
+    limited = first if len(parts) > len(conjuncts(predicate)) else None
+    choice = FileChoice(files, skipped, kept, parts, limited, far)
+    _log_choice(choice)
+    return choice
+
+
+def _log_choice(choice: FileChoice) -> None:
+    if not _LOG.isEnabledFor(logging.DEBUG):
+        return
+    _LOG.debug(
+        "read files %d of %d, bytes %d of %d",
+        choice.read_files, choice.total_files, choice.read_bytes, choice.total_bytes,
+    )  # fmt: skip
+    for number, conjunct in enumerate(choice.conjuncts):
+        count = int((choice.skipped_by == number).sum())
+        _LOG.debug("skipped files %d by %s", count, conjunct)
+
+
+def readings_of(files: FileColumns, path: Ref) -> Readings:
+    """How a path is read in every file, remembered with the files."""
+    key = ("readings", path)
+    known = files.memo.get(key)
+    if not isinstance(known, Readings):
+        known = files.memo[key] = Reader(path).read_all(files.facts)
+    return known
