@@ -17,7 +17,7 @@ PROCESSES ?= 3
 # bash counts the seconds of its own life in SECONDS: only one from the command line is meant.
 SECONDS_OF_SOAK = $(if $(filter command line environment%,$(origin SECONDS)),$(SECONDS),60)
 
-.PHONY: help setup demo demo-kafka test test-fast test-long test-runtime test-matrix test-examples audit test-kill test-soak test-concurrency test-rules test-queries lint format wheel docs fuzz bench bench-appends bench-autoload bench-ingest bench-kernels bench-optimize bench-planning bench-query bench-streams clean
+.PHONY: help setup demo demo-kafka test test-fast test-long test-runtime test-matrix test-examples audit test-kill test-soak test-concurrency test-rules test-queries lint format changelog wheel docs fuzz bench bench-appends bench-autoload bench-ingest bench-kernels bench-optimize bench-planning bench-query bench-streams clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -46,9 +46,9 @@ demo-kafka: setup ## Events through a Kafka broker, which it starts, into a tabl
 # Where no byte code is to be written, a hundred processes of the tests compile the package each.
 test test-fast test-long: export PYTHONDONTWRITEBYTECODE :=
 
-test: setup ## Run all tests (Spark and Delta Spark included)
-	@scripts/find_chromium.sh --install >/dev/null || true # without it tests say why they are skipped
-	@$(SPARK_ENV) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
+test: setup ## Run all tests (Spark and Delta Spark included), or T="tests/scan tests/test_docs.py::test_…"
+	@$(if $(T),,scripts/find_chromium.sh --install >/dev/null || true) # without it tests say why they are skipped
+	@$(SPARK_ENV) $(BIN)/python -m pytest $(if $(T),$(T),-n $(PROCESSES) --dist loadgroup --no-loadscope-reorder) $(PYTEST_ARGS)
 
 test-fast: setup ## Run the tests that need no Spark
 	@$(BIN)/python -m pytest -n 2 -m 'not spark' $(PYTEST_ARGS)
@@ -99,6 +99,9 @@ lint: setup ## Check format, lint and types; warnings are errors
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+
+changelog: setup ## Put the fragments of changes/ into the newest section of CHANGELOG.md, and remove them
+	@$(BIN)/towncrier build --yes --version "$$($(BIN)/python -c 'import variantlake; print(variantlake.__version__)')"
 
 wheel: setup ## Build wheel and sdist into dist/; install, try and weigh the wheel in an empty environment
 	@rm -rf dist

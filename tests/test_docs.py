@@ -129,3 +129,23 @@ def test_links_of_the_pages_lead_somewhere() -> None:
             assert found.exists(), f"{page.name}: {link}"
             if anchor:
                 assert anchor in anchors(found), f"{page.name}: {link}"
+
+
+def test_the_recipes_name_files_that_exist() -> None:
+    text = (REPOSITORY / "docs" / "maintainers" / "recipes.md").read_text(encoding="utf-8")
+    names = {name for name in re.findall(r"`([\w./-]+)`", text) if "/" in name}
+    rooms = set(re.findall(r"`([a-z]+)`", text.partition("## From symptom to room")[2]))
+    assert len(names) > 30
+    for name in names | (rooms - {"explain"}):
+        assert any((REPOSITORY / at / name).exists() for at in ("", "src/variantlake")), name
+
+
+def test_what_contributing_names_exists() -> None:
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"make (?:clean )?([a-z][a-z-]*)", text))
+    assert {"setup", "test", "lint", "changelog"} <= targets
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    for name in re.findall(r"`((?:\.ci|\.github|docs|scripts|tests|changes)/[\w./-]*)`", text):
+        assert (REPOSITORY / name).exists(), name

@@ -118,17 +118,3 @@ print(*(name for name, spec in homes if spec and "site-packages" in str(spec.ori
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     required = {re.split("[=><]", one)[0] for one in PROJECT["build-system"]["requires"]}
     assert set(done.stdout.split()) - {"_distutils_hack"} <= required
-
-
-def test_release_notes_are_those_of_the_version() -> None:
-    script = REPOSITORY / "scripts" / "release_notes.py"
-    done = subprocess.run(
-        [sys.executable, str(script), vl.__version__], capture_output=True, text=True, check=True
-    )
-    assert "### Loading" in done.stdout
-    assert "## " + vl.__version__ not in done.stdout
-    absent = subprocess.run(
-        [sys.executable, str(script), "0.0.99"], capture_output=True, text=True, check=False
-    )
-    assert absent.returncode == 1
-    assert "no section 0.0.99" in absent.stderr
