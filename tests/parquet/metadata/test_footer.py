@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests import corpora
 from tests.strategies import MORE
-from variantlake.errors import MalformedFile, MissingSource
+from variantlake.errors import MalformedFile, MissingSource, UnsupportedFeature
 from variantlake.parquet.metadata.footer import (
     MAX_FOOTER_BYTES,
     Footer,
@@ -28,6 +28,7 @@ from variantlake.parquet.metadata.footer import (
 )
 from variantlake.parquet.metadata.schema_tree import MAX_SCHEMA_DEPTH, SchemaNode
 from variantlake.parquet.metadata.thrift import CompactReader, ListOf, Struct, Wire
+from variantlake.parquet.read.reader import read_table
 from variantlake.parquet.stats.facts import facts_of
 
 FOREIGN_FILES = [
@@ -338,6 +339,93 @@ def test_hand_made_footer_is_read() -> None:
     assert [child.name for child in footer.schema.children] == ["a", "b"]
 
 
+def with_logical(*members: tuple[int, int, bytes]) -> bytes:
+    """A leaf `a` of INT64 with a union of these members as its logical type."""
+    union = thrift(*members)
+    return thrift((1, 5, zigzag(2)), (3, 5, zigzag(0)), (4, 8, text("a")), (10, 12, union))
+
+
+def long_form(field_id: int, wire: int, value: bytes) -> bytes:
+    """A struct with one field whose id is written out."""
+    return bytes([wire]) + zigzag(field_id) + value + b"\x00"
+
+
+NANOS = thrift((1, 1, b""), (2, 12, thrift((3, 12, b"\x00"))))
+PICOS = thrift((1, 1, b""), (2, 12, thrift((4, 12, b"\x00"))))
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (with_logical((8, 12, NANOS)), "TIMESTAMP"),
+        (with_logical((8, 12, PICOS)), "UNKNOWN_8"),
+        (with_logical((10, 12, thrift((1, 3, b"\x80"), (2, 1, b"")))), ""),
+        (with_logical((10, 12, thrift((1, 3, b"\x7f"), (2, 1, b"")))), "UNKNOWN_10"),
+        (with_logical((9, 12, b"\x00")), "UNKNOWN_9"),
+        (with_logical((15, 12, b"\x00")), "FLOAT16"),
+        (leaf("a", 2)[:-1] + b"\x6c" + long_form(999, 12, b"\x00") + b"\x00", "UNKNOWN_999"),
+        (leaf("a", 2)[:-1] + b"\x6c" + long_form(20, 8, text("x")) + b"\x00", "UNKNOWN_20"),
+    ],
+)
+def test_a_logical_type_that_we_do_not_know_is_a_name(column: bytes, kind: str) -> None:
+    footer = footer_of([group("root", 1), column])
+    if not kind:
+        with pytest.raises(MalformedFile, match="an integer type of -128 bits"):
+            parse_footer(footer)
+        return
+    (leaf_column,) = parse_footer(footer).leaves
+    assert (leaf_column.node.kind, leaf_column.node.physical) == (kind, "INT64")
+
+
+def test_rows_are_those_of_the_row_groups() -> None:
+    data = io.BytesIO()
+    pq.write_table(pa.table({"a": [1, 2, 3]}), data)
+    tail = read_tail(data)
+    counts = [at for at in range(len(tail.footer)) if tail.footer.startswith(b"\x16\x06\x19", at)]
+    assert len(counts) == 1
+    for rows in (0, 2, 4):
+        changed = bytearray(tail.footer)
+        changed[counts[0] + 1] = 2 * rows
+        assert parse_footer(bytes(changed)).num_rows == 3
+
+
+def test_a_codec_that_we_do_not_know_concerns_its_own_column(tmp_path: File) -> None:
+    file = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"a": [1, 2, 3], "b": [4, 5, 6]}), file, compression="none")
+    before, after = b"\x19\x18\x01b\x15\x00", b"\x19\x18\x01b\x15\x12"
+    assert file.read_bytes().count(before) == 1
+    file.write_bytes(file.read_bytes().replace(before, after))
+    assert read_table(file, ["a"])["a"].to_pylist() == [1, 2, 3]
+    with pytest.raises(UnsupportedFeature, match="column 'b' has the compression UNKNOWN_9"):
+        read_table(file)
+
+
+PARQUET_TESTING = corpora.place("suites/parquet-testing") / "data"
+
+
+@pytest.mark.corpus(PARQUET_TESTING)
+def test_an_encrypted_column_refuses_itself_alone() -> None:
+    file = PARQUET_TESTING / "encrypt_columns_plaintext_footer.parquet.encrypted"
+    encrypted = {"float_field", "double_field"}
+    names = [node.name for node in read_footer(file).schema.children]
+    assert encrypted < set(names)
+    for name in names:
+        if name in encrypted:
+            with pytest.raises(UnsupportedFeature, match=f"column '{name}' is encrypted"):
+                read_table(file, [name])
+        else:
+            assert read_table(file, [name]).num_rows == 50
+    (chunk,) = {each for each in read_footer(file).row_groups[0].columns if each.first_page < 0}
+    assert (chunk.num_values, chunk.null_count, chunk.min_value) == (50, None, None)
+
+
+@pytest.mark.corpus(PARQUET_TESTING)
+def test_a_column_of_an_unknown_logical_type_has_its_physical_type() -> None:
+    file = PARQUET_TESTING / "unknown-logical-type.parquet"
+    assert [leaf.node.kind for leaf in read_footer(file).leaves] == ["STRING", "UNKNOWN_2555"]
+    assert read_table(file).equals(pq.read_table(file))
+
+
 def test_two_schemas_are_refused_also_after_a_footer_with_the_first() -> None:
     version = (1, 5, zigzag(1))
     first = (2, 9, struct_list([group("root", 1), leaf("a")]))
@@ -358,7 +446,7 @@ def test_two_schemas_are_refused_also_after_a_footer_with_the_first() -> None:
         (footer_of([group("root", -1)]), "-1 children"),
         (footer_of([group("root", 1), leaf("a", 9)]), "unknown type 9"),
         (footer_of([group("root", 1), leaf("a", 7)]), "0 bytes a value"),
-        (footer_of([group("root", 1), leaf("a")], rows=1), "counts 1 rows"),
+        (thrift((2, 9, struct_list([group("root", 1), leaf("a")]))), "no count of rows"),
         (footer_of([group("root", 1), thrift((1, 5, b"\x02"))]), "no name"),
         (footer_of([group("root", 1), thrift((1, 5, b"\x02"), (4, 8, text("a")))]), "repetition"),
         (thrift((3, 6, zigzag(0))), "before its last group"),

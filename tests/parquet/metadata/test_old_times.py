@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import variantlake as vl
-from variantlake.errors import LimitExceeded, UnsupportedFeature
+from variantlake.errors import LimitExceeded, MalformedFile, UnsupportedFeature, VariantLakeError
 from variantlake.parquet.metadata.old_times import _moved
 from variantlake.parquet.stats.facts import read_facts
 
@@ -63,7 +63,17 @@ def test_row_groups_and_batches_keep_their_places(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("nested", [False, True])
-def test_a_year_beyond_microseconds_is_an_error_with_its_row(tmp_path: Path, nested: bool) -> None:
+@pytest.mark.parametrize(
+    ("last_day", "error", "message"),
+    [
+        (2**31 - 1, LimitExceeded, "beyond the years of microseconds"),
+        # What Spark's arithmetic makes of the year 290000, which microseconds hold.
+        (2**32 - 105_862_232, MalformedFile, "negative Julian day"),
+    ],
+)
+def test_a_day_that_microseconds_do_not_hold_is_an_error_with_its_row(
+    tmp_path: Path, nested: bool, last_day: int, error: type[VariantLakeError], message: str
+) -> None:
     times: Any = pa.array([at(2000, 1, 1)] * 20 + [at(2026, 1, 1)], MICROS)
     if nested:
         times = pa.ListArray.from_arrays(pa.array(range(22), pa.int32()), times)
@@ -71,10 +81,10 @@ def test_a_year_beyond_microseconds_is_an_error_with_its_row(tmp_path: Path, nes
     options: Any = {"use_deprecated_int96_timestamps": True, "use_dictionary": False}
     pq.write_table(pa.table({"t": times}), sink, compression="none", row_group_size=8, **options)
     day = 2_440_588 + (dt.date(2026, 1, 1) - dt.date(1970, 1, 1)).days
-    data = sink.getvalue().replace(day.to_bytes(4, "little"), (2**31 - 1).to_bytes(4, "little"))
+    data = sink.getvalue().replace(day.to_bytes(4, "little"), last_day.to_bytes(4, "little"))
     path = tmp_path / "f.parquet"
     path.write_bytes(data)
-    with pytest.raises(LimitExceeded, match="beyond the years of microseconds") as caught:
+    with pytest.raises(error, match=message) as caught:
         vl.parquet.read_table(path)
     assert (caught.value.file, caught.value.row) == (str(path), 20)
 

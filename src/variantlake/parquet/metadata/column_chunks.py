@@ -13,6 +13,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from variantlake.errors import UnsupportedFeature
 from variantlake.kernels.log.column_chunks import (
     BYTES_FIELDS,
     CHUNK_FIELDS,
@@ -30,6 +31,8 @@ from variantlake.parquet.metadata.schema_tree import PHYSICAL, LeafColumn, Schem
 from variantlake.parquet.metadata.thrift import CompactReader, Fields
 
 CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+ENCRYPTED = "ENCRYPTED"
+"""What stands for the codec of a column that nobody reads without its key."""
 
 Int64s = npt.NDArray[np.int64]
 
@@ -51,7 +54,8 @@ class ColumnChunk:
     `num_values` counts nulls too. `null_count` is None where the writer did not say. `min_value`
     and `max_value` are plain-encoded and None unless their order is the one that the type defines.
     `min_exact` and `max_exact` are None where the writer did not say. `first_page` is where the
-    pages start in the file.
+    pages start in the file. `codec` is one of CODECS, `UNKNOWN_<number>` for a newer one, or
+    ENCRYPTED: then nothing but the number of rows is known.
     """
 
     num_values: int
@@ -145,6 +149,26 @@ def _statistics(row: list[int], data: bytes) -> Fields:
     return fields
 
 
+def encrypted_chunk() -> ColumnChunk:
+    """The chunk of an encrypted column, whose row group has yet to say how many rows it has."""
+    return ColumnChunk(-1, None, None, None, None, None, -1, 0, 0, ENCRYPTED, page_index=False)
+
+
+def check_readable(chunk: ColumnChunk, node: SchemaNode) -> None:
+    """Raise UnsupportedFeature for a chunk whose bytes nobody here can make values of."""
+    if chunk.codec == ENCRYPTED:
+        raise UnsupportedFeature(
+            f"column {node.name!r} is encrypted",
+            hint="other columns of the file can be read; whoever has the key writes it anew",
+        )
+    if chunk.codec not in CODECS:
+        raise UnsupportedFeature(
+            f"column {node.name!r} has the compression {chunk.codec}, which this version does not "
+            "know",
+            hint="a newer version of this package may read it",
+        )
+
+
 def places(chunks: Sequence[ColumnChunk], leaves: Sequence[int]) -> Int64s:
     """Where the pages of some leaves start, their bytes, and their values; shape (leaves, 3)."""
     if isinstance(chunks, ColumnChunks):
@@ -205,7 +229,7 @@ def chunk_of(fields: Fields, node: SchemaNode, *, ordered: bool) -> ColumnChunk:
         first_page=_first_page(meta.get(9, 0), meta.get(11, 0)),
         compressed_size=max(0, meta.get(7, 0)),
         uncompressed_size=max(0, meta.get(6, 0)),
-        codec=CODECS[meta[4]],
+        codec=CODECS[meta[4]] if meta[4] < len(CODECS) else f"UNKNOWN_{meta[4]}",
         page_index=4 in fields and 6 in fields,
     )
 

@@ -3,7 +3,8 @@
 `read_footer` reads only the tail of the file and takes its bytes as hostile: whatever they are, the
 answer is a Footer or MalformedFile with file and offset, in time and memory that follow the size of
 the footer. What it returns is checked to fit together: a tree with one column chunk per leaf in
-every row group, of the leaf's type, with row counts that add up.
+every row group, of the leaf's type. What is only newer than we are (a logical type, a codec) or
+encrypted concerns whoever reads that column.
 Spec: Parquet, `parquet.thrift` and "File Format".
 """
 
@@ -11,14 +12,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from variantlake.errors import Hints, MalformedFile, in_file
 from variantlake.parquet.metadata.column_chunks import (
-    CODECS,
     ColumnChunk,
     chunk_of,
+    encrypted_chunk,
     read_chunks,
 )
 from variantlake.parquet.metadata.schema_tree import (
@@ -110,7 +111,11 @@ def _read_tail(file: InputFile) -> Tail:
         )
     end = read_exactly(file, max(0, size - TAIL_BYTES), min(size, TAIL_BYTES))
     if end[-4:] == ENCRYPTED_MAGIC:
-        raise MalformedFile("the Parquet footer is encrypted", offset=size - 4)
+        raise MalformedFile(
+            "the Parquet footer is encrypted",
+            offset=size - 4,
+            hint="whoever has the key writes the file anew, without encryption",
+        )
     if end[-4:] != MAGIC:
         raise MalformedFile(
             # What it ends with instead may be the end of a file that is nobody's business.
@@ -174,10 +179,14 @@ _COLUMN_META_DATA = Struct(
     }
 )
 
+_CRYPTO_METADATA = 8
+"""ColumnChunk.crypto_metadata, which only encrypted columns have."""
+
 _COLUMN_CHUNK: dict[int, Spec] = {
     3: _COLUMN_META_DATA,
     4: Wire.I64,  # offset_index_offset
     6: Wire.I64,  # column_index_offset
+    _CRYPTO_METADATA: Struct({}),
 }
 
 
@@ -213,12 +222,12 @@ def parse_footer(footer: bytes, offset: int = 0) -> Footer:
     """
     reader = _FooterReader(footer, offset)
     result = reader.read()
-    if not (reader.unordered and result.row_groups):
+    if not ((reader.unordered or reader.encrypted) and result.row_groups):
         return result
-    # Rare, and known only now: the orders stand behind the statistics that depend on them.
-    unordered = reader.unordered
+    # Rare, and known only now: what stands behind the column chunks that depend on it.
+    unordered, encrypted = reader.unordered, reader.encrypted
     del reader, result
-    return _FooterReader(footer, offset, unordered).read()
+    return _FooterReader(footer, offset, unordered, encrypted=encrypted).read()
 
 
 _MAX_HEAD = 1 << 18
@@ -263,12 +272,21 @@ class _FooterReader:
     """One pass over a footer, each column chunk checked against its leaf as soon as it is read.
 
     Checking early keeps memory in step with the input: a hostile footer cannot pile up empty
-    structs. `unordered` holds the indexes of leaves whose bounds are in no order that we know; the
-    first pass takes it to be empty and finds out.
+    structs. `unordered` holds the indexes of leaves whose bounds are in no order that we know,
+    `encrypted` tells that columns may be encrypted; the first pass takes them to be empty and false
+    and finds out.
     """
 
-    def __init__(self, footer: bytes, offset: int, unordered: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        footer: bytes,
+        offset: int,
+        unordered: frozenset[int] = frozenset(),
+        *,
+        encrypted: bool = False,
+    ) -> None:
         self.unordered = unordered
+        self.encrypted = encrypted
         self._footer = footer
         self._offset = offset
         self._tree = TreeBuilder()
@@ -292,6 +310,7 @@ class _FooterReader:
                 5: ListOf(Struct({1: Wire.BINARY, 2: Wire.BINARY}, _key_value)),
                 6: Wire.BINARY,  # created_by
                 7: ListOf(_COLUMN_ORDER, _usual_orders),
+                8: Struct({}),  # encryption_algorithm
             }
         )
         reader = CompactReader(self._footer, self._offset)
@@ -312,19 +331,17 @@ class _FooterReader:
             if len(orders) != len(self._leaves) or not orders[index]
         )
         groups: list[RowGroup] = fields.get(4, [])
-        counted = sum(group.num_rows for group in groups)
-        if fields.get(3) != counted:
-            raise MalformedFile(
-                f"the footer counts {fields.get(3, 'no')} rows, its row groups {counted}",
-                offset=self._offset,
-            )
+        self.encrypted = 8 in fields
+        if 3 not in fields:
+            raise MalformedFile("the footer has no count of rows", offset=self._offset)
         metadata = tuple(fields.get(5, ()))
         if known is None:
             known = _KnownSchema(self._footer[: self._schema_end], schema, self._leaves)
             if 0 < self._schema_end <= _MAX_HEAD:
                 _known.appendleft(known)
         return Footer(
-            num_rows=counted,
+            # Not the file's own count: a few writers left it at 0, and every reader goes by groups.
+            num_rows=sum(group.num_rows for group in groups),
             schema=known.noted(metadata),
             leaves=self._leaves,
             row_groups=tuple(groups),
@@ -365,13 +382,16 @@ class _FooterReader:
         if num_rows < 0:
             raise MalformedFile("a row group has no row count or a negative one", offset=end)
         if isinstance(columns, list):
-            columns = tuple(columns)
+            columns = tuple(
+                replace(chunk, num_values=num_rows) if chunk.num_values < 0 else chunk
+                for chunk in columns
+            )
         return RowGroup(num_rows, max(0, fields.get(2, 0)), columns)
 
     def _column_chunks(self, reader: CompactReader, count: int) -> Sequence[ColumnChunk] | None:
         """All of a row group by compiled code; None where they are not of the usual form."""
         self._finish_schema()
-        if count != len(self._leaves):
+        if count != len(self._leaves) or self.encrypted:
             return None
         return read_chunks(reader, self._leaves, self.unordered)
 
@@ -382,20 +402,19 @@ class _FooterReader:
         if index >= len(self._leaves):
             raise MalformedFile("a row group has more columns than the schema", offset=end)
         node = self._leaves[index].node
+        if _CRYPTO_METADATA in fields:
+            return encrypted_chunk()
         meta = fields.get(3)
         if meta is None:
-            raise MalformedFile(
-                f"column {node.name!r} has no metadata", offset=end, hint="is it encrypted?"
-            )
+            raise MalformedFile(f"column {node.name!r} has no metadata", offset=end)
         if meta.get(1) not in range(len(PHYSICAL)) or PHYSICAL[meta[1]] != node.physical:
             raise MalformedFile(
                 f"a chunk of column {node.name!r} is not of the schema's type {node.physical}",
                 offset=end,
             )
         num_values, codec = meta.get(5, -1), meta.get(4, -1)
-        if num_values < 0 or codec not in range(len(CODECS)):
+        if num_values < 0 or codec < 0:
             raise MalformedFile(
-                f"a chunk of column {node.name!r} has no count of values or an unknown codec",
-                offset=end,
+                f"a chunk of column {node.name!r} has no count of values or no codec", offset=end
             )
         return chunk_of(fields, node, ordered=index not in self.unordered)

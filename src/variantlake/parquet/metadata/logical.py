@@ -17,7 +17,8 @@ class Logical:
 
     Only the parameters of its own kind are set: `precision` and `scale` of a DECIMAL, `unit`
     (`MILLIS`, `MICROS`, `NANOS`) and `utc` of a TIME or TIMESTAMP, `bits` and `signed` of an
-    INTEGER, `version` of a VARIANT. A kind that we do not know is called `UNKNOWN_<field id>`.
+    INTEGER, `version` of a VARIANT. A kind that we do not know, or know with other parameters, is
+    called `UNKNOWN_<field id>`: only the physical type of its column means something to us.
     """
 
     kind: str
@@ -58,7 +59,8 @@ _PLAIN = {
 }
 _UNITS = {1: "MILLIS", 2: "MICROS", 3: "NANOS"}
 _TIME = Struct(
-    {1: Wire.TRUE, 2: Struct({unit: Struct({}) for unit in _UNITS})}  # isAdjustedToUTC, unit
+    # isAdjustedToUTC, unit
+    {1: Wire.TRUE, 2: Struct({unit: Struct({}) for unit in _UNITS}, names_unknown=True)}
 )
 
 
@@ -66,24 +68,29 @@ def _logical_type(fields: Fields, end: int) -> Logical:
     if len(fields) != 1:
         raise MalformedFile("a logical type that is not exactly one type", offset=end)
     ((field_id, parameters),) = fields.items()
+    unknown = Logical(f"UNKNOWN_{field_id}")
     match field_id:
         case 5:
             return _decimal(parameters.get(2, 0), parameters.get(1, 0), end)
         case 7 | 8:
             unit = next(iter(parameters.get(2, {})), 0)
-            if unit not in _UNITS or 1 not in parameters:
-                raise MalformedFile("a time or timestamp without a unit we know", offset=end)
+            if not unit or 1 not in parameters:
+                raise MalformedFile("a time or timestamp without a unit", offset=end)
+            if unit not in _UNITS:
+                return unknown
             kind = "TIME" if field_id == 7 else "TIMESTAMP"
             return Logical(kind, unit=_UNITS[unit], utc=parameters[1])
         case 10:
             bits = parameters.get(1, 0)
-            if bits not in (8, 16, 32, 64) or 2 not in parameters:
+            if bits < 1 or 2 not in parameters:
                 raise MalformedFile(f"an integer type of {bits} bits", offset=end)
+            if bits not in (8, 16, 32, 64):
+                return unknown
             return Logical("INTEGER", bits=bits, signed=parameters[2])
         case 16:
             # The field is optional in parquet.thrift; only version 1 exists so far.
             return Logical("VARIANT", version=parameters.get(1, 1))
-    return Logical(_PLAIN.get(field_id, f"UNKNOWN_{field_id}"))
+    return Logical(_PLAIN[field_id]) if field_id in _PLAIN else unknown
 
 
 def _decimal(precision: int, scale: int, end: int) -> Logical:
@@ -100,9 +107,7 @@ _PARAMETERS = {
     16: Struct({1: Wire.I8}),  # specification_version
 }
 LOGICAL_TYPE = Struct(
-    # Every id of the union is asked for, so that one we do not know is seen and not skipped.
-    {field_id: _PARAMETERS.get(field_id, Struct({})) for field_id in range(1, 64)},
-    _logical_type,
+    {**dict.fromkeys(_PLAIN, Struct({})), **_PARAMETERS}, _logical_type, names_unknown=True
 )
 """How to read the union LogicalType as a Logical."""
 

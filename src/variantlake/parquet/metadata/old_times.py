@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.errors import LimitExceeded, UnsupportedFeature, VariantLakeError
+from variantlake.errors import LimitExceeded, MalformedFile, UnsupportedFeature, VariantLakeError
 from variantlake.parquet.metadata.column_chunks import Int64s
 from variantlake.parquet.metadata.footer import Footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
@@ -38,6 +38,8 @@ _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00", "Etc/GMT"})
 _DAY = 86_400_000_000
 _GREGORIAN = -141_427
 """The day 1582-10-15, from which on both calendars agree."""
+_NEGATIVE_DAYS = ((1 << 31) - 2_440_588) * 86_400
+"""Seconds from which on a day of 32 bits, which pyarrow takes for unsigned, is a negative one."""
 _SAME_ZONES = -25_567 * _DAY
 """1900-01-01: from then on Spark takes an instant as it is in every time zone."""
 
@@ -74,8 +76,8 @@ class OldTimes:
         """The rows as they are meant; `leaves` are those of the batch, in the order of the file.
 
         `seconds` are the INT96 among them read as seconds. Raises LimitExceeded for a timestamp
-        beyond microseconds, UnsupportedFeature for one whose calendar is not certain; with its row
-        in the batch.
+        beyond microseconds, MalformedFile for one of a day that cannot be, UnsupportedFeature for
+        one whose calendar is not certain; with its row in the batch.
         """
         leaves = sorted(leaves)
         try:
@@ -118,9 +120,16 @@ class OldTimes:
             timestamps = [leaf for leaf in leaves if leaf in self.int96]
             for leaf, array in zip(timestamps, flat(seconds), strict=True):
                 micros, whole = integers(found[leaf]), integers(array)
-                if (micros // 1_000_000 != whole).any():
+                wrong = micros // 1_000_000 != whole
+                if (whole[wrong] >= _NEGATIVE_DAYS).any():
+                    raise MalformedFile(
+                        "a timestamp of INT96 has a negative Julian day",
+                        hint="its writer went wrong: Spark's own arithmetic overflows for years "
+                        "beyond 287,000, though microseconds hold them",
+                    )
+                if wrong.any():
                     raise LimitExceeded(
-                        "a timestamp of INT96 is beyond the years of microseconds (290,000)"
+                        "a timestamp of INT96 is beyond the years of microseconds (294,247)"
                     )
         for leaf, array in found.items():
             if leaf not in self.julian or self.zone in _UTC or pa.types.is_date(array.type):

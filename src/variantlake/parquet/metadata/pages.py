@@ -16,7 +16,7 @@ import numpy as np
 from variantlake.errors import MalformedFile
 from variantlake.kernels.log.compact_protocol import STACK
 from variantlake.kernels.log.page_headers import SLOTS, check_page_headers
-from variantlake.parquet.metadata.column_chunks import ColumnChunk, places
+from variantlake.parquet.metadata.column_chunks import ColumnChunk, check_readable, places
 from variantlake.parquet.metadata.footer import RowGroup
 from variantlake.parquet.metadata.schema_tree import LeafColumn
 from variantlake.parquet.metadata.thrift import CompactReader, Fields, Struct, Wire
@@ -58,8 +58,10 @@ def check_pages(read_at: ReadAt, leaf: LeafColumn, chunk: ColumnChunk, group: Ro
     `chunk` is that of `leaf` in the row group. Pages behind its last value are not looked at:
     nobody reads them.
 
-    Raises MalformedFile, with the offset in the file, unless pages and footer fit together.
+    Raises MalformedFile, with the offset in the file, unless pages and footer fit together,
+    UnsupportedFeature for a chunk that is encrypted or compressed in a way that we do not know.
     """
+    check_readable(chunk, leaf.node)
     name, count, in_lists = leaf.node.name, chunk.num_values, leaf.max_repetition > 0
     if not in_lists and count != group.num_rows:
         raise MalformedFile(f"column {name!r} has {count} values for {group.num_rows} rows")
@@ -98,6 +100,8 @@ def pages_are_usual(
     -1 where something is unusual or wrong, for which `check_pages` has the words.
     """
     found = places(group.columns, wanted)
+    if (found[:, 0] < 0).any():  # encrypted
+        return -1
     in_lists = np.array([leaves[leaf].max_repetition > 0 for leaf in wanted], np.bool_)
     if (found[:, 2] != group.num_rows)[~in_lists].any():
         return -1

@@ -48,11 +48,13 @@ Fields = dict[int, Any]
 class Struct:
     """A struct's fields of interest by id, and what is made of them.
 
-    `build` gets the decoded fields and the offset of the struct's end in the file.
+    `build` gets the decoded fields and the offset of the struct's end in the file. A union whose
+    members may be newer than its table `names_unknown` ones: they are fields with the value None.
     """
 
     fields: Mapping[int, Spec]
     build: Callable[[Fields, int], Any] = lambda fields, _: fields
+    names_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +214,8 @@ class CompactReader:
             wanted = specs.get(last)
             if wanted is None:
                 self.skip(wire, depth + 1)
+                if spec.names_unknown:
+                    fields[last] = None
             else:
                 fields[last] = self.read(wanted, wire, depth + 1)
 
