@@ -185,6 +185,17 @@ class CommitLost(VariantLakeError, RuntimeError):
     """Another writer's log store overwrote a commit of ours (EXACTNESS rule 26)."""
 
 
+class CommitUnknown(VariantLakeError, RuntimeError):
+    """A store failed, so that nobody can tell whether a commit stands.
+
+    `file` is the commit's file, which holds `txn_id` if it stands. `load_id` is that of the load
+    whose commit it is, empty for other changes: a repeat of the load with it loads nothing twice.
+    """
+
+    txn_id: str = ""
+    load_id: str = ""
+
+
 class LostCheckpoint(VariantLakeError, RuntimeError):
     """A stream is not where the table says that it is: nothing was written."""
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,11 +18,12 @@ import variantlake as vl
 from tests.ingest import bad_input
 from tests.ingest.test_load import documents
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.errors import InvalidValue
+from variantlake.errors import CommitUnknown, InvalidValue, StoreFailed
 from variantlake.ingest import local_run
 from variantlake.ingest.load import LoadTask
 from variantlake.ingest.local_run import ingest_here
 from variantlake.jobs import threads
+from variantlake.storage.store import LocalStore
 
 
 @pytest.fixture
@@ -99,6 +100,83 @@ def test_who_is_overtaken_by_the_same_load_gives_way(
     result = ingest_here(source, table, load_id="x")
     assert (result.already_loaded, result.version) == (True, 1 + existing)
     assert len(list(table.glob("*.parquet"))) == 2 + existing
+
+
+LostPuts = list[tuple[str, bytes]]
+
+
+def lose_answer(outcome: str, monkeypatch: pytest.MonkeyPatch) -> LostPuts:
+    """Have a store lose the answer of one put, and fail to be read right after it.
+
+    The put "stands", is "lost", or is "late": then the list has it.
+    """
+    put, read = LocalStore.put_if_absent, LocalStore.stream
+    late: LostPuts = []
+    left = ["put", "read"]
+
+    def put_once(store: LocalStore, path: str, data: bytes) -> bool:
+        if "put" not in left:
+            return put(store, path, data)
+        left.remove("put")
+        if outcome == "stands":
+            put(store, path, data)
+        elif outcome == "late":
+            late.append((path, data))
+        raise StoreFailed("no answer")
+
+    def read_later(store: LocalStore, path: str) -> Iterator[bytes]:
+        if "put" not in left and "read" in left:
+            left.remove("read")
+            raise StoreFailed("no answer")
+        return read(store, path)
+
+    monkeypatch.setattr(LocalStore, "put_if_absent", put_once)
+    monkeypatch.setattr(LocalStore, "stream", read_later)
+    return late
+
+
+@pytest.mark.parametrize("outcome", ["stands", "lost", "late"])
+@pytest.mark.parametrize("existing", [False, True], ids=["new-table", "existing-table"])
+def test_a_load_of_unknown_outcome_is_repeated_by_its_own_id(
+    tmp_path: Path, source: Path, existing: bool, outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "t"
+    if existing:
+        assert ingest_here(source, table).load_id.startswith("variantlake-0-")
+    late = lose_answer(outcome, monkeypatch)
+    with pytest.raises(CommitUnknown) as caught:
+        ingest_here(source, table)
+    error = caught.value
+    assert f"load_id={error.load_id!r}" in error.hint
+    assert f"--load-id {error.load_id}" in (error.cli_hint or "")
+    run = threads.run_in_threads
+    if late:
+
+        def overtaken(task: LoadTask, watch: Callable[[int], None]) -> list[bytes]:
+            LocalStore(table).put_if_absent(*late.pop())
+            return run(task, watch)
+
+        monkeypatch.setattr(local_run, "run_in_threads", overtaken)
+    for _ in range(2):
+        again = ingest_here(source, table, load_id=error.load_id)
+        monkeypatch.setattr(local_run, "run_in_threads", run)
+        assert (again.version, again.load_id) == (int(existing), error.load_id)
+    assert again.already_loaded
+    assert len(documents(table)) == 3 + 3 * existing
+    assert not late
+
+
+def test_an_own_id_that_the_log_no_longer_holds_is_unknown(tmp_path: Path, source: Path) -> None:
+    table = tmp_path / "t"
+    ingest_here(source, table, properties={"delta.checkpointInterval": "2"})
+    load_id = ingest_here(source, table).load_id
+    ingest_here(source, table)
+    assert ingest_here(source, table, load_id=load_id).version == 1
+    assert not Snapshot.read(table).transactions  # every snapshot carries all of these
+    for version in range(2):
+        (table / "_delta_log" / f"{version:020d}.json").unlink()
+    with pytest.raises(CommitUnknown, match="no longer holds it"):
+        ingest_here(source, table, load_id=load_id)
 
 
 @pytest.mark.parametrize("load_id", ["", "x" * 513])

@@ -30,6 +30,7 @@ from variantlake.delta.transaction import alter
 from variantlake.delta.transaction.commit import commit
 from variantlake.errors import (
     CommitConflict,
+    CommitUnknown,
     InvalidValue,
     MissingSource,
     NotADeltaTable,
@@ -175,7 +176,8 @@ class Autoloader:
             failure: VariantLakeError | None = None
             try:
                 result = self._round(result, stop)
-            except (StoreFailed, MissingSource) as error:  # what may be back soon
+            except (StoreFailed, MissingSource, CommitUnknown) as error:
+                # What may be back soon; the log then tells whether the batch stood.
                 log.warning("the round failed, the next one tries again: %s", error.sentence())
                 failure = error
             on_round(result, failure)

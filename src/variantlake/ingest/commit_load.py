@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.stats.tags import tagged_notes
+from variantlake.errors import CommitUnknown, StoreFailed
 from variantlake.jobs.tasks import TaskResult
 from variantlake.logs import IN_RESULT, logger
 from variantlake.shown import Result
@@ -20,6 +21,7 @@ from variantlake.writing.commit_files import NOT_COMMITTED, commit_files, loaded
 from variantlake.writing.commit_record import CommitRecord
 from variantlake.writing.file_plan import FilePlan
 from variantlake.writing.options import BadRows, LoadOptions
+from variantlake.writing.own_load_id import LoadId
 from variantlake.writing.quarantine import folder_of
 from variantlake.writing.stream_batch import StreamBatch
 from variantlake.writing.table_write import TableWrite
@@ -34,7 +36,8 @@ class LoadResult(Result, int):
     `bytes_written` are those of its files. `bad_rows` were left out or became NULL, by the load's
     mode; `quarantine` is the folder with their reasons, None when there is none. `empty_sources`
     are the files that were skipped because they hold nothing. `already_loaded` says that the table
-    had the load's id: then `version` is the one that has it, and nothing was done.
+    had the load's id: then `version` is the one that has it, and nothing was done. `load_id` is the
+    one that was given, else the load's own: a load that is repeated with it does nothing.
     """
 
     version: int
@@ -46,6 +49,7 @@ class LoadResult(Result, int):
     quarantine: str | None = None
     empty_sources: int = 0
     already_loaded: bool = False
+    load_id: str = ""
 
     def __new__(cls, *, version: int, **_fields: object) -> Self:
         """The number is the version."""
@@ -74,7 +78,9 @@ def find_committed_load(
     version = None if options.load_id is None else loaded(target, options.load_id)
     if version is None and batch is not None and target.snapshot is not None:
         version = batch.version_in(target.snapshot)
-    return None if version is None else LoadResult(version=version, already_loaded=True)
+    if version is None:
+        return None
+    return LoadResult(version=version, already_loaded=True, load_id=options.load_id or "")
 
 
 def commit_load(
@@ -86,12 +92,15 @@ def commit_load(
     *,
     empty_sources: int = 0,
     record: CommitRecord | None = None,
+    takes_id: bool = True,
 ) -> LoadResult:
     """Commit what the tasks made; `started` is when the load began (`time.perf_counter`).
 
-    The history tells how many sources were empty. `record` goes into the same commit.
+    The history tells how many sources were empty. `record` goes into the same commit. `takes_id`
+    says whether a repeat of the load can be given a load id.
 
-    Raises CommitConflict and others after removing the load's files.
+    Raises CommitConflict and others after removing the load's files; StoreFailed and CommitUnknown,
+    after which the log may name these files.
     """
     adds = [add for result in results for add in result.adds]
     rows = sum(result.rows for result in results)
@@ -99,14 +108,24 @@ def commit_load(
     metrics = {"numOutputRows": str(rows)} | _bad_metrics(options.mode, bad)
     if empty_sources:
         metrics["numEmptySources"] = str(empty_sources)
+    load = LoadId.of(options.load_id, target.snapshot, plan.load_id)
+    load_id = load.text
     try:
-        version, done = commit_files(target, adds, metrics, load_id=options.load_id, record=record)
+        version, done = commit_files(target, adds, metrics, load=load, record=record)
     except NOT_COMMITTED:
         target.clean_up(plan.load_id)
         raise
+    except (StoreFailed, CommitUnknown) as error:
+        if takes_id and record is None:
+            # A put that failed may still arrive: only the id tells the repeat of it.
+            error.hint = f"repeat the load with load_id={load_id!r}: it loads nothing twice"
+            error.cli_hint = f"repeat the load with --load-id {load_id}: it loads nothing twice"
+        if isinstance(error, CommitUnknown):
+            error.load_id = load_id
+        raise
     if not done:
         target.clean_up(plan.load_id)
-        return LoadResult(version=version, already_loaded=True)
+        return LoadResult(version=version, already_loaded=True, load_id=load_id)
     _warn_of_lacking(target, adds)
     kept = any(result.quarantine for result in results)
     done_load = LoadResult(
@@ -118,6 +137,7 @@ def commit_load(
         bad_rows=bad,
         quarantine=target.store.join(folder_of(plan.load_id)) if kept else None,
         empty_sources=empty_sources,
+        load_id=load_id,
     )
     _say(done_load, target)
     return done_load

@@ -16,7 +16,7 @@ from variantlake.delta.protocol.learned_schemas import learned_schemas
 from variantlake.delta.protocol.properties import constraints
 from variantlake.delta.stats.tags import residual_share
 from variantlake.delta.transaction.commit import commit, commit_new
-from variantlake.delta.transaction.conflicts import Changes
+from variantlake.delta.transaction.conflicts import LOAD_ID, Changes
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.errors import (
     CommitConflict,
@@ -29,6 +29,7 @@ from variantlake.errors import (
     UnsupportedFeature,
 )
 from variantlake.writing.commit_record import CommitRecord, find_commit
+from variantlake.writing.own_load_id import LoadId, find_own_load
 from variantlake.writing.table_write import READER_FEATURES, TableWrite
 
 NOT_COMMITTED = (
@@ -48,10 +49,13 @@ log may refer to the new files, so they must stay."""
 def loaded(target: TableWrite, load_id: str) -> int | None:
     """The version that a load of this id committed; None when there was none.
 
-    Where the log no longer holds that version, it is one that was before or at it.
+    Where the log no longer holds that version, it is one that was before or at it. Raises
+    CommitUnknown as `find_own_load`.
     """
-    if target.snapshot is None or load_id not in target.snapshot.transactions:
+    if target.snapshot is None:
         return None
+    if load_id not in target.snapshot.transactions:
+        return find_own_load(target.snapshot, load_id)
     first = target.snapshot.transactions[load_id].version  # see _commit
     found = find_commit(target.store, range(first, target.snapshot.version + 1), load_id)
     return min(first, target.snapshot.version) if found is None else found[0]
@@ -62,7 +66,7 @@ def commit_files(
     adds: Sequence[AddFile],
     metrics: Mapping[str, str],
     *,
-    load_id: str | None = None,
+    load: LoadId,
     record: CommitRecord | None = None,
 ) -> tuple[int, bool]:
     """Add the files, and create or change the table, in one commit.
@@ -78,11 +82,11 @@ def commit_files(
     tried = target
     while True:
         try:
-            return _commit(tried, adds, metrics, load_id, record), True
+            return _commit(tried, adds, metrics, load, record), True
         except CommitConflict:
             newest = Snapshot.read(target.store.uri, store=target.store, applies=READER_FEATURES)
             tried = replace(target, snapshot=newest, properties=newest.properties, altered=None)
-            known = None if load_id is None else loaded(tried, load_id)
+            known = None if load.is_own else loaded(tried, load.text)
             if known is None and record is not None:
                 known = record.version_in(newest)
             if known is not None:
@@ -98,16 +102,17 @@ def _commit(
     target: TableWrite,
     adds: Sequence[AddFile],
     metrics: Mapping[str, str],
-    load_id: str | None,
+    load: LoadId,
     record: CommitRecord | None,
 ) -> int:
     # The first version that can be this one: what a later load of the same id looks for.
     first = 0 if target.snapshot is None else target.snapshot.version + 1
     now = time.time_ns() // 1_000_000
-    own = [] if load_id is None else [Transaction(load_id, first, now)]
+    own = [] if load.is_own else [Transaction(load.text, first, now)]
     transactions = (*own, *(() if record is None else record.transactions))
     domains = () if record is None else record.domains
-    provenance: Mapping[str, Any] = {} if record is None else record.provenance
+    provenance: Mapping[str, Any] = {LOAD_ID: load.text} if load.is_own else {}
+    provenance = provenance if record is None else record.provenance
     snapshot = target.snapshot
     known = None if snapshot is None else (snapshot.protocol, snapshot.metadata)
     if (described := target.altered or known) is None:

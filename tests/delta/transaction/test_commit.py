@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import pickle
+import re
 import shutil
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,9 +38,11 @@ from variantlake.delta.transaction.new_actions import new_add
 from variantlake.errors import (
     CommitConflict,
     CommitLost,
+    CommitUnknown,
     InvalidSchema,
     InvalidValue,
     NotADeltaTable,
+    StoreFailed,
     UnsupportedFeature,
 )
 from variantlake.storage.objects import ObjectStore
@@ -382,6 +386,67 @@ def test_a_commit_whose_answer_was_lost_is_known_again(tmp_path: Path) -> None:
     assert create_table(store, SCHEMA) == 0
     assert append(replace(Snapshot.read(tmp_path), store=store), [FILE]) == 1
     assert Snapshot.read(tmp_path).version == 1
+
+
+def test_a_put_that_failed_counts_by_what_is_there(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain = open_store(tmp_path)
+    fails = StoreFailed("no answer")
+
+    def lose_the_answer(path: str, data: bytes) -> bool:
+        plain.put_if_absent(path, data)
+        raise fails
+
+    def do_nothing(_path: str, _data: bytes) -> bool:
+        raise fails
+
+    def lose_to_another(path: str, _data: bytes) -> bool:
+        if path == commit_path(2):
+            plain.put_if_absent(path, DATA)
+        raise fails
+
+    def over(act: Callable[[str, bytes], bool | None]) -> Any:
+        is_commit = re.compile(r"_delta_log/\d+\.json").fullmatch
+        return Interfering(plain, lambda path, data: act(path, data) if is_commit(path) else None)
+
+    assert create_table(over(lose_the_answer), SCHEMA) == 0
+    before = Snapshot.read(tmp_path)
+    assert append(replace(before, store=over(lose_the_answer)), [FILE]) == 1
+    assert "version 1 is committed all the same" in caplog.text
+    with pytest.raises(StoreFailed, match="nothing was committed: no answer"):
+        append(replace(before, store=over(do_nothing)), [FILE])
+    assert Snapshot.read(tmp_path).version == 1
+    # The version of another writer is no version of ours: the next one is tried, and fails too.
+    with pytest.raises(StoreFailed, match="nothing was committed"):
+        append(replace(Snapshot.read(tmp_path), store=over(lose_to_another)), [FILE])
+    assert Snapshot.read(tmp_path).version == 2
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_commit_that_cannot_be_read_back_is_unknown(tmp_path: Path, answered: bool) -> None:
+    plain = open_store(tmp_path)
+    create_table(plain, SCHEMA)
+
+    class Failing(Interfering):
+        def stream(self, _path: str) -> Iterator[bytes]:
+            raise StoreFailed("no answer")
+
+        def read_range(self, _path: str, _start: int, _length: int) -> bytes:
+            raise StoreFailed("no answer")
+
+    def put(path: str, data: bytes) -> bool:
+        plain.put_if_absent(path, data)
+        if answered:
+            return True
+        raise StoreFailed("no answer")
+
+    store: Any = Failing(plain, put)
+    with pytest.raises(CommitUnknown, match="whether version 1 was committed: no answer") as caught:
+        append(replace(Snapshot.read(tmp_path), store=store), [FILE])
+    error = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own bytes
+    assert error.txn_id in Path(error.file).read_text()
+    assert error.txn_id in error.hint
 
 
 def test_another_table_that_comes_first_wins(tmp_path: Path) -> None:

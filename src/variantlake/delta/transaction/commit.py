@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import metadata as packages
@@ -46,8 +47,11 @@ from variantlake.delta.transaction.post_commit import run_post_commit_hooks
 from variantlake.errors import (
     CommitConflict,
     CommitLost,
+    CommitUnknown,
     InvalidValue,
     MalformedLog,
+    MissingSource,
+    StoreFailed,
     UnsupportedFeature,
 )
 from variantlake.logs import logger
@@ -132,10 +136,8 @@ def commit_new(
     stamped = is_stamped(metadata.configuration)
     base = _CommitBase(metadata, writer_features(protocol), stamped=stamped)
     payload = _payload(changes, base, 0)
-    if not store.put_if_absent(commit_path(0), payload.data):
-        winner = read_commit(store, commit_path(0))
-        if not payload.is_in(winner):
-            raise _exists(store)
+    if _put(store, 0, payload) is not None:
+        raise _exists(store)
     _confirm(store, 0, payload, State(), [])
     return 0
 
@@ -146,7 +148,8 @@ def commit(snapshot: Snapshot, changes: Changes) -> int:
     Raises UnsupportedFeature, by name, for a table that we must not write; CommitConflict when
     another writer's commit contradicts this one (nothing is committed then), TableReplaced when
     another table is in the place of this one; CommitLost when ours was overwritten after it had won
-    (EXACTNESS, rule 26).
+    (EXACTNESS, rule 26); StoreFailed when the store failed and the commit is not there,
+    CommitUnknown when it failed so that nobody can tell.
     """
     rows_added = any(add.data_change for add in changes.adds)
     snapshot.check_writable(
@@ -165,11 +168,8 @@ def commit(snapshot: Snapshot, changes: Changes) -> int:
         version = snapshot.version + attempt
         check_before_commit(snapshot)
         payload = _payload(changes, base, version, read_version=snapshot.version)
-        if store.put_if_absent(commit_path(version), payload.data):
-            break
-        winner = read_commit(store, commit_path(version))
-        if payload.is_in(winner):
-            # The store did the work and lost the answer; its own retry then met our commit.
+        winner = _put(store, version, payload)
+        if winner is None:
             break
         weak = isolation.lower() != "serializable" and not changes.serializable
         against: Sequence[Action] = winner
@@ -181,7 +181,8 @@ def commit(snapshot: Snapshot, changes: Changes) -> int:
         base = base.after(winner)
     else:
         raise CommitConflict(f"{MAX_ATTEMPTS} other commits came first", file=store.uri)
-    before = snapshot.last if attempt == 1 else store.entry(commit_path(version - 1))
+    with _unknown_if_unread(store, version, payload):
+        before = snapshot.last if attempt == 1 else store.entry(commit_path(version - 1))
     _confirm(store, version, payload, snapshot.state(), winners, before=before)
     return version
 
@@ -289,6 +290,54 @@ def _payload(
     return _Payload(actions, txn_id, serialise(actions))
 
 
+def _put(store: Store, version: int, payload: _Payload) -> list[Action] | None:
+    """Put a commit; the actions of another one that has the version, None if ours stands.
+
+    A store may do the work and lose the answer. So a put that failed, or that met a commit, counts
+    by what is there. Raises StoreFailed if nothing is, CommitUnknown if that cannot be read.
+    """
+    failure: StoreFailed | None = None
+    try:
+        if store.put_if_absent(commit_path(version), payload.data):
+            return None
+    except StoreFailed as error:
+        failure = error
+    winner: list[Action] | None = None
+    with _unknown_if_unread(store, version, payload):
+        try:
+            winner = read_commit(store, commit_path(version))
+        except MissingSource:
+            if failure is None:
+                raise
+    if winner is None and failure is not None:
+        failure.say_first("nothing was committed")
+        raise failure
+    if winner is not None and not payload.is_in(winner):
+        return winner
+    if failure is not None:
+        _LOG.warning(
+            "%s: the store lost the answer, version %d is committed all the same: %s",
+            store.uri, version, failure.message,
+        )  # fmt: skip
+    return None
+
+
+@contextmanager
+def _unknown_if_unread(store: Store, version: int, payload: _Payload) -> Iterator[None]:
+    """Raise CommitUnknown if what was put cannot be read back."""
+    try:
+        yield
+    except StoreFailed as error:
+        unknown = CommitUnknown(
+            f"nobody can tell whether version {version} was committed: {error.message}",
+            file=store.join(commit_path(version)),
+            hint="do not repeat the write before the store answers: it was committed if this file "
+            f"holds {payload.txn_id}",
+        )
+        unknown.txn_id = payload.txn_id
+        raise unknown from error
+
+
 def _confirm(
     store: Store,
     version: int,
@@ -304,7 +353,9 @@ def _confirm(
     the version before it, None where there is none.
     """
     first_line = payload.data[: payload.data.index(b"\n")]
-    if store.read_range(commit_path(version), 0, len(first_line)) != first_line:
+    with _unknown_if_unread(store, version, payload):
+        is_lost = store.read_range(commit_path(version), 0, len(first_line)) != first_line
+    if is_lost:
         if before is not None and not before.is_same(store.entry(before.path)):
             raise replaced(store)
         raise CommitLost(

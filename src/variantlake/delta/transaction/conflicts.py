@@ -26,6 +26,9 @@ from variantlake.delta.log.file_paths import decode_path
 from variantlake.delta.protocol.row_tracking import DOMAIN as ROW_TRACKING
 from variantlake.errors import CommitConflict
 
+LOAD_ID = "loadId"
+"""Of `commitInfo`: the id of a load that has none from its caller. See `ingest`."""
+
 Reads = Callable[[StringMap], bool]
 """Which files a change depends on, by their partition values."""
 
@@ -103,6 +106,8 @@ def check_conflicts(
                 raise _conflict(version, "changed the schema or the properties of the table")
             case Transaction() if action.app_id in applications:
                 raise _conflict(version, f"recorded progress of application {action.app_id!r}")
+            case CommitInfo() if action.fields.get(LOAD_ID) in applications:
+                raise _conflict(version, "is this load, whose repeat this one is")
             case DomainMetadata() if action.domain in domains:
                 raise _conflict(version, f"changed the metadata domain {action.domain!r}")
             case RemoveFile() if decode_path(action.path) in touched:

@@ -180,7 +180,15 @@ def run_convert(
     )
     watch = watcher(task, target.store, progress)
     results = collect(task.files, target, lambda: run(task, watch))
-    done = commit_load(target, task.files, results, options, started, empty_sources=len(empty))
+    done = commit_load(
+        target,
+        task.files,
+        results,
+        options,
+        started,
+        empty_sources=len(empty),
+        takes_id=False,
+    )
     return ConvertResult(**vars(done), steps=steps, shredding=ddl)
 
 
