@@ -27,6 +27,7 @@ from tests.spark.query.test_sql import QUERIES, assert_same
 from variantlake.planning import late_materialization
 from variantlake.spark.lake import Lake, connect
 from variantlake.spark.query import catalyst_query
+from variantlake.spark.scan.dataframe import scan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -221,7 +222,11 @@ def test_rule_10_variants_with_fields_beside_them_are_rebuilt(lake: Lake, tmp_pa
 def test_a_column_left_out_by_mistake_is_said_to_be_our_fault(
     lake: Lake, odd_types: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalyst_query, "stored_names", lambda _columns, _table: frozenset())
+    def leave_out(*args: Any, needed: Any, **rest: Any) -> DataFrame:
+        assert "k" in needed
+        return scan(*args, needed=needed - {"k"}, **rest)
+
+    monkeypatch.setattr(catalyst_query, "scan", leave_out)
     query = "SELECT k, event FROM {}"
     with pytest.raises(PySparkException, match=r"not of the query: column k .*lake\.read"):
         lake.sql(query.format(f"delta.`{odd_types}`")).collect()
