@@ -616,7 +616,19 @@ MUTATIONS = (
     ),
     Mutation(
         37, "a name in ORDER BY is a column of the table",
-        "limits._meant", "all((isinstance(item, exp.Column) for item in named))", "True",
+        "limits._meant", "all((_is_of_table(item, names) for item in named))", "True",
+    ),
+    Mutation(
+        37, "a field of a struct is a column of the table",
+        "limits._is_of_table", "names.means(item)", "True",
+    ),
+    Mutation(
+        37, "an alias is meant although a star has a column of its name",
+        "limits._meant", "stars and _has(columns, column.name.lower())", "False",
+    ),
+    Mutation(
+        37, "what stands before a dot is the table",
+        "limits._meant", "_may_be_struct(column.table.lower(), select, columns)", "False",
     ),
     Mutation(
         8, "bounds of floats are values although NaN may be there",

@@ -291,6 +291,25 @@ def test_whether_columns_get_names_by_their_place(text: str, expected: bool) -> 
         ("SELECT p AS event FROM t ORDER BY event:a::int LIMIT 3", None),
         ("SELECT k AS a, p AS a FROM t ORDER BY a LIMIT 3", None),
         ("SELECT k FROM t ORDER BY elsewhere LIMIT 3", None),
+        # A name of the result that is no column of the table: a field, a constant, an alias.
+        ("SELECT st.k FROM t ORDER BY k LIMIT 3", None),
+        ("SELECT (st).k FROM t ORDER BY k LIMIT 3", None),
+        ("SELECT st.a.k FROM t ORDER BY k LIMIT 3", None),
+        ("SELECT t.st.k FROM t ORDER BY k LIMIT 3", None),
+        ("SELECT st.* FROM t ORDER BY k LIMIT 3", None),
+        ("SELECT 'k' FROM t ORDER BY k LIMIT 3", None),
+        ("WITH c AS (SELECT st.k FROM t ORDER BY k LIMIT 3) SELECT * FROM c", None),
+        # A column of the result whose field is meant, and an alias that has no table's name.
+        ("SELECT st AS t FROM t ORDER BY t.k LIMIT 3", None),
+        ("SELECT * FROM t p ORDER BY p.k LIMIT 3", None),
+        ("SELECT p AS k FROM t ORDER BY t.k LIMIT 3", None),
+        ("SELECT *, p AS k FROM t ORDER BY k LIMIT 3", None),
+        ("SELECT *, p AS x FROM t ORDER BY x LIMIT 3", "ORDER BY p ASC NULLS FIRST LIMIT 3"),
+        (
+            "SELECT t.k, t.* EXCEPT (k) FROM t ORDER BY k LIMIT 3",
+            "ORDER BY k ASC NULLS FIRST LIMIT 3",
+        ),
+        ("SELECT x.k FROM t x ORDER BY x.k LIMIT 3", "ORDER BY k ASC NULLS FIRST LIMIT 3"),
     ],
 )
 def test_a_limit_on_the_rows_of_one_table(text: str, expected: str | None) -> None:
@@ -312,5 +331,6 @@ def test_rule_37_further_terms_of_an_order_decide_between_rows_that_are_alike() 
 
 
 def test_in_a_case_sensitive_session_other_letters_name_no_column() -> None:
-    (found,) = held("SELECT 1 FROM t ORDER BY K LIMIT 3", case_sensitive=True)
-    assert found.first is None
+    for text in ("1 FROM t ORDER BY K", "p AS K FROM t ORDER BY k"):
+        (found,) = held(f"SELECT {text} LIMIT 3", case_sensitive=True)
+        assert found.first is None

@@ -7,7 +7,8 @@ as for an item without a name of its own, nothing is known of the order.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -19,13 +20,23 @@ PARTS = frozenset({"expressions", "from_", "limit", "offset", "order", "where", 
 """Parts of a SELECT that leave its LIMIT one on the rows of its FROM that fulfil its WHERE."""
 
 
-def limit_of(
-    select: exp.Select, columns: Columns, means: Callable[[exp.Column], bool]
-) -> FirstRows | None:
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What names of a SELECT over one table mean to Spark.
+
+    `means` tells whether a name can only be a column of the table (a star: all of them), `same`
+    whether two names are one to the session.
+    """
+
+    means: Callable[[exp.Column], bool]
+    same: Callable[[str, str], bool]
+
+
+def limit_of(select: exp.Select, columns: Columns, names: Names) -> FirstRows | None:
     """What a SELECT that has no more than PARTS, and computes row by row, asks for of its table.
 
-    `means` tells whether a name can only be a column of it. None without a LIMIT, and where it is
-    not known by what it chooses. Raises VariantLakeError for other names.
+    None without a LIMIT, and where it is not known by what it chooses. Raises VariantLakeError for
+    names that the table does not have.
     """
     limit, offset, order = (select.args.get(name) for name in ("limit", "offset", "order"))
     if not isinstance(limit, exp.Limit) or isinstance(select.parent, exp.SetOperation):
@@ -36,8 +47,8 @@ def limit_of(
     term = order.expressions[0]
     if any(v for n, v in term.args.items() if n not in ("this", "desc", "nulls_first")):
         return None
-    key = _meant(select, term.this)
-    if key is None or not all(map(means, key.find_all(exp.Column))):
+    key = _meant(select, term.this, columns, names)
+    if key is None or not all(map(names.means, key.find_all(exp.Column))):
         return None
     ref = columns.find(key)
     if ref is None:
@@ -46,33 +57,63 @@ def limit_of(
     return FirstRows(rows, Order(ref, down, nulls_first, sole=len(order.expressions) == 1))
 
 
-def _meant(select: exp.Select, key: exp.Expression) -> exp.Expression | None:
+def _meant(
+    select: exp.Select, key: exp.Expression, columns: Columns, names: Names
+) -> exp.Expression | None:
     """A key of ORDER BY over the columns of the FROM; None where that is not sure."""
+    stars = [item for item in select.expressions if item.is_star]
+    if not all(_is_of_table(item, names) for item in stars):
+        return None  # the fields of a struct, by names that the text does not say
     for column in key.find_all(exp.Column):
+        if column.table and _may_be_struct(column.table.lower(), select, columns):
+            return None
         named = [item for item in select.expressions if column.name.lower() in _names(item)]
-        plain = all(isinstance(item, exp.Column) for item in named)
+        plain = all(_is_of_table(item, names) for item in named)
         if plain and _WORD.fullmatch(column.name):
             continue
-        if column is key and len(named) == 1 and isinstance(named[0], exp.Alias):
+        # Of two columns of the result Spark takes the one of the FROM.
+        sole = len(named) == 1 and not (stars and _has(columns, column.name.lower()))
+        if column is key and not column.table and sole and isinstance(named[0], exp.Alias):
             found: exp.Expression = named[0].this
-            return found
+            return found if names.same(named[0].alias, column.name) else None
         return None
     return key
+
+
+def _is_of_table(item: exp.Expression, names: Names) -> bool:
+    """Whether an item is a column of the table, or all of them, and no field of a struct."""
+    return isinstance(item, exp.Star) or (isinstance(item, exp.Column) and names.means(item))
+
+
+def _may_be_struct(qualifier: str, select: exp.Select, columns: Columns) -> bool:
+    """Whether what stands before a dot may be a column of the result, whose field is meant.
+
+    A column of the table counts too: by a star it is one of the result.
+    """
+    return _has(columns, qualifier) or any(qualifier in _names(item) for item in select.expressions)
+
+
+def _has(columns: Columns, name: str) -> bool:
+    """Whether the table has a column of this name in lower case, whatever its own case."""
+    return any(field.name.lower() == name for field in columns.schema.fields)
 
 
 _WORD = re.compile(r"(?!all$)\w+", re.IGNORECASE)
 """A name that no expression gets from its own text, and not `ORDER BY ALL`."""
 
 
-def _names(item: exp.Expression) -> Iterator[str]:
+def _names(item: exp.Expression) -> frozenset[str]:
     """The names that an item of a SELECT list may have, in lower case; a star has none of its own.
 
-    Without an alias that is the last key of a path, or the text of the expression.
+    Without an alias that is a field, the last key of a path, or the text of the expression, which
+    for a constant is a word too: any word in it may be the name.
     """
     if isinstance(item, exp.Alias):
-        yield item.alias.lower()
-        return
-    for column in item.find_all(exp.Column):
-        yield column.name.lower()
-    for key in item.find_all(exp.JSONPathKey):
-        yield str(key.this).lower()
+        return frozenset({item.alias.lower()})
+    if isinstance(item, exp.Column):
+        return frozenset({item.name.lower()})
+    words = (node.sql() if isinstance(node, _CONSTANTS) else node.name for node in item.walk())
+    return frozenset(word.lower() for word in words)
+
+
+_CONSTANTS = (exp.Boolean, exp.Null)

@@ -30,7 +30,7 @@ from variantlake.planning.stats.first_rows import FirstRows
 from variantlake.sql.columns import Columns
 from variantlake.sql.conditions import Conditions
 from variantlake.sql.joins import JOINS, LEFT, RIGHT, join_of_text
-from variantlake.sql.limits import PARTS, limit_of
+from variantlake.sql.limits import PARTS, Names, limit_of
 from variantlake.sql.select import other_part
 from variantlake.sql.token_paths import count_stars
 from variantlake.sql.tokens import TEXTS, kind_at, tokenize
@@ -209,7 +209,8 @@ class Scopes:
         if not _are_computed([*select.expressions, *terms]):
             return None
         try:
-            return limit_of(select, columns, lambda name: self._means(name, columns, item))
+            names = Names(lambda name: self._means(name, columns, item), self._same)
+            return limit_of(select, columns, names)
         except VariantLakeError:
             return None
 
