@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.corpora import REPOSITORY, place
+from tests.exactness import RULES, rules
 from tests.places import replace_code
-from tests.test_exactness import RULES, rules
 
 PACKAGE = Path("src") / "variantlake"
 SECONDS = 1800

@@ -1,52 +1,41 @@
-"""docs/maintainers/exactness.md names a test for each rule, and those tests are there."""
+"""Every rule of docs/maintainers/exactness.md has tests, which the page names, and mutations."""
 
 from __future__ import annotations
 
-import ast
 import re
-from functools import cache
-from pathlib import Path
 
 import pytest
 
 from tests.corpora import REPOSITORY
-
-PAGE = REPOSITORY / "docs" / "maintainers" / "exactness.md"
-RULES = (*range(1, 28), 29, *range(31, 39))
-ROW = re.compile(r"^\| (\d+) \| (.+?) \| (.+?) \|$", re.MULTILINE)
-TEST = re.compile(r"`([\w/]+\.py)::(\w+)`")
-
-
-def rules() -> dict[int, list[tuple[str, str]]]:
-    """For each rule its tests, as file and function."""
-    text = PAGE.read_text(encoding="utf-8")
-    return {int(number): TEST.findall(tests) for number, _, tests in ROW.findall(text)}
-
-
-@cache
-def functions(file: Path) -> frozenset[str]:
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
+from tests.exactness import PAGE, ROW, RULES, rules, with_tests
 
 
 def test_every_rule_is_in_the_table() -> None:
-    assert tuple(rules()) == RULES
+    numbers = [int(number) for number, _, _ in ROW.findall(PAGE.read_text(encoding="utf-8"))]
+    assert tuple(numbers) == RULES
 
 
 @pytest.mark.parametrize("number", RULES)
-def test_the_tests_of_a_rule_exist(number: int) -> None:
-    named = rules()[number]
-    assert named
-    for file, name in named:
-        assert name in functions(REPOSITORY / "tests" / file), f"{file}::{name}"
+def test_a_rule_has_tests(number: int) -> None:
+    assert rules()[number]
 
 
-def test_tests_that_carry_a_rule_are_in_its_row() -> None:
-    listed = {(number, name) for number, named in rules().items() for _, name in named}
-    for file in sorted((REPOSITORY / "tests").rglob("test_*.py")):
-        for name in functions(file):
-            match = re.match(r"test_rule_(\d+)_", name)
-            assert match is None or (int(match[1]), name) in listed, f"{file.name}::{name}"
+def test_the_page_names_the_marked_tests() -> None:
+    """If it does not: `python -m tests.exactness` writes its column of tests anew."""
+    assert set(rules()) == set(RULES)
+    page = PAGE.read_text(encoding="utf-8")
+    assert with_tests(page) == page
+
+
+def test_tests_that_carry_a_rule_are_marked_with_it() -> None:
+    marked = {(file, name, number) for number, named in rules().items() for file, name in named}
+    folder = REPOSITORY / "tests"
+    for file in sorted(folder.rglob("test_*.py")):
+        for name, number in re.findall(
+            r"^def (test_rule_(\d+)_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE
+        ):
+            place = file.relative_to(folder).as_posix()
+            assert (place, name, int(number)) in marked, f"{place}::{name}"
 
 
 def test_every_rule_can_be_taken_out_of_the_sources() -> None:

@@ -87,15 +87,24 @@ def test_expressions_of_a_variant(
         check_writable(protocol(feature), properties, schema)
 
 
-def test_default_column_values() -> None:
+def test_default_column_values(tmp_path: Path) -> None:
     """A Variant column's default is null, which is what a column that is not given holds."""
-    schema = schema_with("w", "variant", {"CURRENT_DEFAULT": "NULL"})
-    check_readable(protocol("allowColumnDefaults"), {}, schema)
-    check_writable(protocol("allowColumnDefaults"), {}, schema)
+    table = Table.create(tmp_path / "t", schema_with("w", "variant", {"CURRENT_DEFAULT": "NULL"}))
+    table.append(pa.table({"v": rows()["v"]}))
+    found = Table.open(tmp_path / "t").scan("v:a::int AS a, w").to_arrow()
+    assert found.to_pylist() == [{"a": 1, "w": None}, {"a": None, "w": None}]
+    other = schema_with("w", "variant", {"CURRENT_DEFAULT": "parse_json('1')"})
+    with pytest.raises(InvalidSchema, match="whose default is NULL"):
+        Table.create(tmp_path / "u", other)
 
 
-def test_change_data_feed() -> None:
+def test_change_data_feed(tmp_path: Path) -> None:
     properties = {"delta.enableChangeDataFeed": "true"}
-    schema = schema_with("n", "integer", {})
-    check_readable(protocol("changeDataFeed"), properties, schema)
-    check_writable(protocol("changeDataFeed"), properties, schema)
+    table = Table.create(tmp_path / "t", SCHEMA, properties=properties)
+    table.append(rows())
+    table.delete("v:a::int = 1")
+    changes = (
+        Table.open(tmp_path / "t").changes(1, select="v:a::int AS a, n, _change_type").to_arrow()
+    )
+    kept = [(each["a"], each["n"], each["_change_type"]) for each in changes.to_pylist()]
+    assert sorted(kept, key=str) == [(1, 1, "delete"), (1, 1, "insert"), (None, 2, "insert")]

@@ -6,9 +6,12 @@ import importlib.util
 import subprocess
 import sys
 
+import pytest
+
 from tests import corpora
 
 
+@pytest.mark.rule(26)
 def test_nothing_is_lost_on_a_local_disk_and_on_an_s3_server() -> None:
     """The small form of `make test-concurrency`."""
     if importlib.util.find_spec("moto") is None:

@@ -137,6 +137,7 @@ def shown(rows: list[tuple[Any, ...]]) -> list[tuple[str, ...]]:
     return [tuple(map(twin.shown, row)) for row in rows]
 
 
+@pytest.mark.rule(8, 36)
 def test_random_groups_are_those_of_the_twin(
     table: tuple[vl.Table, list[Row]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,6 +309,7 @@ def test_a_sum_beyond_its_type_is_an_error_and_one_that_may_be_is_sparks(tmp_pat
     assert fine["s"].to_pylist() == [-5, 1, most]
 
 
+@pytest.mark.rule(1)
 def test_an_error_counts_only_where_its_row_is_used(tmp_path: Path) -> None:
     table = numbers(tmp_path, 0, 4)
     guarded = "SELECT sum(CASE WHEN n <> 0 THEN 8 div n END) AS s FROM t"
@@ -533,6 +535,7 @@ def sorted_table(tmp_path_factory: pytest.TempPathFactory) -> tuple[vl.Table, li
 OF_S, OF_O = "event:s::string", "event:o::string"
 
 
+@pytest.mark.rule(38)
 @pytest.mark.parametrize(
     ("where", "holds"),
     [
@@ -577,6 +580,7 @@ def test_rule_38_stretches_count_as_their_rows_do(
     assert of_runs == [(7 * len(kept) if kept else None,)]
 
 
+@pytest.mark.rule(38)
 def test_rule_38_an_error_counts_only_in_rows_that_are_left(
     sorted_table: tuple[vl.Table, list[Row]],
 ) -> None:
@@ -587,6 +591,7 @@ def test_rule_38_an_error_counts_only_in_rows_that_are_left(
         found(opened, "SELECT count(*) AS n FROM t WHERE event:o::int = 12")
 
 
+@pytest.mark.rule(38)
 def test_rule_38_rows_are_not_asked_where_all_of_a_file_fulfil_the_condition(
     tmp_path: Path,
 ) -> None:

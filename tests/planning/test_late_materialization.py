@@ -38,6 +38,7 @@ def planned(known: FileFacts | None, predicate: Predicate, size: int = 100) -> S
     return plan_late_materialization(plan, {"day": "date"})
 
 
+@pytest.mark.rule(14)
 @pytest.mark.parametrize(
     "predicate",
     [
@@ -116,6 +117,7 @@ def test_columns_alone_are_left_to_the_engine() -> None:
     assert plan_late_materialization(plan) == plan
 
 
+@pytest.mark.rule(10)
 def test_rule_10_our_kernels_find_rows_in_files_that_they_read_anyway() -> None:
     (group,) = planned(facts("a BIGINT, t TIME"), Compare("=", A, lit(1)), size=1).groups
     assert group.kernels

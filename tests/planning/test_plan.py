@@ -43,6 +43,7 @@ def test_files_of_one_layout_are_one_group() -> None:
         group.reading(path("$.c"))
 
 
+@pytest.mark.rule(4)
 def test_rule_4_each_exact_type_is_a_group_of_its_own() -> None:
     requested = path("$.a", "double")
     types = ["BIGINT", "INT", "DECIMAL(9,2)", "DECIMAL(18,2)", "DECIMAL(18,4)", "FLOAT", "DOUBLE"]
@@ -85,6 +86,7 @@ def test_a_column_is_read_one_way_in_a_group() -> None:
     assert not group.physical
 
 
+@pytest.mark.rule(10)
 def test_rule_10_native_files_that_spark_cannot_read_need_kernels() -> None:
     odd, plain = facts("a BIGINT, t TIME", OPEN), facts("a BIGINT", OPEN)
     native = plan_files([file("odd", odd), file("plain", plain)], [A, B])
@@ -98,6 +100,7 @@ def test_rule_10_native_files_that_spark_cannot_read_need_kernels() -> None:
     ]
 
 
+@pytest.mark.rule(31)
 @pytest.mark.parametrize(
     ("notes", "fails", "shows"),
     [
@@ -120,6 +123,7 @@ def test_rule_31_residuals_decide_who_reads_a_variant(
         assert group.kernels == shows
 
 
+@pytest.mark.rule(31)
 def test_rule_31_a_path_that_is_a_column_needs_no_kernels() -> None:
     known = facts("a DECIMAL(9,2)", notes=ValueNotes(lacking=True))
     requested = path("$.a", "decimal(9,2)")
@@ -128,6 +132,7 @@ def test_rule_31_a_path_that_is_a_column_needs_no_kernels() -> None:
     assert not group.kernels
 
 
+@pytest.mark.rule(31)
 def test_rule_31_an_unshredded_variant_is_bytes_to_spark() -> None:
     known = facts("VARIANT", notes=ValueNotes(lacking=True))
     whole = Ref(("v",), Path(), "variant")
@@ -135,6 +140,7 @@ def test_rule_31_an_unshredded_variant_is_bytes_to_spark() -> None:
     assert not group.kernels
 
 
+@pytest.mark.rule(31)
 @pytest.mark.parametrize(("notes", "may_fail"), [(ValueNotes(), False), (None, True)])
 def test_rule_31_a_scalar_of_a_file_without_notes_needs_kernels(
     notes: ValueNotes | None, may_fail: bool
@@ -148,6 +154,7 @@ def test_rule_31_a_scalar_of_a_file_without_notes_needs_kernels(
     assert not group.kernels
 
 
+@pytest.mark.rule(33)
 def test_rule_33_a_scalar_shows_no_type() -> None:
     """Spark itself gives the same text for 7 and 7.0."""
     notes = ValueNotes(integers=OF_A)
@@ -279,6 +286,7 @@ def test_explain_tells_layouts_apart_by_the_schemas_that_were_learned() -> None:
     }
 
 
+@pytest.mark.rule(3)
 def test_rule_3_did_you_mean() -> None:
     known = facts(
         "kind STRING, commit STRUCT<record: STRUCT<createdAt: STRING>>, time_us BIGINT, "

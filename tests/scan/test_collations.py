@@ -21,6 +21,7 @@ SCHEMA = StructType(
 )
 
 
+@pytest.mark.rule(32)
 @pytest.mark.parametrize(
     "condition",
     [

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ def refs_of(columns: list[list[str | None]]) -> dict[Ref, Values]:
     return {Ref((f"c{at}",), None, "string"): encoded(rows) for at, rows in enumerate(columns)}
 
 
+@pytest.mark.rule(38)
 @settings(deadline=None)
 @given(
     columns=st.lists(column, max_size=4),

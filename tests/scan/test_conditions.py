@@ -27,6 +27,7 @@ def equal(ref: Ref, value: int) -> Predicate:
     return Compare("=", ref, Literal(value, "bigint"))
 
 
+@pytest.mark.rule(1)
 @pytest.mark.parametrize(
     ("condition", "true", "failed"),
     [

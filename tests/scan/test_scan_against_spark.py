@@ -139,6 +139,7 @@ def test_texts_are_written_as_spark_reads_them(spark: SparkSession) -> None:
     assert list(row) == texts
 
 
+@pytest.mark.rule(1)
 def test_a_guard_keeps_errors_out(tables: dict[str, str]) -> None:
     """Rule 1: a cast that fails counts only where the answer depends on it."""
     table = Table.open(tables["mixed"])

@@ -27,6 +27,7 @@ def runs_of(rows: list[str | None]) -> Runs:
     return Runs(Values(values), np.array(ends, np.int64))
 
 
+@pytest.mark.rule(38)
 @given(columns=columns, kept=st.lists(st.booleans(), min_size=30, max_size=30))
 def test_rule_38_stretches_hold_what_their_rows_hold(
     columns: list[list[str | None]], kept: list[bool]
@@ -45,6 +46,7 @@ def test_rule_38_stretches_hold_what_their_rows_hold(
     assert counts == [sum(kept[start:end]) for start, end in spans]
 
 
+@pytest.mark.rule(38)
 def test_rule_38_an_error_counts_only_in_a_stretch_with_a_row_that_is_left(tmp_path: Path) -> None:
     table = vl.Table.create(tmp_path / "t", "event VARIANT")
     scan = table.scan(where="event:w::int = 7")

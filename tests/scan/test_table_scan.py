@@ -73,6 +73,7 @@ def test_files_without_a_match_are_not_read(table: vl.Table) -> None:
         assert file
 
 
+@pytest.mark.rule(14)
 def test_rule_14_only_the_hits_are_rebuilt(
     table: vl.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ NOTES = st.builds(
 )
 
 
+@pytest.mark.rule(33)
 def test_integers_are_told_apart_where_no_decimal_looks_like_one() -> None:
     notes = ValueNotes(integers=frozenset({A, B}), whole=frozenset({B, ELEMENT}))
     assert notes.told_apart == {A}

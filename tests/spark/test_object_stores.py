@@ -106,6 +106,7 @@ def test_loads_by_spark_land_in_the_store(s3: SparkSession) -> None:
     assert sorted(map(tuple, rows)) == [(n, n) for n in range(10)]
 
 
+@pytest.mark.rule(10)
 def test_rule_10_kernels_read_from_the_store(s3: SparkSession) -> None:
     location = f"s3://{s3_server.BUCKET}/odd"
     made = vl.Table.create(location, "event VARIANT, k INT", shredding={"event": "at TIME"})

@@ -125,6 +125,7 @@ QUERIES = {
 }  # fmt: skip
 
 
+@pytest.mark.rule(24)
 @pytest.mark.parametrize("name", QUERIES)
 def test_mapped_columns_and_deleted_rows(
     delta_spark: SparkSession, lake: Lake, mapped: str, name: str
@@ -179,6 +180,7 @@ def test_explain_shows_the_names_of_the_query(lake: Lake, mapped: str) -> None:
     assert "doc:id::int" in {use["path"] for use in scan["paths"]}
 
 
+@pytest.mark.rule(24)
 def test_rule_24_columns_that_took_each_others_names(
     delta_spark: SparkSession, lake: Lake, tmp_path: Path
 ) -> None:
@@ -201,6 +203,7 @@ def test_rule_24_columns_that_took_each_others_names(
         assert Table.open(tmp_path / "t").scan("k", condition).to_arrow().num_rows == 49
 
 
+@pytest.mark.rule(15)
 def test_rule_15_no_row_is_matched_by_the_text_of_a_path(
     delta_spark: SparkSession, lake: Lake, tmp_path: Path
 ) -> None:
@@ -213,6 +216,7 @@ def test_rule_15_no_row_is_matched_by_the_text_of_a_path(
     assert tuple(found.collect()[0]) == (100, 100)
 
 
+@pytest.mark.rule(1)
 @pytest.mark.parametrize(
     "condition",
     [
@@ -401,6 +405,7 @@ def partitioned_table(
     return str(root)
 
 
+@pytest.mark.rule(15)
 def test_partition_values_of_every_type(
     delta_spark: SparkSession, lake: Lake, tmp_path: Path
 ) -> None:
@@ -424,6 +429,7 @@ def test_partition_values_of_every_type(
             delta_spark.conf.set(zone, "UTC")
 
 
+@pytest.mark.rule(35)
 def test_rule_35_groups_by_partition_values_of_every_type(
     delta_spark: SparkSession, lake: Lake, tmp_path: Path, grouped: dict[str, str]
 ) -> None:
@@ -449,6 +455,7 @@ def test_an_empty_partition_value_is_null(lake: Lake, tmp_path: Path) -> None:
     assert lake.sql(f"SELECT s FROM delta.`{table}` WHERE s = ''").count() == 0
 
 
+@pytest.mark.rule(15)
 def test_a_thousand_partitions_are_one_scan(lake: Lake, tmp_path: Path) -> None:
     values: list[dict[str, str | None]] = [{"p": str(number)} for number in range(1000)]
     table = partitioned_table(tmp_path / "t", {"p": "integer"}, values)

@@ -79,6 +79,7 @@ def drops_safely(kind: str, side: int, place: str) -> bool:
     return True
 
 
+@pytest.mark.rule(34)
 @pytest.mark.parametrize("kind", JOINS)
 @pytest.mark.parametrize("side", SIDES)
 def test_the_table_says_neither_too_much_nor_too_little(kind: str, side: int) -> None:
@@ -98,6 +99,7 @@ def test_joins_have_names_in_plans_and_texts() -> None:
         assert join_of_plan(unknown).above == join_of_plan(unknown).on == ()
 
 
+@pytest.mark.rule(34)
 @pytest.mark.spark
 def test_plans_and_texts_skip_alike(delta_spark: SparkSession, tmp_path: Path) -> None:
     """Each join, each side, ON and WHERE: Spark's answer, and the files that the table tells."""

@@ -57,6 +57,7 @@ JOINS = {
 }
 
 
+@pytest.mark.rule(18)
 @pytest.mark.parametrize("join", JOINS)
 def test_conditions_go_down_to_the_sides_of_a_join_that_they_may_drop_rows_of(join: str) -> None:
     text = f"SELECT 1 FROM t a {join} t b ON a.k = 1 AND b.k = 2 WHERE a.p = 'x' AND b.p = 'y'"
@@ -143,6 +144,7 @@ def test_conditions_above_a_select_that_computes_row_by_row(text: str, expected:
     assert shown(text) == [expected]
 
 
+@pytest.mark.rule(18)
 @pytest.mark.parametrize(
     "text",
     [
@@ -248,6 +250,7 @@ def test_whether_columns_get_names_by_their_place(text: str, expected: bool) -> 
     assert Scopes(text, case_sensitive=False, quoted_names=False).renames() == expected
 
 
+@pytest.mark.rule(37)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -322,6 +325,7 @@ def test_a_limit_of_thousands_of_digits_is_not_looked_at() -> None:
     assert found.first is None
 
 
+@pytest.mark.rule(37)
 def test_rule_37_further_terms_of_an_order_decide_between_rows_that_are_alike() -> None:
     for text, sole in (("k", True), ("event:a::int DESC", True), ("k, p", False), ("k, k", False)):
         (found,) = held(f"SELECT p FROM t ORDER BY {text} LIMIT 3")

@@ -212,6 +212,7 @@ def bad_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.rule(2)
 def test_check_names_row_and_rule_of_a_bad_file(
     bad_file: Path, monkeypatch: Patch, capfd: Capture
 ) -> None:

@@ -75,6 +75,7 @@ def test_spaces_beyond_the_length_are_cut(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.rule(29)
 @pytest.mark.parametrize(
     ("column", "good", "bad", "where"),
     [
@@ -161,6 +162,7 @@ def test_conditions_pad_as_spark_does(tmp_path: Path, together: bool) -> None:
         assert ids(tmp_path, where) == wanted, where
 
 
+@pytest.mark.rule(29)
 def test_skipping_loses_no_padded_row(tmp_path: Path) -> None:
     """Each file against every literal: what its rows say is what the whole table says."""
     chance = random.Random(5)

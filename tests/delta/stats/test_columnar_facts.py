@@ -301,6 +301,7 @@ def test_a_refresh_keeps_in_memory_what_no_commit_touches(tmp_path: Path) -> Non
     assert sum(part.rows for part in parts) == 5
 
 
+@pytest.mark.rule(22)
 @pytest.mark.parametrize("moment", ["2024-01-01T00:00:00.123Z", "2024-01-01T01:00:00.123+01:00"])
 def test_rule_22_a_foreign_maximum_of_a_timestamp_may_be_cut(moment: str) -> None:
     stats = {"numRecords": 1, "maxValues": {"t": moment}, "minValues": {"t": moment}}
@@ -315,6 +316,7 @@ def test_rule_22_a_foreign_maximum_of_a_timestamp_may_be_cut(moment: str) -> Non
     assert found.minimum.raw(0) == round(instant * 1e6)
 
 
+@pytest.mark.rule(23)
 @pytest.mark.parametrize(
     ("tight", "counts", "expected"),
     [(True, [0, 3, 5], [0, 3, 5]), (False, [0, 3, 5], [0, -1, 5])],
@@ -332,6 +334,7 @@ def test_rule_23_null_counts_that_are_not_tight_inform_when_none_or_all(
     assert column.nulls.tolist() == expected
 
 
+@pytest.mark.rule(25)
 @pytest.mark.parametrize(
     "changes", [{"size": 101}, {"stats": '{"numRecords":6}'}, {"stats": None}, {"tags": {}}]
 )

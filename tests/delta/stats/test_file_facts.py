@@ -66,6 +66,7 @@ def test_types_that_spark_does_not_know_have_their_bounds_in_the_tags() -> None:
     assert (found.bounds.minimum, found.bounds.maximum) == (bytes(16), b"\xff" * 16)
 
 
+@pytest.mark.rule(21)
 def test_string_bounds_are_never_exact() -> None:
     found = _paths(known_facts(_add(facts(paths={"$['s']": bounds("a", "b")})), SCHEMA))["$['s']"]
     assert (found.bounds.minimum, found.bounds.maximum, found.bounds.maximum_exact) == (
@@ -94,6 +95,7 @@ def test_where_rows_were_deleted_bounds_enclose_and_no_more() -> None:
 KNOWN = facts(paths={"$['a']": bounds(1, 9)})
 
 
+@pytest.mark.rule(25)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -109,6 +111,7 @@ def test_tags_of_another_file_are_not_believed(changes: dict[str, Any]) -> None:
     assert known_facts(replace(_add(KNOWN), **changes), SCHEMA) is None
 
 
+@pytest.mark.rule(25)
 @pytest.mark.parametrize(
     ("tag", "value"),
     [

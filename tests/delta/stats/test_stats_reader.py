@@ -70,6 +70,7 @@ def test_decimals_keep_every_digit() -> None:
     )
 
 
+@pytest.mark.rule(8)
 def test_a_zero_bound_of_doubles_covers_both_zeros() -> None:
     (column,) = _read("c DOUBLE", minValues={"c": 0.0}, maxValues={"c": -0.0}).columns
     assert (str(column.bounds.minimum), str(column.bounds.maximum)) == ("-0.0", "0.0")
@@ -81,6 +82,7 @@ def test_numbers_are_exact_strings_and_times_are_not() -> None:
     assert [column.bounds.minimum_exact for column in stats.columns] == [True, False, False]
 
 
+@pytest.mark.rule(23)
 def test_wide_bounds_enclose_but_prove_nothing_else() -> None:
     stats = _read(
         "i INT, j INT, k INT",
@@ -93,6 +95,7 @@ def test_wide_bounds_enclose_but_prove_nothing_else() -> None:
     assert not any(column.bounds.minimum_exact for column in stats.columns)
 
 
+@pytest.mark.rule(24)
 def test_nested_columns_go_by_physical_names() -> None:
     schema = parse_table_ddl("s STRUCT<x: INT>")
     physical = schema.to_json().replace(

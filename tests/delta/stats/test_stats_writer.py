@@ -123,6 +123,7 @@ def test_of_more_bytes_than_the_limit_the_paths_with_the_most_values_stay(limit:
         assert sum(map(len, sides)) > limit
 
 
+@pytest.mark.rule(21)
 def test_a_string_is_cut_and_its_maximum_stays_above() -> None:
     options = StatsOptions(string_length=3)
     text = write_stats(facts(paths={"$['s']": bounds("abcdef", "abcxyz")}), options=options)
@@ -157,6 +158,7 @@ TYPES = [
 ]
 
 
+@pytest.mark.rule(22)
 @pytest.mark.parametrize(("type_", "raw", "low", "high"), TYPES)
 def test_ordinary_columns_by_type(type_: pa.DataType, raw: Any, low: Any, high: Any) -> None:
     known = FileFacts(1, 1, 1, (), (ColumnFacts(("c",), type_, 0, Bounds(raw, raw)),))

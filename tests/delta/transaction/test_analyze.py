@@ -128,6 +128,7 @@ def test_statistics_of_a_file_with_deleted_rows_are_not_tight(tmp_path: Path) ->
     assert stats.num_records == 2
 
 
+@pytest.mark.rule(10)
 @pytest.mark.parametrize("form", ["legacy", "with fields beside the parts"])
 def test_rule_10_tags_do_not_hide_what_only_a_footer_tells(tmp_path: Path, form: str) -> None:
     """A path is read as before, and the whole Variant by our kernels."""
@@ -160,6 +161,7 @@ def test_rule_10_tags_do_not_hide_what_only_a_footer_tells(tmp_path: Path, form:
     assert table.refresh().analyze().completed == 0
 
 
+@pytest.mark.rule(24)
 def test_rule_24_columns_by_other_names_get_no_statistics(tmp_path: Path) -> None:
     """Mapped by ids, two columns of a file may even have each other's names."""
     by_id = {"delta.columnMapping.mode": "id"}

@@ -329,6 +329,7 @@ class Interfering:
         return getattr(self._store, name)
 
 
+@pytest.mark.rule(26)
 def test_a_commit_that_is_overwritten_is_lost(tmp_path: Path) -> None:
     plain = open_store(tmp_path)
     create_table(plain, SCHEMA)
@@ -344,6 +345,7 @@ def test_a_commit_that_is_overwritten_is_lost(tmp_path: Path) -> None:
         append(replace(Snapshot.read(tmp_path), store=store), [FILE])
 
 
+@pytest.mark.rule(26)
 def test_a_commit_that_is_overwritten_later_is_said_to_be_lost_once(tmp_path: Path) -> None:
     plain = open_store(tmp_path)
     create_table(plain, SCHEMA)

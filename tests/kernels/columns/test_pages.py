@@ -61,6 +61,7 @@ def decoded(levels: bytes, values: bytes, most: int, rows: int, entries: int) ->
     return numbers
 
 
+@pytest.mark.rule(36)
 @pytest.mark.parametrize("width", range(32))
 def test_codes_of_every_width_are_what_was_packed(width: int) -> None:
     chance = random.Random(width)

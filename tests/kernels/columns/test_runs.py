@@ -4,6 +4,7 @@ import itertools
 import random
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,6 +42,7 @@ pieces = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 100)), min_size=1,
 bits = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 100)), min_size=1, max_size=12)
 
 
+@pytest.mark.rule(38)
 @settings(deadline=None)
 @given(pieces=pieces, bits=bits)
 def test_runs_are_those_of_the_numbers(

@@ -214,6 +214,7 @@ ROWS_OF_NUMBERS = st.lists(
 )
 
 
+@pytest.mark.rule(33)
 @settings(max_examples=40 * MORE)
 @given(
     st.lists(

@@ -54,6 +54,7 @@ def test_notes_of_many_columns_are_found() -> None:
     assert with_notes(root, {}) is root
 
 
+@pytest.mark.rule(31)
 @pytest.mark.parametrize(
     ("value", "lacking"), [(dt.time(1), True), ([dt.time(1)], True), (uuid.UUID(int=1), False)]
 )
@@ -66,6 +67,7 @@ def test_rule_31_a_file_says_what_its_residuals_hold(
     assert notes_in(file) == ValueNotes(lacking)
 
 
+@pytest.mark.rule(33)
 def test_rule_33_integers_come_back_where_they_are_told_apart(tmp_path: Path) -> None:
     file = tmp_path / "f.parquet"
     texts = ['{"a":7,"b":1}', '{"a":7.5,"b":[2,0.5]}', '{"a":-3,"c":1}', '{"c":2.0}']
@@ -95,6 +97,7 @@ def _of_texts(texts: list[str]) -> pa.Table:
     return pa.table({"v": group})
 
 
+@pytest.mark.rule(33)
 def test_rule_33_integers_come_back_beside_decimals_that_end_in_a_zero(tmp_path: Path) -> None:
     file = tmp_path / "f.parquet"
     texts = ['{"a":7}', '{"a":12.50}', '{"a":-3.25}', '{"a":0}']

@@ -68,6 +68,7 @@ def chosen_of(values: list[Any], seed: int) -> list[int]:
     return sorted(chance.sample(range(len(values)), chance.randrange(len(values) + 1)))
 
 
+@pytest.mark.rule(36)
 @settings(deadline=None)
 @given(values=texts, form=forms, repeats=st.sampled_from([1, 30]), seed=st.integers(0, 9))
 def test_texts_are_those_that_pyarrow_reads(
@@ -84,6 +85,7 @@ def test_texts_are_those_that_pyarrow_reads(
     part.validate(full=True)
 
 
+@pytest.mark.rule(36)
 @settings(deadline=None)
 @given(
     column=st.tuples(integers | near, st.just(pa.int64())) | st.tuples(small, st.just(pa.int32())),
@@ -104,6 +106,7 @@ def test_integers_are_those_that_pyarrow_reads(
     assert part.take(pa.array(places, pa.int64())).to_pylist() == [values[at] for at in places]
 
 
+@pytest.mark.rule(36)
 @settings(deadline=None)
 @given(values=texts, form=forms, seed=st.integers(0, 9))
 def test_texts_that_share_their_beginnings_are_those_that_pyarrow_reads(
@@ -127,6 +130,7 @@ def test_a_struct_that_is_null_has_no_value() -> None:
     assert values_of(decoded(data)) == ["a", None, None, None] * 50
 
 
+@pytest.mark.rule(36)
 @pytest.mark.parametrize(
     ("array", "options"),
     [
@@ -144,6 +148,7 @@ def test_what_is_not_of_the_form_is_left_to_pyarrow(array: Any, options: dict[st
     assert decoded(written(array, **options)) is None
 
 
+@pytest.mark.rule(36)
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("compression", ["none", "zstd", "snappy"])
 def test_changed_bytes_give_sound_arrays_or_none(version: str, compression: str) -> None:
@@ -179,6 +184,7 @@ def test_changed_bytes_give_sound_arrays_or_none(version: str, compression: str)
     assert refused > 100
 
 
+@pytest.mark.rule(36)
 def test_a_page_that_its_checksum_is_not_of_is_left_to_pyarrow() -> None:
     data = written(pa.array(["a", "b"] * 9), write_page_checksum=True, compression="none")
     assert decoded(data) is not None
@@ -186,6 +192,7 @@ def test_a_page_that_its_checksum_is_not_of_is_left_to_pyarrow() -> None:
     assert decoded(data[:at] + b"c" + data[at + 1 :]) is None
 
 
+@pytest.mark.rule(36)
 @pytest.mark.parametrize("compression", ["zstd", "snappy"])
 def test_a_page_shorter_than_it_says_is_left_to_pyarrow(compression: str) -> None:
     """Arrow would give memory as it was for what is missing."""
@@ -228,6 +235,7 @@ def runs_of(data: bytes, footer: Footer | None = None) -> CodeRuns | None:
         return read_runs(file, footer.leaves[0], group.columns[0], group)
 
 
+@pytest.mark.rule(38)
 @settings(deadline=None)
 @given(
     runs=st.lists(
@@ -251,6 +259,7 @@ def test_runs_are_those_that_pyarrow_reads(
     assert list(zip(found.values.to_pylist(), sizes, strict=True)) == wanted
 
 
+@pytest.mark.rule(21)
 @pytest.mark.parametrize("most", [100, 4])
 def test_rule_21_texts_between_equal_bounds_are_one_run_that_is_not_read(most: int) -> None:
     """Whether the bounds were cut does not matter: they enclose."""
@@ -292,6 +301,7 @@ def test_rows_without_runs_are_no_runs() -> None:
     assert runs_of(written(pa.array(["a", "b"] * 20_000), compression="zstd")) is None
 
 
+@pytest.mark.rule(38)
 @pytest.mark.parametrize("compression", ["none", "zstd"])
 def test_changed_bytes_give_sound_runs_or_none(compression: str) -> None:
     chance = random.Random(compression)

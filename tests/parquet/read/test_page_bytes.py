@@ -56,6 +56,7 @@ def packed_by(codec: str, text: bytes, *, says_size: bool = True) -> bytes:
     return bytes(snappy.compress(text)) if codec == "SNAPPY" else text
 
 
+@pytest.mark.rule(36)
 @settings(deadline=None)
 @given(
     texts=bodies,
@@ -87,6 +88,7 @@ def test_a_page_that_has_repetition_levels_is_left_to_pyarrow() -> None:
         assert values_of(chunk, pages) == ([b"abcdef"[levels:]] if sound else None)
 
 
+@pytest.mark.rule(36)
 @pytest.mark.parametrize("change", ["more", "less", "two", "none", "skipped"])
 def test_rule_36_what_is_not_one_frame_is_left_to_pyarrow(change: str) -> None:
     frame = zstandard.compress(b"abc" * 99)

@@ -299,6 +299,7 @@ def test_int96_timestamps_are_refused(tmp_path: Path) -> None:
         read_table(file)
 
 
+@pytest.mark.rule(2)
 @pytest.mark.parametrize(
     ("kind", "message"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from variantlake.parquet.stats.cut_bounds import cut_maximum, cut_minimum
 any_text = st.text(st.characters(codec="utf-8"), max_size=6)
 
 
+@pytest.mark.rule(21)
 @given(any_text, st.integers(0, 6), any_text)
 @example("ab\ud7ffx", 3, "x")  # the successor would be a surrogate
 @example("a\U0010ffffb", 2, "\U0010ffff")

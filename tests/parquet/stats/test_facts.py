@@ -230,6 +230,7 @@ def test_arrays_and_maps_are_one_column_without_bounds(tmp_path: File) -> None:
         assert column.type == written.facts.column(column.column).type  # type: ignore[union-attr]  # same columns
 
 
+@pytest.mark.rule(8)
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
 @pytest.mark.parametrize(
     ("value", "plain"), [(float("nan"), False), (-0.0, False), (0.0, True), (None, True)], ids=str
@@ -374,6 +375,7 @@ def test_files_of_duckdb(tmp_path: File) -> None:
     assert (text.bounds.minimum, text.bounds.maximum) == ("k0", "k9")
 
 
+@pytest.mark.rule(9, 12)
 @pytest.mark.parametrize(
     ("changed", "counts", "clean_inside"),
     [

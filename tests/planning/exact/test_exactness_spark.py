@@ -215,6 +215,7 @@ def proven(stored: ShreddedType) -> Iterator[tuple[str, bool, list[Any], Convers
                     yield requested, strict, subset, found
 
 
+@pytest.mark.rule(7)
 @pytest.mark.parametrize("stored", [ShreddedType.parse(name) for name in STORED], ids=str)
 def test_rule_7_a_conversion_gives_what_variant_get_gives(
     session: SparkSession, stored: ShreddedType
@@ -251,6 +252,7 @@ def test_rule_7_a_conversion_gives_what_variant_get_gives(
         assert not wrong, f"{ours} is not {judged} for {wrong[:3]}"
 
 
+@pytest.mark.rule(16)
 @pytest.mark.parametrize("session", ["true"], ids=["ansi"], indirect=True)
 @pytest.mark.parametrize("stored", [ShreddedType.parse(name) for name in STORED[:15]], ids=str)
 def test_rule_16_monotone_casts_are_those_of_spark(

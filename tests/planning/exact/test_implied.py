@@ -34,6 +34,7 @@ def implied(
     return [bound.sql("c") for bound in bounds]
 
 
+@pytest.mark.rule(13)
 @pytest.mark.parametrize(
     ("op", "value", "stored", "requested", "expected"),
     [
@@ -54,6 +55,7 @@ def test_rule_13_a_converted_comparison_implies_a_raw_range(
     assert implied(op, value, "bigint", stored, requested) == expected
 
 
+@pytest.mark.rule(13)
 def test_rule_13_doubles_leave_room_for_rounding() -> None:
     (low,) = implied(">=", 0.3, "double", CENTS, "double")
     assert low == "c >= CAST('0.29' AS DECIMAL(18,2))"
@@ -112,6 +114,7 @@ def cases(draw: st.DrawFn) -> tuple[Any, PhysicalColumn, str, Predicate]:
     return raw, cast(stored, requested), requested, draw(st.one_of(compare, option))
 
 
+@pytest.mark.rule(13)
 @settings(max_examples=200 * MORE, deadline=None)
 @given(case=cases())
 def test_rule_13_no_wanted_row_lies_outside_of_the_implied_range(

@@ -59,6 +59,7 @@ def test_a_column_without_an_object_at_its_root() -> None:
     assert read(path("$.a"), facts("BIGINT")) == NullColumn()
 
 
+@pytest.mark.rule(6)
 @pytest.mark.parametrize(
     "key", ["", "value", "typed_value", "metadata", "list", "element", "a.b", "a`b", "\U0001f600"]
 )
@@ -74,6 +75,7 @@ def test_rule_6_odd_keys_are_steps_like_any_other(key: str) -> None:
     assert read(ref, known) == PhysicalColumn(("typed_value", key, "typed_value"), INT64, IDENTITY)
 
 
+@pytest.mark.rule(3)
 def test_rule_3_a_path_that_no_row_can_have_is_null() -> None:
     assert read(path("$.nobody"), facts("a BIGINT")) == NullColumn(joinable=True)
     assert read(path("$.nobody"), facts("a BIGINT", OPEN)) == Native(IN_RESIDUAL)
@@ -89,6 +91,7 @@ def test_rule_3_a_path_that_no_row_can_have_is_null() -> None:
     assert read(path("$.a"), facts("a STRUCT<b: BIGINT>", {"$['a']": {"typed": 0}})) == NullColumn()
 
 
+@pytest.mark.rule(5)
 def test_rule_5_a_key_that_differs_by_case_goes_native() -> None:
     for requested, stored in (
         ("$.ID", "id"),
@@ -103,6 +106,7 @@ def test_rule_5_a_key_that_differs_by_case_goes_native() -> None:
     assert read(path("$.A.ID"), deep) == Native(TWIN_KEY)
 
 
+@pytest.mark.rule(5)
 def test_rule_5_keys_are_compared_by_exact_text() -> None:
     both = facts("id BIGINT, ID STRING")
     assert read(path("$.id"), both) == PhysicalColumn(
@@ -114,6 +118,7 @@ def test_rule_5_keys_are_compared_by_exact_text() -> None:
     assert read(path("$['e\u0301']"), facts("`\u00e9` BIGINT", OPEN)) == Native(IN_RESIDUAL)
 
 
+@pytest.mark.rule(7)
 @pytest.mark.parametrize(
     ("stored", "requested", "strict", "expected"),
     [
@@ -145,6 +150,7 @@ def test_rule_7_only_what_the_table_proves_is_physical(
         assert (reading.stored, reading.conversion) == (ShreddedType.parse(stored), expected)
 
 
+@pytest.mark.rule(7)
 @pytest.mark.parametrize(
     ("stored", "requested", "inside", "outside"),
     [
@@ -173,12 +179,14 @@ def test_rule_7_bounds_prove_that_every_value_fits(
     assert lenient.conversion == Conversion(ConversionKind.TRY_CAST, requested)
 
 
+@pytest.mark.rule(7)
 def test_rule_7_seconds_beyond_a_timestamp_are_never_cast() -> None:
     ref = path("$.a", "timestamp", strict=False)
     assert isinstance(read(ref, between("BIGINT", 0, 1_700_000_000)), PhysicalColumn)
     assert read(ref, between("BIGINT", 0, 2**62)) == Native("stored as BIGINT")
 
 
+@pytest.mark.rule(8)
 @pytest.mark.parametrize(
     ("known", "pushable"),
     [({}, False), ({"plain_floats": True}, True), ({"typed": 0}, True)],
@@ -192,6 +200,7 @@ def test_rule_8_floats_that_nobody_checked_are_not_pushed_down(
         assert reading.pushable is pushable
 
 
+@pytest.mark.rule(9)
 def test_rule_9_clean_is_no_residual_but_variant_nulls() -> None:
     def of(**own: int) -> Reading:
         return read(path("$.a"), facts("a BIGINT", {"$['a']": own}))
@@ -202,6 +211,7 @@ def test_rule_9_clean_is_no_residual_but_variant_nulls() -> None:
     assert of(nulls=-1) == Native(UNCHECKED)
 
 
+@pytest.mark.rule(9)
 def test_rule_9_residuals_of_ancestors_do_not_matter() -> None:
     known = facts(
         "a STRUCT<b: BIGINT>", {"$": {"residuals": 5}, "$['a']": {"residuals": 5, "nulls": 1}}
@@ -209,6 +219,7 @@ def test_rule_9_residuals_of_ancestors_do_not_matter() -> None:
     assert isinstance(read(path("$.a.b"), known), PhysicalColumn)
 
 
+@pytest.mark.rule(10)
 @pytest.mark.parametrize("stored", ["TIME", "TIMESTAMP_NANOS", "TIMESTAMP_NTZ_NANOS", "UUID"])
 def test_rule_10_files_that_spark_cannot_read_are_known(stored: str) -> None:
     assert not readable_by_spark(
@@ -222,6 +233,7 @@ def inside(bits: int, **more: int) -> dict[str, dict[str, int]]:
     return {"$['l']": {"clean_inside": bits, **more}}
 
 
+@pytest.mark.rule(12)
 def test_rule_12_an_element_is_read_from_the_elements_column() -> None:
     steps = ("typed_value", "l", "typed_value", 7, "typed_value")
     expected = PhysicalColumn(steps, INT64, IDENTITY)
@@ -239,6 +251,7 @@ def test_rule_12_an_element_is_read_from_the_elements_column() -> None:
     assert read(path("$.l[0].X"), facts(nested, inside(0b1111111))) == Native(TWIN_KEY)
 
 
+@pytest.mark.rule(12)
 def test_rule_12_clean_includes_the_elements_and_the_array_itself() -> None:
     ddl = "l ARRAY<STRUCT<x: BIGINT, y: ARRAY<BIGINT>>>"
     assert read(path("$.l[0].x"), facts(ddl)) == Native(UNCHECKED)
@@ -251,6 +264,7 @@ def test_rule_12_clean_includes_the_elements_and_the_array_itself() -> None:
     assert read(path("$.l[0].nobody"), facts(ddl, inside(0b1110))) == Native(IN_RESIDUAL)
 
 
+@pytest.mark.rule(12)
 def test_rule_12_of_many_nodes_inside_of_an_array_the_last_are_not_known() -> None:
     fields = ", ".join(f"f{at}: BIGINT" for at in range(60))
     known = facts(f"l ARRAY<STRUCT<{fields}>>", inside((1 << MAX_INSIDE) - 1))
@@ -260,6 +274,7 @@ def test_rule_12_of_many_nodes_inside_of_an_array_the_last_are_not_known() -> No
     assert read(path("$.l[0].f59"), known) == Native(UNCHECKED)
 
 
+@pytest.mark.rule(12)
 def test_rule_12_elements_have_no_bounds() -> None:
     known = facts("l ARRAY<BIGINT>", inside(1, minimum=5, maximum=6))
     above = Compare("=", path("$.l[0]"), lit(7))

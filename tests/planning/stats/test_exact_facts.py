@@ -80,6 +80,7 @@ def check(
         assert all(same(model.operand(row, ref), key) for row in left)
 
 
+@pytest.mark.rule(23)
 @settings(max_examples=200 * MORE, deadline=None)
 @given(
     made=files(),
@@ -100,6 +101,7 @@ def test_rule_23_what_the_log_answers_is_what_the_rows_that_are_left_say(
     check(scan, rows, left, predicate, ref)
 
 
+@pytest.mark.rule(23)
 @settings(max_examples=200 * MORE, deadline=None)
 @given(case=one_path(), gone=st.lists(st.booleans(), min_size=3, max_size=3), whole=st.booleans())
 def test_rule_23_one_typed_path_is_answered_as_its_rows_say(
@@ -126,6 +128,7 @@ def test_counts_and_bounds_of_a_clean_path_are_answered() -> None:
     assert (len(nothing.answered), len(nothing.read)) == (0, 0)
 
 
+@pytest.mark.rule(9)
 def test_rule_9_a_path_with_residuals_is_read() -> None:
     ref = path("$.a")
     for own in ({"residuals": 1}, {"residuals": -1}, {"typed": -1}):
@@ -134,6 +137,7 @@ def test_rule_9_a_path_with_residuals_is_read() -> None:
             assert known(scan, None, LogAggregate(function, ref)).read.tolist() == [0]
 
 
+@pytest.mark.rule(21)
 def test_rule_21_a_cut_string_is_no_minimum() -> None:
     ref = path("$.a", "string")
     whole, cut = between("STRING", "a", "c"), between("STRING", "a", "c", minimum_exact=False)
@@ -147,6 +151,7 @@ def test_rule_21_a_cut_string_is_no_minimum() -> None:
     assert known(scan, None, LogAggregate("min", padded)).values == ()
 
 
+@pytest.mark.rule(21)
 def test_rule_21_strings_between_equal_bounds_are_that_one_whether_or_not_these_were_cut() -> None:
     ref, cut = path("$.a", "string"), {"minimum_exact": False, "maximum_exact": False}
     for high, nulls, answered in (("a", 0, True), ("b", 0, False), ("a", 1, False)):
@@ -161,11 +166,13 @@ def test_rule_21_strings_between_equal_bounds_are_that_one_whether_or_not_these_
     assert known(scan, None, COUNTED, keys=(padded,)).keys == ()
 
 
+@pytest.mark.rule(22)
 def test_rule_22_bounds_of_timestamps_are_no_values() -> None:
     ref = path("$.a", "timestamp")
     assert known(file("f", between("TIMESTAMP", 5, 9)), None, LogAggregate("max", ref)).values == ()
 
 
+@pytest.mark.rule(8)
 def test_rule_8_bounds_of_floats_are_values_where_nan_and_minus_zero_are_not() -> None:
     ref = path("$.a", "double")
     plain = between("DOUBLE", -0.0, 2.5, plain_floats=True)
@@ -175,6 +182,7 @@ def test_rule_8_bounds_of_floats_are_values_where_nan_and_minus_zero_are_not() -
     assert known(file("f", unsure), None, LogAggregate("max", ref)).values == ()
 
 
+@pytest.mark.rule(23)
 def test_rule_23_deleted_rows_take_certainty_from_counts_and_bounds() -> None:
     ref = path("$.a")
     scan = replace(file("f", between("BIGINT", 2, 7, typed=9, nulls=1)), vector=deleted(4))

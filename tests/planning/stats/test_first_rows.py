@@ -97,6 +97,7 @@ def alike(ref: Ref, one: Row, other: Row) -> bool:
 FIRST = st.tuples(st.integers(0, 9), st.sampled_from(ORDERS))
 
 
+@pytest.mark.rule(37)
 @settings(max_examples=300 * MORE, deadline=None)
 @given(
     made=st.lists(files(), min_size=1, max_size=4),
@@ -118,6 +119,7 @@ def test_rule_37_what_is_left_out_is_not_among_the_first_rows(
     check(left, predicate, FirstRows(first[0]))
 
 
+@pytest.mark.rule(37)
 @settings(max_examples=300 * MORE, deadline=None)
 @given(
     cases=st.lists(one_path(), min_size=1, max_size=5),
@@ -146,6 +148,7 @@ def left_out(plan: ScanPlan) -> list[str]:
     return [name for name, _ in skipped(plan)]
 
 
+@pytest.mark.rule(37)
 def test_files_beyond_the_reach_of_enough_rows_are_left_out() -> None:
     ref = path("$.a")
     scans = [file(f"f{at}", between("BIGINT", 10 * at, 10 * at + 9)) for at in range(4)]
@@ -162,6 +165,7 @@ def test_files_beyond_the_reach_of_enough_rows_are_left_out() -> None:
     assert (everything.reach, everything.first) == (None, None)  # it would leave nothing out
 
 
+@pytest.mark.rule(37)
 def test_nulls_count_where_they_come_first() -> None:
     ref = path("$.a")
     scans = [
@@ -180,6 +184,7 @@ def test_nulls_count_where_they_come_first() -> None:
         assert str(plan.reach) == str(reach)
 
 
+@pytest.mark.rule(37)
 def test_of_nulls_that_come_first_by_the_only_term_any_will_do() -> None:
     ref = path("$.a")
     scans = [
@@ -209,6 +214,7 @@ def test_of_nulls_that_come_first_by_the_only_term_any_will_do() -> None:
     assert (plan.reach, plan.read_files) == (None, 2)
 
 
+@pytest.mark.rule(37)
 def test_a_condition_on_the_key_leaves_no_nulls() -> None:
     ref = path("$.a")
     scans = [
@@ -225,6 +231,7 @@ def test_a_condition_on_the_key_leaves_no_nulls() -> None:
         assert left_out(plan) == others
 
 
+@pytest.mark.rule(22)
 @pytest.mark.parametrize("type_", ["TIMESTAMP", "TIMESTAMP_NTZ"])
 def test_rule_22_a_row_lies_a_millisecond_within_the_bounds_of_times(type_: str) -> None:
     ref = path("$.a", type_.lower())
@@ -238,6 +245,7 @@ def test_rule_22_a_row_lies_a_millisecond_within_the_bounds_of_times(type_: str)
     assert "00:16:39.999" in str(plan.reach)
 
 
+@pytest.mark.rule(37)
 def test_what_is_not_known_for_certain_has_no_reach() -> None:
     ref = path("$.a")
     near, far = between("BIGINT", 0, 9), between("BIGINT", 50, 59)
@@ -259,6 +267,7 @@ def test_what_is_not_known_for_certain_has_no_reach() -> None:
     assert leaves_out(between("BIGINT", 0, 9, typed=-1, nulls=-1), last) == []
 
 
+@pytest.mark.rule(37)
 def test_nulls_that_nobody_counted_count_only_where_they_come_first() -> None:
     ref = Ref(("c",), None, "int")
     scans = []
@@ -272,6 +281,7 @@ def test_nulls_that_nobody_counted_count_only_where_they_come_first() -> None:
         assert left_out(plan_files(scans, [], first=FirstRows(8, order))) == others
 
 
+@pytest.mark.rule(8, 37)
 def test_rule_8_rows_that_may_be_nan_come_after_any_other_value() -> None:
     ref = path("$.a", "double")
     plain = file("near", between("DOUBLE", 0.0, 9.0, plain_floats=True))
@@ -285,6 +295,7 @@ def test_rule_8_rows_that_may_be_nan_come_after_any_other_value() -> None:
     assert left_out(plan_files([plain, far], [ref], first=down)) == ["near"]
 
 
+@pytest.mark.rule(21)
 def test_rule_21_a_cut_string_still_encloses() -> None:
     ref = path("$.a", "string")
     cut = {"minimum_exact": False, "maximum_exact": False}
@@ -299,6 +310,7 @@ def test_rule_21_a_cut_string_still_encloses() -> None:
     assert left_out(plan_files(scans, [ref], first=down)) == ["a", "b"]
 
 
+@pytest.mark.rule(20)
 def test_rule_20_other_orders_than_that_of_bytes_have_no_reach() -> None:
     columns = [
         ColumnFacts(
@@ -316,6 +328,7 @@ def test_rule_20_other_orders_than_that_of_bytes_have_no_reach() -> None:
     assert plan_files(scans, [], first=FirstRows(1, Order(plain))).reach is not None
 
 
+@pytest.mark.rule(37)
 def test_a_limit_alone_reads_the_fewest_files_that_certainly_suffice() -> None:
     scans = [
         file("unknown", None),

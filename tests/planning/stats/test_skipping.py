@@ -68,6 +68,7 @@ def test_the_conditions_of_the_truth_tables_are_what_they_say() -> None:
 AND_TABLE = {(T, T): T, (T, F): F, (T, N): N, (F, F): F, (F, N): F, (N, N): N}
 
 
+@pytest.mark.rule(19)
 @pytest.mark.parametrize(("left", "right"), list(product((T, F, N), repeat=2)), ids=str)
 def test_rule_19_truth_tables_of_and_or_not(left: May, right: May) -> None:
     key = (left, right) if (left, right) in AND_TABLE else (right, left)
@@ -81,6 +82,7 @@ def test_rule_19_truth_tables_of_and_or_not(left: May, right: May) -> None:
     assert may(Not(ALWAYS[left]), KNOWN) == swap[left]
 
 
+@pytest.mark.rule(19)
 def test_rule_19_unknown_conditions_bound_what_they_join() -> None:
     unknown = ALWAYS[May.ANY]
     assert may(Not(unknown), KNOWN) == May.ANY
@@ -90,6 +92,7 @@ def test_rule_19_unknown_conditions_bound_what_they_join() -> None:
     assert may(Or((unknown, ALWAYS[F])), KNOWN) == May.ANY
 
 
+@pytest.mark.rule(19)
 def test_rule_19_an_inequality_is_false_only_where_all_values_are_the_one() -> None:
     text = Compare("=", path("$.a", "string"), lit("b", "string"))
     number = compare("=", 1.0, "double", "double")
@@ -165,6 +168,7 @@ def test_in_skips_when_no_option_lies_within_the_bounds() -> None:
     assert may(In(path("$.a"), (lit(3), lit(4))), between("BIGINT", 3, 3)) == T
 
 
+@pytest.mark.rule(8)
 def test_rule_8_floats_without_a_check_may_hold_nan_above_every_bound() -> None:
     checked = between("DOUBLE", 1.0, 3.0, plain_floats=True)
     unchecked = between("DOUBLE", 1.0, 3.0)
@@ -180,6 +184,7 @@ def test_rule_8_floats_without_a_check_may_hold_nan_above_every_bound() -> None:
     assert not skips(Not(compare("=", 1.0, "double", "double")), one)
 
 
+@pytest.mark.rule(8)
 def test_rule_8_zero_has_two_signs() -> None:
     for low, high in ((0.0, 0.0), (-0.0, -0.0), (-0.0, 0.0)):
         known = between("DOUBLE", low, high)
@@ -187,6 +192,7 @@ def test_rule_8_zero_has_two_signs() -> None:
         assert not skips(compare("=", -0.0, "double", "double"), known)
 
 
+@pytest.mark.rule(16)
 def test_rule_16_a_bound_counts_only_through_the_cast() -> None:
     known = between("DECIMAL(9,2)", Decimal("1.50"), Decimal("1.90"))
     assert not skips(compare("=", 1), known)  # variant_get(1.9, 'bigint') is 1
@@ -199,6 +205,7 @@ def test_rule_16_a_bound_counts_only_through_the_cast() -> None:
     assert not skips(compare("=", "5", "string", "string"), between("BIGINT", 10, 20))
 
 
+@pytest.mark.rule(16)
 def test_rule_16_values_beyond_the_asked_type_are_null() -> None:
     wide = between("BIGINT", 300, 400)
     tiny = path("$.a", "tinyint", strict=False)
@@ -209,6 +216,7 @@ def test_rule_16_values_beyond_the_asked_type_are_null() -> None:
     assert may(IsNull(tiny), some) == T | F
 
 
+@pytest.mark.rule(16)
 def test_rule_16_timestamps_as_dates_are_a_day_wider() -> None:
     day = 86_400_000_000
     known = between("TIMESTAMP", 10 * day, 10 * day + 5)
@@ -218,6 +226,7 @@ def test_rule_16_timestamps_as_dates_are_a_day_wider() -> None:
     assert T in may(Not(Compare("=", path("$.a", "date"), lit(10, "date"))), known)
 
 
+@pytest.mark.rule(17)
 def test_rule_17_a_comparison_in_another_type_keeps_the_file() -> None:
     known = between("BIGINT", 2**53 + 1, 2**53 + 1)
     # As doubles, 9007199254740993 = 9007199254740992.0 is true.
@@ -235,6 +244,7 @@ def test_rule_17_a_comparison_in_another_type_keeps_the_file() -> None:
     assert not skips(Compare("=", exact, lit(10**18, "bigint")), small)
 
 
+@pytest.mark.rule(17)
 def test_rule_17_what_spark_takes_for_certain_is_true_of_null() -> None:
     nulls = between("BIGINT", 0, 1, typed=0, nulls=10)
     assert skips(compare("<", Decimal(2**63 - 1), "decimal(19,0)"), nulls)
@@ -243,12 +253,14 @@ def test_rule_17_what_spark_takes_for_certain_is_true_of_null() -> None:
     assert not skips(Not(compare(">", Decimal(2**63), "decimal(19,0)", "int")), nulls)
 
 
+@pytest.mark.rule(17)
 def test_rule_17_an_in_list_is_compared_in_one_type() -> None:
     known = between("BIGINT", 2**53 + 1, 2**53 + 1)
     assert not skips(In(path("$.a"), (lit(1), lit(9007199254740992.0, "double"))), known)
     assert not skips(In(path("$.a"), (lit(1), lit("2", "string"))), known)
 
 
+@pytest.mark.rule(20)
 def test_rule_20_only_binary_strings_have_bounds() -> None:
     known = between("STRING", "b", "c")
     for requested in ("string collate UNICODE_CI", "string collate UTF8_LCASE", "char(5)"):
@@ -258,6 +270,7 @@ def test_rule_20_only_binary_strings_have_bounds() -> None:
     assert skips(Compare("=", path("$.a", "string"), lit("x", "string")), known)
 
 
+@pytest.mark.rule(21)
 def test_rule_21_a_prefix_is_a_range() -> None:
     known = between("STRING", "abc", "abz")
     ref = path("$.a", "string")
@@ -274,6 +287,7 @@ def test_rule_21_a_prefix_is_a_range() -> None:
     assert not skips(StartsWith(ref, "\U0010ffff\U0010ffff"), top)
 
 
+@pytest.mark.rule(21)
 def test_rule_21_cut_bounds_enclose_and_prove_the_value_that_both_are() -> None:
     cut = {"minimum_exact": False, "maximum_exact": False}
     ref = path("$.a", "string")
@@ -284,12 +298,14 @@ def test_rule_21_cut_bounds_enclose_and_prove_the_value_that_both_are() -> None:
         assert skips(Compare("=", ref, lit("abe", "string")), known)
 
 
+@pytest.mark.rule(21)
 def test_rule_21_strings_order_by_utf8_bytes() -> None:
     known = between("STRING", "\uffff", "\uffff")  # UTF-16 would put U+10000 before it
     assert not skips(Compare("<", path("$.a", "string"), lit("\U00010000", "string")), known)
     assert skips(Compare(">", path("$.a", "string"), lit("\U00010000", "string")), known)
 
 
+@pytest.mark.rule(23)
 def test_rule_23_a_path_without_bounds_is_not_absent() -> None:
     assert not skips(compare("=", 1), facts("a BIGINT"))
     assert not skips(compare("=", 1), facts("a BIGINT", {"$['a']": {"typed": -1}}))
@@ -298,6 +314,7 @@ def test_rule_23_a_path_without_bounds_is_not_absent() -> None:
     assert not skips(compare("=", 9), only_low)
 
 
+@pytest.mark.rule(23)
 def test_rule_23_nulls_skip_only_by_counts_of_no_or_all_rows() -> None:
     ref = path("$.a")
     for typed, null, not_null in (
@@ -313,6 +330,7 @@ def test_rule_23_nulls_skip_only_by_counts_of_no_or_all_rows() -> None:
     assert may(IsNull(ref), without_rows) == T | F
 
 
+@pytest.mark.rule(23)
 def test_rule_23_unknown_counts_of_a_column_inform_about_nothing() -> None:
     for rows, nulls in ((-1, -1), (ROWS, -1), (-1, 0), (ROWS, ROWS - 1)):
         column = ColumnFacts(("s", "c"), pa.int32(), nulls, Bounds(1, 9))
@@ -323,6 +341,7 @@ def test_rule_23_unknown_counts_of_a_column_inform_about_nothing() -> None:
         assert skips(Compare("=", COUNT, lit(10)), known)
 
 
+@pytest.mark.rule(23)
 def test_rule_23_a_variant_null_is_a_value_of_type_variant() -> None:
     nulls = facts("a BIGINT", {"$['a']": {"typed": 0, "nulls": ROWS}})
     assert may(Not(IsNull(path("$.a", "bigint"))), nulls) == F

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -254,6 +255,7 @@ PARTITION_TYPES = {"day": "date"}
 TRUTH = {True: May.TRUE, False: May.FALSE, None: May.NULL}
 
 
+@pytest.mark.rule(19)
 @settings(max_examples=100 * MORE, deadline=None)
 @given(file=files(), predicate=PREDICATES)
 def test_rule_19_every_truth_value_of_a_row_was_said_to_be_possible(
@@ -303,6 +305,7 @@ def one_path(draw: st.DrawFn) -> tuple[FileFacts, list[Row], Predicate]:
     return known, rows, draw(st.sampled_from([term, Not(term)]))
 
 
+@pytest.mark.rule(19)
 @settings(max_examples=250 * MORE, deadline=None)
 @given(case=one_path())
 def test_rule_19_every_truth_value_of_one_path_was_said_to_be_possible(
@@ -314,6 +317,7 @@ def test_rule_19_every_truth_value_of_one_path_was_said_to_be_possible(
         assert TRUTH[model.evaluate(part, row)] in may, (str(part), row)
 
 
+@pytest.mark.rule(19)
 @settings(max_examples=50 * MORE, deadline=None)
 @given(made=st.lists(files(), max_size=4), predicate=PREDICATES)
 def test_skipped_files_hold_no_matching_row(
@@ -360,6 +364,7 @@ def test_files_are_skipped_together_as_each_alone(
     assert together == alone
 
 
+@pytest.mark.rule(4)
 @settings(max_examples=150 * MORE, deadline=None)
 @given(
     file=files(),

@@ -33,6 +33,7 @@ KNOWN = {
 }  # fmt: skip
 
 
+@pytest.mark.rule(35)
 @pytest.mark.parametrize("name", KNOWN)
 def test_sums_end_at_the_farthest_bound_in_every_row(name: str) -> None:
     known, type_, most = KNOWN[name]

@@ -149,6 +149,7 @@ def test_objects_in_arrays() -> None:
     )
 
 
+@pytest.mark.rule(5)
 def test_of_keys_that_differ_by_case_the_most_frequent_becomes_a_column() -> None:
     profile = profile_of(*[{"id": TEXT}] * 2, *[{"ID": TEXT}] * 3, {"Id": {"x": TEXT}})
     inference = infer(profile)
@@ -158,6 +159,7 @@ def test_of_keys_that_differ_by_case_the_most_frequent_becomes_a_column() -> Non
     check_writable(inference.schema)
 
 
+@pytest.mark.rule(5)
 @pytest.mark.parametrize(
     ("one", "other"),
     [

@@ -144,6 +144,7 @@ def judged(spark: SparkSession, files: Files) -> DataFrame:
     return frame.selectExpr("parse_json(j) AS event", "k")
 
 
+@pytest.mark.rule(12)
 @settings(max_examples=4 * MORE, deadline=None)
 @given(
     files=FILES,
@@ -171,6 +172,7 @@ def test_rule_12_elements_are_what_spark_finds_in_the_variants(
     spark.catalog.dropTempView("judge_arrays")
 
 
+@pytest.mark.rule(12)
 def test_rule_12_explain_tells_files_whose_elements_are_clean(lake: Lake, tmp_path: Path) -> None:
     table = table_of(ALL[:2], tmp_path)
     for path in ("event:l[0]::string", "event:o[1].x::bigint"):

@@ -49,6 +49,7 @@ def table(delta_spark: SparkSession, tmp_path: Path) -> Iterator[str]:
         delta_spark.catalog.dropTempView(view)
 
 
+@pytest.mark.rule(32)
 def test_types_beyond_fields_are_what_they_are_for_spark(
     delta_spark: SparkSession, table: str
 ) -> None:

@@ -320,6 +320,7 @@ def test_names_of_a_connect_client(client: Client, tmp_path: Path) -> None:
     assert vl.Table.open(tmp_path / "t").version == 6
 
 
+@pytest.mark.rule(11)
 def test_queries_of_a_connect_client(spark: SparkSession, client: Client, tmp_path: Path) -> None:
     table = make(spark, tmp_path / "a {b} table", SHAPE)
     judge(spark, "judge_connect", SHAPE)
@@ -375,6 +376,7 @@ def test_a_server_newer_than_those_that_were_tried(
     assert scan["files"] == {"total": 4, "read": 4, "skipped": 0}
 
 
+@pytest.mark.rule(18)
 def test_random_queries_of_several_selects(client: Client, tmp_path: Path) -> None:
     requested = {"folder": str(tmp_path), "seed": 0, "texts": 6}
     _, skipped, _ = client({"joins": requested})["joins"]
@@ -392,6 +394,7 @@ FIRST_ROWS = {
 """Queries, and how many of eight files each reads."""
 
 
+@pytest.mark.rule(37)
 def test_rule_37_first_rows_of_a_connect_client(
     spark: SparkSession, client: Client, tmp_path: Path
 ) -> None:
@@ -509,6 +512,7 @@ TEXTS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.rule(10)
 def test_texts_of_every_form(spark: SparkSession, client: Client, tmp_path: Path) -> None:
     table = make(spark, tmp_path / "a {b}#? %41 é+ table", SHAPE)
     odd = made_of_odd_types(tmp_path / "odd")

@@ -175,6 +175,7 @@ ALL = (
 """Queries that read all files of a table in one place: nothing proves where the first rows are."""
 
 
+@pytest.mark.rule(37)
 @pytest.mark.parametrize("query", READ)
 def test_rule_37_files_that_cannot_matter_are_not_read(made: dict[str, Judged], query: str) -> None:
     for table in made.values():
@@ -182,6 +183,7 @@ def test_rule_37_files_that_cannot_matter_are_not_read(made: dict[str, Judged], 
     assert made["plain"].read(query) == READ[query]
 
 
+@pytest.mark.rule(37)
 @pytest.mark.parametrize("query", ALL)
 def test_rule_37_what_is_not_proven_is_read(made: dict[str, Judged], query: str) -> None:
     for kind in ("plain", "odd"):
@@ -216,6 +218,7 @@ def random_query(chance: random.Random) -> str:
     )
 
 
+@pytest.mark.rule(37)
 @pytest.mark.parametrize("seed", range(15 * MORE))
 def test_rule_37_random_first_rows_are_those_on_unshredded_data(
     made: dict[str, Judged], seed: int
@@ -224,6 +227,7 @@ def test_rule_37_random_first_rows_are_those_on_unshredded_data(
     made[KINDS[seed % 3]].agree(random_query(chance))
 
 
+@pytest.mark.rule(37)
 @pytest.mark.parametrize("seed", range(6 * MORE))
 def test_rule_37_a_limit_alone_gives_rows_of_the_table(made: dict[str, Judged], seed: int) -> None:
     chance = random.Random(seed)

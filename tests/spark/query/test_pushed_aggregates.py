@@ -276,6 +276,7 @@ LEFT = {
 }
 
 
+@pytest.mark.rule(35)
 @pytest.mark.usefixtures("forced")
 @pytest.mark.parametrize("name", PUSHED)
 def test_rule_35_tasks_begin_what_is_proven(judged: Pushed, name: str) -> None:
@@ -283,6 +284,7 @@ def test_rule_35_tasks_begin_what_is_proven(judged: Pushed, name: str) -> None:
     assert judged.is_explained(PUSHED[name]) or name == "if and try"
 
 
+@pytest.mark.rule(35)
 @pytest.mark.usefixtures("forced")
 @pytest.mark.parametrize("name", LEFT)
 def test_rule_35_what_is_not_proven_is_left_to_spark(made: dict[str, Pushed], name: str) -> None:
@@ -480,6 +482,7 @@ def _random_query(chance: random.Random) -> str:
     return text + (" HAVING count(*) > 1" if chance.random() < 0.2 else "")
 
 
+@pytest.mark.rule(35)
 @pytest.mark.usefixtures("forced")
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_rule_35_random_aggregates_are_those_on_unshredded_data(

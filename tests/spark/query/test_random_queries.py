@@ -64,6 +64,7 @@ def ids(value: int | Mapping[str, str]) -> str:
     return f"{'ansi' if ansi == 'true' else 'no-ansi'}-{zone.rsplit('/')[-1]}"
 
 
+@pytest.mark.rule(1)
 @pytest.mark.parametrize(("seed", "settings"), CASES, ids=ids)
 def test_values_are_those_on_unshredded_data(
     spark: SparkSession, trials: Mapping[int, Trial], seed: int, settings: Mapping[str, str]
@@ -76,6 +77,7 @@ def test_values_are_those_on_unshredded_data(
         assert trial.errors_agree(queries, 5) > 0
 
 
+@pytest.mark.rule(1)
 @pytest.mark.parametrize(("seed", "settings"), CASES, ids=ids)
 def test_rows_under_a_condition_are_those_on_unshredded_data(
     spark: SparkSession, trials: Mapping[int, Trial], seed: int, settings: Mapping[str, str]
@@ -97,6 +99,7 @@ def test_such_queries_skip_files_and_read_columns(trials: Mapping[int, Trial], s
     assert physical > 0
 
 
+@pytest.mark.rule(14)
 @pytest.mark.parametrize("seed", TABLES)
 def test_rows_that_kernels_find_first_are_those_on_unshredded_data(
     spark: SparkSession, trials: Mapping[int, Trial], seed: int
@@ -128,6 +131,7 @@ def test_first_rows_are_those_on_unshredded_data(
         assert first_rows_agree(trial, queries, 3 * ROUNDS, seed) > 0
 
 
+@pytest.mark.rule(1)
 @pytest.mark.parametrize("seed", TABLES)
 def test_the_local_engine_answers_as_spark(
     spark: SparkSession, trials: Mapping[int, Trial], seed: int

@@ -207,6 +207,7 @@ def test_files_are_skipped_by_footers_of_files_without_tags(lake: Lake, table: s
     assert scan["skipped_by"] == [{"predicate": "event:id::bigint = 105", "files": 2}]
 
 
+@pytest.mark.rule(18)
 def test_a_condition_above_a_limit_skips_nothing(lake: Lake, table: str) -> None:
     (scan,) = scans(
         lake,
@@ -215,6 +216,7 @@ def test_a_condition_above_a_limit_skips_nothing(lake: Lake, table: str) -> None
     assert scan["skipped_by"] == [{"predicate": "LIMIT 50", "files": 2}]
 
 
+@pytest.mark.rule(18)
 def test_the_null_supplying_side_of_an_outer_join_is_not_skipped(lake: Lake, table: str) -> None:
     left, right = scans(
         lake,
@@ -225,6 +227,7 @@ def test_the_null_supplying_side_of_an_outer_join_is_not_skipped(lake: Lake, tab
     assert (left["files"]["skipped"], right["files"]["skipped"]) == (2, 0)
 
 
+@pytest.mark.rule(18)
 def test_a_condition_skips_through_a_cte_that_is_used_once(lake: Lake, table: str) -> None:
     cte = f"WITH c AS (SELECT event:id::bigint AS i, k FROM delta.`{table}`)"
     (once,) = scans(lake, f"{cte} SELECT k FROM c WHERE i = 105")
@@ -249,6 +252,7 @@ def test_a_single_layout_is_filtered_inside_of_the_files(
     assert "ReadSchema: struct<event:struct<typed_value:struct<" in plan
 
 
+@pytest.mark.rule(13)
 def test_rule_13_a_condition_through_a_cast_is_filtered_inside_of_the_files(
     lake: Lake, tmp_path: Path
 ) -> None:
@@ -264,6 +268,7 @@ def test_rule_13_a_condition_through_a_cast_is_filtered_inside_of_the_files(
         assert "ThanOrEqual(event.typed_value.m.typed_value," in pushed.split("]")[0], condition
 
 
+@pytest.mark.rule(8)
 @pytest.mark.parametrize("writer", ["Spark", "pyarrow"])
 def test_nan_and_negative_zero_are_found_although_statistics_leave_them_out(
     spark: SparkSession, lake: Lake, tmp_path: Path, writer: str
@@ -308,6 +313,7 @@ def test_nan_and_negative_zero_are_found_although_statistics_leave_them_out(
     assert count("NOT (event:d::double = 1.0D)") == 3
 
 
+@pytest.mark.rule(8)
 def test_rule_8_ordinary_floats_that_are_nan_or_zero_are_found(lake: Lake, tmp_path: Path) -> None:
     made = vl.Table.create(tmp_path / "t", "k INT, f DOUBLE, s STRUCT<g: FLOAT>")
     values = [1.5, float("nan"), 3.0, -0.0, None]
@@ -348,6 +354,7 @@ def test_rule_8_ordinary_floats_that_are_nan_or_zero_are_found(lake: Lake, tmp_p
         assert text.removeprefix("IsNotNull(f), ") == ", ".join(filters)
 
 
+@pytest.mark.rule(5)
 def test_rule_5_columns_of_another_writer_that_differ_by_case_are_told_apart(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -417,6 +424,7 @@ def test_a_query_crosses_into_the_jvm_few_times(
     assert 10 <= len(sent) <= 32
 
 
+@pytest.mark.rule(11)
 def test_nothing_is_left_in_the_users_session(spark: SparkSession, lake: Lake, table: str) -> None:
     before = {row["key"]: row["value"] for row in spark.sql("SET").collect()}
     database = spark.conf.get("spark.sql.globalTempDatabase")
@@ -431,6 +439,7 @@ def test_nothing_is_left_in_the_users_session(spark: SparkSession, lake: Lake, t
     assert frame.count() == frame.count() == 11
 
 
+@pytest.mark.rule(11)
 def test_joins_with_tables_of_the_user(spark: SparkSession, lake: Lake, table: str) -> None:
     spark.createDataFrame([("good", 1), ("ugly", 2)], "kind STRING, n INT").createOrReplaceTempView(
         "kinds"

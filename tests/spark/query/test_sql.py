@@ -224,6 +224,7 @@ def outcome(frame: DataFrame) -> Counter[str] | str:
         return error.getCondition() or str(error)
 
 
+@pytest.mark.rule(1, 5, 6)
 @pytest.mark.parametrize("name", QUERIES)
 def test_answers_are_those_on_unshredded_data(
     spark: SparkSession, lake: Lake, tables: dict[str, str], name: str
@@ -246,6 +247,7 @@ def test_answers_are_the_same_without_ansi(
         assert_same(spark, lake, tables["mixed"], "mixed", QUERIES[name])
 
 
+@pytest.mark.rule(1)
 @pytest.mark.parametrize(
     "name", ["and-guard", "case-guard", "if-guard", "typed-and-guard", "typed-case-guard"]
 )

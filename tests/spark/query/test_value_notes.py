@@ -59,6 +59,7 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return str(folder)
 
 
+@pytest.mark.rule(31)
 def test_rule_31_whole_variants_are_read_whatever_residuals_hold(lake: Lake, table: str) -> None:
     wanted = [vl.Variant.of(row).to_python() for row in documents(ODD[Path(table).name])]
     name = f"delta.`{table}`"
@@ -88,12 +89,14 @@ QUERIES: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
 }
 
 
+@pytest.mark.rule(31)
 @pytest.mark.parametrize("name", QUERIES)
 def test_rule_31_queries_of_other_values_are_answered(lake: Lake, table: str, name: str) -> None:
     query, wanted = QUERIES[name]
     assert [tuple(row) for row in lake.sql(query.format(t=f"delta.`{table}`")).collect()] == wanted
 
 
+@pytest.mark.rule(31)
 @pytest.mark.parametrize("name", ["present", "absent", "path"])
 def test_a_test_for_null_reads_no_variant(lake: Lake, table: str, name: str) -> None:
     query = QUERIES[name][0].format(t=f"delta.`{table}`")
@@ -105,6 +108,7 @@ def test_a_test_for_null_reads_no_variant(lake: Lake, table: str, name: str) -> 
     assert "MapInArrow" not in str(frame._jdf.queryExecution().executedPlan().toString())
 
 
+@pytest.mark.rule(31)
 def test_rule_31_deleted_rows_stay_deleted(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     made = vl.Table.create(
         tmp_path / "t", "event VARIANT, k INT", properties={"delta.enableDeletionVectors": "true"}
@@ -149,6 +153,7 @@ WAYS: dict[str, Callable[[SparkSession, Lake, str], DataFrame]] = {
 }
 
 
+@pytest.mark.rule(33)
 @pytest.mark.parametrize("way", WAYS)
 def test_rule_33_integers_are_integers_where_their_type_shows(
     spark: SparkSession, lake: Lake, numbers: str, way: str
@@ -167,6 +172,7 @@ def test_rule_33_integers_are_integers_where_their_type_shows(
     assert repr(shown[0]["a"]) == "[1, Decimal('2.5')]"
 
 
+@pytest.mark.rule(33)
 def test_rule_33_a_python_function_sees_integers(
     spark: SparkSession, lake: Lake, numbers: str
 ) -> None:
@@ -175,6 +181,7 @@ def test_rule_33_a_python_function_sees_integers(
     assert [row.s for row in frame.collect()] == ["7", "Decimal('7.5')", "-3", "0"]
 
 
+@pytest.mark.rule(33)
 def test_rule_33_paths_as_variants_are_too(lake: Lake, numbers: str) -> None:
     frame = lake.sql(f"SELECT event:n AS n, event:a[0] AS a FROM delta.`{numbers}` WHERE k = 0")
     (row,) = frame.collect()

@@ -65,6 +65,7 @@ def table(delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     return f"delta.`{folder}`"
 
 
+@pytest.mark.rule(29)
 @pytest.mark.parametrize("padding", ["true", "false"])
 def test_a_char_is_what_it_is_for_spark(
     delta_spark: SparkSession, lake: Lake, table: str, padding: str

@@ -101,6 +101,7 @@ def executed(frame: DataFrame) -> str:
     return str(java.queryExecution().executedPlan().toString())
 
 
+@pytest.mark.rule(14)
 @pytest.mark.parametrize("name", FOUND_FIRST)
 def test_rule_14_rows_that_are_found_first_are_those_of_the_judge(
     spark: SparkSession, lake: Lake, tables: dict[str, str], name: str
@@ -177,6 +178,7 @@ def made_of_odd_types(path: Path) -> str:
     return str(made.snapshot.store.uri)
 
 
+@pytest.mark.rule(10)
 def test_rule_10_variants_that_spark_cannot_read_are_rebuilt(lake: Lake, odd_types: str) -> None:
     for frame in (
         lake.read(odd_types),
@@ -191,6 +193,7 @@ def test_rule_10_variants_that_spark_cannot_read_are_rebuilt(lake: Lake, odd_typ
         )
 
 
+@pytest.mark.rule(10)
 def test_rule_10_spark_gets_the_values_that_it_does_not_know(lake: Lake, odd_types: str) -> None:
     """What Spark makes of them is Spark's: it fails by name, in these rows alone."""
     plain = f"SELECT to_json(event) AS j FROM delta.`{odd_types}` WHERE event:id::int % 2 = 0"
@@ -199,6 +202,7 @@ def test_rule_10_spark_gets_the_values_that_it_does_not_know(lake: Lake, odd_typ
     assert vl.Variant(row.event.metadata, row.event.value).to_python()["u"] == uuid.UUID(int=3)
 
 
+@pytest.mark.rule(10)
 def test_rule_10_variants_with_fields_beside_them_are_rebuilt(lake: Lake, tmp_path: Path) -> None:
     """A file of another writer: names with `_` in front may stand in the group, for Spark not."""
     made = vl.Table.create(tmp_path / "t", "event VARIANT, p INT, __vl_c0 INT", partition_by=["p"])
@@ -249,6 +253,7 @@ def test_an_error_of_a_task_names_the_file(lake: Lake, tmp_path: Path) -> None:
     assert file.name in str(caught.value)
 
 
+@pytest.mark.rule(14)
 @pytest.mark.parametrize(
     "condition",
     [

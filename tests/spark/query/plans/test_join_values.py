@@ -73,6 +73,7 @@ def lake(spark: SparkSession) -> Lake:
     return connect(spark)
 
 
+@pytest.mark.rule(18)
 @pytest.mark.parametrize("name", SKIPS)
 def test_rule_18_values_of_a_joined_side_skip_where_rows_without_a_match_are_dropped(
     lake: Lake, tables: dict[str, str], name: str, monkeypatch: pytest.MonkeyPatch
