@@ -124,7 +124,7 @@ class Columns:
             return node.name
         alike = [name for name in known if name.lower() == node.name.lower()]
         if len(alike) != 1:
-            hint = f"it has {', '.join(map(repr, known))}"
+            hint = f"it has {', '.join(map(repr, known)) or 'no column: none was set yet'}"
             variants = [x.name for x in self.schema.fields if isinstance(x.type, VariantType)]
             if len(variants) == 1:
                 hint += f"; a path in a VARIANT column is written {variants[0]}:{node.name}"

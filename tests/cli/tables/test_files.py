@@ -20,9 +20,10 @@ import variantlake as vl
 from tests import corpora
 from tests.cli.command import run
 from tests.corpora import EARTHQUAKES
-from tests.delta.tables import add, first_commit, write_log
+from tests.delta.tables import add, first_commit, metadata, write_log
 from tests.ingest import bad_input
 from tests.parquet.write.test_table_writer import of
+from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.ingest.local_run import ingest_here
 from variantlake.parquet.metadata.annotate import annotate
 from variantlake.shredding.ddl import parse_ddl
@@ -199,6 +200,27 @@ def test_check_finds_nothing_in_tables_of_other_writers(
     table = corpora.DELTA_TABLES / name
     done = run(monkeypatch, capfd, "check", table)
     assert (done.code, done.out.endswith(" nothing found\n")) == (0, True)
+
+
+def test_check_reads_tables_of_every_feature_that_scans_obey(
+    file: Path, tmp_path: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    changes = [{"toType": "long", "fromType": "integer"}]
+    widened = {"name": "n", "type": "long", "nullable": True}
+    widened["metadata"] = {"delta.typeChanges": changes}
+    event = {"name": "event", "type": "variant", "nullable": True, "metadata": {}}
+    features = [*SCAN_FEATURES, "variantType", "variantShredding"]
+    actions = [
+        {"protocol": dict.fromkeys(("readerFeatures", "writerFeatures"), features)
+         | {"minReaderVersion": 3, "minWriterVersion": 7}},
+        {"metaData": {**metadata(**{"delta.columnMapping.mode": "name"}),
+                      "schemaString": json.dumps({"type": "struct", "fields": [event, widened]})}},
+        add(file.name, size=file.stat().st_size),
+    ]  # fmt: skip
+    write_log(tmp_path, actions)
+    (tmp_path / file.name).write_bytes(file.read_bytes())
+    done = run(monkeypatch, capfd, "check", tmp_path)
+    assert (done.code, done.out) == (0, "1 file, nothing found\n")
 
 
 @pytest.fixture(scope="module")

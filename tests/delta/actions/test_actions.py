@@ -107,7 +107,6 @@ MALFORMED = [
     ({"protocol": {**PROTOCOL, "readerFeatures": [1]}}, "readerFeatures is list"),
     ({"metaData": {**metadata(), "format": {"provider": "orc"}}}, "not Parquet"),
     ({"metaData": {**metadata(), "format": "parquet"}}, "format is str, expected an object"),
-    (_without({"metaData": metadata()}, "schemaString"), "schemaString is missing"),
     (_without({"metaData": metadata()}, "configuration"), "configuration is missing"),
     ({"txn": {"appId": "a", "version": None}}, "version is missing"),
     ({"domainMetadata": {"domain": "a", "configuration": {}, "removed": False}}, "is dict"),

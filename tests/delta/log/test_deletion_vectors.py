@@ -11,8 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
+from tests.delta.tables import add, metadata, remove, write_log
 from variantlake.delta.actions.actions import DeletionVectorDescriptor
+from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log.deletion_vectors import deleted_rows, vector_location
+from variantlake.delta.log.log_segment import commit_path
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.delta.stats import z85
 from variantlake.errors import MalformedLog, MissingSource, VariantLakeError
 from variantlake.storage.opening import open_store
@@ -102,6 +107,35 @@ def test_an_inline_vector_that_is_not_what_it_says(
     with pytest.raises(MalformedLog, match=message) as caught:
         deleted_rows(STORE, replace(INLINE, **changes), 30)  # type: ignore[arg-type]  # any field
     assert caught.value.file == "/mytable"
+
+
+def test_a_bad_inline_vector_names_its_place_in_the_log(tmp_path: Path) -> None:
+    fields = {
+        "storageType": "i",
+        "pathOrInlineDv": "0" * 50,
+        "sizeInBytes": 40,
+        "cardinality": 6,
+    }
+    protocol = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["deletionVectors"],
+        "writerFeatures": ["deletionVectors"],
+    }
+    whole = {"protocol": protocol}, {"metaData": metadata()}, add("a.parquet")
+    changed = [remove("a.parquet"), add("a.parquet", deletionVector=fields)]
+    write_log(tmp_path, [*whole], changed, [add("b.parquet")])
+    snapshot = Snapshot.read(tmp_path, applies=SCAN_FEATURES)
+    (vector,) = [each.deletion_vector for each in snapshot.add_files() if each.deletion_vector]
+    with pytest.raises(MalformedLog, match=r"a\.parquet, of version 1: .*unknown format") as caught:
+        deleted_rows(snapshot.store, vector, 30)
+    assert caught.value.file == snapshot.store.join(commit_path(1))
+    write_checkpoint(snapshot.store)
+    for version in range(3):
+        (tmp_path / commit_path(version)).unlink()
+    with pytest.raises(MalformedLog, match="of the checkpoint of version 2: ") as caught:
+        deleted_rows(snapshot.store, vector, 30)
+    assert caught.value.file.endswith(f"{2:020d}.checkpoint.parquet")
 
 
 def test_rows_beyond_the_file_are_refused() -> None:

@@ -24,12 +24,14 @@ from tests.delta.tables import (
     remove,
     write_log,
 )
+from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log import snapshot_state
 from variantlake.delta.log.file_paths import AbsolutePaths
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import VariantType
 from variantlake.errors import (
+    InvalidQuery,
     InvalidValue,
     LimitExceeded,
     MalformedLog,
@@ -39,6 +41,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.storage.objects import ObjectStore
+from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore
 from variantlake.table import Table
 
@@ -457,6 +460,21 @@ def test_a_schema_that_does_not_parse_names_the_table(tmp_path: Path) -> None:
     with pytest.raises(MalformedLog, match="schemaString") as caught:
         Snapshot.read(table)
     assert caught.value.file == table
+
+
+def test_metadata_without_a_schema_have_no_columns_until_they_are_set(tmp_path: Path) -> None:
+    unset = {name: value for name, value in metadata().items() if name != "schemaString"}
+    table = write_log(tmp_path, [{"protocol": PROTOCOL}, {"metaData": unset}], first_commit()[1:])
+    assert Snapshot.read(table).schema == SCHEMA
+    before = Snapshot.read(table, 0)
+    assert before.schema.fields == ()
+    assert [entry.version for entry in before.history()] == [0]
+    assert before.refresh().schema == SCHEMA
+    with pytest.raises(InvalidQuery, match="no column 'n'") as caught:
+        vl.Table.open(table, 0).scan(["n"]).to_arrow()
+    assert caught.value.hint == "it has no column: none was set yet"
+    write_checkpoint(open_store(table), 0)
+    assert Snapshot.read(table, 0).schema.fields == ()
 
 
 @each_way

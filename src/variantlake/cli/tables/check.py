@@ -16,6 +16,7 @@ from variantlake.cli.terminal.output import print_json, print_line, print_note
 from variantlake.cli.terminal.progress import rows_of_files
 from variantlake.delta.log.file_paths import absolute_paths
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
@@ -99,7 +100,7 @@ def _files(source: str, variants: list[str]) -> Iterator[tuple[str, list[str]]]:
         return
     if variants:
         raise typer.BadParameter("--variant is for files: a table's schema names its columns")
-    snapshot = Snapshot.read(source, applies=("columnMapping", "deletionVectors"))
+    snapshot = Snapshot.read(source, applies=SCAN_FEATURES)
     for path in absolute_paths(snapshot.files):
         print_note(f"the table refers to a file by an absolute path: {path}")
     columns = snapshot.schema.variant_columns(physical=True)

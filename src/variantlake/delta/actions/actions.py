@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import orjson
 
@@ -157,6 +157,10 @@ class Format(Record):
             raise MalformedLog(f"files of format {self.provider!r} are not Parquet")
 
 
+NO_COLUMNS = '{"type":"struct","fields":[]}'
+"""The schema of a table that has no column."""
+
+
 @dataclass(frozen=True, slots=True)
 class Metadata(Record):
     """The table's identity, schema and properties. `created_time` is in milliseconds."""
@@ -170,6 +174,13 @@ class Metadata(Record):
     description: str | None = None
     created_time: int | None = None
     format: Format = field(default_factory=Format)
+
+    @classmethod
+    def from_json(cls, fields: Json) -> Self:
+        """Parse the fields. A table whose schema nobody has set yet has no columns, as in Spark."""
+        if fields.get("schemaString") is None:
+            fields = {**fields, "schemaString": NO_COLUMNS}
+        return super(Metadata, cls).from_json(fields)
 
 
 @dataclass(frozen=True, slots=True)

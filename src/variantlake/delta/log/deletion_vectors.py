@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import uuid
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap, BitMap64
 
-from variantlake.delta.actions.actions import DeletionVectorDescriptor
+from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor, parse_log
 from variantlake.delta.log.file_paths import locate
+from variantlake.delta.log.log_segment import LOG, all_checkpoints, all_commits
 from variantlake.delta.stats import z85
 from variantlake.errors import MalformedLog, VariantLakeError, in_file
 from variantlake.storage.opening import store_of
@@ -39,12 +43,13 @@ def deleted_rows(
     """The deleted rows of a file of `num_records` rows: 0-based, rising, in an int64 array.
 
     Raises MalformedLog, with the place of the vector, for anything that is not the vector that its
-    descriptor promises; MissingSource for a file that is not there.
+    descriptor promises: its file, or the file of the log that an inline one stands in.
+    MissingSource for a file that is not there.
     """
-    with in_file(store.uri):
+    with _in_log_file(store, vector):
         vector.check()  # a checkpoint's has not been
         place = "" if vector.storage_type == "i" else vector_location(store, vector)
-    with in_file(place or store.uri):
+    with in_file(place) if place else _in_log_file(store, vector):
         if not 0 <= vector.cardinality <= num_records:
             raise MalformedLog(
                 f"a deletion vector of {vector.cardinality} rows cannot be of a file with "
@@ -54,6 +59,36 @@ def deleted_rows(
             raise MalformedLog(f"a deletion vector of {vector.size_in_bytes} bytes")
         data = _inline(vector) if not place else _stored(place, vector)
         return _rows(data, vector.cardinality, num_records)
+
+
+@contextmanager
+def _in_log_file(store: Store, vector: DeletionVectorDescriptor) -> Iterator[None]:
+    """Errors that name no file are about the newest file of the log that has the vector."""
+    try:
+        yield
+    except MalformedLog as error:
+        place = None if error.file else _log_file(store, vector)
+        if place is not None:
+            error.file, what = place
+            error.say_first(what)
+        error.file = error.file or store.uri
+        raise
+
+
+def _log_file(store: Store, vector: DeletionVectorDescriptor) -> tuple[str, str] | None:
+    """The file of the log, and what to say of the vector there; only an error takes the time."""
+    for version, entry in reversed(all_commits(store).items()):
+        file = store.join(entry.path)
+        with suppress(VariantLakeError):
+            for action in parse_log(store.stream(entry.path), file):
+                if isinstance(action, AddFile) and action.deletion_vector == vector:
+                    return file, f"the deletion vector of {action.path}, of version {version}"
+    checkpoints = all_checkpoints(store.list_from(LOG))
+    newest = max(checkpoints, key=attrgetter("version"), default=None)
+    if newest is None:
+        return None
+    what = f"a deletion vector of the checkpoint of version {newest.version}"
+    return store.join(newest.files[0].path), what
 
 
 def vector_location(store: Store, vector: DeletionVectorDescriptor) -> str:
