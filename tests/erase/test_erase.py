@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import variantlake as vl
 from tests.dml.changed import FEED, VECTORS, documents, ids, new_table, text
-from variantlake.delta.stats import z85
-from variantlake.errors import InvalidQuery, MalformedVariant, UnsupportedFeature, VariantLakeError
+from tests.erase.remains import holders, readings
+from variantlake.errors import InvalidQuery, MalformedVariant, UnsupportedFeature
 from variantlake.parquet.write.file_writer import FileWriter
 from variantlake.shredding.layout import VARIANT_TYPE
 
@@ -24,59 +22,6 @@ if TYPE_CHECKING:
 
 BOTH = pytest.mark.parametrize("properties", [VECTORS, {}], ids=["vectors", "rewritten"])
 SECRET = "zyxwv-secret"  # noqa: S105 - a value to search for
-
-
-def holders(folder: Path, secret: str) -> set[str]:
-    """The files below a folder that hold a text: as bytes, decompressed, or below Z85."""
-    found = set()
-    for path in folder.rglob("*"):
-        if path.is_file() and any(secret.encode() in each for each in readings(path)):
-            found.add(path.relative_to(folder).as_posix())
-    return found
-
-
-def readings(path: Path) -> list[bytes]:
-    """All that a file can be read as."""
-    data = path.read_bytes()
-    read = [data, path.name.encode()]
-    texts = []
-    if path.suffix == ".parquet":
-        table = pq.ParquetFile(path).read()
-        for row in table.to_pylist(maps_as_pydicts="lossy"):
-            read.append(repr(row).encode())
-            texts += strings(row)
-        metadata = pq.ParquetFile(path).metadata
-        read.append(repr(metadata.metadata).encode())
-        chunks = (
-            metadata.row_group(group).column(column)
-            for group in range(metadata.num_row_groups)
-            for column in range(metadata.num_columns)
-        )
-        read += [repr(chunk.to_dict()).encode() for chunk in chunks]
-    elif path.suffix in (".json", ".crc") and not data.startswith(b"crc"):
-        for line in data.splitlines():
-            texts += strings(json.loads(line))
-    for each in texts:
-        try:
-            read.append(z85.decode(each))
-        except VariantLakeError:
-            continue
-    return read
-
-
-def strings(value: Any) -> list[str]:
-    """The texts in a document, those in texts that are JSON as well."""
-    if isinstance(value, dict):
-        return [each for pair in value.items() for part in pair for each in strings(part)]
-    if isinstance(value, list | tuple):
-        return [each for part in value for each in strings(part)]
-    if not isinstance(value, str):
-        return []
-    try:
-        inner = orjson.loads(value)
-    except orjson.JSONDecodeError:
-        inner = None
-    return [value, *(strings(inner) if isinstance(inner, dict | list) else [])]
 
 
 @BOTH

@@ -29,13 +29,23 @@ def rows_at(snapshot: Snapshot, file: ScanFile, places: Int64s) -> Iterator[pa.T
     parted = snapshot.partition_columns
     stored = [field for field in snapshot.schema.fields if field.name not in parted]
     wanted = pa.schema([_arrow(field, field.physical_name) for field in stored])
+    for table in columns_at(snapshot, file, wanted, places):
+        yield _whole(snapshot, file, table, schema)
+
+
+def columns_at(
+    snapshot: Snapshot, file: ScanFile, wanted: pa.Schema, places: Int64s
+) -> Iterator[pa.Table]:
+    """Columns by their names in files, as these types, in the rows at these places.
+
+    Raises as `rows_at`.
+    """
     with FileReader(snapshot, file, (), partition_types(snapshot)) as reader:
         start = 0
         for number, group in enumerate(reader.footer.row_groups):
             low, high = np.searchsorted(places, (start, start + group.num_rows))
             if low < high:
-                for table in reader.columns(number, wanted, places[low:high] - start):
-                    yield _whole(snapshot, file, table, schema)
+                yield from reader.columns(number, wanted, places[low:high] - start)
             start += group.num_rows
 
 

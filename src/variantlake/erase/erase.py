@@ -26,6 +26,7 @@ from variantlake.dml.removed_rows import ROW_TRACKING, is_on
 from variantlake.dml.row_change import check_not_append_only, predicate_parameter
 from variantlake.erase.found_rows import ErasedRows, erased_rows, staying_rows, visible_rows
 from variantlake.erase.purge import check_may_purge, purge
+from variantlake.erase.unused_keys import unused_keys, without_keys
 from variantlake.errors import CommitConflict, InvalidQuery, UnsupportedFeature
 from variantlake.shown import Result
 from variantlake.sql.select import QueryText
@@ -43,10 +44,10 @@ class EraseResult(Result):
 
     `version` is the first one that does not hold the rows: `rows` that were in the table, and
     `hidden_rows` that had been deleted and were still in its files. `files_rewritten` were written
-    anew without them, `files_removed` held nothing else. Older versions hold them until a vacuum
-    after `vacuum_after`, and the log says bounds of them until it is cleaned up after `log_until`;
-    None for a time that never comes by the table's properties. With `is_purged` both are done:
-    `purged_files` and `purged_log_files` are gone.
+    anew without them, or without keys that no row uses any more; `files_removed` held nothing else.
+    Older versions hold them until a vacuum after `vacuum_after`, and the log says bounds of them
+    until it is cleaned up after `log_until`; None for a time that never comes by the table's
+    properties. With `is_purged` both are done: `purged_files` and `purged_log_files` are gone.
     """
 
     version: int
@@ -117,13 +118,16 @@ def _check(snapshot: Snapshot) -> None:
 
 
 def _erase(snapshot: Snapshot, where: str, *, dry_run: bool) -> EraseResult:
-    files = NewFiles.of(snapshot, evaluated=True)
+    NewFiles.of(snapshot, evaluated=True)  # refuses a table that we must not write
     found = erased_rows(snapshot, QueryText(snapshot.schema).condition(where))
+    keys, holding = unused_keys(snapshot, found)
+    found += holding
+    planned = without_keys(snapshot, keys)
     rewritten = [each for each in found if len(each.staying)]
     done = _result(snapshot, found, len(rewritten))
     if dry_run:
         return replace(done, is_dry_run=True)
-    if not found:
+    if not found and planned is snapshot:
         return done
     if rewritten and is_on(snapshot, ROW_TRACKING):
         raise UnsupportedFeature(
@@ -132,8 +136,11 @@ def _erase(snapshot: Snapshot, where: str, *, dry_run: bool) -> EraseResult:
             file=snapshot.store.uri,
             hint="rows are erased where the table does not track them",
         )
+    files = NewFiles.of(planned, evaluated=True)
     with files.taken_back_on(BaseException):
         changes = _written(snapshot, files, found, rewritten, done)
+    if planned is not snapshot:
+        changes = replace(changes, metadata=planned.metadata)
     with files.taken_back_on(*NOT_COMMITTED):
         return replace(done, version=commit(snapshot, changes))
 

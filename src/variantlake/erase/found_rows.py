@@ -19,6 +19,7 @@ from variantlake.dml.read_rows import rows_at
 from variantlake.dml.removed_rows import vector_rows
 from variantlake.errors import in_file
 from variantlake.kernels.tape.dictionary import own_dictionaries
+from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant
 from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.parquet.stats.fact_columns import Int64s
@@ -99,20 +100,25 @@ def visible_rows(snapshot: Snapshot, found: list[ErasedRows]) -> Iterator[pa.Tab
             yield from rows_at(snapshot, each.file, each.visible)
 
 
+def tape_of(reader: VariantReader, array: pa.StructArray, places: Int64s | None = None) -> Tape:
+    """The Variants as a tape; `places` are theirs in the file. Raises MalformedVariant."""
+    tape = reader.read(array)
+    bad = np.flatnonzero(tape.bad)
+    if len(bad):
+        error = bad_variant(array, int(bad[0]))
+        error.row = None if places is None else int(places[bad[0]])
+        raise error
+    return tape
+
+
 def _pruned(
     reader: VariantReader, column: pa.ChunkedArray[Any], places: Int64s
 ) -> pa.ChunkedArray[Any]:
     """The Variants anew; `places` are theirs in the file."""
     chunks: list[Any] = []
     for chunk in column.chunks:
-        array = struct_of(chunk)
-        tape = reader.read(array)
-        bad = np.flatnonzero(tape.bad)
-        if len(bad):
-            error = bad_variant(array, int(bad[0]))
-            error.row = int(places[bad[0]])
-            raise error
-        places = places[len(array) :]
+        tape = tape_of(reader, struct_of(chunk), places)
+        places = places[len(chunk) :]
         chunks.append(write_variant(tape, dictionary=own_dictionaries(tape)).cast(column.type))
     made: Any = pa.chunked_array
     found: pa.ChunkedArray[Any] = made(chunks, column.type)

@@ -8,7 +8,7 @@ own but no `typed_value`. A schema whose root is not an object is written as the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from variantlake.paths import Path
@@ -104,6 +104,21 @@ def subtree(node: Node) -> Iterator[Node]:
             yield from subtree(child)
     elif isinstance(node, Array):
         yield from node.inside()
+
+
+def without_fields(schema: ShreddingSchema, names: Collection[str]) -> ShreddingSchema:
+    """The schema without the fields of these names, at any depth."""
+    return ShreddingSchema(_without(schema.root, names))
+
+
+def _without(node: Node, names: Collection[str]) -> Node:
+    match node:
+        case Object(fields):
+            left = tuple((key, _without(one, names)) for key, one in fields if key not in names)
+            return Object(left) if left else Untyped()
+        case Array(element):
+            return Array(_without(element, names))
+    return node
 
 
 def _walk(path: Path, node: Node) -> Iterator[tuple[Path, Node]]:

@@ -192,7 +192,8 @@ class TableMaintenance(TableLayouts):
         """Erase rows so that in the end nothing below the table's folder holds them.
 
         Deletes the rows in one commit that writes every file anew in which they are, also where a
-        deletion vector hides them already. The commit says neither the condition nor bounds of the
+        deletion vector hides them already, and every file that holds a key which no remaining row
+        of the table uses. The commit says neither the condition nor bounds of the
         old files. Older versions still hold the rows: the result says after which time
         `vacuum` removes their files, and until when the log says bounds of them.
 

@@ -125,6 +125,13 @@ def own_dictionaries(tape: Tape) -> Dictionary:
     return _per_row(tape, sizes, largest)
 
 
+def used_keys(tape: Tape) -> set[str]:
+    """The keys of a tape's rows; its table may hold more."""
+    used, _, _ = _measured(tape)
+    names = tape.keys.names()
+    return {names[key].decode() for key in np.flatnonzero(used).tolist()}
+
+
 def _metadata_size(names: Sequence[bytes]) -> int:
     total = sum(map(len, names))
     return 1 + unsigned_size(max(total, len(names))) * (len(names) + 2) + total
