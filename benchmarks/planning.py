@@ -39,12 +39,12 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.new_table import new_table
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.transaction.new_actions import new_add
+from variantlake.expressions.tree import And, Compare, Literal, Predicate, Ref
 from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.plan import plan_scan
-from variantlake.planning.predicates import And, Compare, Literal, Predicate, Ref
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.schema import Leaf
 from variantlake.types import Kind

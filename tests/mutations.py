@@ -278,11 +278,11 @@ MUTATIONS = (
     ),
     Mutation(
         17, "a double holds every bigint",
-        "comparing._holds", "... in (*_FLOATS, *_EXACT_AS_DOUBLE)", "True",
+        "typing._holds", "... in (*_FLOATS, *_EXACT_AS_DOUBLE)", "True",
     ),
     Mutation(
         17, "no integer is compared with what none reaches",
-        "comparing._is_beyond", "isinstance(value, Decimal)", "False",
+        "typing._is_beyond", "isinstance(value, Decimal)", "False",
     ),
     Mutation(
         17, "decimals have any number of digits",
@@ -356,7 +356,7 @@ MUTATIONS = (
     ),
     Mutation(
         21, "a prefix is a text",
-        "skipping._cut", "text[:length]", "text",
+        "bounds._cut", "text[:length]", "text",
     ),
     Mutation(
         21, "a maximum is cut and nothing more",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from variantlake.delta.log.file_paths import set_absolute_paths
     from variantlake.encoding.json import parse_json
     from variantlake.encoding.variant import Variant
+    from variantlake.expressions.from_python import path
     from variantlake.functions import (
         try_variant_array_append,
         try_variant_insert,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     )
     from variantlake.ingest.conversion.convert import convert
     from variantlake.ingest.sources.sources import json_array, json_files, ndjson
-    from variantlake.planning.expressions import path
     from variantlake.report.profile import profile
     from variantlake.storage.options import set_storage_options
     from variantlake.table import Table
@@ -73,7 +73,7 @@ _HOMES = {
     "ndjson": "variantlake.ingest.sources.sources",
     "parse_json": "variantlake.encoding.json",
     "set_absolute_paths": "variantlake.delta.log.file_paths",
-    "path": "variantlake.planning.expressions",
+    "path": "variantlake.expressions.from_python",
     "profile": "variantlake.report.profile",
     "set_storage_options": "variantlake.storage.options",
     "try_variant_array_append": "variantlake.functions",

@@ -24,6 +24,7 @@ from variantlake.engine import codes, grouped, reading
 from variantlake.engine.reading import Reading
 from variantlake.engine.text import read_query
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
+from variantlake.expressions.arrays import valid
 from variantlake.scan.file_rows import Rows
 from variantlake.types import ShreddedType
 
@@ -502,7 +503,7 @@ def test_codes_of_decimals_keep_all_digits() -> None:
     unscaled = codes.unscaled(array)
     assert unscaled.tolist() == [-1234567890123456789012, 0, 9999, -1]
     type_ = ShreddedType.parse("decimal(38,2)")
-    assert codes.decimals(unscaled, type_, codes.valid(array)).equals(array)
+    assert codes.decimals(unscaled, type_, valid(array)).equals(array)
 
 
 @pytest.fixture(scope="module")

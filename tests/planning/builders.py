@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from variantlake.expressions.bounds import May
+from variantlake.expressions.tree import Literal, Predicate, Ref, conjuncts
 from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
 from variantlake.paths import Path
 from variantlake.planning.files import RecordFiles, ScanFile
 from variantlake.planning.plan import ScanPlan, plan_scan
-from variantlake.planning.predicates import Literal, Predicate, Ref, conjuncts
 from variantlake.planning.stats.domains import NO_TYPES
-from variantlake.planning.stats.skipping import NOT_SKIPPED, Evaluation, May, Skipper
+from variantlake.planning.stats.skipping import NOT_SKIPPED, Skipper, evaluation
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.values import ValueNotes
 
@@ -82,8 +83,8 @@ def may_be(
     predicate: Predicate, scan: ScanFile, partition_types: Mapping[str, str] = NO_TYPES
 ) -> list[tuple[Predicate, May]]:
     """Each conjunct with the truth values that it may take in one file."""
-    evaluation = Evaluation(RecordFiles([scan]), partition_types)
-    return [(part, May(int(evaluation.may(part)[0]))) for part in conjuncts(predicate)]
+    found = evaluation(RecordFiles([scan]), partition_types)
+    return [(part, May(int(found.may(part)[0]))) for part in conjuncts(predicate)]
 
 
 def skipped(plan: ScanPlan) -> list[tuple[str, Predicate]]:

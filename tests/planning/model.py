@@ -14,10 +14,7 @@ from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
-from variantlake.parquet.stats.bounds import Bounds
-from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
-from variantlake.paths import Path
-from variantlake.planning.predicates import (
+from variantlake.expressions.tree import (
     And,
     Compare,
     In,
@@ -29,6 +26,9 @@ from variantlake.planning.predicates import (
     Ref,
     StartsWith,
 )
+from variantlake.parquet.stats.bounds import Bounds
+from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts, VariantFacts
+from variantlake.paths import Path
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
 from variantlake.types import Kind, ShreddedType
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.planning.builders import facts, file, lit, path, plan_files
-from variantlake.parquet.stats.facts import FileFacts
-from variantlake.paths import Path
-from variantlake.planning import late_materialization
-from variantlake.planning.late_materialization import plan_late_materialization
-from variantlake.planning.plan import ScanPlan
-from variantlake.planning.predicates import (
+from variantlake.expressions.tree import (
     And,
     Compare,
     In,
@@ -22,6 +17,11 @@ from variantlake.planning.predicates import (
     StartsWith,
     Unknown,
 )
+from variantlake.parquet.stats.facts import FileFacts
+from variantlake.paths import Path
+from variantlake.planning import late_materialization
+from variantlake.planning.late_materialization import plan_late_materialization
+from variantlake.planning.plan import ScanPlan
 
 WHOLE = Ref(("v",), Path(), "variant")
 A, B, S = path("$.a"), path("$.b"), path("$.s", "string")

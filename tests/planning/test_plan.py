@@ -9,6 +9,7 @@ import pytest
 
 from tests.planning.builders import between, facts, file, lit, path, plan_files, skipped
 from variantlake.delta.protocol.learned_schemas import LearnedSchemas
+from variantlake.expressions.tree import And, Compare, Ref, StartsWith, Unknown
 from variantlake.parquet.stats.facts import FileFacts
 from variantlake.paths import Path
 from variantlake.planning import plan as planning
@@ -16,7 +17,6 @@ from variantlake.planning.exact.exactness import IDENTITY
 from variantlake.planning.exact.readings import NO_STATISTICS, Native, NullColumn, PhysicalColumn
 from variantlake.planning.explain import RowGroups, count_row_groups, explain
 from variantlake.planning.files import ScanFile
-from variantlake.planning.predicates import And, Compare, Ref, StartsWith, Unknown
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.shredding.values import ValueNotes
 from variantlake.types import INT64

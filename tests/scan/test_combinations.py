@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from variantlake.planning.predicates import Ref
+from variantlake.expressions.arrays import Values
+from variantlake.expressions.tree import Ref
 from variantlake.scan import combinations
-from variantlake.scan.casts import Values
 from variantlake.scan.combinations import Combinations
 
 ROWS = 30

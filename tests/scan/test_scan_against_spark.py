@@ -23,7 +23,7 @@ from tests.spark.layouts import (
 )
 from variantlake import Table, Variant
 from variantlake.errors import InvalidValue, UnsupportedFeature
-from variantlake.planning.exact.casts import spark_type
+from variantlake.expressions.typing import spark_type
 from variantlake.quoting import quote_string
 from variantlake.scan.casts import _CASTS, cast_raw
 from variantlake.types import Kind, ShreddedType

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import variantlake as vl
 from variantlake.errors import InvalidValue
-from variantlake.planning.predicates import Ref, refs
-from variantlake.scan.casts import Values
+from variantlake.expressions.arrays import Values
+from variantlake.expressions.tree import Ref, refs
 from variantlake.scan.stretches import Runs, Stretches
 
 columns = st.lists(

@@ -22,9 +22,9 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
+from variantlake.expressions.tree import Compare, Literal, Ref
 from variantlake.ingest.local_run import ingest_here
 from variantlake.kernels.shredded.unshred import unshred
-from variantlake.planning.predicates import Compare, Literal, Ref
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.values import NumberForms
 from variantlake.sql.select import QueryText

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import variantlake as vl
-from variantlake.planning.expressions import Condition, TypedPath
+from variantlake.expressions.from_python import Condition, TypedPath
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from variantlake.delta.schema.table_schema import StructType
-from variantlake.planning.predicates import refs
+from variantlake.expressions.tree import refs
 from variantlake.sql.scopes import Place, PushedFilter, Scopes
 from variantlake.sql.token_tables import table_names
 from variantlake.sql.tokens import tokenize

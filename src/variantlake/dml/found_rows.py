@@ -12,11 +12,11 @@ from variantlake.delta.log.logical_files import adds_of, files_of, values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.dml.removed_rows import RemovedRows, num_rows, vector_rows
 from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.expressions.tree import Predicate, refs
 from variantlake.ingest.overwrite import PartitionsWhere
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import NO_ROWS
 from variantlake.planning.log_files import LogFiles
-from variantlake.planning.predicates import Predicate, refs
 from variantlake.scan.table_scan import Scan
 
 

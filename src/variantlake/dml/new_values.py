@@ -13,13 +13,12 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField, VariantType, arrow_type
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
-from variantlake.planning.exact.casts import spark_type
-from variantlake.planning.expressions import Condition, TypedPath, constant
-from variantlake.planning.predicates import Literal, Ref
+from variantlake.expressions.from_python import Condition, TypedPath, constant
+from variantlake.expressions.tree import Literal, Ref
+from variantlake.expressions.typing import SPARK_RUNS_IT, spark_type
 from variantlake.scan.casts import extract
 from variantlake.shredding.fit import raw_array
 from variantlake.shredding.layout import VARIANT_TYPE
-from variantlake.sql.literals import SPARK_RUNS_IT
 from variantlake.sql.select import QueryText
 
 NewValue = Ref | Literal | Variant

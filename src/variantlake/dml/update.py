@@ -22,7 +22,7 @@ from variantlake.dml.row_change import (
     check_row_ids,
     predicate_parameter,
 )
-from variantlake.planning.predicates import Predicate
+from variantlake.expressions.tree import Predicate
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import QueryText
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.expressions.arrays import entry_codes, numbers, ordered, valid, with_null
 from variantlake.kernels.columns.groups import (
     CHOSEN,
     FULL,
@@ -20,7 +21,6 @@ from variantlake.kernels.columns.groups import (
 )
 from variantlake.kernels.tape.keys import new_seed
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
-from variantlake.scan.entries import entry_codes, with_null
 from variantlake.types import Kind, ShreddedType
 
 _FLOATS = (Kind.FLOAT, Kind.DOUBLE)
@@ -33,35 +33,6 @@ _SLOTS = 1 << 17
 """Of the first table that texts are looked up in: a processor has it at hand."""
 
 _SIGN = np.int64(2**63 - 1)
-
-
-def plain(array: Any) -> Any:
-    """The array without a dictionary."""
-    return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
-
-
-def numbers(array: Any) -> npt.NDArray[Any]:
-    """The values as NumPy has them, anything where NULL."""
-    return np.asarray(pc.fill_null(array, 0) if array.null_count else array)
-
-
-def valid(array: Any) -> Bools:
-    """Where a value is."""
-    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
-
-
-# --- Order ----------------------------------------------------------------------------------------
-
-
-def ordered(array: Any, *, zeros_alike: bool = True) -> Int64s:
-    """Doubles as integers in Spark's order, where NaN is the greatest; anything where NULL.
-
-    -0.0 is 0.0, or else just below it.
-    """
-    values = numbers(array.cast(pa.float64()))
-    values = np.where(np.isnan(values), np.nan, values + 0.0 if zeros_alike else values)
-    bits: Int64s = values.view(np.int64)
-    return bits ^ ((bits >> 63) & _SIGN)
 
 
 def rank(array: Any, type_: ShreddedType) -> Int64s | None:

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.engine.codes import numbers, ordered, plain, valid
 from variantlake.engine.expressions import (
     COMPARISONS,
     Call,
@@ -23,10 +22,10 @@ from variantlake.engine.expressions import (
     Expression,
 )
 from variantlake.errors import UnsupportedFeature
+from variantlake.expressions.arrays import Values, numbers, of_entries, ordered, plain, valid
+from variantlake.expressions.typing import INT_LIMITS
 from variantlake.parquet.stats.bounds import Raw
-from variantlake.planning.exact.casts import INT_LIMITS
-from variantlake.scan.casts import Bools, Values
-from variantlake.scan.entries import of_entries
+from variantlake.parquet.stats.fact_columns import Bools
 from variantlake.shredding.fit import raw_array
 from variantlake.types import Kind, ShreddedType
 

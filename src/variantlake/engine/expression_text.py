@@ -19,10 +19,10 @@ from variantlake.engine.expressions import (
     zoned,
 )
 from variantlake.errors import InvalidQuery
-from variantlake.planning.exact.casts import spark_type
-from variantlake.sql.columns import Columns
-from variantlake.sql.literals import constant as constant_of
-from variantlake.sql.literals import refused, type_name
+from variantlake.expressions.columns import Columns
+from variantlake.expressions.literals import constant as constant_of
+from variantlake.expressions.literals import type_name
+from variantlake.expressions.typing import refused, spark_type
 
 _BINARY: dict[type[exp.Expression], str] = {
     exp.Add: "add",

@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
+from variantlake.expressions.tree import Literal, Ref
+from variantlake.expressions.typing import INT_DIGITS, common_type, refused, spark_type
 from variantlake.parquet.stats.bounds import Raw
-from variantlake.planning.exact.casts import INT_DIGITS, spark_type
-from variantlake.planning.exact.comparing import common_type
-from variantlake.planning.predicates import Literal, Ref
-from variantlake.sql.literals import refused
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType
 
 BOOLEAN, INT, BIGINT, DOUBLE, STRING = (

@@ -13,8 +13,8 @@ from variantlake.engine.evaluate import evaluate
 from variantlake.engine.expressions import Aggregate, Expression, scalar
 from variantlake.engine.reading import Counted, Known
 from variantlake.engine.states import Distinct, State, known_state, state_of, typed
+from variantlake.expressions.arrays import one_array
 from variantlake.planning.stats.exact_facts import KnownFiles
-from variantlake.scan.entries import one_array
 from variantlake.scan.table_scan import cast_error
 from variantlake.shredding.fit import raw_array
 

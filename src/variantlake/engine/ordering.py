@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.engine.codes import coded, ordered, rank, valid
+from variantlake.engine.codes import coded, rank
 from variantlake.engine.queries import Ordering
+from variantlake.expressions.arrays import ordered, valid
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.types import Kind, ShreddedType
 

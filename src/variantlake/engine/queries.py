@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from variantlake.engine.expressions import Aggregate, Column, Expression, below, conjuncts
-from variantlake.planning.predicates import Predicate, Ref
+from variantlake.expressions.tree import Predicate, Ref
 from variantlake.planning.stats.exact_facts import LogAggregate
 
 

@@ -10,17 +10,16 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.engine.codes import plain
 from variantlake.engine.expressions import Column, Expression
 from variantlake.engine.queries import Query, asked_of_log
+from variantlake.expressions.arrays import Values, plain
+from variantlake.expressions.tree import And, Predicate, refs
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.exact.readings import NullColumn, PhysicalColumn
 from variantlake.planning.files import NO_ROWS, ScanFile
-from variantlake.planning.predicates import And, Predicate, refs
 from variantlake.planning.stats.exact_facts import ExactFacts, KnownFiles
 from variantlake.planning.stats.skipping import Skipper
-from variantlake.scan.casts import Values
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.file_rows import FileReader, Rows
 from variantlake.scan.table_scan import Scan

@@ -31,9 +31,9 @@ from variantlake.engine.ordering import in_order
 from variantlake.engine.queries import Query
 from variantlake.engine.reading import Counted, FileTask, Known, Reading, taken
 from variantlake.engine.top import sorted_rows
+from variantlake.expressions.arrays import Values
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.planning.explain import Explanation
-from variantlake.scan.casts import Values
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.shown import Shown
 from variantlake.sql.select import Item

@@ -16,23 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.engine.codes import (
-    Coded,
-    coded,
-    decimals,
-    different,
-    numbers,
-    plain,
-    rank,
-    ranked,
-    unscaled,
-    valid,
-)
+from variantlake.engine.codes import Coded, coded, decimals, different, rank, ranked, unscaled
 from variantlake.engine.expressions import Aggregate, scalar
 from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.expressions.arrays import numbers, one_array, plain, valid
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
-from variantlake.scan.entries import one_array
 from variantlake.shredding.fit import raw_array
 from variantlake.types import Kind, ShreddedType
 

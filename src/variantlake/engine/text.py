@@ -18,9 +18,9 @@ from variantlake.engine.expressions import (
 )
 from variantlake.engine.queries import Ordering, Output, Query
 from variantlake.errors import InvalidQuery
-from variantlake.sql.columns import Columns, name_of
+from variantlake.expressions.columns import Columns, name_of
+from variantlake.expressions.typing import refused
 from variantlake.sql.conditions import Conditions
-from variantlake.sql.literals import refused
 from variantlake.sql.select import about, only_parts, parse_select, row_limit
 
 _PARTS = ("expressions", "where", "limit", "from_", "group", "having", "order", "distinct")

@@ -20,10 +20,10 @@ from variantlake.engine.grouped import used
 from variantlake.engine.ordering import in_order
 from variantlake.engine.queries import Ordering
 from variantlake.engine.reading import Known, Reading, joined, taken
+from variantlake.expressions.tree import Ref
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import ScanFile
-from variantlake.planning.predicates import Ref
 from variantlake.planning.stats.first_rows import Order, up_to
 from variantlake.planning.stats.skipping import domains_in
 from variantlake.scan.file_rows import Rows

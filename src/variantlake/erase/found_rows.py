@@ -18,13 +18,13 @@ from variantlake.dml.found_rows import find_rows
 from variantlake.dml.read_rows import rows_at
 from variantlake.dml.removed_rows import vector_rows
 from variantlake.errors import in_file
+from variantlake.expressions.tree import Predicate
 from variantlake.kernels.tape.dictionary import own_dictionaries
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant
 from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import ScanFile
-from variantlake.planning.predicates import Predicate
 from variantlake.scan.table_scan import Scan
 from variantlake.shredding.arrays import struct_of
 

@@ -20,9 +20,9 @@ from variantlake.delta.transaction.replace_where import (
     replace_where,
 )
 from variantlake.errors import InvalidSchema, InvalidValue, MissingSource
-from variantlake.planning.expressions import Condition
-from variantlake.planning.predicates import Predicate, Ref, refs
-from variantlake.scan.casts import Values
+from variantlake.expressions.arrays import Values
+from variantlake.expressions.from_python import Condition
+from variantlake.expressions.tree import Predicate, Ref, refs
 from variantlake.scan.conditions import evaluate
 from variantlake.scan.file_rows import partition_column
 from variantlake.sql.select import QueryText

@@ -12,11 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
+from variantlake.expressions.tree import And, Predicate, Ref, Unknown, conjuncts
 from variantlake.logs import logger
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.exact.readings import Reader, Reading, Readings
 from variantlake.planning.files import FileColumns, FileRows, ScanFile
-from variantlake.planning.predicates import And, Predicate, Ref, Unknown, conjuncts
 from variantlake.planning.stats.first_rows import FirstRows, enough, reach
 from variantlake.planning.stats.skipping import NOT_SKIPPED, Skipper
 

@@ -13,6 +13,7 @@ from variantlake.delta.protocol.learned_schemas import (
     layout_name,
     learned_schemas,
 )
+from variantlake.expressions.tree import Ref, path_text
 from variantlake.parquet.stats.facts import FileFacts
 from variantlake.paths import Path
 from variantlake.planning.choose_files import FileChoice
@@ -26,7 +27,6 @@ from variantlake.planning.exact.readings import (
 )
 from variantlake.planning.files import RecordFiles, ScanFile
 from variantlake.planning.plan import ScanPlan
-from variantlake.planning.predicates import Ref, path_text
 from variantlake.planning.stats.skipping import NOT_SKIPPED, Skipper
 from variantlake.shown import counted, size
 from variantlake.shredding.folding import fold_key

@@ -13,14 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from variantlake.parquet.stats.fact_columns import Bools
-from variantlake.planning.choose_files import readings_of
-from variantlake.planning.exact.casts import spark_type
-from variantlake.planning.exact.comparing import comparison_type
-from variantlake.planning.exact.readings import Native
-from variantlake.planning.files import FileColumns, FileRows
-from variantlake.planning.plan import ScanGroup, ScanPlan
-from variantlake.planning.predicates import (
+from variantlake.expressions.tree import (
     And,
     Compare,
     In,
@@ -32,6 +25,12 @@ from variantlake.planning.predicates import (
     StartsWith,
     refs,
 )
+from variantlake.expressions.typing import comparison_type, spark_type
+from variantlake.parquet.stats.fact_columns import Bools
+from variantlake.planning.choose_files import readings_of
+from variantlake.planning.exact.readings import Native
+from variantlake.planning.files import FileColumns, FileRows
+from variantlake.planning.plan import ScanGroup, ScanPlan
 from variantlake.planning.stats.skipping import Skipper
 
 MIN_BYTES = 8 << 20

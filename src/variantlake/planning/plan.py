@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from variantlake.expressions.tree import Predicate, Ref
 from variantlake.logs import logger
 from variantlake.parquet.stats.fact_columns import INTEGERS, LACKING, Int64s
 from variantlake.parquet.stats.facts import UNKNOWN
@@ -24,7 +25,6 @@ from variantlake.planning.exact.readings import (
     readable_by_spark,
 )
 from variantlake.planning.files import FileColumns, FileRows
-from variantlake.planning.predicates import Predicate, Ref
 from variantlake.planning.stats.first_rows import FirstRows
 from variantlake.shredding.schema import Untyped
 

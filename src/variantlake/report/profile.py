@@ -14,12 +14,12 @@ from variantlake.delta.log.log_segment import has_log
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.errors import InvalidPath, InvalidSchema, InvalidValue
+from variantlake.expressions.from_python import VariantPath
+from variantlake.expressions.tree import path_text
 from variantlake.ingest.sources.sources import Documents
 from variantlake.parquet.metadata.footer import MAGIC
 from variantlake.parquet.read.reader import find_variants
 from variantlake.paths import Path
-from variantlake.planning.expressions import VariantPath
-from variantlake.planning.predicates import path_text
 from variantlake.quoting import quote_identifier
 from variantlake.report.samples import (
     SAMPLE_ROWS,

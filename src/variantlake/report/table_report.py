@@ -15,6 +15,7 @@ import numpy as np
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField, VariantType
+from variantlake.expressions.tree import path_text
 from variantlake.maintenance.health import health
 from variantlake.maintenance.reshredding.drift import column_drift
 from variantlake.maintenance.reshredding.versions import order_of_files, versions_of_files
@@ -23,7 +24,6 @@ from variantlake.parquet.stats.fact_columns import VariantColumns
 from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.paths import Path
 from variantlake.planning.log_files import LogFiles
-from variantlake.planning.predicates import path_text
 from variantlake.report.page import render
 from variantlake.report.paths import PathTotals, VariantPaths, add_sizes, most_used, paths_of
 from variantlake.report.profile import PathProfile, path_profiles

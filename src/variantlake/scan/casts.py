@@ -9,13 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import MAXYEAR, date
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from variantlake.encoding.java_numbers import double_text, float_text
@@ -24,37 +22,18 @@ from variantlake.encoding.scalar import Scalar, decode_scalar, decode_string
 from variantlake.encoding.value import basic_type
 from variantlake.encoding.variant import Variant
 from variantlake.errors import UnsupportedFeature
-from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.planning.exact.casts import INT_LIMITS, Beyond, monotone_cast, spark_type
+from variantlake.expressions.arrays import Values
+from variantlake.expressions.tree import Ref
+from variantlake.expressions.typing import INT_LIMITS, spark_type
+from variantlake.planning.exact.casts import Beyond, monotone_cast
 from variantlake.planning.exact.exactness import IDENTITY, Conversion, ConversionKind
-from variantlake.planning.predicates import Ref
 from variantlake.shredding.arrays import AnyArray, bytes_of, struct_of, valid_of
 from variantlake.shredding.dictionary import value_at
 from variantlake.shredding.fit import Raw, raw_array, raws_of
 from variantlake.shredding.layout import METADATA, VALUE, VARIANT_TYPE
 from variantlake.types import KIND_OF, NULL_VALUE, BasicType, Kind, ShreddedType
 
-Bools = npt.NDArray[np.bool_]
-
 _STRING = ShreddedType(Kind.STRING)
-
-
-@dataclass(frozen=True, slots=True)
-class Values:
-    """One operand in some rows. `failed` marks rows whose cast Spark raises an error for.
-
-    What stands in `array` in such a row is null and means nothing.
-    """
-
-    array: AnyArray
-    failed: Bools | None = None
-
-    def take(self, places: Int64s) -> Values:
-        """Some rows, by their places. Arrow takes rows faster than it filters them."""
-        return Values(
-            self.array.take(pa.array(places, pa.int64())),
-            None if self.failed is None else self.failed[places],
-        )
 
 
 def requested_type(ref: Ref) -> ShreddedType:

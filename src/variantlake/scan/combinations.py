@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from variantlake.expressions.arrays import Values, add_entries, checked, with_null
+from variantlake.expressions.tree import Ref
 from variantlake.kernels.columns.entries import COUNTERS, count_codes, keep_codes
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
-from variantlake.planning.predicates import Ref
-from variantlake.scan.casts import Values
-from variantlake.scan.entries import add_entries, checked, with_null
 
 MOST = 1 << 12
 """Combinations of a row group: more may take longer than its rows."""

@@ -18,9 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.errors import UnsupportedFeature
-from variantlake.parquet.stats.bounds import Raw
-from variantlake.planning.exact.comparing import comparison_type, literal_as
-from variantlake.planning.predicates import (
+from variantlake.expressions.arrays import Values, of_rows, with_null
+from variantlake.expressions.tree import (
     FLIPPED,
     And,
     Compare,
@@ -34,8 +33,9 @@ from variantlake.planning.predicates import (
     Ref,
     StartsWith,
 )
-from variantlake.scan.casts import Bools, Values
-from variantlake.scan.entries import of_rows, with_null
+from variantlake.expressions.typing import comparison_type, literal_as
+from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.fact_columns import Bools
 from variantlake.shredding.arrays import AnyArray, bools_of, valid_of
 from variantlake.shredding.fit import raw_array
 from variantlake.types import Kind, ShreddedType

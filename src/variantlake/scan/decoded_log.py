@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.expressions.tree import Ref
 from variantlake.planning.log_files import LogFiles
-from variantlake.planning.predicates import Ref
 from variantlake.scan.file_layouts import FileLayouts
 from variantlake.scan.footers import Footers
 

@@ -8,13 +8,13 @@ from threading import Lock
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField
+from variantlake.expressions.tree import Ref
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.stats.facts import facts_of, row_group_facts
 from variantlake.paths import Path
 from variantlake.planning.exact.readings import Reader, Reading
 from variantlake.planning.files import FileColumns, RecordFiles, ScanFile
-from variantlake.planning.predicates import Ref
 from variantlake.scan.conform import find_field
 from variantlake.storage.input_file import InputFile
 

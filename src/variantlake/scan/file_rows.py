@@ -21,17 +21,17 @@ from variantlake.delta.schema.char_values import padded, padded_to
 from variantlake.delta.schema.table_schema import StructField, arrow_type
 from variantlake.delta.stats.partition_values import partition_array
 from variantlake.errors import VariantLakeError, in_file
+from variantlake.expressions.arrays import Values, one_array
+from variantlake.expressions.tree import Ref
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.read.reader import BATCH_ROWS
-from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.planning.exact.readings import NullColumn, PhysicalColumn, Reading
 from variantlake.planning.files import ScanFile
-from variantlake.planning.predicates import Ref
 from variantlake.planning.stats.skipping import Skipper
-from variantlake.scan.casts import Bools, Values, extract, requested_type
+from variantlake.scan.casts import extract, requested_type
 from variantlake.scan.column_reads import ColumnRead
 from variantlake.scan.combinations import Combinations
-from variantlake.scan.entries import one_array
 from variantlake.scan.file_layouts import FileLayouts
 from variantlake.scan.stretches import Runs, Stretches
 from variantlake.scan.typed_columns import TypedColumns, converted

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import VariantLakeError
+from variantlake.expressions.tree import And, Ref
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.fact_columns import RecordColumns
 from variantlake.parquet.stats.facts import FileFacts, facts_of, row_group_facts
@@ -18,7 +19,6 @@ from variantlake.planning.choose_files import FileChoice
 from variantlake.planning.explain import RowGroups, count_row_groups
 from variantlake.planning.files import ScanFile
 from variantlake.planning.log_files import LogFiles
-from variantlake.planning.predicates import And, Ref
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.shredding.schema import ShreddingSchema
 

@@ -17,11 +17,12 @@ import pyarrow as pa
 from variantlake.batches import packed
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import UnsupportedFeature
+from variantlake.expressions.arrays import Values
+from variantlake.expressions.tree import And, Predicate, Ref, refs
+from variantlake.parquet.stats.fact_columns import Bools
 from variantlake.planning.exact.readings import Native
 from variantlake.planning.files import ScanFile
-from variantlake.planning.predicates import And, Predicate, Ref, refs
 from variantlake.planning.stats.skipping import Skipper
-from variantlake.scan.casts import Bools, Values
 from variantlake.scan.conditions import evaluate
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from variantlake.expressions.arrays import Values
+from variantlake.expressions.tree import Ref
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
-from variantlake.planning.predicates import Ref
-from variantlake.scan.casts import Values
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ import numpy as np
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import spark_name
 from variantlake.errors import UnsupportedFeature
+from variantlake.expressions.tree import Ref, map_refs, refs
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.log_files import LogFiles
-from variantlake.planning.predicates import Ref, map_refs, refs
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.footers import Footers
 from variantlake.sql.select import QueryText

@@ -19,14 +19,13 @@ from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import arrow_type
 from variantlake.errors import InvalidValue
-from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.expressions.tree import Predicate, Ref, map_refs, refs
+from variantlake.expressions.typing import spark_type
+from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.planning.choose_files import FileChoice, choose_files
-from variantlake.planning.exact.casts import spark_type
 from variantlake.planning.explain import Explanation, explain
 from variantlake.planning.files import NO_ROWS, ScanFile
-from variantlake.planning.predicates import Predicate, Ref, map_refs, refs
 from variantlake.planning.stats.skipping import Skipper
-from variantlake.scan.casts import Bools
 from variantlake.scan.combinations import Combinations
 from variantlake.scan.conditions import Truth, evaluate
 from variantlake.scan.decoded_log import DecodedLog

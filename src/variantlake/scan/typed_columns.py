@@ -13,6 +13,8 @@ import pyarrow as pa
 
 from variantlake.delta.schema.table_schema import StructField
 from variantlake.errors import MalformedFile
+from variantlake.expressions.arrays import Values, one_array
+from variantlake.expressions.tree import Ref
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.parquet_source import open_parquet
 from variantlake.parquet.read.path_values import Members
@@ -21,9 +23,7 @@ from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.variant.group_parts import list_element
 from variantlake.paths import Path
 from variantlake.planning.exact.readings import PhysicalColumn, Reading
-from variantlake.planning.predicates import Ref
-from variantlake.scan.casts import Values, convert
-from variantlake.scan.entries import one_array
+from variantlake.scan.casts import convert
 from variantlake.scan.file_layouts import FileLayout
 from variantlake.scan.stretches import Runs
 from variantlake.shredding.arrays import element_at

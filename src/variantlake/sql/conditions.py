@@ -8,8 +8,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from variantlake.planning.exact.comparing import comparison_type
-from variantlake.planning.predicates import (
+from variantlake.expressions.columns import Columns
+from variantlake.expressions.literals import coerced, constant
+from variantlake.expressions.tree import (
     And,
     Compare,
     CompareOp,
@@ -22,8 +23,7 @@ from variantlake.planning.predicates import (
     Ref,
     StartsWith,
 )
-from variantlake.sql.columns import Columns
-from variantlake.sql.literals import coerced, constant, refused
+from variantlake.expressions.typing import comparison_type, refused
 
 _COMPARISONS: dict[type[exp.Expression], CompareOp] = {
     exp.EQ: "=",

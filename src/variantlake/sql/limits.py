@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from variantlake.expressions.columns import Columns
 from variantlake.planning.stats.first_rows import FirstRows, Order
-from variantlake.sql.columns import Columns
 from variantlake.sql.select import row_limit
 
 PARTS = frozenset({"expressions", "from_", "limit", "offset", "order", "where", "with_"})

@@ -25,9 +25,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import VariantLakeError
-from variantlake.planning.predicates import And, Not, Or, Predicate, Unknown
+from variantlake.expressions.columns import Columns
+from variantlake.expressions.tree import And, Not, Or, Predicate, Unknown
 from variantlake.planning.stats.first_rows import FirstRows
-from variantlake.sql.columns import Columns
 from variantlake.sql.conditions import Conditions
 from variantlake.sql.joins import JOINS, LEFT, RIGHT, join_of_text
 from variantlake.sql.limits import PARTS, Names, limit_of

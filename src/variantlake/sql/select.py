@@ -17,12 +17,13 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
-from variantlake.planning.expressions import TypedPath
-from variantlake.planning.predicates import Literal, Predicate, Ref
+from variantlake.expressions.columns import Columns, name_of
+from variantlake.expressions.from_python import TypedPath
+from variantlake.expressions.literals import WHOLE_NUMBER, constant
+from variantlake.expressions.tree import Literal, Predicate, Ref
+from variantlake.expressions.typing import SPARK_RUNS_IT, refused
 from variantlake.shown import shortened
-from variantlake.sql.columns import Columns, name_of
 from variantlake.sql.conditions import Conditions
-from variantlake.sql.literals import SPARK_RUNS_IT, WHOLE_NUMBER, constant, refused
 from variantlake.sql.statements import QUERIES, first_word
 from variantlake.sql.tokens import is_one_key, is_word, kind_at, tokenize
 

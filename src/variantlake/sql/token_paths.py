@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from sqlglot.tokenizer_core import Token, TokenType
 
 from variantlake.errors import InvalidPath
+from variantlake.expressions.tree import PRESENCE
 from variantlake.paths import Path
-from variantlake.planning.predicates import PRESENCE
 from variantlake.sql.tokens import (
     NAMES,
     TEXTS,

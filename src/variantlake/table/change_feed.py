@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.time_travel import epoch_milliseconds
+from variantlake.expressions.from_python import Condition, TypedPath
 from variantlake.feed.commits import version_range
 from variantlake.feed.scan import ChangeScan
 from variantlake.feed.snapshots import change_snapshots
-from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import QueryText
 from variantlake.table.changes import TableChanges

@@ -8,7 +8,7 @@ from typing import Any
 from variantlake.dml.delete import delete
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.update import update
-from variantlake.planning.expressions import Condition
+from variantlake.expressions.from_python import Condition
 from variantlake.table.maintenance import TableMaintenance
 
 

@@ -13,12 +13,12 @@ Progress = Callable[[int, int], None]
 
 
 if TYPE_CHECKING:
+    from variantlake.expressions.from_python import Condition
     from variantlake.jobs.progress import LoadProgress
     from variantlake.kernels.digest.rows import Digest
     from variantlake.maintenance.clustering.cluster import ClusterResult
     from variantlake.maintenance.compare_versions import VersionComparison
     from variantlake.maintenance.reshredding.reshred import ReshredResult
-    from variantlake.planning.expressions import Condition
 
 
 class TableLayouts(TableAlterations):

@@ -19,13 +19,13 @@ from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.delta.transaction.commit import create_table
 from variantlake.engine.run import LocalQuery
 from variantlake.errors import InvalidSchema
+from variantlake.expressions.from_python import Condition, TypedPath
 from variantlake.ingest.append import append_arrow
 from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.encode.document_options import DocumentKeywords
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.overwrite import Overwrite, Where
 from variantlake.ingest.sources.sources import Documents
-from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.scan.table_scan import Scan
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.sql.select import QueryText

@@ -21,9 +21,9 @@ from variantlake.delta.actions.actions import DeletionVectorDescriptor
 from variantlake.delta.schema.column_mapping import ID_KEY
 from variantlake.delta.transaction.analyze import completed
 from variantlake.errors import MissingSource
+from variantlake.expressions.tree import Ref
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.plan import plan_scan
-from variantlake.planning.predicates import Ref
 from variantlake.scan.footers import Footers
 
 DATA = pa.table({"event": ['{"a": 1}', '{"a": 5, "b": "x"}'], "n": pa.array([3, 4], pa.int32())})

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from variantlake.expressions.arrays import entry_codes, of_rows
 from variantlake.kernels.columns.entries import (
     COUNTERS,
     bytes_of,
@@ -15,7 +16,6 @@ from variantlake.kernels.columns.entries import (
     count_codes,
     keep_codes,
 )
-from variantlake.scan.entries import entry_codes, of_rows
 
 NO_BITS = np.empty(0, np.uint8)
 

@@ -13,11 +13,11 @@ import variantlake as vl
 from tests.planning.builders import may_match
 from tests.shredding.legacy_columns import EXAMPLE, NESTED, column, leaf, untyped
 from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, VariantLakeError
+from variantlake.expressions.tree import Compare, Literal, Ref
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.facts import UNKNOWN, FileFacts, row_group_facts
 from variantlake.paths import Path as VariantPath
 from variantlake.planning.exact.readings import Native, PhysicalColumn, Reader
-from variantlake.planning.predicates import Compare, Literal, Ref
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.shredding.layout import VARIANT_TYPE
 

@@ -10,16 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from variantlake.expressions.typing import INT_LIMITS, spark_type
 from variantlake.parquet.stats.bounds import Bounds, Raw
 from variantlake.parquet.stats.facts import PathFacts
 from variantlake.paths import Path
-from variantlake.planning.exact.casts import (
-    INT_LIMITS,
-    Beyond,
-    monotone_cast,
-    spark_type,
-    type_limits,
-)
+from variantlake.planning.exact.casts import Beyond, monotone_cast, type_limits
 from variantlake.planning.exact.exactness import Conversion, ConversionKind, conversion
 from variantlake.shredding.schema import Leaf
 from variantlake.types import Kind, ShreddedType

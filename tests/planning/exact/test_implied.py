@@ -13,10 +13,10 @@ from tests.planning import model
 from tests.planning.builders import lit, path
 from tests.planning.stats.test_soundness import OPS, literals
 from tests.strategies import MORE
+from variantlake.expressions.tree import Compare, CompareOp, In, IsNull, Literal, Not, Predicate
 from variantlake.planning.exact.exactness import IDENTITY, Conversion, ConversionKind
 from variantlake.planning.exact.implied import RawBound, implied_bounds
 from variantlake.planning.exact.readings import PhysicalColumn
-from variantlake.planning.predicates import Compare, CompareOp, In, IsNull, Literal, Not, Predicate
 from variantlake.types import INT64, STRING, Kind, ShreddedType
 
 CENTS = ShreddedType(Kind.DECIMAL, 18, 2)

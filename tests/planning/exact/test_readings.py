@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.planning.builders import ROWS, between, facts, lit, may_match, path
+from variantlake.expressions.tree import Compare, IsNull, Ref
 from variantlake.parquet.stats.fact_columns import RecordColumns
 from variantlake.parquet.stats.facts import MAX_INSIDE, FileFacts, VariantFacts
 from variantlake.planning.exact.exactness import IDENTITY, Conversion, ConversionKind
@@ -26,7 +27,6 @@ from variantlake.planning.exact.readings import (
     Reading,
     readable_by_spark,
 )
-from variantlake.planning.predicates import Compare, IsNull, Ref
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.shredding.schema import Leaf, Object, ShreddingSchema
 from variantlake.types import INT64, STRING, ShreddedType

@@ -23,10 +23,10 @@ from tests.planning.stats.test_soundness import (
 )
 from tests.strategies import MORE
 from variantlake.delta.actions.actions import DeletionVectorDescriptor
+from variantlake.expressions.tree import Compare, IsNull, Not, Predicate, Ref, refs
 from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.facts import ColumnFacts
 from variantlake.planning.files import RecordFiles, ScanFile
-from variantlake.planning.predicates import Compare, IsNull, Not, Predicate, Ref, refs
 from variantlake.planning.stats.exact_facts import ExactFacts, KnownFiles, LogAggregate
 
 COUNTED = LogAggregate("count")

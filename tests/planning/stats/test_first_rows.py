@@ -16,19 +16,11 @@ from tests.planning.model import Row
 from tests.planning.stats.test_soundness import PARTITION_TYPES, PREDICATES, REFS, files, one_path
 from tests.strategies import MORE
 from variantlake.delta.actions.actions import DeletionVectorDescriptor
+from variantlake.expressions.tree import Compare, IsNull, Not, Or, Predicate, Ref, refs
 from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.facts import ColumnFacts, FileFacts
 from variantlake.planning.files import ScanFile
 from variantlake.planning.plan import ScanPlan
-from variantlake.planning.predicates import (
-    Compare,
-    IsNull,
-    Not,
-    Or,
-    Predicate,
-    Ref,
-    refs,
-)
 from variantlake.planning.stats.first_rows import FirstRows, Order, up_to
 
 Made = list[tuple[ScanFile, list[Row]]]

@@ -10,10 +10,8 @@ import pyarrow as pa
 import pytest
 
 from tests.planning.builders import ROWS, between, facts, file, lit, may_be, may_match, path
-from variantlake.parquet.stats.bounds import Bounds
-from variantlake.parquet.stats.facts import ColumnFacts, FileFacts
-from variantlake.planning.files import RecordFiles
-from variantlake.planning.predicates import (
+from variantlake.expressions.bounds import May
+from variantlake.expressions.tree import (
     And,
     Compare,
     CompareOp,
@@ -27,7 +25,10 @@ from variantlake.planning.predicates import (
     StartsWith,
     Unknown,
 )
-from variantlake.planning.stats.skipping import May, Skipper
+from variantlake.parquet.stats.bounds import Bounds
+from variantlake.parquet.stats.facts import ColumnFacts, FileFacts
+from variantlake.planning.files import RecordFiles
+from variantlake.planning.stats.skipping import Skipper
 
 T, F, N = May.TRUE, May.FALSE, May.NULL
 NAN = float("nan")

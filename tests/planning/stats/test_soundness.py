@@ -16,13 +16,8 @@ from tests.planning import model
 from tests.planning.builders import may_be, may_match, plan_files, skipped
 from tests.planning.model import MISSING, Row
 from tests.strategies import MORE
-from variantlake.parquet.stats.bounds import Bounds
-from variantlake.parquet.stats.fact_columns import RecordColumns
-from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts
-from variantlake.paths import Path
-from variantlake.planning.exact.readings import NullColumn, PhysicalColumn, Reader
-from variantlake.planning.files import RecordFiles, ScanFile
-from variantlake.planning.predicates import (
+from variantlake.expressions.bounds import May
+from variantlake.expressions.tree import (
     And,
     Compare,
     CompareOp,
@@ -35,7 +30,13 @@ from variantlake.planning.predicates import (
     Ref,
     StartsWith,
 )
-from variantlake.planning.stats.skipping import May, Skipper
+from variantlake.parquet.stats.bounds import Bounds
+from variantlake.parquet.stats.fact_columns import RecordColumns
+from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts
+from variantlake.paths import Path
+from variantlake.planning.exact.readings import NullColumn, PhysicalColumn, Reader
+from variantlake.planning.files import RecordFiles, ScanFile
+from variantlake.planning.stats.skipping import Skipper
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
 from variantlake.types import DOUBLE, INT64, STRING, Kind, ShreddedType
 

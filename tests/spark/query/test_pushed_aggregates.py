@@ -21,8 +21,8 @@ from tests.strategies import MORE
 from variantlake.engine.expressions import Column, aggregate
 from variantlake.engine.grouped import Part
 from variantlake.errors import InvalidValue
-from variantlake.planning.exact.casts import spark_type
-from variantlake.planning.predicates import Ref
+from variantlake.expressions.tree import Ref
+from variantlake.expressions.typing import spark_type
 from variantlake.spark.lake import connect
 from variantlake.spark.scan import driver_groups, pushed_aggregates
 from variantlake.spark.scan.aggregate_task import AggregateTask, Groups

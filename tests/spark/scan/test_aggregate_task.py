@@ -14,9 +14,9 @@ import pytest
 
 import variantlake as vl
 from variantlake.engine.expressions import aggregate, column
+from variantlake.expressions.tree import Compare, Literal, Ref
 from variantlake.paths import Path as VariantPath
 from variantlake.planning.log_files import LogFiles
-from variantlake.planning.predicates import Compare, Literal, Ref
 from variantlake.spark.scan import aggregate_task
 from variantlake.spark.scan.aggregate_task import AggregateTask, Groups, flag
 

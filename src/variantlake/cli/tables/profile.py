@@ -16,8 +16,8 @@ from variantlake.cli.terminal.output import (
     print_note,
     print_rows,
 )
+from variantlake.expressions.tree import path_text
 from variantlake.ingest.sources.sources import Format
-from variantlake.planning.predicates import path_text
 from variantlake.report.profile import PathProfile, SourceProfile
 from variantlake.report.samples import SAMPLE_ROWS
 from variantlake.shown import shortened

@@ -32,10 +32,10 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
+from variantlake.expressions.tree import Ref
 from variantlake.ingest.sources.sources import Source
 from variantlake.parquet.read.path_values import Mismatch, PathRequest
 from variantlake.paths import Path
-from variantlake.planning.predicates import Ref
 from variantlake.scan.casts import extract
 from variantlake.shown import utf8_text
 from variantlake.shredding.arrays import AnyArray

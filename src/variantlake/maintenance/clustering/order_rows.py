@@ -18,15 +18,15 @@ from variantlake.delta.protocol.cluster_paths import (
     split_paths,
 )
 from variantlake.errors import InvalidPath, InvalidSchema, InvalidValue, UnsupportedFeature
+from variantlake.expressions.tree import Ref
+from variantlake.expressions.typing import spark_type
 from variantlake.maintenance.clustering.sample_keys import sample_keys
 from variantlake.maintenance.rewrite.cells import Cells, Cut, cells_of
 from variantlake.maintenance.rewrite.groups import FileGroup
 from variantlake.maintenance.rewrite.row_ids import RowIdColumns
 from variantlake.maintenance.rewrite.stored_rows import StoredForm
 from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.planning.exact.casts import spark_type
 from variantlake.planning.log_files import LogFiles
-from variantlake.planning.predicates import Ref
 from variantlake.shredding.schema import Leaf, ShreddingSchema
 from variantlake.writing.files import SORT_BYTES
 from variantlake.writing.sort_rows import SortKey, sort_keys

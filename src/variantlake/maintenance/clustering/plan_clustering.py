@@ -17,6 +17,7 @@ from variantlake.delta.protocol.cluster_paths import PROPERTY, ClusterPath, clus
 from variantlake.delta.protocol.clustering import clustering_columns
 from variantlake.delta.stats.stats_writer import StatsOptions
 from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.expressions.tree import Ref
 from variantlake.maintenance.clustering.boxes import boxes_of
 from variantlake.maintenance.clustering.choose import choose
 from variantlake.maintenance.clustering.order_rows import cells_across
@@ -32,7 +33,6 @@ from variantlake.maintenance.rewrite.rewrite_group import RewritePlan
 from variantlake.parquet.stats.fact_columns import ColumnPath, Int64s
 from variantlake.paths import Path
 from variantlake.planning.log_files import LogFiles
-from variantlake.planning.predicates import Ref
 from variantlake.scan.footers import Footers
 from variantlake.shredding.schema import ShreddingSchema
 

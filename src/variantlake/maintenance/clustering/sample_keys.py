@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import UnsupportedFeature
+from variantlake.expressions.tree import Ref
 from variantlake.ingest.learning.sample import spread
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.paths import Path
-from variantlake.planning.predicates import Ref
 from variantlake.scan.casts import extract
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import Item

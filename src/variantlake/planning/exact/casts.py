@@ -16,7 +16,7 @@ from functools import cache
 
 import numpy as np
 
-from variantlake.errors import InvalidSchema
+from variantlake.expressions.typing import INT_LIMITS
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Bools, RawColumn
 from variantlake.parquet.stats.facts import ColumnFacts, PathFacts
@@ -32,15 +32,9 @@ class Beyond(enum.Enum):
 
 Cast = Callable[[Raw], Raw | Beyond]
 
-INT_LIMITS = {Kind.INT8: 2**7, Kind.INT16: 2**15, Kind.INT32: 2**31, Kind.INT64: 2**63}
-"""A value v fits where -limit <= v < limit."""
-
 DOUBLE_SAFE_SCALES = {Kind.INT8: 13, Kind.INT16: 11, Kind.INT32: 6}
 """Digits of fraction with which a decimal in the integer type's range, taken as a double, is never
 rounded up to the next integer: 10**-scale is more than half the gap between doubles there."""
-
-INT_DIGITS = {Kind.INT8: 3, Kind.INT16: 5, Kind.INT32: 10, Kind.INT64: 20}
-"""Precision of the decimal type that Spark takes for an integer type in comparisons."""
 
 _MICROS_PER_SECOND = 1_000_000
 _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
@@ -56,19 +50,6 @@ _SAME_ORDER = {
     Kind.BINARY,
 }
 """Types (without integers and decimals) whose bounds order as Spark compares the values."""
-
-
-@cache
-def spark_type(name: str) -> ShreddedType | None:
-    """The type that Spark's type name means.
-
-    None for a name without a column form here: `variant`, structs, collated strings, unknown ones.
-    """
-    try:
-        parsed = ShreddedType.parse(name)
-    except InvalidSchema:
-        return None
-    return parsed if parsed.info.spark else None
 
 
 @cache

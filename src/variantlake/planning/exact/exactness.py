@@ -34,6 +34,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from variantlake.expressions.typing import spark_type
 from variantlake.parquet.stats.fact_columns import Bools, BoundColumns
 from variantlake.parquet.stats.facts import PathFacts
 from variantlake.planning.exact.casts import (
@@ -41,7 +42,6 @@ from variantlake.planning.exact.casts import (
     Beyond,
     cast_column,
     monotone_cast,
-    spark_type,
     type_limits,
     usable_bounds,
 )

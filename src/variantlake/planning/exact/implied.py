@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Literal as OneOf
 
+from variantlake.expressions.tree import FLIPPED, Compare, In, Literal, Predicate, Ref
+from variantlake.expressions.typing import INT_LIMITS, comparison_type, literal_as, spark_type
 from variantlake.parquet.stats.bounds import Raw
-from variantlake.planning.exact.casts import INT_LIMITS, monotone_cast, spark_type, type_limits
-from variantlake.planning.exact.comparing import comparison_type, literal_as
+from variantlake.planning.exact.casts import monotone_cast, type_limits
 from variantlake.planning.exact.exactness import IDENTITY
 from variantlake.planning.exact.readings import PhysicalColumn
-from variantlake.planning.predicates import FLIPPED, Compare, In, Literal, Predicate, Ref
 from variantlake.types import Kind, ShreddedType
 
 

@@ -14,6 +14,8 @@ from functools import cache
 
 import numpy as np
 
+from variantlake.expressions.tree import PRESENCE, Ref
+from variantlake.expressions.typing import spark_type
 from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.fact_columns import (
     Bools,
@@ -25,9 +27,7 @@ from variantlake.parquet.stats.fact_columns import (
 )
 from variantlake.parquet.stats.facts import MAX_INSIDE, UNKNOWN, FileFacts, PathFacts
 from variantlake.paths import Path
-from variantlake.planning.exact.casts import spark_type
 from variantlake.planning.exact.exactness import Conversion, ConversionKind, conversion, values_fit
-from variantlake.planning.predicates import PRESENCE, Ref
 from variantlake.shredding.folding import fold_key
 from variantlake.shredding.layout import TYPED_VALUE
 from variantlake.shredding.legacy.layout import OBJECT

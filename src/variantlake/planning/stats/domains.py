@@ -15,6 +15,9 @@ import numpy.typing as npt
 
 from variantlake.delta.schema.table_schema import PrimitiveType
 from variantlake.delta.stats.partition_values import partition_raw
+from variantlake.expressions.bounds import equal
+from variantlake.expressions.tree import Ref
+from variantlake.expressions.typing import spark_type
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import (
     Bools,
@@ -25,8 +28,7 @@ from variantlake.parquet.stats.fact_columns import (
     RowColumns,
 )
 from variantlake.parquet.stats.facts import UNKNOWN
-from variantlake.planning.exact.casts import Beyond, cast_column, monotone_cast, spark_type
-from variantlake.planning.exact.comparing import equal
+from variantlake.planning.exact.casts import Beyond, cast_column, monotone_cast
 from variantlake.planning.exact.readings import (
     MIXED,
     NO_STATISTICS,
@@ -37,7 +39,6 @@ from variantlake.planning.exact.readings import (
     Reader,
 )
 from variantlake.planning.files import FileColumns, PartitionColumn
-from variantlake.planning.predicates import Ref
 from variantlake.types import Kind, ShreddedType
 
 NO_TYPES: Mapping[str, str] = {}

@@ -15,15 +15,15 @@ from typing import Literal as OneOf
 import numpy as np
 import numpy.typing as npt
 
+from variantlake.expressions.bounds import equal
+from variantlake.expressions.tree import Predicate, Ref
+from variantlake.expressions.typing import spark_type
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Bools, Int64s, RawColumn
 from variantlake.parquet.stats.facts import UNKNOWN
-from variantlake.planning.exact.casts import spark_type
-from variantlake.planning.exact.comparing import equal
 from variantlake.planning.exact.exactness import ConversionKind
 from variantlake.planning.exact.readings import NullColumn, PhysicalColumn, PlacedRows, Reader
 from variantlake.planning.files import FileColumns
-from variantlake.planning.predicates import Predicate, Ref
 from variantlake.planning.stats.domains import NO_TYPES, Domains
 from variantlake.planning.stats.skipping import Skipper, domains_in
 from variantlake.shredding.schema import Object

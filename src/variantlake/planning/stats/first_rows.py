@@ -16,12 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from variantlake.parquet.stats.bounds import Raw
-from variantlake.parquet.stats.fact_columns import Bools, Int64s, RawColumn
-from variantlake.parquet.stats.facts import UNKNOWN
-from variantlake.planning.exact.casts import spark_type
-from variantlake.planning.files import FileColumns
-from variantlake.planning.predicates import (
+from variantlake.expressions.tree import (
     Compare,
     In,
     IsNull,
@@ -33,6 +28,11 @@ from variantlake.planning.predicates import (
     StartsWith,
     conjuncts,
 )
+from variantlake.expressions.typing import spark_type
+from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.fact_columns import Bools, Int64s, RawColumn
+from variantlake.parquet.stats.facts import UNKNOWN
+from variantlake.planning.files import FileColumns
 from variantlake.planning.stats.domains import NO_TYPES
 from variantlake.planning.stats.exact_facts import ExactFacts
 from variantlake.planning.stats.skipping import Skipper, domains_in

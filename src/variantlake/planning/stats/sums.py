@@ -6,12 +6,13 @@ import math
 from collections.abc import Mapping
 from decimal import Decimal
 
+from variantlake.expressions.tree import Ref
+from variantlake.expressions.typing import spark_type
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.stats.facts import UNKNOWN
-from variantlake.planning.exact.casts import spark_type, type_limits
+from variantlake.planning.exact.casts import type_limits
 from variantlake.planning.files import FileColumns
-from variantlake.planning.predicates import Ref
 from variantlake.planning.stats.skipping import domains_in
 
 

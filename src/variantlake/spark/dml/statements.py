@@ -15,7 +15,7 @@ from variantlake.dml.found_rows import finds_any
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_change import predicate_parameter
 from variantlake.errors import VariantLakeError
-from variantlake.planning.predicates import Predicate
+from variantlake.expressions.tree import Predicate
 from variantlake.quoting import quote_string
 from variantlake.spark.dml.change import Runner, Statement
 from variantlake.spark.dml.changed_rows import (

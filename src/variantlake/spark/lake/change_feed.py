@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from variantlake.errors import InvalidQuery, InvalidValue
+from variantlake.expressions.from_python import Condition, TypedPath
 from variantlake.feed.commits import version_range
 from variantlake.feed.snapshots import change_snapshots
-from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.quoting import Parts, quote_string
 from variantlake.spark.lake.queries import LakeQueries
 from variantlake.spark.query.references import Target

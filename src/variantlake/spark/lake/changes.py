@@ -18,7 +18,7 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
-from variantlake.planning.expressions import Condition, TypedPath, constant
+from variantlake.expressions.from_python import Condition, TypedPath, constant
 from variantlake.quoting import quote_identifier
 from variantlake.spark.lake.maintenance import LakeMaintenance
 from variantlake.spark.query.references import delta_name

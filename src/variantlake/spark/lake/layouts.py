@@ -11,12 +11,12 @@ from variantlake.spark.query.table_locations import Location
 from variantlake.writing.files import CLUSTERED_FILE_BYTES
 
 if TYPE_CHECKING:
+    from variantlake.expressions.from_python import Condition
     from variantlake.jobs.progress import LoadProgress
     from variantlake.kernels.digest.rows import Digest
     from variantlake.maintenance.clustering.cluster import ClusterResult
     from variantlake.maintenance.compare_versions import VersionComparison
     from variantlake.maintenance.reshredding.reshred import ReshredOptions, ReshredResult
-    from variantlake.planning.expressions import Condition
 
 Progress = Callable[[int, int], None]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.erase.erase import EraseResult, erase
+from variantlake.expressions.from_python import Condition
 from variantlake.maintenance.health import health
 from variantlake.maintenance.health_findings import Health
 from variantlake.maintenance.restore import Missing, RestoreResult, restore
@@ -18,7 +19,6 @@ from variantlake.maintenance.vacuuming.vacuum import (
     VacuumResult,
     vacuum,
 )
-from variantlake.planning.expressions import Condition
 from variantlake.spark.lake.layouts import LakeLayouts
 from variantlake.spark.query.table_locations import Location
 from variantlake.writing.files import TARGET_FILE_BYTES

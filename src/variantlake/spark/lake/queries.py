@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from variantlake.errors import InvalidQuery
+from variantlake.expressions.from_python import Condition, TypedPath
 from variantlake.planning.explain import explain
-from variantlake.planning.expressions import Condition, TypedPath
 from variantlake.quoting import quote_string
 from variantlake.scan.footers import row_groups
 from variantlake.shown import Shown

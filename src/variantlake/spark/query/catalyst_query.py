@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 
 from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
-from variantlake.planning.predicates import In
+from variantlake.expressions.tree import In
 from variantlake.quoting import Parts
 from variantlake.spark.query.names import CatalogNames, CatalogTable
 from variantlake.spark.query.plans.analysis import Analysis, TableUse, analyse

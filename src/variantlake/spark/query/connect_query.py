@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from sqlglot.tokenizer_core import Token
 
 from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
-from variantlake.planning.predicates import Ref, map_refs
+from variantlake.expressions.tree import Ref, map_refs
 from variantlake.planning.stats.first_rows import FirstRows, map_order
 from variantlake.quoting import Parts, quote_identifier
 from variantlake.spark.query.connect_splices import RemoteTable, alike, over_views, path_changes

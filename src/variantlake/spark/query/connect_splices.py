@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
+from variantlake.expressions.tree import Predicate, Ref
 from variantlake.planning.plan import ScanPlan
-from variantlake.planning.predicates import Predicate, Ref
 from variantlake.quoting import quote_identifier
 from variantlake.spark.scan.path_columns import PathColumn, field_splice
 from variantlake.spark.scan.tables import TableVersion

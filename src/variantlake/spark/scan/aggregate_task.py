@@ -17,9 +17,9 @@ import pyarrow as pa
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.engine.expressions import BOOLEAN, Aggregate, Call, Column, Expression, below
 from variantlake.engine.queries import Output, Query
+from variantlake.expressions.arrays import Values
+from variantlake.expressions.tree import Predicate, Ref, refs
 from variantlake.planning.files import ScanFile
-from variantlake.planning.predicates import Predicate, Ref, refs
-from variantlake.scan.casts import Values
 from variantlake.scan.conditions import evaluate
 from variantlake.scan.scan_task import FilePart, split_files
 

@@ -24,8 +24,8 @@ from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.expressions.tree import And, Predicate
 from variantlake.planning.choose_files import choose_files
-from variantlake.planning.predicates import And, Predicate
 from variantlake.scan.scan_task import ScanTask
 from variantlake.spark.scan.source_options import SourceOptions
 from variantlake.spark.scan.tables import TableVersion, table_version

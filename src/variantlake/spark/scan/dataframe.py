@@ -26,11 +26,11 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from variantlake.expressions.tree import PRESENCE, Predicate, Ref, refs
 from variantlake.planning.exact.implied import implied_bounds
 from variantlake.planning.exact.readings import Native, NullTest, PhysicalColumn, Reading
 from variantlake.planning.files import NO_ROWS, FileRows, ScanFile
 from variantlake.planning.plan import ScanGroup, ScanPlan
-from variantlake.planning.predicates import PRESENCE, Predicate, Ref, refs
 from variantlake.quoting import quote_identifier, quote_string
 from variantlake.scan.scan_task import ScanTask
 from variantlake.shredding.layout import METADATA

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from variantlake.expressions.tree import PRESENCE, Ref
 from variantlake.planning.exact.readings import Native
 from variantlake.planning.plan import ScanPlan
-from variantlake.planning.predicates import PRESENCE, Ref
 from variantlake.sql.splice import Splice
 
 Span = tuple[int, int]

@@ -19,14 +19,7 @@ from pyspark.sql.types import StructField, StructType
 
 from variantlake.engine.queries import asked_of_log
 from variantlake.errors import VariantLakeError
-from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.planning.exact.casts import INT_DIGITS, spark_type
-from variantlake.planning.exact.comparing import comparison_type
-from variantlake.planning.exact.exactness import IDENTITY, Conversion, ConversionKind
-from variantlake.planning.exact.readings import NullColumn, PhysicalColumn, Reading
-from variantlake.planning.files import NO_ROWS, FileRows
-from variantlake.planning.plan import ScanPlan
-from variantlake.planning.predicates import (
+from variantlake.expressions.tree import (
     And,
     Compare,
     In,
@@ -40,6 +33,12 @@ from variantlake.planning.predicates import (
     map_refs,
     refs,
 )
+from variantlake.expressions.typing import INT_DIGITS, comparison_type, spark_type
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.planning.exact.exactness import IDENTITY, Conversion, ConversionKind
+from variantlake.planning.exact.readings import NullColumn, PhysicalColumn, Reading
+from variantlake.planning.files import NO_ROWS, FileRows
+from variantlake.planning.plan import ScanPlan
 from variantlake.planning.stats.exact_facts import ExactFacts, KnownFiles
 from variantlake.planning.stats.sums import greatest_sum
 from variantlake.spark.scan.aggregate_task import AggregateTask, Groups, partial_rows

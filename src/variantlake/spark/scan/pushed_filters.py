@@ -12,8 +12,7 @@ import math
 from collections.abc import Collection, Mapping
 from decimal import Decimal
 
-from variantlake.planning.exact.casts import spark_type
-from variantlake.planning.predicates import (
+from variantlake.expressions.tree import (
     And,
     Compare,
     In,
@@ -27,6 +26,7 @@ from variantlake.planning.predicates import (
     StartsWith,
     refs,
 )
+from variantlake.expressions.typing import spark_type
 from variantlake.quoting import quote_identifier
 from variantlake.types import Kind
 

@@ -22,8 +22,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from variantlake.planning import predicates
-from variantlake.planning.predicates import Compare, CompareOp, Literal, Predicate, Ref
+from variantlake.expressions import tree as predicates
+from variantlake.expressions.tree import Compare, CompareOp, Literal, Predicate, Ref
 
 _COMPARISONS: dict[type[Filter], CompareOp] = {
     EqualTo: "=",

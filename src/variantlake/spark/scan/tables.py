@@ -16,11 +16,11 @@ from variantlake.delta.log.time_travel import version_at
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.delta.schema.char_types import char_length_at
 from variantlake.delta.schema.column_mapping import MODE
+from variantlake.expressions.tree import Predicate, Ref, refs
 from variantlake.paths import Path
 from variantlake.planning.late_materialization import plan_late_materialization
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.plan import ScanPlan, plan_scan
-from variantlake.planning.predicates import Predicate, Ref, refs
 from variantlake.planning.stats.first_rows import FirstRows
 from variantlake.scan.footers import Footers
 from variantlake.spark.session.schemas import spark_schema, stored_schema

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 from pyspark.sql import DataFrame
 
 from variantlake.errors import InvalidValue, UnsupportedFeature
-from variantlake.planning.expressions import Condition, TypedPath, VariantPath
+from variantlake.expressions.from_python import Condition, TypedPath, VariantPath
 from variantlake.spark.session.settings import ESCAPED, is_on
 
 

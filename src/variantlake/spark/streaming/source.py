@@ -21,10 +21,10 @@ from variantlake.delta.log.log_segment import all_commits
 from variantlake.delta.log.logical_files import files_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import MissingSource, UnsupportedFeature
+from variantlake.expressions.tree import Predicate
 from variantlake.feed.commits import check_schema, first_since, metadata_at
 from variantlake.feed.snapshots import once_each, snapshots_of
 from variantlake.planning.files import ScanFile
-from variantlake.planning.predicates import Predicate
 from variantlake.scan.scan_task import split_files
 from variantlake.scan.table_scan import Scan
 from variantlake.spark.scan.data_source import TableReader, reach

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql.types import DataType, StructField, StructType, VariantType
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.expressions.tree import Predicate
+from variantlake.expressions.typing import spark_type
 from variantlake.feed.snapshots import snapshots_of
-from variantlake.planning.exact.casts import spark_type
-from variantlake.planning.predicates import Predicate
 from variantlake.spark.scan.stored_types import data_type
 from variantlake.spark.scan.tables import table_version
 from variantlake.spark.streaming.source_options import StreamOptions

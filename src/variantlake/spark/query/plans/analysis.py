@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from variantlake.expressions.tree import PRESENCE, Predicate, Ref
 from variantlake.paths import Path
-from variantlake.planning.predicates import PRESENCE, Predicate, Ref
 from variantlake.planning.stats.first_rows import FirstRows
 from variantlake.quoting import quote_identifier
 from variantlake.spark.query.plans.catalyst import VARIANT, Node

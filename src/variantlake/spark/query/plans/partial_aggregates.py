@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from variantlake.engine.expressions import Aggregate, Call, Column, aggregate, call
 from variantlake.errors import UnsupportedFeature
-from variantlake.planning.exact.casts import spark_type
-from variantlake.planning.predicates import Predicate, Ref
+from variantlake.expressions.tree import Predicate, Ref
+from variantlake.expressions.typing import spark_type
 from variantlake.spark.query.plans.catalyst import Node
 from variantlake.spark.query.plans.lineage import Lineage, view_of
 from variantlake.spark.query.plans.predicates import Conditions

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import orjson
 from pyspark.sql import DataFrame
 
+from variantlake.expressions.tree import Predicate, map_refs
 from variantlake.planning.plan import ScanPlan
-from variantlake.planning.predicates import Predicate, map_refs
 from variantlake.planning.stats.first_rows import map_order
 from variantlake.spark.query.plans.analysis import TableUse
 from variantlake.spark.scan.pushed_aggregates import PushedAggregate

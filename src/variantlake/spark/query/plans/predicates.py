@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from variantlake.errors import InvalidPath
-from variantlake.paths import Path
-from variantlake.planning.exact.casts import keeps_column, spark_type
-from variantlake.planning.predicates import (
+from variantlake.expressions.tree import (
     And,
     Compare,
     CompareOp,
@@ -31,6 +29,9 @@ from variantlake.planning.predicates import (
     StartsWith,
     Unknown,
 )
+from variantlake.expressions.typing import spark_type
+from variantlake.paths import Path
+from variantlake.planning.exact.casts import keeps_column
 from variantlake.spark.query.plans.catalyst import VARIANT, Node, _Absent
 from variantlake.spark.query.plans.lineage import Lineage, view_of
 from variantlake.sql.joins import join_of_plan

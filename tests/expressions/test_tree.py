@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from tests.planning.builders import lit, path
-from variantlake.planning.predicates import (
+from variantlake.expressions.tree import (
     And,
     Compare,
     In,

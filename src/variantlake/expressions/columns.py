@@ -10,9 +10,10 @@ from sqlglot.errors import SqlglotError
 from variantlake.delta.schema.char_types import char_length
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType, VariantType, spark_name
 from variantlake.errors import InvalidPath, InvalidQuery, VariantLakeError
+from variantlake.expressions.literals import type_name
+from variantlake.expressions.tree import Ref
+from variantlake.expressions.typing import refused
 from variantlake.paths import Path
-from variantlake.planning.predicates import Ref
-from variantlake.sql.literals import refused, type_name
 
 COLLATIONS = "__COLLATIONS"
 """The key in a column's metadata under which Spark keeps the collations of its strings."""

@@ -3,7 +3,7 @@
 A predicate is what a query's WHERE says about the values of one row, in the three values of SQL:
 true, false and null. What planning does not understand is an `Unknown`, which never skips a file.
 The tree is engine-neutral: whoever builds it (from Spark's plan, from SQL text, from Python) has
-resolved the columns and coerced nothing; what Spark's coercion would do is decided in `literals`.
+resolved the columns and coerced nothing; `typing` decides what Spark's coercion would do.
 """
 
 from __future__ import annotations

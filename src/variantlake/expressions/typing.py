@@ -1,38 +1,55 @@
-"""How Spark compares: in which type, and bounds of many files with a constant in Spark's order.
+"""Types of expressions as Spark has them, and the type in which it compares.
 
-Bounds of the requested type decide a comparison only when Spark compares in this type itself, or
-in one that holds every value of it unchanged (EXACTNESS, rule 17): as doubles,
+Bounds of the requested type decide a comparison only if Spark compares in this type itself, or in
+one that holds every value of it unchanged (EXACTNESS, rule 17): as doubles,
 `9007199254740993::bigint = 9007199254740992.0D` is true. Pairs whose common type depends on ANSI
 mode, and strings compared with anything else, have none here: the file is kept.
-
-NaN is the greatest double, -0.0 equals 0.0, strings and binary order by their bytes (for strings
-the order of code points). No bound is a NaN.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from decimal import Decimal
 from functools import cache
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from variantlake.errors import Hints, InvalidSchema, UnsupportedFeature
+from variantlake.expressions.tree import Literal
 from variantlake.parquet.stats.bounds import Raw
-from variantlake.parquet.stats.fact_columns import Bools, RawColumn
-from variantlake.planning.exact.casts import INT_DIGITS, spark_type
-from variantlake.planning.predicates import Literal
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType
 
-Truths = npt.NDArray[np.uint8]
-"""For each file the set of truth values that a condition may take, as the bits of `May`."""
+SPARK_RUNS_IT = Hints(
+    hint="Spark runs it: `variantlake.spark.connect(spark).sql(...)`",
+    cli_hint="--engine spark runs it",
+)
+
+INT_LIMITS = {Kind.INT8: 2**7, Kind.INT16: 2**15, Kind.INT32: 2**31, Kind.INT64: 2**63}
+"""A value v fits where -limit <= v < limit."""
+
+INT_DIGITS = {Kind.INT8: 3, Kind.INT16: 5, Kind.INT32: 10, Kind.INT64: 20}
+"""Precision of the decimal type that Spark takes for an integer type in comparisons."""
 
 _DOUBLE = ShreddedType(Kind.DOUBLE)
 _FLOATS = (Kind.FLOAT, Kind.DOUBLE)
 _INTEGERS = frozenset(map(ShreddedType, INT_DIGITS))
 _EXACT_AS_DOUBLE = (Kind.INT8, Kind.INT16, Kind.INT32)
+
+
+def refused(what: str) -> UnsupportedFeature:
+    """The error for what is left to Spark."""
+    return UnsupportedFeature(f"the local engine does not take {what}", **SPARK_RUNS_IT)
+
+
+@cache
+def spark_type(name: str) -> ShreddedType | None:
+    """The type that Spark's type name means.
+
+    None for a name without a column form here: `variant`, structs, collated strings, unknown ones.
+    """
+    try:
+        parsed = ShreddedType.parse(name)
+    except InvalidSchema:
+        return None
+    return parsed if parsed.info.spark else None
 
 
 def comparison_type(requested: str, literals: Iterable[Literal]) -> ShreddedType | None:
@@ -106,59 +123,3 @@ def _holds(wide: ShreddedType, narrow: ShreddedType) -> bool:
     if wide.kind is Kind.DOUBLE:
         return narrow.kind in (*_FLOATS, *_EXACT_AS_DOUBLE)
     return True
-
-
-def below(column: RawColumn, key: Raw) -> Bools:
-    """Where the bound is less than `key`; False where it is not known."""
-    if isinstance(key, float) and math.isnan(key):
-        return column.known
-    return _compared(np.less, column, key, math.ceil)
-
-
-def above(column: RawColumn, key: Raw) -> Bools:
-    """Where the bound is greater than `key`; False where it is not known."""
-    if isinstance(key, float) and math.isnan(key):
-        return np.zeros(len(column.known), np.bool_)
-    return _compared(np.greater, column, key, math.floor)
-
-
-def _compared(compare: Any, column: RawColumn, key: Raw, whole: Callable[[Decimal], int]) -> Bools:
-    if isinstance(key, Decimal) and column.values.dtype == np.int64:
-        key = whole(key)
-    if column.values.dtype != np.object_:
-        # NumPy compares integers with a Python int of any size, and small ones with doubles.
-        compared: Bools = compare(column.values, key)
-        return compared & column.known
-    result = np.zeros(len(column.known), np.bool_)
-    # In a box: NumPy would take the trailing zeros off a bare string.
-    box = np.empty((), np.object_)
-    box[()] = key
-    result[column.known] = compare(column.values[column.known], box)
-    return result
-
-
-def any_within(low: RawColumn, high: RawColumn, keys: Sequence[Raw]) -> Bools:
-    """Where some key lies between the bounds; an unknown one is no limit. No key is a NaN."""
-    dtype = low.values.dtype
-    if dtype == np.int64:
-        # What no integer of 64 bits equals cannot lie on any, and files are about values.
-        keys = [int(key) for key in keys if key == _whole(key) and -(2**63) <= key < 2**63]
-    ordered = np.empty(len(keys), dtype)
-    ordered[:] = sorted(keys)
-    first = np.zeros(len(low.known), np.int64)
-    last = np.full(len(low.known), len(keys), np.int64)
-    first[low.known] = np.searchsorted(ordered, low.values[low.known], "left")
-    last[high.known] = np.searchsorted(ordered, high.values[high.known], "right")
-    return np.greater(last, first)
-
-
-def equal(one: RawColumn, other: RawColumn) -> Bools:
-    """Where both bounds are known and the same."""
-    both = one.known & other.known
-    result = np.zeros(len(both), np.bool_)
-    result[both] = one.values[both] == other.values[both]
-    return result
-
-
-def _whole(key: Any) -> int:
-    return math.floor(key) if not isinstance(key, float) or math.isfinite(key) else 0

@@ -11,17 +11,11 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from variantlake.errors import Hints, UnsupportedFeature
-from variantlake.planning.exact.casts import INT_LIMITS, spark_type
-from variantlake.planning.exact.comparing import comparison_type
-from variantlake.planning.predicates import Literal, Ref
-from variantlake.planning.stats.domains import partition_value
+from variantlake.delta.schema.table_schema import PrimitiveType
+from variantlake.delta.stats.partition_values import partition_raw
+from variantlake.expressions.tree import Literal, Ref
+from variantlake.expressions.typing import INT_LIMITS, comparison_type, refused, spark_type
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType
-
-SPARK_RUNS_IT = Hints(
-    hint="Spark runs it: `variantlake.spark.connect(spark).sql(...)`",
-    cli_hint="--engine spark runs it",
-)
 
 _TYPES = {
     exp.DType.TEXT: "string",
@@ -44,11 +38,6 @@ _DECIMAL = re.compile(r"[0-9]*\.[0-9]+|[0-9]+\.[0-9]*")
 _EXPONENT = re.compile(r"([0-9]+\.?|[0-9]*\.[0-9]+)[eE][+-]?[0-9]+")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ISO_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?")
-
-
-def refused(what: str) -> UnsupportedFeature:
-    """The error for what is left to Spark."""
-    return UnsupportedFeature(f"the local engine does not take {what}", **SPARK_RUNS_IT)
 
 
 def coerced(ref: Ref, literal: Literal, *, utc: bool) -> Literal:
@@ -135,17 +124,17 @@ def _typed(node: exp.Cast, *, utc: bool) -> Literal:
 
 def moment(text: str, target: ShreddedType, *, utc: bool) -> Literal:
     """A date or timestamp in ISO form; timestamps without a zone are in UTC."""
-    written = text.strip()
+    written, type_ = text.strip(), PrimitiveType(target.ddl.lower())
     value = None
     if target.kind is Kind.DATE and _ISO_DATE.fullmatch(written):
-        value = partition_value(written, target)
+        value = partition_raw(written, type_)
     elif target.kind is not Kind.DATE:
         whole = f"{written} 00:00:00" if _ISO_DATE.fullmatch(written) else written
         zone = target.kind is Kind.TIMESTAMP
         if _ISO_MOMENT.fullmatch(whole) and (utc or not zone):
-            value = partition_value(whole + ("+00:00" if zone else ""), target)
+            value = partition_raw(whole + ("+00:00" if zone else ""), type_)
         elif zone and whole.endswith("Z") and _ISO_MOMENT.fullmatch(whole[:-1]):
-            value = partition_value(whole[:-1] + "+00:00", target)
+            value = partition_raw(whole[:-1] + "+00:00", type_)
     if value is None:
         raise refused(f"{text!r} as a {target.ddl.lower()}")
     return Literal(value, target.ddl.lower())

@@ -1,19 +1,70 @@
-"""Dictionary arrays by their entries: what is asked of each row is asked of each entry once."""
+"""Values of expressions in many rows, as Arrow arrays.
+
+A dictionary array is taken by its entries: what is asked of each row is asked of each entry once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from variantlake.kernels.columns.entries import bytes_of, combine_entries
-from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.parquet.stats.fact_columns import Bools, Int64s
+from variantlake.shredding.arrays import AnyArray
 
 _Bytes = npt.NDArray[np.uint8]
+_SIGN = np.int64(2**63 - 1)
 _NO_BITS: _Bytes = np.empty(0, np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """One operand in some rows. `failed` marks rows whose cast Spark raises an error for.
+
+    What stands in `array` in such a row is null and means nothing.
+    """
+
+    array: AnyArray
+    failed: Bools | None = None
+
+    def take(self, places: Int64s) -> Values:
+        """Some rows, by their places. Arrow takes rows faster than it filters them."""
+        return Values(
+            self.array.take(pa.array(places, pa.int64())),
+            None if self.failed is None else self.failed[places],
+        )
+
+
+def plain(array: Any) -> Any:
+    """The array without a dictionary."""
+    return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
+
+
+def numbers(array: Any) -> npt.NDArray[Any]:
+    """The values as NumPy has them, anything where NULL."""
+    return np.asarray(pc.fill_null(array, 0) if array.null_count else array)
+
+
+def valid(array: Any) -> Bools:
+    """Where a value is."""
+    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def ordered(array: Any, *, zeros_alike: bool = True) -> Int64s:
+    """Doubles as integers in Spark's order, where NaN is the greatest; anything where NULL.
+
+    -0.0 is 0.0, or else just below it.
+    """
+    values = numbers(array.cast(pa.float64()))
+    values = np.where(np.isnan(values), np.nan, values + 0.0 if zeros_alike else values)
+    bits: Int64s = values.view(np.int64)
+    return bits ^ ((bits >> 63) & _SIGN)
 
 
 def entry_codes(array: Any) -> Int64s:

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from variantlake.expressions.arrays import Values
+from variantlake.expressions.tree import And, Compare, Literal, Not, Or, Predicate, Ref
 from variantlake.paths import Path
-from variantlake.planning.predicates import And, Compare, Literal, Not, Or, Predicate, Ref
-from variantlake.scan.casts import Values
 from variantlake.scan.conditions import evaluate
 
 GUARD = Ref(("k",), None, "bigint")
