@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import variantlake as vl
-from tests.test_table import rows
+from tests.table.test_table import rows
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.errors import (
     CommitConflict,
