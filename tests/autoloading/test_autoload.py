@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 import json
 import os
@@ -17,7 +18,7 @@ import variantlake as vl
 from tests.autoloading.sources import ids, put, states
 from tests.ingest.exposition import samples
 from variantlake.autoloading import auto_compact, autoloader, batch, discover
-from variantlake.autoloading.autoloader import AutoloadResult
+from variantlake.autoloading.autoloader import Autoloader, AutoloadResult
 from variantlake.autoloading.listing import LocalFolder
 from variantlake.errors import InvalidValue, MissingSource, StoreFailed
 from variantlake.ingest.commit_load import commit_load
@@ -127,6 +128,36 @@ def test_a_changed_file_does_what_was_asked_for(source: Path, table: Path, on_ch
         load(source, table, on_change=on_change)
         load(source, table, on_change=on_change)
     assert ids(table) == ([1, 2, 3, 3, 4, 30] if on_change == "reload" else [1, 2, 3, 4])
+
+
+def test_files_that_were_written_again_are_counted_and_said(
+    source: Path, table: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    figures = tmp_path / "figures.prom"
+    loader = Autoloader(source, table)
+    assert loader.once().changed == 0
+    put(source / "b.json", 3, 30, age=30)
+    put(source / "a.json", 1, 2, age=30)
+    assert [loader.once().changed for _ in range(2)] == [2, 2]
+    said = [record.getMessage() for record in caplog.records if "again" in record.getMessage()]
+    assert len(said) == 1  # not in each round
+    assert "files 2, the first" in said[0]
+    assert "a.json" in said[0]
+    assert load(source, table, metrics_file=figures).changed == 2
+    assert 'changed_files{name="' in figures.read_text()
+    assert figures.read_text().splitlines()[-1].endswith(" 2")
+    assert ids(table) == [1, 2, 3, 4]
+
+
+def test_a_file_that_was_too_old_is_loaded_once_it_is_written_again(
+    source: Path, table: Path
+) -> None:
+    put(source / "old.json", 9, age=1000)
+    since = dt.datetime.fromtimestamp(time.time() - 500, dt.UTC)
+    assert load(source, table, since=since).skipped == 1
+    put(source / "old.json", 10, age=30)
+    assert load(source, table, since=since).files == 1
+    assert 10 in ids(table)
 
 
 def test_loaded_files_are_deleted_after_the_commit(source: Path, table: Path) -> None:

@@ -43,7 +43,7 @@ from variantlake.ingest.sources.sources import Format
 from variantlake.jobs.tasks import Runner
 from variantlake.jobs.threads import run_in_threads
 from variantlake.logs import logger
-from variantlake.shown import Result
+from variantlake.shown import Result, utf8_text
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import location_text
 from variantlake.writing.keywords import check_options
@@ -146,6 +146,7 @@ class Autoloader:
         self._settling = Settling(settle_seconds(self._folder, self.options))
         self._snapshot: Snapshot | None = None
         self._listed = 0
+        self._warned = 0
         self._on_batch = on_batch
 
     def once(self, stop: Stop = lambda: False) -> AutoloadResult:
@@ -204,7 +205,10 @@ class Autoloader:
             except _Overtaken as overtaken:
                 result = overtaken.result
                 continue
-            return replace(result, waiting=discovery.waiting, changed=discovery.changed)
+            self._warn_of_changed(discovery)
+            # A listing that begins late meets no file that is known.
+            changed = discovery.changed if discovery.is_full else result.changed
+            return replace(result, waiting=discovery.waiting, changed=changed)
         raise CommitConflict(
             f"{MAX_LOST} batches in a row were lost to other writers", file=self._store.uri
         )
@@ -327,6 +331,17 @@ class Autoloader:
                 hint="move them out of the source, or to a folder whose name begins with _",
             )
         self.options = replace(self.options, move_to=root)
+
+    def _warn_of_changed(self, discovery: Discovery) -> None:
+        """Warn of files that were written again and are left alone, each time there are more."""
+        if discovery.changed > self._warned and discovery.first_changed is not None:
+            log.warning(
+                "left alone, as they were written again after they were loaded: files %d, the "
+                "first %s. on_change='reload' (--on-change reload) loads such files again.",
+                discovery.changed,
+                utf8_text(self._folder.location(discovery.first_changed)),
+            )
+        self._warned = discovery.changed if discovery.is_full else self._warned
 
     def _said(self, report: BatchReport) -> None:
         log.info(

@@ -81,9 +81,9 @@ class Discovery:
     """One walk through a source. What it has seen so far counts once it is at its end.
 
     `after` is the name behind which it lists, None for all; `started` is when, in milliseconds
-    since the epoch. `waiting` are files that have not
-    settled, `first_waiting` the least name of these, `changed` those that were written again and
-    are left alone.
+    since the epoch. `waiting` are files that have not settled, `first_waiting` the least name of
+    these, `changed` those that were written again and are left alone, `first_changed` the least of
+    these.
     """
 
     folder: Folder
@@ -95,6 +95,7 @@ class Discovery:
     waiting: int = 0
     first_waiting: bytes | None = None
     changed: int = 0
+    first_changed: bytes | None = None
 
     @property
     def is_full(self) -> bool:
@@ -117,28 +118,22 @@ class Discovery:
             names = pa.array(page.names, pa.binary())
             found: Any = pc.index_in(names, value_set=table.column("name").combine_chunks())
             places = found.to_pylist()
-        states: list[Any] = table.column("state").to_pylist()
-        looked = [
-            number
-            for number, place in enumerate(places)
-            if place is None or self._may_matter(states[place])
-        ]
-        if page.files is None:
-            files = self.folder.look([page.names[number] for number in looked])
-        else:
-            files = [page.files[number] for number in looked]
-        for number, file in zip(looked, files, strict=True):
+        columns = (table.column(name).to_pylist() for name in ("size", "tag", "state"))
+        known_as = list(zip(*columns, strict=True))
+        # Of all that is known, too: only a look shows that a file was written again.
+        files = self.folder.look(page.names) if page.files is None else page.files
+        for place, file in zip(places, files, strict=True):
             if file is None:
                 continue  # it has gone since
-            place = places[number]
             kind = Kind.NEW
             if place is not None:
-                row = table.slice(place, 1).to_pylist()[0]
-                outcome = self._of_known(file, row)
+                *stamp, state = known_as[place]
+                is_same = [file.size, file.tag] == stamp
+                outcome = self._of_known(file, FileState(state), is_same=is_same)
                 if outcome is None:
                     continue
                 kind = outcome
-            elif self.options.since is not None and file.modified < self.options.since:
+            elif self._is_old(file):
                 kind = Kind.OLD
             if kind is Kind.NEW and not self.settling.is_settled(file):
                 self.waiting += 1
@@ -146,18 +141,14 @@ class Discovery:
                 continue
             yield Found(file, kind, place is not None)
 
-    def _may_matter(self, state: int) -> bool:
-        """Whether a file of this state must be looked at."""
-        if state not in (FileState.LOADED, FileState.SKIPPED):
-            return True
-        return self.options.on_change != "ignore" or not self.options.keeps
-
-    def _of_known(self, file: SourceFile, row: dict[str, Any]) -> Kind | None:
-        same = (file.size, file.tag) == (row["size"], row["tag"])
-        state = FileState(row["state"])
-        if state is FileState.RETRY or (state in (FileState.EMPTY, FileState.FAILED) and not same):
+    def _of_known(self, file: SourceFile, state: FileState, *, is_same: bool) -> Kind | None:
+        if state is FileState.RETRY:
             return Kind.NEW
-        if state is FileState.LOADED and not same:
+        if state in (FileState.EMPTY, FileState.FAILED) and not is_same:
+            return Kind.NEW
+        if state is FileState.SKIPPED and not is_same and not self._is_old(file):
+            return Kind.NEW  # it was too old, and never loaded
+        if state is FileState.LOADED and not is_same:
             if self.options.on_change == "error":
                 raise InvalidValue(
                     "the file was written again after it was loaded",
@@ -168,10 +159,14 @@ class Discovery:
             if self.options.on_change == "reload":
                 return Kind.NEW
             self.changed += 1
+            self.first_changed = self.first_changed or file.name
             return None
         # Not one that was empty: somebody may be about to write to it.
-        done = state is FileState.LOADED and same and not self.options.keeps
+        done = state is FileState.LOADED and not self.options.keeps
         return Kind.DONE if done else None
+
+    def _is_old(self, file: SourceFile) -> bool:
+        return self.options.since is not None and file.modified < self.options.since
 
 
 class _Known:

@@ -71,9 +71,9 @@ class AutoloadOptions:
     backfill: Everything is listed at least this often, so that late names are found.
     settle: Only files are loaded that nobody wrote to for so long; None means a second on a disk,
         nothing in an object store.
-    on_change: What becomes of a file that was written again after it was loaded: nothing
-        ("ignore"), the autoload stops ("error"), or it is loaded again as a whole beside the rows
-        that it gave before ("reload").
+    on_change: What becomes of a file that was written again after it was loaded: it is counted,
+        and a warning is logged ("ignore"), the autoload stops ("error"), or it is loaded again as a
+        whole beside the rows that it gave before ("reload").
     after: What becomes of loaded files: "keep", "delete", or "move:PATH". It is done after the
         commit, and repeated until it is done.
     since: Files older than this are not loaded; counts for files that were not seen before. A

@@ -131,8 +131,9 @@ def autoload(
         OnChange,
         typer.Option(
             metavar="|".join(OnChange),
-            help="What happens to a file that was written again after it was loaded: nothing, the "
-            "command fails, or it is loaded again beside its earlier rows.",
+            help="What happens to a file that was written again after it was loaded: it is "
+            "counted and warned of, the command fails, or it is loaded again beside its earlier "
+            "rows.",
         ),
     ] = OnChange.IGNORE,
     after: Annotated[
