@@ -15,6 +15,7 @@ from variantlake.errors import (
     LimitExceeded,
     MalformedFile,
     MissingSource,
+    UnsupportedFeature,
     VariantLakeError,
 )
 from variantlake.ingest.sources import blocks
@@ -62,7 +63,7 @@ CASES = {
     "column-in-characters": BadInput('{"é": x}\n'.encode(), InvalidJson, 1, 7),
     "invalid-utf8": BadInput(GOOD + b'{"a": "\xff"}\n', InvalidJson, 6, 8),
     "lone-surrogate": BadInput(b'"\\ud800"\n', InvalidJson, 1, 2),
-    "utf16": BadInput('{"a": 1}\n'.encode("utf-16"), InvalidJson, 1, 1),
+    "utf16": BadInput('{"a": 1}\n'.encode("utf-16"), UnsupportedFeature),
     "duplicate-keys": BadInput(GOOD + b'{"b": {"a": 1, "a": 2}}\n', InvalidJson, 6, 16),
     "not-a-number": BadInput(b'{"a": NaN}\n', InvalidJson, 1, 7),
     "too-deep": BadInput(

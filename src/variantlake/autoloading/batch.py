@@ -30,7 +30,8 @@ from variantlake.ingest.commit_load import commit_load
 from variantlake.ingest.encode.document_options import DocumentOptions
 from variantlake.ingest.encode.documents import read_tapes
 from variantlake.ingest.load import plan_load
-from variantlake.ingest.sources.sources import Format, Source, Split, compression_of
+from variantlake.ingest.sources.signatures import HEAD_BYTES, compression_of
+from variantlake.ingest.sources.sources import Format, Source, Split
 from variantlake.jobs.tasks import Runner, TaskResult, collect
 from variantlake.jobs.threads import run_in_threads
 from variantlake.logs import logger
@@ -261,25 +262,26 @@ def _attempt(job: Job, target: TableWrite, sources: list[Source]) -> _Written:
 def _sources(job: Job, outcome: _Outcome) -> dict[bytes, Source]:
     """The files that are to be loaded, with their compression; one that has gone is left out."""
 
-    def head(file: SourceFile) -> bytes | VariantLakeError:
+    def source(file: SourceFile) -> Source | VariantLakeError:
+        path = job.folder.location(file.name)
         if not file.size:
-            return b""
-        store, name = store_of(job.folder.location(file.name))
+            return Source(path, 0, format=job.format)
+        store, name = store_of(path)
         try:
-            return store.read_range(name, 0, min(file.size, 4))
+            head = store.read_range(name, 0, min(file.size, HEAD_BYTES))
+            return Source(path, file.size, compression_of(head, path), job.format)
         except VariantLakeError as error:
             if isinstance(error, StoreFailed) and job.folder.objects:
                 raise
             return error
 
-    heads = _in_parallel(job.folder, head, outcome.loaded)
+    looked_at = _in_parallel(job.folder, source, outcome.loaded)
     sources = {}
-    for file, found in zip(list(outcome.loaded), heads, strict=True):
+    for file, found in zip(list(outcome.loaded), looked_at, strict=True):
         if isinstance(found, VariantLakeError):
             _give_up(job, outcome, file.name, found)
         else:
-            path = job.folder.location(file.name)
-            sources[file.name] = Source(path, file.size, compression_of(found), job.format)
+            sources[file.name] = found
     return sources
 
 

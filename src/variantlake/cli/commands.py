@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
+import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -30,6 +32,7 @@ from variantlake.cli.tables import inspect as inspect_command
 from variantlake.cli.terminal.logs import logged
 from variantlake.cli.terminal.output import print_error, print_note, visible
 from variantlake.delta.log.file_paths import ABSOLUTE_PATHS, set_absolute_paths
+from variantlake.errors import VariantLakeError
 
 app = typer.Typer(
     name="variantlake",
@@ -129,16 +132,30 @@ def run() -> int:
     """Run the command that the arguments name; its exit code. Errors are said on stderr."""
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()  # a full disk is said here, and not while the interpreter ends
     except _WRONG_USAGE as error:
         return _say_usage(error)
+    except BrokenPipeError:  # who reads has seen enough
+        _drop_output()
+        return 1
     except Exception as error:
         if os.environ.get("VARIANTLAKE_TRACEBACK"):
             raise
         print_error(error)
+        if isinstance(error, OSError) and not isinstance(error, VariantLakeError):
+            _drop_output()
         return 1
     if code == 130:  # Ctrl-C: typer turns it into this code
         print_note("Interrupted.")
     return code if isinstance(code, int) else 0
+
+
+def _drop_output() -> None:
+    """Throw away what standard output did not take: the interpreter would fail by it as it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _say_usage(error: Any) -> int:

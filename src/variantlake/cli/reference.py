@@ -19,7 +19,7 @@ This page is generated from the `--help` texts of the commands.
 | 1 | the command failed and says why, `check` found a broken rule, `health --fail-on` a problem |
 | 2 | wrong usage |
 | 3 | `autoload --once` could not load some files, and loaded the others |
-| 130 | interrupted (Ctrl-C) |
+| 129, 130, 143 | ended by SIGHUP, SIGINT (Ctrl-C), SIGTERM: what was begun is tidied up |
 
 With `VARIANTLAKE_TRACEBACK=1` in the environment, an error shows where in the code it was raised.
 """

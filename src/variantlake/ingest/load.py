@@ -221,7 +221,7 @@ def _no_document(sources: Sequence[Source], *, skip_empty: bool) -> InvalidJson:
     if len(sources) == 1 or not skip_empty:
         error = InvalidJson(
             "the file is empty: it holds no document",
-            file=next((each for each in sources if not each.size), sources[0]).path,
+            file=next((each for each in sources if not each.size), sources[0]).label,
             line=1,
             column=1,
             hint="nothing else is there to load: was it written to the end?",
@@ -232,7 +232,7 @@ def _no_document(sources: Sequence[Source], *, skip_empty: bool) -> InvalidJson:
         return error
     return InvalidJson(
         "there is no document to load: the sources hold only blank lines or empty arrays",
-        file=sources[0].path,
+        file=sources[0].label,
         line=1,
     )
 

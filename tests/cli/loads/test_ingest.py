@@ -193,7 +193,8 @@ def test_the_version_is_printed(monkeypatch: Patch, capfd: Capture) -> None:
     assert done.out.strip()
 
 
-def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_its_like_leave_nothing(tmp_path: Path, number: signal.Signals) -> None:
     source = tmp_path / "events.ndjson"
     source.write_text('{"a": 1, "b": "%s"}\n' % ("x" * 1000) * 200_000)
     table = tmp_path / "table"
@@ -212,8 +213,8 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     deadline = time.monotonic() + 60
     while len(bad_input.listing(table)) < 3 and time.monotonic() < deadline:
         time.sleep(0.05)
-    os.kill(process.pid, signal.SIGINT)
+    os.kill(process.pid, number)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert (out, err.strip()) == ("", "Interrupted.")
     assert bad_input.listing(table) == []

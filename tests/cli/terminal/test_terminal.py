@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -123,14 +124,15 @@ def test_one_option_refuses_absolute_paths(
     assert "set_absolute_paths" not in done.err
 
 
-def test_ctrl_c_is_quiet_while_modules_are_loaded(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_is_quiet_while_modules_are_loaded(tmp_path: Path, number: signal.Signals) -> None:
     script = (
         "import os, signal, sys\n"
         "from variantlake.cli.main import main\n"
         "class Interrupting:\n"
         "    def find_spec(self, name, *_):\n"
         "        if name == 'pyarrow':\n"
-        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        f"            os.kill(os.getpid(), {number:d})\n"
         "sys.meta_path.insert(0, Interrupting())\n"
         "sys.argv = ['variantlake', 'cat', 'x']\n"
         "main()\n"
@@ -138,7 +140,7 @@ def test_ctrl_c_is_quiet_while_modules_are_loaded(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path
     )
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "Interrupted.\n")
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:

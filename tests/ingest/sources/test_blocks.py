@@ -28,10 +28,18 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
     "gzip of many members": lambda text: b"".join(
         gzip.compress(text[i : i + 70]) for i in range(0, len(text), 70)
     ),
+    "gzip, padded": lambda text: gzip.compress(text) + bytes(300_000),
+    "gzip of many members, padded": lambda text: gzip.compress(text) + gzip.compress(b"") + b"\0",
+    "zstd behind a frame to skip": lambda text: (
+        b"\x5e\x2a\x4d\x18\x04\0\0\0size" + zstandard.compress(text)
+    ),
     "zstd of many frames": lambda text: b"".join(
         zstandard.compress(text[i : i + 70]) for i in range(0, len(text), 70)
     ),
 }
+
+UNCUT = ("plain", "gzip, padded")
+"""Of which less is as good."""
 
 TEXT = b"".join(b'{"n": %d, "text": "%s"}\r\n' % (i, b"x" * (i % 37)) for i in range(40)) + b"\n\n7"
 
@@ -85,7 +93,18 @@ def test_compressed_text_is_read_like_plain_text(tmp_path: Path, packing: str, b
         assert place_of(part.source, part.offset) == {"line": line, "column": 1}
 
 
-@pytest.mark.parametrize("packing", [name for name in PACK if name != "plain"])
+@pytest.mark.parametrize("rest", [b"\0\0x", b"x", b"\x1f\x8b\x08" + b"x" * 50])
+def test_what_follows_gzip_and_is_neither_a_member_nor_zeros_is_refused(
+    tmp_path: Path, rest: bytes
+) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(gzip.compress(TEXT) + rest)
+    (split,) = split_sources(expand(path), 100)
+    with pytest.raises(MalformedFile, match="cannot be read"):
+        blocks_of(split)
+
+
+@pytest.mark.parametrize("packing", [name for name in PACK if name not in UNCUT])
 def test_a_cut_compressed_source_is_refused(tmp_path: Path, packing: str) -> None:
     path = tmp_path / "a"
     path.write_bytes(PACK[packing](TEXT)[:-3])

@@ -20,7 +20,8 @@ from variantlake.errors import InvalidJson, MissingSource, StoreFailed
 from variantlake.ingest import load
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.sources.find_files import pattern_regex
-from variantlake.ingest.sources.sources import Compression, expand
+from variantlake.ingest.sources.signatures import Compression
+from variantlake.ingest.sources.sources import expand
 from variantlake.storage.objects import open_object
 
 ROOT = f"s3://{s3_server.BUCKET}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import lzma
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,9 @@ import pytest
 import zstandard
 
 from variantlake.batches import packed
-from variantlake.errors import MissingSource, StoreFailed, UnsupportedFeature
+from variantlake.errors import InvalidValue, MissingSource, StoreFailed, UnsupportedFeature
+from variantlake.ingest.sources.signatures import Compression
 from variantlake.ingest.sources.sources import (
-    Compression,
     Source,
     Split,
     expand,
@@ -171,6 +173,56 @@ def test_compression_is_told_by_the_bytes(
 ) -> None:
     (tmp_path / "any.name").write_bytes(packed)
     assert expand(tmp_path / "any.name")[0].compression is compression
+
+
+@pytest.mark.parametrize(
+    ("head", "what"),
+    [
+        (lzma.compress(LINE), "xz data"),
+        (lzma.compress(LINE, lzma.FORMAT_ALONE), "lzma data"),
+        (b"PK\x03\x04\x14\0\0\0\x08\0", "a zip archive"),
+        (b"\xff\x06\0\0sNaPpY", "snappy data"),
+        *((zlib.compress(LINE, level), "zlib data") for level in (0, 1, 6, 9)),
+        (b"\x04\x22\x4d\x18d@", "lz4 data"),
+        (b"PAR1\x15\x04", "a Parquet file"),
+        (b"Obj\x01\x04", "an Avro file"),
+        *((LINE.decode().encode(name), "text in UTF-16") for name in ("utf-16", "utf-16-le")),
+        ('\ufeff{"a": 1}'.encode("utf-16-be"), "text in UTF-16, not"),
+        ('{"a": 1}'.encode("utf-16-be"), "without a byte order mark"),
+        ('{"a": 1}'.encode("utf-32"), "text in UTF-"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_file_that_is_no_json_text_is_named(tmp_path: Path, head: bytes, what: str) -> None:
+    (tmp_path / "a.json").write_bytes(head)
+    with pytest.raises(UnsupportedFeature, match=what) as caught:
+        expand(tmp_path)
+    assert caught.value.file == str(tmp_path / "a.json")
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("text", [b"x^2 + y", b"x", b"P", b"\xef\xbb\xbf{}", b"", b"0", b"\0"])
+def test_other_text_is_read(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "a.json").write_bytes(text)
+    assert expand(tmp_path)[0].compression is Compression.NONE
+
+
+def test_alternatives_in_braces_are_read(tmp_path: Path) -> None:
+    write(tmp_path, "a/1.json", "b/1.json", "c/1.json", "a/2.json", "_h/1.json", "x{1}.json", "e,f")
+
+    def meant(pattern: str) -> list[str]:
+        return names(expand(tmp_path / pattern), tmp_path)
+
+    assert meant("{a,b}/1.json") == ["a/1.json", "b/1.json"]
+    assert meant("{a/2,c/*}.json") == ["a/2.json", "c/1.json"]
+    assert meant("{a,{b,_h}}/[1]*") == ["_h/1.json", "a/1.json", "b/1.json"]
+    assert meant("{a,**}/2.json") == ["a/2.json"]
+    assert meant("?{1}.json") == meant("x{1}.json") == ["x{1}.json"]
+    assert meant("{a,}/2.json") == ["a/2.json"]
+    with pytest.raises(MissingSource, match="no file matches"):
+        expand(tmp_path / "{y,z}/*.json")
+    with pytest.raises(InvalidValue, match="1,000"):
+        expand(str(tmp_path / ("{a,b}" * 12)))
 
 
 def test_splits_cover_a_plain_source_and_leave_a_compressed_one_whole() -> None:

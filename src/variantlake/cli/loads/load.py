@@ -29,7 +29,7 @@ from variantlake.cli.terminal.progress import bytes_bar
 from variantlake.ingest.load import IngestResult
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.overwrite import Overwrite
-from variantlake.ingest.sources.sources import Documents, Format
+from variantlake.ingest.sources.sources import Documents, Format, SourceSpec
 from variantlake.shown import size
 from variantlake.writing.options import BadRows
 
@@ -98,7 +98,7 @@ def ingest(
     """
     layout = None if load_id is None else format
     with with_standard_input(sources) as files, bytes_bar("Loading") as progress:
-        documents: Documents | list[str] = files
+        documents: Documents | list[SourceSpec] = files
         if load_id is None:
             # A missing source is said at once, not after Spark has started. With a load id it may
             # have gone since: a load that is done already asks for none.

@@ -66,9 +66,9 @@ def print_error(error: BaseException) -> None:
     if isinstance(error, VariantLakeError):
         message = error.sentence()
         hint = error.hint if error.cli_hint is None else error.cli_hint
-    elif isinstance(error, OSError) and error.filename is not None and error.strerror:
-        message = f"{error.filename}: {error.strerror.lower()}"
-        hint = disk_hint(error)
+    elif isinstance(error, OSError) and error.strerror:
+        reason, hint = error.strerror, disk_hint(error)
+        message = reason if error.filename is None else f"{error.filename}: {reason.lower()}"
     else:
         # Other libraries' messages may run over many lines (Spark's, the JVM's stack).
         lines = _FOUND_BYTES.sub("", str(error)).strip().splitlines()

@@ -172,7 +172,7 @@ class DocumentColumns:
         for field in self.folders:
             yield field, _folder_value(field, known, source)
         if self.file is not None:
-            yield self.file, pa.array([utf8_text(source.path)], pa.string())
+            yield self.file, pa.array([utf8_text(source.label)], pa.string())
         if self.moment is not None:
             yield self.moment, pa.array([self.loaded_at], pa.timestamp("us", "UTC"))
 
@@ -268,7 +268,7 @@ def _folder_values(source: Source) -> dict[str, str]:
         if not equals or not name:
             continue
         if values.setdefault(name, text) != text:
-            raise InvalidValue(f"the path has two values of {name!r}", file=source.path)
+            raise InvalidValue(f"the path has two values of {name!r}", file=source.label)
     return values
 
 
@@ -278,7 +278,7 @@ def _folder_value(field: StructField, known: Mapping[str, str], source: Source) 
         raise InvalidSchema(
             f"{field.name!r} is a partition column, and the path of the source has no folder "
             f"{field.name}=…",
-            file=source.path,
+            file=source.label,
             hint=f"partition_by '{field.name}=event:path::type' takes it from the documents",
             cli_hint=f"--partition-by '{field.name}=event:path::type' takes it from the documents",
         )
@@ -287,7 +287,7 @@ def _folder_value(field: StructField, known: Mapping[str, str], source: Source) 
         return partition_array(value, field)
     except (VariantLakeError, UnicodeError):
         raise InvalidValue(
-            f"the folder {field.name}={text} is not a value of {field.type}", file=source.path
+            f"the folder {field.name}={text} is not a value of {field.type}", file=source.label
         ) from None
 
 

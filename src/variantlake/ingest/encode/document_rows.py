@@ -135,7 +135,7 @@ class DocumentRows:
         same = dict(self._same(source))
         file = self._columns.file
         if file is not None:
-            paths = pa.array([utf8_text(split.source.path) for split in group], pa.string())
+            paths = pa.array([utf8_text(split.source.label) for split in group], pa.string())
             same[file.name] = paths.take(files)
         yield from self._stored(batch, same, source)
 
@@ -181,7 +181,7 @@ class DocumentRows:
         try:
             found = list(self._columns.of_paths(batch))
         except UnsupportedFeature as error:
-            error.file = error.file or source.path
+            error.file = error.file or source.label
             error.hint = "partition by the path in another type, or load with Spark and lake.append"
             error.cli_hint = "partition by the path in another type"
             raise
@@ -206,7 +206,7 @@ class DocumentRows:
             document, value = self._columns.document(batch.slice(row, 1), field)
             error = InvalidValue(
                 f"{value} is no {field.type}, as the partition column {field.name!r} is",
-                file=source.path,
+                file=source.label,
                 path=str(ref.path),
                 hint="try_variant_get(…) gives NULL there, mode='quarantine' leaves it out",
                 cli_hint="try_variant_get gives NULL there, --mode quarantine leaves it out",

@@ -135,7 +135,7 @@ def _bad_row(batch: Batch, row: int, counter: PlaceCounter) -> BadRow:
     start = counter.place(block, offset)
     within = (found.line or 1) - 1
     column = found.column or (found.offset or 0) + 1
-    found.file = block.source.path
+    found.file = block.source.label
     found.line = start["line"] + within
     found.column = column if within else start["column"] + column - 1
     end, found.offset = found.offset or 0, None  # said by line and column
@@ -152,7 +152,7 @@ def _bad_row(batch: Batch, row: int, counter: PlaceCounter) -> BadRow:
 def _too_long(line: LongLine) -> BadRow:
     error = LimitExceeded(
         f"the line has more than {line.limit:,} bytes",
-        file=line.source.path,
+        file=line.source.label,
         **expected(Format.LINES, Format.ARRAY, Format.WHOLE),
         **place_of(line.source, line.offset),
     )

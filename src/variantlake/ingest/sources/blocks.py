@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from variantlake.encoding.limits import MAX_VALUE_BYTES
-from variantlake.ingest.sources.sources import Compression, Source, Split
+from variantlake.ingest.sources.signatures import Compression
+from variantlake.ingest.sources.sources import Source, Split
 from variantlake.ingest.sources.streams import BOM, Stream, fill, open_source
 from variantlake.kernels.tape.words import PADDING
 from variantlake.shredding.schema import ShreddingSchema

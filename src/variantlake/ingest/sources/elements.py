@@ -60,7 +60,7 @@ def read_elements(
                 raise LimitExceeded(
                     f"the element has more than {MAX_VALUE_BYTES:,} bytes",
                     hint="is a quote or a bracket left open in it?",
-                    file=source.path,
+                    file=source.label,
                     **place_of(source, offset + kept),
                 )
             if filled < room and not finder.closed:
@@ -90,7 +90,7 @@ def read_document(source: Source) -> tuple[Block, Places, Places]:
             if size > MAX_VALUE_BYTES:
                 raise LimitExceeded(
                     f"the document has more than {MAX_VALUE_BYTES:,} bytes",
-                    file=source.path,
+                    file=source.label,
                     **expected(source.format, Format.LINES),
                 )
             if size == len(buffer) - PADDING:  # compressed, or grown since
@@ -132,7 +132,7 @@ def _only_blanks(source: Source, text: bytearray, offset: int) -> None:
 def _refused(source: Source, offset: int, message: str) -> VariantLakeError:
     return InvalidJson(
         message,
-        file=source.path,
+        file=source.label,
         **expected(source.format, Format.LINES, Format.WHOLE),
         **place_of(source, offset),
     )

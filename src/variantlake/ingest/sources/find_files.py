@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
-from variantlake.errors import MissingSource
+from variantlake.errors import InvalidValue, MissingSource
 from variantlake.storage.unreachable import disk_failure
 
 SUFFIXES = (".ndjson", ".jsonl", ".json")
@@ -21,8 +21,11 @@ SUFFIXES = (".ndjson", ".jsonl", ".json")
 COMPRESSED_SUFFIXES = ("", ".gz", ".zst", ".bz2")
 """What may follow one of SUFFIXES."""
 
-_MAGIC = re.compile(r"[*?[]")
-"""What makes a name a pattern."""
+_MAGIC = re.compile(r"[*?[]|\{(?=[^}]*,.*\})")
+"""What makes a name a pattern; braces without a comma are part of a name, as in a shell."""
+
+_MOST_GLOBS = 1_000
+"""Our limit on what the braces of one glob stand for."""
 
 _HIDDEN = ("_", ".")
 
@@ -53,20 +56,30 @@ class Wanted:
     """Which files of a folder are meant: those of a glob, or all of a kind.
 
     `pattern` and `parts`, its parts by folder, are regular expressions; without parts any folder is
-    entered. `hidden` says that the glob asks for files that start with `_` or `.`.
+    entered. `hidden` says that the glob asks for files that start with `_` or `.`, `hidden_folders`
+    for each part those of its alternatives that do.
     """
 
     kind: Kind = NDJSON
     pattern: str | None = None
     parts: tuple[str, ...] = ()
     hidden: bool = False
+    hidden_folders: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, pattern: str, kind: Kind = NDJSON) -> Self:
-        """A glob, from the folder on."""
-        parts = () if "**" in pattern else tuple(map(pattern_regex, pattern.split("/")))
-        hidden = pattern.rpartition("/")[2].startswith(_HIDDEN)
-        return cls(kind, pattern_regex(pattern), parts, hidden)
+        """A glob, from the folder on. Raises InvalidValue as `without_braces`."""
+        globs = [each.split("/") for each in without_braces(pattern)]
+        parts: list[list[str]] = []
+        if "**" not in pattern and len({len(each) for each in globs}) == 1:
+            parts = [sorted(set(part)) for part in zip(*globs, strict=True)]
+        return cls(
+            kind,
+            _any_of("/".join(each) for each in globs),
+            tuple(map(_any_of, parts)),
+            any(each[-1].startswith(_HIDDEN) for each in globs),
+            tuple(_any_of(each for each in part if each.startswith(_HIDDEN)) for part in parts),
+        )
 
     @classmethod
     def one(cls, name: str) -> Self:
@@ -107,8 +120,10 @@ class Wanted:
         return depth >= len(self.parts) or bool(re.fullmatch(self.parts[depth], name))
 
     def _hides(self, folder: str, depth: int) -> bool:
-        named = depth < len(self.parts) and self.parts[depth].startswith(("_", r"\."))
-        return folder.startswith(_HIDDEN) and not named
+        if not folder.startswith(_HIDDEN):
+            return False
+        named = self.hidden_folders[depth] if depth < len(self.hidden_folders) else ""
+        return not (named and re.fullmatch(named, folder))
 
 
 def names_below(root: str, wanted: Wanted, after: bytes = b"") -> Iterator[bytes]:
@@ -150,6 +165,56 @@ def _entries(root: bytes, folder: bytes, *, follows: bool) -> list[tuple[bytes, 
     except OSError as error:
         raise disk_failure(error, os.fsdecode(path), "the folder cannot be listed") from error
     return sorted(found)
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a name is a glob, unless a file has just this name."""
+    return _MAGIC.search(text) is not None
+
+
+def without_braces(pattern: str) -> list[str]:
+    """The globs that a glob with alternatives (`{a,b}`) stands for, as in a shell.
+
+    Raises InvalidValue where these are more than a thousand.
+    """
+    done: list[str] = []
+    waiting = [pattern]
+    while waiting:
+        text = waiting.pop()
+        group = _first_group(text)
+        if group is None:
+            done.append(text)
+        else:
+            start, end, inner = group
+            waiting += [text[:start] + each + text[end:] for each in reversed(inner)]
+        if len(done) + len(waiting) > _MOST_GLOBS:
+            raise InvalidValue(
+                f"the braces of {pattern[:100]!r} stand for more than {_MOST_GLOBS:,} names",
+                hint="name folders, or use * and ?",
+            )
+    return done
+
+
+def _first_group(text: str) -> tuple[int, int, list[str]] | None:
+    """The first pair of braces with a comma of their own: its ends, and its alternatives."""
+    for start in (at for at, char in enumerate(text) if char == "{"):
+        depth, begin, inner = 0, start + 1, []
+        for at in range(start, len(text)):
+            char = text[at]
+            depth += (char == "{") - (char == "}")
+            if (char == "," and depth == 1) or (char == "}" and depth == 0):
+                inner.append(text[begin:at])
+                begin = at + 1
+            if depth == 0:
+                break
+        if depth == 0 and len(inner) > 1:
+            return start, begin, inner
+    return None
+
+
+def _any_of(patterns: Iterable[str]) -> str:
+    """Patterns as one regular expression; one that is empty where there is none."""
+    return "|".join(f"(?:{pattern_regex(each)})" for each in patterns)
 
 
 def pattern_regex(pattern: str) -> str:

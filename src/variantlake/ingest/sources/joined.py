@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from variantlake.ingest.sources.sources import Compression, Format, Split
+from variantlake.ingest.sources.signatures import Compression
+from variantlake.ingest.sources.sources import Format, Split
 from variantlake.ingest.sources.streams import BOM, fill, open_source
 from variantlake.kernels.tape.words import PADDING
 

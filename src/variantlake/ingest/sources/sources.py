@@ -9,7 +9,6 @@ of documents or one document only its user knows: a line may be an array as well
 from __future__ import annotations
 
 import enum
-import glob
 import itertools
 import os
 import stat
@@ -25,8 +24,9 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
-from variantlake.ingest.sources.find_files import NDJSON, Kind, Wanted, names_below
+from variantlake.ingest.sources.find_files import NDJSON, Kind, Wanted, is_pattern, names_below
 from variantlake.ingest.sources.objects import find_objects
+from variantlake.ingest.sources.signatures import HEAD_BYTES, Compression, compression_of
 from variantlake.shown import Shown
 from variantlake.storage.objects import open_object
 from variantlake.storage.schemes import check_scheme
@@ -38,15 +38,6 @@ SourceSpec = str | os.PathLike[str]
 
 _OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https")
 _PARALLEL_REQUESTS = 16
-
-
-class Compression(enum.Enum):
-    """How a source's bytes become text; the value is Arrow's name of the codec."""
-
-    NONE = ""
-    GZIP = "gzip"
-    ZSTD = "zstd"
-    BZ2 = "bz2"
 
 
 class Format(enum.StrEnum):
@@ -70,30 +61,41 @@ class Format(enum.StrEnum):
             ) from None
 
 
-_MAGIC = {
-    b"\x1f\x8b": Compression.GZIP,
-    b"\x28\xb5\x2f\xfd": Compression.ZSTD,
-    b"BZh": Compression.BZ2,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """One file of documents.
 
     `path` is absolute, or a URL, as tasks run elsewhere. `size` is in bytes as stored, compressed
-    or not.
+    or not. `name` is what a file is called that stands for something else.
     """
 
     path: str
     size: int
     compression: Compression = Compression.NONE
     format: Format = Format.LINES
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """What errors and columns call it."""
+        return self.name or self.path
 
     @property
     def divisible(self) -> bool:
         """Whether tasks can share the file: whether a line can be found from anywhere in it."""
         return self.compression is Compression.NONE and self.format is Format.LINES
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A local file that stands for something else, by whose name errors and columns call it."""
+
+    path: str
+    name: str
+
+    def __fspath__(self) -> str:
+        """The file."""
+        return self.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,8 @@ def ndjson(*sources: SourceSpec) -> Documents:
 
     Raises:
         MissingSource: A source does not exist, or a glob or folder holds no file to read.
+        UnsupportedFeature: A file is no JSON text in UTF-8 by its first bytes, or compressed in a
+            way that is not read.
         StoreFailed: An object store does not answer.
     """
     return Documents.of(sources, Format.LINES)
@@ -200,8 +204,10 @@ def expand(sources: SourceSpec | Iterable[SourceSpec], kind: Kind = NDJSON) -> t
             if is_local(text) and not os.path.lexists(text):
                 check_scheme(text)
             if is_local(text):
+                name = spec.name if isinstance(spec, NamedFile) else ""
                 for path in _files(local_path(text), kind):
-                    found.setdefault(os.path.realpath(path), _source(path))
+                    source = replace(_source(path, kind), name=name)
+                    found.setdefault(os.path.realpath(path), source)
             else:
                 found.update((source.path, source) for source in _objects(text, kind))
         except VariantLakeError:
@@ -258,19 +264,19 @@ def split_sources(sources: Iterable[Source], target_bytes: int) -> tuple[Split, 
 def _files(path: str, kind: Kind) -> Iterator[str]:
     """The files that one path, glob or folder means. Raises MissingSource when none."""
     # A file whose own name looks like a pattern (`a[1].json`) is that file.
-    is_pattern = glob.has_magic(path) and not os.path.lexists(path)
-    if not is_pattern and not Path(path).is_dir():
+    is_glob = is_pattern(path) and not os.path.lexists(path)
+    if not is_glob and not Path(path).is_dir():
         yield path
         return
     folder, wanted = path, Wanted(kind)
-    if is_pattern:
+    if is_glob:
         folder, wanted = Wanted.below(str(Path(path).absolute()), kind)
     found = False
     if Path(folder or "/").is_dir():
         for name in names_below(folder, wanted):
             found = True
             yield f"{folder}/{os.fsdecode(name)}"
-    if not found and is_pattern:
+    if not found and is_glob:
         raise MissingSource(
             "no file matches this pattern",
             file=path,
@@ -280,8 +286,11 @@ def _files(path: str, kind: Kind) -> Iterator[str]:
         raise MissingSource(f"the folder holds no {kind.noun}", file=path, hint=kind.hint)
 
 
-def _source(path: str) -> Source:
-    """The file at `path` with its size and compression. Raises MissingSource."""
+def _source(path: str, kind: Kind) -> Source:
+    """The file at `path` with its size and compression.
+
+    Raises MissingSource, UnsupportedFeature as `compression_of`.
+    """
     path = str(Path(path).absolute())
     try:
         status = os.stat(path)  # noqa: PTH116 - one call for kind and size
@@ -292,7 +301,7 @@ def _source(path: str) -> Source:
                 hint="name a file, a glob or a folder",
             )
         with Path(path).open("rb") as file:
-            head = file.read(4)
+            head = file.read(HEAD_BYTES)
     except VariantLakeError:
         raise  # some are OSErrors too
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -303,7 +312,7 @@ def _source(path: str) -> Source:
         raise MissingSource(
             "no permission to read the source", file=path, hint=disk_hint(error)
         ) from error
-    return Source(path, status.st_size, compression_of(head))
+    return Source(path, status.st_size, _compression(head, path, kind))
 
 
 def _objects(url: str, kind: Kind) -> Iterator[Source]:
@@ -323,12 +332,13 @@ def _objects(url: str, kind: Kind) -> Iterator[Source]:
         if not size:
             return Source(path, 0)
         store, name = open_object(path)
-        return Source(path, size, compression_of(store.read_range(name, 0, min(size, 4))))
+        head = store.read_range(name, 0, min(size, HEAD_BYTES))
+        return Source(path, size, _compression(head, path, kind))
 
     with ThreadPoolExecutor(_PARALLEL_REQUESTS) as pool:
         yield from pool.map(source, find_objects(url, kind))
 
 
-def compression_of(head: bytes) -> Compression:
-    """What a file is compressed with, by its first four bytes."""
-    return next((c for magic, c in _MAGIC.items() if head.startswith(magic)), Compression.NONE)
+def _compression(head: bytes, path: str, kind: Kind) -> Compression:
+    # Of other kinds their own readers say what is wrong.
+    return compression_of(head, path) if kind is NDJSON else Compression.NONE

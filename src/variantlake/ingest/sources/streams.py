@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any, Protocol, cast
 import pyarrow as pa
 
 from variantlake.errors import MalformedFile, MissingSource, VariantLakeError
-from variantlake.ingest.sources.sources import Compression, Source
+from variantlake.ingest.sources.gzip_stream import GzipStream
+from variantlake.ingest.sources.signatures import Compression
+from variantlake.ingest.sources.sources import Source
 from variantlake.storage.input_file import ObjectFile
 from variantlake.storage.objects import open_object
 from variantlake.storage.store import is_local
@@ -37,7 +40,10 @@ def open_source(source: Source) -> Iterator[Stream]:
     when an object store fails.
     """
     try:
-        if source.compression is not Compression.NONE:
+        if source.compression is Compression.GZIP:
+            with _packed(source) as packed:
+                yield GzipStream(packed)
+        elif source.compression is not Compression.NONE:
             with (
                 _packed(source) as packed,
                 pa.CompressedInputStream(packed, source.compression.value) as stream,
@@ -51,10 +57,10 @@ def open_source(source: Source) -> Iterator[Stream]:
     except VariantLakeError:
         raise  # some are OSErrors too
     except FileNotFoundError as error:
-        raise MissingSource("the source does not exist", file=source.path) from error
-    except OSError as error:
+        raise MissingSource("the source does not exist", file=source.label) from error
+    except (OSError, zlib.error) as error:
         raise MalformedFile(
-            f"the source cannot be read: {error}", file=source.path, hint="is the file complete?"
+            f"the source cannot be read: {error}", file=source.label, hint="is the file complete?"
         ) from error
 
 
