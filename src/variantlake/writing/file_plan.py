@@ -21,6 +21,7 @@ from variantlake.writing.files import FileLimits, FileSet
 from variantlake.writing.options import BadRows
 from variantlake.writing.quarantine import BadRowLog
 from variantlake.writing.sort_rows import SortKey, known_sort_keys, sort_keys
+from variantlake.writing.void_columns import check_storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,11 @@ class FilePlan:
         variant_columns: Sequence[tuple[str, ...]],
         check: Callable[[], None] | None = None,
     ) -> FileSet:
-        """Files for the rows of one task, laid out as the table's properties say."""
+        """Files for the rows of one task, laid out as the table's properties say.
+
+        Raises InvalidSchema for a table for which no file may be written.
+        """
+        check_storable(self.schema, self.partition_columns)
         return FileSet(
             store=open_store(self.location),
             load_id=self.load_id,

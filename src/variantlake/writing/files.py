@@ -22,6 +22,7 @@ from variantlake.shredding.values import ValueNotes
 from variantlake.storage.store import LocalStore, Store, make_folder, start_flush
 from variantlake.storage.unreachable import disk_failure
 from variantlake.writing.sort_rows import SortKey, sorted_pieces
+from variantlake.writing.void_columns import stored_rows, without_void
 
 TARGET_FILE_BYTES = 256 << 20
 """Bytes of a file from which on the next one is begun."""
@@ -138,9 +139,11 @@ class FileSet:
     _scratch: str | None = None
     _path: Path = Path()
     _unsorted_notes: NotesCollector = field(init=False)
+    _stored: pa.Schema = field(init=False)
 
     def __post_init__(self) -> None:
         self._unsorted_notes = NotesCollector(self.variant_columns)
+        self._stored = without_void(self.schema)
 
     @property
     def is_open(self) -> bool:
@@ -156,7 +159,10 @@ class FileSet:
     def write(
         self, batch: pa.RecordBatch, notes: Mapping[ColumnPath, ValueNotes] = NO_NOTES
     ) -> None:
-        """Add rows, to as many files as the limits ask for; `notes` as for `FileWriter.write`."""
+        """Add rows, to as many files as the limits ask for; `notes` as for `FileWriter.write`.
+
+        VOID columns are left out of the files.
+        """
         if not self.order:
             self._write(batch, notes)
             return
@@ -181,7 +187,10 @@ class FileSet:
             if self.limits.max_rows is not None:
                 rows = min(rows, self.limits.max_rows - self._rows)
             writer = self._writer or self._begin()
-            writer.write(batch.slice(0, rows), notes)
+            part = batch.slice(0, rows)
+            if self._stored is not self.schema:
+                part = stored_rows(part, self._stored)
+            writer.write(part, notes)
             self._rows += rows
             batch = batch.slice(rows)
             size = self._size()
@@ -232,7 +241,7 @@ class FileSet:
         self._path = folder / name
         self._writer = FileWriter(
             self._path,
-            self.schema,
+            self._stored,
             variant_columns=self.variant_columns,
             options=self.options,
             watch=self.watch,

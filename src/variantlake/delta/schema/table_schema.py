@@ -40,6 +40,10 @@ class PrimitiveType:
         return f"{self.name}({self.precision})" if self.precision else self.name
 
 
+VOID = PrimitiveType("void")
+"""The type of a column that is NULL in every row."""
+
+
 @dataclass(frozen=True, slots=True)
 class VariantType:
     """The Variant type."""

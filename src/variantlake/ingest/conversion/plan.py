@@ -325,11 +325,16 @@ def _why_not_as_it_is(file: SourceFile, target: TableWrite) -> str:
 
 
 def _is_plain(node: SchemaNode, kind: DataType) -> bool:
-    """Whether every reader of tables takes the column as stored: times in micros, no INT96."""
+    """Whether every reader of tables takes the column as stored: times in micros, no INT96.
+
+    A column without a type (VOID) stands in no file.
+    """
     if isinstance(kind, VariantType):
         return True
     logical = node.logical
-    if node.physical == "INT96" or (logical is not None and logical.unit in ("MILLIS", "NANOS")):
+    if node.physical == "INT96" or node.kind == "UNKNOWN":
+        return False
+    if logical is not None and logical.unit in ("MILLIS", "NANOS"):
         return False
     return all(_is_plain(child, StructType(())) for child in node.children)
 

@@ -43,7 +43,7 @@ def copy_group(table: Snapshot, files: FilePlan, group: FileGroup) -> WrittenFil
         return None
     try:
         sources = [_source(table, file) for file in group.files]
-        if why_not(sources) is not None:
+        if _why_not(sources) is not None:
             return None
         return _copied(files, group, sources)
     except NotMovable:
@@ -56,9 +56,15 @@ def why_not_copied(table: Snapshot, group: FileGroup) -> str | None:
     Raises MalformedFile and MissingSource as `read_footer`.
     """
     try:
-        return why_not([_source(table, file) for file in group.files])
+        return _why_not([_source(table, file) for file in group.files])
     except NotMovable as error:
         return str(error)
+
+
+def _why_not(sources: list[CopySource]) -> str | None:
+    if any(leaf.node.kind == "UNKNOWN" for source in sources for leaf in source.footer.leaves):
+        return "a VOID column stands in them, which belongs into no file"
+    return why_not(sources)
 
 
 def _source(table: Snapshot, file: InputFile) -> CopySource:

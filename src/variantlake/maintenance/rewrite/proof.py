@@ -18,7 +18,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.char_types import declared_type
 from variantlake.delta.schema.char_values import padded
 from variantlake.delta.schema.column_mapping import physical_type
-from variantlake.delta.schema.table_schema import VariantType, arrow_type
+from variantlake.delta.schema.table_schema import VOID, VariantType, arrow_type, types_in
 from variantlake.errors import MalformedFile
 from variantlake.kernels.digest.rows import Digest, RowSums
 from variantlake.maintenance.compare_versions import Side, differences
@@ -55,11 +55,15 @@ class RewriteProof:
     def sees_writing(self) -> bool:
         """Whether rows can be hashed on their way into a file; else it is read again at the end.
 
-        Not where fields within structs have other names in files than in the table.
+        Not where fields within structs have other names in files than in the table, nor where
+        columns stand in no file (VOID).
         """
         return all(
             isinstance(field.type, VariantType)
-            or physical_type(field.type) == arrow_type(field.type)
+            or (
+                physical_type(field.type) == arrow_type(field.type)
+                and not any(type_ == VOID for type_ in types_in(field.type))
+            )
             for field in self._fields
         )
 

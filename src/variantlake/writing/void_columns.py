@@ -1,0 +1,92 @@
+"""VOID columns, which are NULL in every row and so stand in no file.
+
+Spec: PROTOCOL, "Void Type".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.delta.schema.table_schema import (
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructType,
+    types_in,
+)
+from variantlake.errors import InvalidSchema
+from variantlake.shredding.layout import is_struct
+
+
+def check_storable(schema: StructType, partition_columns: Collection[str] = ()) -> None:
+    """Raise InvalidSchema, naming the column, for a table for which no file may be written.
+
+    VOID within an array or a map, a struct of nothing but VOID fields, and a table whose columns
+    but those of its partitions are all VOID.
+    """
+    stored = [item for item in schema.fields if item.name not in partition_columns]
+    for item in stored:
+        for type_ in types_in(item.type):
+            in_list = isinstance(type_, ArrayType | MapType) and VOID in types_in(type_)
+            if in_list or (isinstance(type_, StructType) and _is_void(type_)):
+                raise _not_storable(f"column {item.name!r} is {item.type}")
+    if stored and all(_is_void(item.type) for item in stored):
+        raise _not_storable("all of its columns are VOID")
+
+
+def _is_void(type_: DataType) -> bool:
+    """Whether nothing of a type stands in files."""
+    if isinstance(type_, StructType):
+        return bool(type_.fields) and all(_is_void(item.type) for item in type_.fields)
+    return type_ == VOID
+
+
+def _not_storable(what: str) -> InvalidSchema:
+    return InvalidSchema(
+        f"no rows can be written into this table: {what}",
+        hint="VOID columns stand in no file; give the column another type, or drop it",
+    )
+
+
+def without_void(schema: pa.Schema) -> pa.Schema:
+    """The columns and fields of structs that stand in files; the same object if all do."""
+    if not any(_holds_void(item.type) for item in schema):
+        return schema
+    kept = (_kept(item) for item in schema)
+    return pa.schema([item for item in kept if item is not None], metadata=schema.metadata)  # type: ignore[arg-type]  # stubs: its own type, refused
+
+
+def stored_rows(batch: pa.RecordBatch, stored: pa.Schema) -> pa.RecordBatch:
+    """The rows with the columns that `without_void` left of their schema."""
+    arrays = [_stored(batch.column(item.name), item.type) for item in stored]
+    return pa.RecordBatch.from_arrays(arrays, schema=stored)
+
+
+def _holds_void(kind: Any) -> bool:
+    if is_struct(kind):
+        return any(_holds_void(item.type) for item in kind)
+    return bool(pa.types.is_null(kind))
+
+
+def _kept(item: Any) -> Any:
+    """A field without VOID in it; None if nothing is left."""
+    if pa.types.is_null(item.type):
+        return None
+    if not is_struct(item.type) or not _holds_void(item.type):
+        return item
+    fields = [field for field in map(_kept, item.type) if field is not None]
+    return item.with_type(pa.struct(fields))
+
+
+def _stored(array: Any, kind: Any) -> Any:
+    if array.type == kind or not is_struct(kind):
+        return array
+    names = [item.name for item in array.type]
+    parts = dict(zip(names, (array.field(at) for at in range(len(names))), strict=True))
+    children = [_stored(parts[item.name], item.type) for item in kind]
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
