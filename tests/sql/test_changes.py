@@ -13,6 +13,8 @@ from variantlake.sql.changes import (
     Named,
     UpdateText,
     change_text,
+    conjuncts,
+    has_star,
     parse_change,
     parse_clauses,
 )
@@ -120,3 +122,44 @@ def test_clauses_alone() -> None:
     assert parse_clauses("WHEN MATCHED THEN DELETE or so") is None
     with pytest.raises(UnsupportedFeature, match="SCHEMA EVOLUTION"):
         parse_change("MERGE WITH SCHEMA EVOLUTION INTO t USING s ON a WHEN MATCHED THEN DELETE")
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("a = 1", ("a = 1",)),
+        ("a AND b", ("a", "b")),
+        ("((a AND (b OR c)) )", ("a", "(b OR c)")),
+        ("a OR b AND c", ("a OR b AND c",)),
+        ("x BETWEEN 1 AND 2 AND y", ("x BETWEEN 1 AND 2", "y")),
+        ("(a) AND NOT (b)", ("(a)", "NOT (b)")),
+        ("CASE WHEN a AND b THEN c END AND t.`and`", ("CASE WHEN a AND b THEN c END", "t.`and`")),
+    ],
+)
+def test_conjuncts(text: str, parts: tuple[str, ...]) -> None:
+    assert conjuncts(text) == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("to_json(struct(*))", True),
+        ("struct(s.*)", True),
+        ("*", True),
+        ("a * b", False),
+        ("f(a) * (b)", False),
+        ("(SELECT count(*) FROM s)", False),
+        ("x IN (SELECT * FROM s) AND hash(t.*) = 1", True),
+        ("'*'", False),
+    ],
+)
+def test_stars_of_an_expression(text: str, found: bool) -> None:
+    assert has_star(text) == found
+
+
+def test_clauses_have_an_order() -> None:
+    assert parse_clauses("WHEN NOT MATCHED THEN INSERT * WHEN MATCHED THEN DELETE") is None
+    assert (
+        parse_clauses("WHEN NOT MATCHED BY SOURCE THEN DELETE WHEN NOT MATCHED THEN INSERT *")
+        is None
+    )

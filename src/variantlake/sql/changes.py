@@ -6,8 +6,8 @@ written. A statement of another form gives None, and is Spark's to judge.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -109,6 +109,50 @@ def change_text(parsed: ChangeText) -> str:
     return f"MERGE INTO {target} USING {source} ON {parsed.on} {clauses}"
 
 
+def with_texts(parsed: ChangeText, change: Callable[[str], str]) -> ChangeText:
+    """The statement with every condition, expression and name of a column changed."""
+
+    def where(text: str | None) -> str | None:
+        return None if text is None else change(text)
+
+    def pairs(given: Assignments) -> Assignments:
+        return given if given == STAR else tuple((change(a), change(b)) for a, b in given)
+
+    match parsed:
+        case DeleteText():
+            return replace(parsed, where=where(parsed.where))
+        case UpdateText():
+            return replace(parsed, set=pairs(parsed.set), where=where(parsed.where))
+    clauses = tuple(
+        replace(each, condition=where(each.condition), set=pairs(each.set))
+        for each in parsed.clauses
+    )
+    return replace(parsed, on=change(parsed.on), clauses=clauses)
+
+
+def has_star(text: str) -> bool:
+    """Whether a star stands for columns in an expression, outside of its subqueries."""
+    opened = list[bool]()
+    tokens = tokenize(text)
+    for at, token in enumerate(tokens):
+        kind, before = token.token_type, kind_at(tokens, at - 1)
+        if kind is TokenType.L_PAREN:
+            opened.append(kind_at(tokens, at + 1) in (TokenType.SELECT, TokenType.WITH))
+        elif kind is TokenType.R_PAREN:
+            del opened[-1:]
+        elif kind is TokenType.STAR and before in _BEFORE_STAR and not any(opened):
+            return True
+    return False
+
+
+def conjuncts(text: str) -> tuple[str, ...]:
+    """The conditions that an AND joins, those in parentheses around all of them too."""
+    return _Reader(text).conjuncts()
+
+
+_BEFORE_STAR = (None, TokenType.DOT, TokenType.L_PAREN, TokenType.COMMA)
+
+
 def _where(condition: str | None) -> str:
     return "" if condition is None else f" WHERE {condition}"
 
@@ -186,6 +230,26 @@ class _Reader:
         self._unclosed = self._unclosed or bool(opened)
         return self._span(start, self._at)
 
+    def conjuncts(self) -> tuple[str, ...]:
+        """What is left as conditions that an AND joins."""
+        if self._kind() is TokenType.L_PAREN:
+            self._close()
+            if self.done:
+                return _Reader(self._span(1, self._at - 1)).conjuncts()
+            self._at = 0
+        start, between, found = 0, False, list[str]()
+        while not self.done:
+            self.until("AND", "OR", "BETWEEN")
+            word = self._word(self._at)
+            if word == "OR":
+                return (self._span(0, len(self._tokens)),)
+            if word != "BETWEEN" and not between:
+                found.append(self._span(start, self._at))
+                start = self._at + 1
+            between = word == "BETWEEN"
+            self._at += 1
+        return tuple(found)
+
     def named(self, ends: tuple[str, ...]) -> Named | None:
         """A table or a query in parentheses, with its alias if it has one."""
         start = self._at
@@ -241,11 +305,12 @@ class _Reader:
         return MergeText(target, source, on, clauses) if clauses and self.read else None
 
     def clauses(self) -> tuple[Clause, ...]:
-        """The WHEN clauses; empty where one is of another form."""
-        found = []
+        """The WHEN clauses; empty where one is of another form, or does not stand in its place."""
+        found = list[Clause]()
         while self.take("WHEN"):
             clause = self._clause()
-            if clause is None:
+            # Spark's grammar has an order, in which each kind's name is longer than the last.
+            if clause is None or (found and len(clause.when) < len(found[-1].when)):
                 return ()
             found.append(clause)
         return tuple(found)

@@ -88,13 +88,22 @@ def qualifier_splices(tokens: Sequence[Token], names: Iterable[TableName]) -> li
     A view's alias has one part: see `references.qualifier_splices`.
     """
     tables = list(names)
-    whole = [tuple(map(str.lower, name.parts)) for name in tables if not name.aliased]
+    changes = short_qualifiers(tokens, [name.parts for name in tables if not name.aliased])
+    return [
+        change
+        for change in changes
+        if not any(table.start <= change.start < table.stop for table in tables)
+    ]
+
+
+def short_qualifiers(tokens: Sequence[Token], names: Iterable[Parts]) -> list[Splice]:
+    """Changes that leave the last part of a table's name before its columns, of these names."""
+    whole = [tuple(map(str.lower, name)) for name in names]
     qualifiers = {name[at:] for name in whole for at in range(len(name) - 1)}
     changes = []
     for at, token in enumerate(tokens):
-        if token.token_type not in NAMES or kind_at(tokens, at - 1) is TokenType.DOT:
-            continue
-        if any(table.start <= token.start < table.stop for table in tables):
+        within = kind_at(tokens, at - 1) in (TokenType.DOT, TokenType.COLON)
+        if within or not is_word(tokens, at):
             continue
         parts, last = name_at(tokens, at)
         star = [kind_at(tokens, last + n) for n in (1, 2)] == [TokenType.DOT, TokenType.STAR]

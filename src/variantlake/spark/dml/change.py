@@ -37,7 +37,8 @@ from variantlake.spark.dml.change_task import (
     ChangeTask,
     PlacedResult,
 )
-from variantlake.spark.dml.changed_rows import CLAUSE, TARGET, RowsText
+from variantlake.spark.dml.changed_rows import TARGET, RowsText
+from variantlake.spark.dml.merged_rows import CLAUSE
 from variantlake.spark.dml.row_places import LOCATION, PlacedTables
 from variantlake.spark.load.append_task import AppendTask
 from variantlake.spark.load.constraints import evaluated, refusals
@@ -67,7 +68,7 @@ class Statement:
     `rows` gives the query for a snapshot, and `metrics` what is counted beside the usual.
     `multiple` says that a row of the table may be given several times (a DELETE alone).
     `finds` tells whether the change would have found a row of a file of another writer. `updates`
-    says that rows come back changed.
+    says that rows come back changed, `inserts` that rows come for which none was there.
     """
 
     operation: str
@@ -76,6 +77,7 @@ class Statement:
     finds: Callable[[Snapshot, AddFile], bool]
     multiple: bool = True
     updates: bool = False
+    inserts: bool = False
     args: Any = None
 
 
@@ -144,7 +146,8 @@ def row_change(
     check_once(numbers[old], rows[old], multiple=statement.multiple)
     gone = (actions == DELETED) | (actions == UPDATED)
     taken, preimages = _taken(snapshot, actions[gone], numbers[gone], rows[gone])
-    kept = actions == MATCHED
+    # What is inserted depends on these rows; nothing else does.
+    kept = (actions == MATCHED) & statement.inserts
     watched, _ = _taken(snapshot, actions[kept], numbers[kept], rows[kept])
     counts = {kind: int((actions == kind).sum()) for kind in (UPDATED, INSERTED)}
     return RowChange(

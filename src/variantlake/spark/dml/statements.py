@@ -14,7 +14,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.dml.found_rows import finds_any
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_change import predicate_parameter
-from variantlake.errors import VariantLakeError
+from variantlake.errors import UnsupportedFeature, VariantLakeError
 from variantlake.expressions.tree import Predicate
 from variantlake.quoting import quote_string
 from variantlake.spark.dml.change import Runner, Statement
@@ -22,51 +22,90 @@ from variantlake.spark.dml.changed_rows import (
     Cast,
     RowsText,
     deleted_rows_text,
-    merged_rows_text,
     updated_rows_text,
 )
+from variantlake.spark.dml.determinism import (
+    check_deterministic,
+    check_of_one_row,
+    sees_only,
+)
+from variantlake.spark.dml.merged_rows import merged_rows_text
 from variantlake.spark.load.constraints import REFUSED
 from variantlake.spark.query.references import Resolve
 from variantlake.spark.session.schemas import spark_schema, type_ddl
-from variantlake.sql.changes import ChangeText, Clause, DeleteText, MergeText, Named, UpdateText
+from variantlake.sql.changes import (
+    STAR,
+    ChangeText,
+    Clause,
+    DeleteText,
+    MergeText,
+    Named,
+    UpdateText,
+    conjuncts,
+    has_star,
+    with_texts,
+)
 from variantlake.sql.select import QueryText
 
 
-def statement_of(parsed: ChangeText, args: Any = None, *, ansi: bool = True) -> Statement:
-    """What is run for a statement; `args` are parameters of its text.
+def statement_of(
+    spark: SparkSession, parsed: ChangeText, args: Any = None, *, ansi: bool = True
+) -> Statement:
+    """What is run for a statement in a session; `args` are parameters of its text.
 
     `ansi` tells that a CAST of the session raises an error for a value that does not fit.
     """
-    match parsed:
-        case DeleteText():
-            return Statement(
-                "DELETE",
-                {"predicate": predicate_parameter(parsed.where)},
-                lambda _snapshot, _runner, _resolve: deleted_rows_text(parsed),
-                finds_of(parsed.target, parsed.where),
-                args=args,
-            )
-        case UpdateText():
-            return Statement(
-                "UPDATE",
-                {"predicate": predicate_parameter(parsed.where)},
-                lambda snapshot, _runner, _resolve: updated_rows_text(
-                    snapshot, parsed, casts_of(snapshot, ansi=ansi)
-                ),
-                finds_of(parsed.target, parsed.where),
-                updates=True,
-                args=args,
-            )
-    return _merge(parsed, args, ansi=ansi)
+    _check_stars(parsed)
+    if isinstance(parsed, MergeText):
+        return _merge(spark, parsed, args, ansi=ansi)
+    updates = isinstance(parsed, UpdateText)
+
+    def rows(snapshot: Snapshot, _runner: Runner, _resolve: Resolve) -> RowsText:
+        decisive = [] if parsed.where is None else [parsed.where]
+        sides = [(parsed.target.alias, _columns(snapshot))]
+        if isinstance(parsed, UpdateText):
+            values = [value for _, value in parsed.set]
+            check_of_one_row(spark, sides, values, args)
+            decisive += values  # which Delta Spark wants to be so as well
+        check_deterministic(spark, sides, decisive, args)
+        if isinstance(parsed, UpdateText):
+            return updated_rows_text(snapshot, parsed, casts_of(snapshot, ansi=ansi))
+        return deleted_rows_text(parsed)
+
+    return Statement(
+        "UPDATE" if updates else "DELETE",
+        {"predicate": predicate_parameter(parsed.where)},
+        rows,
+        finds_of(parsed.target, parsed.where),
+        updates=updates,
+        args=args,
+    )
 
 
-def _merge(parsed: MergeText, args: Any, *, ansi: bool) -> Statement:
+def _merge(spark: SparkSession, parsed: MergeText, args: Any, *, ansi: bool) -> Statement:
     def rows(snapshot: Snapshot, runner: Runner, resolve: Resolve) -> RowsText:
-        source = f"SELECT * FROM {parsed.source.text} LIMIT 0"  # noqa: S608 - the user's own text
-        columns = runner.run(source, args, resolve).columns
-        return merged_rows_text(snapshot, parsed, columns, casts_of(snapshot, ansi=ansi))
+        query = f"SELECT * FROM {parsed.source.text} LIMIT 0"  # noqa: S608 - the user's own text
+        columns = runner.run(query, args, resolve).schema
+        source = (parsed.source.alias, columns)
+        target = (parsed.target.alias, _columns(snapshot))
+        sides = {
+            "matched": [target, source],
+            "not matched": [source],
+            "not matched by source": [target],
+        }
+        for kind, seen in sides.items():
+            clauses = [each for each in parsed.clauses if each.when == kind]
+            values = [value for each in clauses for _, value in each.set if each.set != STAR]
+            check_of_one_row(spark, seen, values, args)
+            conditions = [each.condition for each in clauses if each.condition]
+            conditions += [parsed.on] if kind == "matched" else []
+            check_deterministic(spark, seen, conditions, args)
+        counted = _counted(spark, parsed, target, args)
+        cast = casts_of(snapshot, ansi=ansi)
+        return merged_rows_text(snapshot, parsed, columns.names, cast, counted)
 
-    matched = [each for each in parsed.clauses if each.when == "matched"]
+    others = [each for each in parsed.clauses if each.when != "not matched"]
+    matched = [(each.then, each.condition) for each in others if each.when == "matched"]
     return Statement(
         "MERGE",
         {
@@ -77,11 +116,31 @@ def _merge(parsed: MergeText, args: Any, *, ansi: bool) -> Statement:
         },
         rows,
         lambda _snapshot, _add: True,  # the source decides, which is not read again
-        # Rows that go whatever matches them may be matched again.
-        multiple=[(each.then, each.condition) for each in matched] == [("delete", None)],
+        # As in Delta Spark: rows that go whatever matches them may be matched again, and where
+        # rows are only inserted it matters that they are matched, not how often.
+        multiple=not others or matched == [("delete", None)],
         updates=any(each.then == "update" for each in parsed.clauses),
+        inserts=any(each.then == "insert" for each in parsed.clauses),
         args=args,
     )
+
+
+def _counted(
+    spark: SparkSession, parsed: MergeText, target: tuple[str, st.StructType], args: Any
+) -> str:
+    """Which matches that no clause takes count against a second one, as in Delta Spark.
+
+    All of them, but where there are matched clauses alone: there the rows do not count for which
+    each clause has a condition on the table alone that is not true.
+    """
+    if any(each.when != "matched" for each in parsed.clauses):
+        return "true"
+    each_clause = []
+    for clause in parsed.clauses:
+        parts = () if clause.condition is None else conjuncts(clause.condition)
+        own = [f"({part})" for part in parts if sees_only(spark, *target, part, args)]
+        each_clause.append(f"({' AND '.join(own or ['true'])})")
+    return " OR ".join(each_clause)
 
 
 def _predicates(clauses: Sequence[Clause], when: str) -> str:
@@ -94,13 +153,32 @@ def _predicates(clauses: Sequence[Clause], when: str) -> str:
     return orjson.dumps(found).decode()
 
 
+def _check_stars(parsed: ChangeText) -> None:
+    """Raise UnsupportedFeature for a star in an expression: the rows have columns of ours too."""
+
+    def checked(text: str) -> str:
+        if has_star(text):
+            raise UnsupportedFeature(
+                f"{text} has a star, which stands for columns in queries alone here",
+                hint="name the columns",
+                cli_hint="name the columns",
+            )
+        return text
+
+    with_texts(parsed, checked)
+
+
+def _columns(snapshot: Snapshot) -> st.StructType:
+    return spark_schema(st.StructType.fromJson(orjson.loads(snapshot.schema.to_json())))
+
+
 def casts_of(snapshot: Snapshot, *, ansi: bool) -> Cast:
     """The casts to the types of the table's columns, which raise for a value that does not fit.
 
     So Delta Spark stores values whatever `spark.sql.ansi.enabled` says. Without it a CAST would
     make another value of such a one, or NULL: TRY_CAST does not.
     """
-    columns = spark_schema(st.StructType.fromJson(orjson.loads(snapshot.schema.to_json())))
+    columns = _columns(snapshot)
 
     def cast(name: str, text: str) -> str:
         type_ = columns[name].dataType

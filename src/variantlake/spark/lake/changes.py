@@ -19,10 +19,10 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.expressions.from_python import Condition, TypedPath, constant
-from variantlake.quoting import quote_identifier
+from variantlake.quoting import Parts, quote_identifier
 from variantlake.spark.lake.maintenance import LakeMaintenance
 from variantlake.spark.query.references import delta_name
-from variantlake.spark.query.table_locations import Location
+from variantlake.spark.query.table_locations import Location, name_parts
 from variantlake.spark.session.arguments import check_expressions, check_text, is_frame
 from variantlake.spark.session.char_columns import char_columns, pads
 from variantlake.spark.session.refusals import REFUSALS, quiet
@@ -44,7 +44,11 @@ from variantlake.sql.changes import (
     change_text,
     parse_change,
     parse_clauses,
+    with_texts,
 )
+from variantlake.sql.splice import splice
+from variantlake.sql.token_tables import short_qualifiers
+from variantlake.sql.tokens import tokenize
 
 if TYPE_CHECKING:
     from variantlake.dml.result import ChangeResult
@@ -237,8 +241,31 @@ class LakeChanges(LakeMaintenance):
                 cli_hint="",
             )
         resolve = self._resolver(tables)
-        statement = statement_of(parsed, args, ansi=is_on(self._spark, ANSI))
+        parsed = self._with_short_names(parsed)
+        statement = statement_of(self._spark, parsed, args, ansi=is_on(self._spark, ANSI))
         return self._change_runner.run(location, statement, resolve)
+
+    def _with_short_names(self, parsed: ChangeText) -> ChangeText:
+        """The statement with columns qualified by the last parts of tables' names alone.
+
+        Queries give the tables these names as aliases, which have one part.
+        """
+        tables = [parsed.target, *([parsed.source] if isinstance(parsed, MergeText) else [])]
+        names = [name for each in tables if len(name := self._whole_name(each)) > 1]
+
+        def shorter(text: str) -> str:
+            return splice(text, short_qualifiers(tokenize(text), names))
+
+        return with_texts(parsed, shorter) if names else parsed
+
+    def _whole_name(self, table: Named) -> Parts:
+        """All parts of the name of a table that has no alias; none for another."""
+        parts = name_parts(table.text)
+        if parts is None or parts[-1] != table.alias:
+            return ()
+        if ".".join(parts).lower() in self._names or parts[0].lower() == "delta":
+            return parts
+        return (found.name if (found := self._find(parts)) else ()) or parts
 
     def _condition(self, where: str | Condition | None) -> str | None:
         check_expressions([] if where is None else [where], "a condition", self._spark)

@@ -1,0 +1,244 @@
+"""The rows that a MERGE changes, as one query in which each clause sees the sides it speaks of.
+
+WHEN MATCHED sees the table and the source, WHEN NOT MATCHED the source, WHEN NOT MATCHED BY SOURCE
+the table. So the first stand in the join itself; around it there is one query for each other kind,
+in which only the columns of its side have the user's names. The others have names of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.table_schema import StructField
+from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.quoting import quote_identifier
+from variantlake.spark.dml.change_task import ACTION, DELETED, INSERTED, MATCHED, UPDATED
+from variantlake.spark.dml.changed_rows import TARGET, Cast, RowsText, assigned, numbered
+from variantlake.spark.dml.row_places import FILE, ROW
+from variantlake.sql.changes import STAR, Clause, MergeText
+from variantlake.sql.tokens import tokenize
+
+CLAUSE = "__vl_clause"
+"""The column that says which clause of a MERGE takes a row."""
+
+_SOURCE_ROW = "__vl_source"
+_SIDES = ("not matched", "not matched by source")
+_HERE = {"not matched": f"{ROW} IS NULL", "not matched by source": f"{_SOURCE_ROW} IS NULL"}
+_JOINS = {
+    (False, False): "INNER JOIN",
+    (True, False): "RIGHT OUTER JOIN",
+    (False, True): "LEFT OUTER JOIN",
+    (True, True): "FULL OUTER JOIN",
+}
+"""By whether rows of the source, and of the table, are kept without the other."""
+
+_ACTIONS = {"delete": DELETED, "update": UPDATED, "insert": INSERTED}
+
+
+def merged_rows_text(
+    snapshot: Snapshot,
+    statement: MergeText,
+    source_columns: Sequence[str],
+    cast: Cast,
+    counted: str = "true",
+) -> RowsText:
+    """The rows that a MERGE changes, deletes and inserts, and those that it matches besides.
+
+    `source_columns` are those of the source. Matches that no clause takes are among the rows where
+    `counted` is true of them.
+
+    Raises as `updated_rows_text`; InvalidQuery where `*` needs a column that the source has not.
+    """
+    check_clauses(statement.clauses)
+    values = [_values(snapshot, each, statement, source_columns) for each in statement.clauses]
+    columns = _written_columns(snapshot, values)
+    merge = _Merge(statement, values, columns, cast, counted)
+    names = {
+        "not matched": list(source_columns),
+        "not matched by source": [field.name for field in snapshot.schema.fields],
+    }
+    sides = [_Side.of(kind, names[kind], merge) for kind in _SIDES if merge.clauses(kind)]
+    text, carried = merge.joined(sides)
+    for side in sides:
+        text, carried = side.around(text, carried)
+    actions = " ".join(f"WHEN {n} THEN {_ACTIONS[each.then]}" for n, each in merge.clauses())
+    number = _either([name for name in carried if name.startswith(_NUMBER)])
+    row = [f"CASE {CLAUSE} WHEN 0 THEN {MATCHED} {actions} END", FILE, ROW]
+    for at, field in enumerate(columns):
+        given = [name for name in carried if name.startswith(_VALUE) and name.endswith(f"_{at}")]
+        row.append(_either(given) if given else cast(field.name, "NULL"))
+    return RowsText(
+        f"SELECT {number} AS {CLAUSE}, {numbered(row)} FROM ({text}) AS __vl_merged",  # noqa: S608
+        (CLAUSE, ACTION, FILE, ROW, *(field.name for field in columns)),
+    )
+
+
+_NUMBER = "__vl_n"
+_VALUE = "__vl_v"
+_LETTERS = {"matched": "m", "not matched": "s", "not matched by source": "t"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """A MERGE; `values` are what each clause assigns, `columns` those that its rows have."""
+
+    statement: MergeText
+    values: Sequence[Mapping[str, str]]
+    columns: Sequence[StructField]
+    cast: Cast
+    counted: str
+
+    def clauses(self, kind: str | None = None) -> list[tuple[int, Clause]]:
+        """The clauses of a kind, or all, with their numbers."""
+        numbers = enumerate(self.statement.clauses, start=1)
+        return [(n, clause) for n, clause in numbers if kind in (None, clause.when)]
+
+    def decided(self, kind: str, here: str) -> dict[str, str]:
+        """The number of the clause that takes a row, and what the clauses assign, by column.
+
+        `here` tells that the row is for this kind; another's has NULLs. A match that counts and
+        that no clause takes has the number 0.
+        """
+        letter, clauses = _LETTERS[kind], self.clauses(kind)
+        taken = " ".join(
+            f"WHEN {'true' if each.condition is None else f'({each.condition})'} THEN {n}"
+            for n, each in clauses
+        )
+        otherwise = f"IF({self.counted}, 0, NULL)" if kind == "matched" else "CAST(NULL AS INT)"
+        number = f"CASE {taken} ELSE {otherwise} END" if taken else otherwise
+        parts = {f"{_NUMBER}{letter}": f"CASE WHEN {here} THEN {number} END"}
+        for at, field in enumerate(self.columns):
+            values = ((n, self._value(field, n, each)) for n, each in clauses)
+            cases = " ".join(f"WHEN {n} THEN {value}" for n, value in values if value is not None)
+            if cases:
+                parts[f"{_VALUE}{letter}_{at}"] = f"CASE {_NUMBER}{letter} {cases} END"
+        return parts
+
+    def _value(self, field: StructField, number: int, clause: Clause) -> str | None:
+        """A column in the rows that a clause writes; None for NULL."""
+        value = self.values[number - 1].get(field.name)
+        if value is None and clause.then == "update":
+            target = quote_identifier(self.statement.target.alias)
+            return f"{target}.{quote_identifier(field.name)}"
+        if value is None and clause.then == "insert":
+            value = field.default
+        return None if value is None else self.cast(field.name, value)
+
+    def joined(self, sides: Sequence[_Side]) -> tuple[str, list[str]]:
+        """The join with what WHEN MATCHED decides, and the names of its columns."""
+        named = self.statement.target, self.statement.source
+        target, source = (quote_identifier(each.alias) for each in named)
+        here = f"{target}.{ROW} IS NOT NULL AND {source}.{_SOURCE_ROW} IS NOT NULL"
+        parts = {FILE: f"{target}.{FILE}", ROW: f"{target}.{ROW}"}
+        parts[_SOURCE_ROW] = f"{source}.{_SOURCE_ROW}"
+        for side in sides:
+            for name, hidden in side.columns.items():
+                parts[hidden] = f"{side.alias}.{quote_identifier(name)}"
+        parts |= self.decided("matched", here)
+        kinds = [side.kind for side in sides]
+        join = _JOINS[_SIDES[0] in kinds, _SIDES[1] in kinds]
+        text = (
+            f"SELECT {_named(parts)} FROM {TARGET} AS {target} {join} "  # noqa: S608
+            f"(SELECT *, true AS {_SOURCE_ROW} FROM {self.statement.source.text}) AS {source} "
+            f"ON ({self.statement.on})"
+        )
+        return text, list(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """The clauses of a kind that see one side: what they decide, and the side's alias.
+
+    `columns` are the names that the columns which they may read have in the join.
+    """
+
+    kind: str
+    alias: str
+    columns: Mapping[str, str]
+    decided: Mapping[str, str]
+
+    @classmethod
+    def of(cls, kind: str, names: Sequence[str], merge: _Merge) -> _Side:
+        """The side's columns have these names."""
+        statement = merge.statement
+        named = statement.source if kind == _SIDES[0] else statement.target
+        decided = merge.decided(kind, _HERE[kind])
+        tokens = [token for text in decided.values() for token in tokenize(text)]
+        words = {token.text.lower() for token in tokens}
+        columns = {
+            name: f"__vl_{_LETTERS[kind]}{at}"
+            for at, name in enumerate(dict.fromkeys(names))
+            if name.lower() in words or "*" in words
+        }
+        return cls(kind, quote_identifier(named.alias), columns, decided)
+
+    def around(self, text: str, carried: Sequence[str]) -> tuple[str, list[str]]:
+        """The text with what these clauses decide, and its columns; `carried` are those before."""
+        kept = [name for name in carried if name not in self.columns.values()]
+        seen = [f"{hidden} AS {quote_identifier(name)}" for name, hidden in self.columns.items()]
+        inner = f"SELECT {', '.join([*kept, *seen])} FROM ({text}) AS __vl_joined"  # noqa: S608
+        parts = {name: name for name in kept} | dict(self.decided)
+        return f"SELECT {_named(parts)} FROM ({inner}) AS {self.alias}", list(parts)  # noqa: S608
+
+
+def _named(parts: Mapping[str, str]) -> str:
+    return ", ".join(text if text == name else f"{text} AS {name}" for name, text in parts.items())
+
+
+def _either(names: Sequence[str]) -> str:
+    """What the row's own kind of clauses decided: the others have NULL."""
+    return names[0] if len(names) == 1 else f"coalesce({', '.join(names)})"
+
+
+def check_clauses(clauses: Sequence[Clause]) -> None:
+    """Raise InvalidQuery for a clause that is never reached, as Spark does."""
+    open_ended = set()
+    for clause in clauses:
+        if clause.when in open_ended:
+            raise InvalidQuery(
+                f"only the last WHEN {clause.when.upper()} clause of a MERGE may have no condition"
+            )
+        if clause.condition is None:
+            open_ended.add(clause.when)
+
+
+def _values(
+    snapshot: Snapshot, clause: Clause, statement: MergeText, source_columns: Sequence[str]
+) -> dict[str, str]:
+    """What a clause assigns, by the names of the table's columns."""
+    if clause.set != STAR:
+        return assigned(snapshot, clause.set, statement.target)
+    known = {name.lower(): name for name in source_columns}
+    source = quote_identifier(statement.source.alias)
+    found = {}
+    for field in snapshot.schema.fields:
+        name = known.get(field.name.lower())
+        if name is not None:
+            found[field.name] = f"{source}.{quote_identifier(name)}"
+        elif field.generation is None:
+            raise InvalidQuery(
+                f"{clause.then.upper()} * needs the column {field.name!r}, which the source has "
+                "not",
+                hint="name the columns, or give the source all of the table's",
+            )
+    return found
+
+
+def _written_columns(snapshot: Snapshot, values: Sequence[Mapping[str, str]]) -> list[StructField]:
+    """All columns but the generated ones that no clause sets: they follow from the others."""
+    columns = []
+    for field in snapshot.schema.fields:
+        setting = [field.name in each for each in values if each]
+        if field.generation is not None:
+            if not any(setting):
+                continue
+            if not all(setting):
+                raise UnsupportedFeature(
+                    f"the generated column {field.name!r} is set by one clause of the MERGE and "
+                    "left to another",
+                    hint="set it in all clauses or in none",
+                )
+        columns.append(field)
+    return columns
