@@ -120,7 +120,19 @@ MUTATIONS = (
     ),
     Mutation(
         8, "filters go to floats that nobody checked",
-        "_pushable", "return not is_float or ...", "return is_float or True",
+        "readings._pushable", "return own.plain_floats", "return True",
+    ),
+    Mutation(
+        39, "filters go to dates and instants of which nothing is known",
+        "readings._pushable", "bool(without_moved(leaf, BoundColumns.of([own], leaf))[0])", "True",
+    ),
+    Mutation(
+        39, "files are alike whether or not Spark moves literals among their values",
+        "Reader._read_placed", "alike += [without_moved(place.leaf, bounds)]", "pass",
+    ),
+    Mutation(
+        39, "conditions of ours have literals that Spark moves",
+        "pushed_filters._is_plain", "not may_move(literal)", "True",
     ),
     Mutation(
         8, "bounds of floats know of NaN",

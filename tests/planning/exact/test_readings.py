@@ -200,6 +200,33 @@ def test_rule_8_floats_that_nobody_checked_are_not_pushed_down(
         assert reading.pushable is pushable
 
 
+@pytest.mark.rule(39)
+@pytest.mark.parametrize(
+    ("stored", "low", "high", "pushable"),
+    [
+        ("DATE", -141_427, 20_000, False),  # 1582-10-15
+        ("DATE", -200_000, 20_000, False),
+        ("DATE", -200_000, -141_438, True),
+        ("DATE", -45_000, 8_000, True),
+        ("DATE", 15_338, 15_338, False),  # 2011-12-30, which Samoa skipped
+        ("DATE", 15_340, 20_000, True),
+        ("DATE", None, 20_000, False),
+        ("TIMESTAMP", -(10**16), 0, False),
+        ("TIMESTAMP", -2_208_988_800_000_000, 0, False),  # 1900-01-01
+        ("TIMESTAMP", 0, 10**15, True),
+        ("TIMESTAMP", 0, None, True),
+        ("TIMESTAMP", None, None, False),
+        ("TIMESTAMP_NTZ", -(10**16), 0, True),  # passes through no calendar
+    ],
+)
+def test_rule_39_nothing_is_pushed_to_values_where_spark_moves_literals(
+    stored: str, low: int | None, high: int | None, pushable: bool
+) -> None:
+    reading = read(path("$.a", stored.lower()), between(stored, low, high))
+    assert isinstance(reading, PhysicalColumn)
+    assert reading.pushable is pushable
+
+
 @pytest.mark.rule(9)
 def test_rule_9_clean_is_no_residual_but_variant_nulls() -> None:
     def of(**own: int) -> Reading:

@@ -313,6 +313,31 @@ def test_nan_and_negative_zero_are_found_although_statistics_leave_them_out(
     assert count("NOT (event:d::double = 1.0D)") == 3
 
 
+@pytest.mark.rule(39)
+def test_rule_39_old_dates_and_instants_are_found_although_spark_moves_literals(
+    lake: Lake, tmp_path: Path
+) -> None:
+    # Midnight of 15 October in Central Europe is on the 14th in UTC, which the old calendar lacks.
+    first = dt.datetime(1582, 10, 14, 23, tzinfo=dt.UTC)
+    times = [first + dt.timedelta(hours=hours) for hours in (-30, 0, 2, 12)]
+    made = vl.Table.create(
+        tmp_path / "t", "event VARIANT", shredding={"event": "t TIMESTAMP, d DATE"}
+    )
+    documents = [{"t": time, "d": time.date()} for time in times]
+    made.append(pa.table({"event": vl.parquet.variant_array(documents)}))
+
+    def count(condition: str) -> int:
+        query = f"SELECT event:t::timestamp FROM delta.`{made.uri}` WHERE {condition}"
+        assert all(path["physical"] for path in scans(lake, query)[0]["paths"])
+        return len(lake.sql(query).collect())
+
+    assert count("event:t::timestamp >= timestamp'1582-10-14 23:00:00'") == 3
+    assert count("event:t::timestamp = timestamp'1582-10-14 23:00:00'") == 1
+    assert count("event:t::timestamp < timestamp'1582-10-14 00:00:00'") == 1
+    assert count("event:d::date = date'1582-10-14'") == 1
+    assert count("event:d::date >= date'1582-10-14'") == 3
+
+
 @pytest.mark.rule(8)
 def test_rule_8_ordinary_floats_that_are_nan_or_zero_are_found(lake: Lake, tmp_path: Path) -> None:
     made = vl.Table.create(tmp_path / "t", "k INT, f DOUBLE, s STRUCT<g: FLOAT>")

@@ -28,6 +28,7 @@ from variantlake.parquet.stats.fact_columns import (
 from variantlake.parquet.stats.facts import MAX_INSIDE, UNKNOWN, FileFacts, PathFacts
 from variantlake.paths import Path
 from variantlake.planning.exact.exactness import Conversion, ConversionKind, conversion, values_fit
+from variantlake.planning.exact.moved_literals import without_moved
 from variantlake.shredding.folding import fold_key
 from variantlake.shredding.layout import TYPED_VALUE
 from variantlake.shredding.legacy.layout import OBJECT
@@ -49,8 +50,9 @@ class PhysicalColumn:
 
     `steps` lead from the column down to the `typed_value`: names of fields of the physical structs,
     and for an array the index in it, which gives NULL beyond the end.
-    `pushable` is false for floats that may hold NaN or -0.0: Parquet's statistics leave those out,
-    so a predicate on the bare column would lose rows (EXACTNESS, rule 8). Such a column needs a
+    `pushable` is false where a predicate on the bare column would lose rows: floats that may hold
+    NaN or -0.0, which Parquet's statistics leave out (EXACTNESS, rule 8), and dates and instants
+    where Spark pushes another literal than the one that was meant (rule 39). Such a column needs a
     form that the engine does not push into the file.
     """
 
@@ -308,6 +310,7 @@ class Reader:
         if place.leaf is not None and self._requested is not None and counts.clean.any():
             bounds = placed.bounds(place.leaf)
             alike += [values_fit(place.leaf, self._requested, bounds), bounds.plain_floats]
+            alike += [without_moved(place.leaf, bounds)]
         bits = sum(flag.astype(np.int64) << i for i, flag in enumerate(alike))
         for number in np.unique(bits):
             same = np.flatnonzero(bits == number)
@@ -318,7 +321,8 @@ class Reader:
         """By the layout and the node's facts.
 
         Of the facts nothing may matter but whether the node is clean, has residuals, has typed
-        values, whether these fit the requested type, and `plain_floats`: see `_read_placed`.
+        values, whether these fit the requested type, `plain_floats` and `without_moved`: see
+        `_read_placed`.
         """
         if place.if_clean is not None and own.clean:
             return place.if_clean
@@ -425,5 +429,9 @@ def _legacy_steps(path: Path) -> tuple[str | int, ...]:
 
 def _pushable(place: Place, own: PathFacts) -> bool:
     """Whether a predicate on the bare column loses no rows; nothing is pushed into arrays."""
-    is_float = place.leaf is not None and place.leaf.kind in (Kind.FLOAT, Kind.DOUBLE)
-    return not is_float or place.inside > 0 or own.plain_floats or own.typed == 0
+    leaf = place.leaf
+    if leaf is None or place.inside > 0 or own.typed == 0:
+        return True
+    if leaf.kind in (Kind.FLOAT, Kind.DOUBLE):
+        return own.plain_floats
+    return bool(without_moved(leaf, BoundColumns.of([own], leaf))[0])

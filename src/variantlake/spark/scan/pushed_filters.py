@@ -27,6 +27,7 @@ from variantlake.expressions.tree import (
     refs,
 )
 from variantlake.expressions.typing import spark_type
+from variantlake.planning.exact.moved_literals import may_move
 from variantlake.quoting import quote_identifier
 from variantlake.types import Kind
 
@@ -119,9 +120,11 @@ def _is_float(operand: Operand) -> bool:
 
 
 def _is_plain(literal: Literal) -> bool:
-    """Not NaN and no zero."""
+    """Not NaN and no zero, and no date or instant that Spark may move (EXACTNESS, rule 39)."""
     value = literal.value
-    return not isinstance(value, float) or (not math.isnan(value) and value != 0)
+    if isinstance(value, float):
+        return not math.isnan(value) and value != 0
+    return not may_move(literal)
 
 
 def _operand(operand: Operand) -> str:
