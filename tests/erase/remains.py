@@ -62,7 +62,7 @@ def pages(path: Path) -> Iterator[bytes]:
         for chunk in group.columns:
             at, end = chunk.first_page, chunk.first_page + chunk.compressed_size
             while at < end:
-                reader = CompactReader(data[at : at + 4096], at, "page header")
+                reader = CompactReader(data[at:end], at, "page header")
                 page = reader.read(_PAGE_HEADER, Wire.STRUCT)
                 start = at + reader.position
                 at = start + page[3]

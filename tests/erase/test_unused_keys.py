@@ -174,6 +174,27 @@ def test_a_dictionary_that_the_data_came_with(tmp_path: Path) -> None:
     assert holders(tmp_path / "t", KEY) == set()
 
 
+def test_files_elsewhere_stay_and_an_order_of_others_names_nothing(tmp_path: Path) -> None:
+    source = loaded(tmp_path / "source", GIVEN, partition_by="day")
+    clone = tmp_path / "clone" / "_delta_log"
+    clone.mkdir(parents=True)
+    head, body = (
+        (tmp_path / "source" / commit_path(version)).read_bytes().splitlines() for version in (0, 1)
+    )
+    actions = [orjson.loads(line) for line in (*head, *body) if b"commitInfo" not in line]
+    for action in actions:
+        if "add" in action:
+            action["add"]["path"] = str(tmp_path / "source" / action["add"]["path"])
+        if "metaData" in action:
+            action["metaData"]["configuration"]["variantlake.clusterBy"] = "nothing:at"
+    (clone / f"{0:020}.json").write_bytes(b"\n".join(map(orjson.dumps, actions)))
+    done = vl.Table.open(tmp_path / "clone").erase("id = 7", purge=True)
+    # The file with the row has another in its place now; files of the source are not the clone's.
+    assert (done.rows, done.files_rewritten) == (1, 1)
+    assert holders(tmp_path / "clone", KEY) == set()
+    assert left(source) == list(range(18))
+
+
 def test_row_ids_are_not_lost_for_a_key(tmp_path: Path) -> None:
     tracked = {"delta.enableRowTracking": "true"}
     table = loaded(tmp_path / "t", GIVEN, tracked, partition_by="day")

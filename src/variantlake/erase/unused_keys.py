@@ -8,6 +8,7 @@ shredding schema that was learned from rows names their keys in each file that h
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -25,7 +26,7 @@ from variantlake.delta.schema.table_schema import StructField, VariantType
 from variantlake.dml.read_rows import columns_at
 from variantlake.dml.removed_rows import vector_rows
 from variantlake.erase.found_rows import ErasedRows, tape_of
-from variantlake.errors import in_file
+from variantlake.errors import InvalidSchema, MalformedVariant, in_file
 from variantlake.kernels.tape.dictionary import used_keys
 from variantlake.kernels.variant.variant_reader import VariantReader
 from variantlake.parquet.metadata.footer import Footer, read_footer
@@ -42,6 +43,10 @@ from variantlake.shredding.layout import METADATA, VALUE, VARIANT_TYPE
 from variantlake.shredding.schema import Object, ShreddingSchema, subtree, without_fields
 from variantlake.storage.opening import open_file
 
+_UNREADABLE = (
+    "what its file must keep cannot be told from keys of erased rows: delete the row first; behind "
+    "a deletion vector it stays until its file is rewritten"
+)
 _NULL = b"\x00"
 """A Variant null, which uses no key."""
 
@@ -73,10 +78,15 @@ def unused_keys(
     files = LogFiles(snapshot).files(np.arange(snapshot.files.num_rows, dtype=np.int64))
     for add, file in zip(snapshot.add_files(), files, strict=True):
         places = staying.get(add.path)
-        if is_absolute(add.path) or (places is not None and not len(places)):
+        is_outside = is_absolute(add.path) and not file.path.startswith(f"{snapshot.store.uri}/")
+        if is_outside or (places is not None and not len(places)):
             continue
-        with in_file(file.path):
-            keys, idle = _FileKeys.of(snapshot, file, fields).split(named, places)
+        try:
+            with in_file(file.path):
+                keys, idle = _FileKeys.of(snapshot, file, fields).split(named, places)
+        except MalformedVariant as error:
+            error.hint = error.hint or _UNREADABLE
+            raise
         used |= keys - idle
         unused |= idle
         if idle and places is None:
@@ -112,7 +122,9 @@ def _named(snapshot: Snapshot, fields: Iterable[StructField]) -> Iterator[str]:
         for hint in hints(properties, name):
             yield from hint.steps
     text = properties.get(CLUSTER_BY)
-    if text is not None:
+    if text is None:
+        return
+    with suppress(InvalidSchema):  # of columns that are not there any more it names nothing
         for each in cluster_paths(text, snapshot.schema, snapshot.partition_columns):
             yield from () if each.path is None else map(str, each.path.steps)
 
