@@ -132,7 +132,7 @@ MUTATIONS = (
     ),
     Mutation(
         39, "conditions of ours have literals that Spark moves",
-        "pushed_filters._is_plain", "not may_move(literal)", "True",
+        "pushed_filters._is_plain", "not may_move(operand)", "True",
     ),
     Mutation(
         8, "bounds of floats know of NaN",
@@ -515,7 +515,7 @@ MUTATIONS = (
     ),
     Mutation(
         35, "zeros have one hash",
-        "_Reader._merging", "any((_is_floating(each) for each in arguments))", "False", spark=True,
+        "_Reader._merging", "any((is_floating(each) for each in arguments))", "False", spark=True,
     ),
     Mutation(
         34, "an anti join's own condition drops rows of its left side",

@@ -107,10 +107,21 @@ def test_what_may_not_lose_rows_is_refused_by_name(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", properties={"delta.appendOnly": "true"})
     with pytest.raises(UnsupportedFeature, match="append-only"):
         table.delete("id = 1")
-    with pytest.raises(UnsupportedFeature, match="length"):
-        table.delete("length(day) = 2")
+    with pytest.raises(UnsupportedFeature, match="hash"):
+        table.delete("hash(day) = 2")
     with pytest.raises(InvalidValue, match="cast"):
         new_table(tmp_path / "c").delete("event:user::int > 1")
+
+
+def test_a_condition_may_compute(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=12)
+    assert table.delete("id + 1 > 10 OR id * id = 9 AND length(day) = 2").deleted == 3
+    left = table.refresh().scan("id").to_arrow()["id"].to_pylist()
+    assert set(left) == {0, 1, 2, 4, 5, 6, 7, 8, 9}
+    parts = new_table(tmp_path / "p", rows=12, partition_by="day")
+    assert parts.delete("concat(day, 'x') = 'd1x'").deleted == 6
+    with pytest.raises(InvalidValue):
+        parts.refresh().delete("1 div (length(day) - 2) = 1")
 
 
 def test_row_ids_stay_with_rows_that_are_copied(tmp_path: Path) -> None:

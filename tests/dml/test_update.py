@@ -66,7 +66,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidQuery, match="no column"):
         table.update({"nope": 1})
     with pytest.raises(UnsupportedFeature, match="does not take"):
-        table.update({"id": "id + 1"})
+        table.update({"id": "hash(id)"})
+    with pytest.raises(InvalidQuery, match="aggregate"):
+        table.update({"id": "max(id)"})
     with pytest.raises(UnsupportedFeature, match="does not put"):
         table.update({"day": 7})
     with pytest.raises(InvalidValue, match="cast"):
@@ -90,3 +92,22 @@ def test_two_updates_of_one_row_contradict_each_other(tmp_path: Path) -> None:
     update(before, {"day": "'b'"}, "id = 4")  # another row of the same file
     assert {n: day for n, day in days(table).items() if day not in ("d0", "d1")} == {3: "a", 4: "b"}
     assert len(list((tmp_path / "t").glob("part-*.parquet"))) == 3
+
+
+def test_new_values_are_computed_from_the_old_ones(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=4)
+    done = table.update(
+        {"id": "id * 10 + length(day)", "day": "CASE WHEN id + 1 > 3 THEN upper(day) END"},
+        "id % 2 = 1 AND length(day) = 2",
+    )
+    assert done.updated == 2
+    rows = table.refresh().scan("id, day").to_arrow().to_pylist()
+    found = {row["id"]: row["day"] for row in rows}
+    assert found == {0: "d0", 2: "d0", 12: None, 32: "D1"}
+
+
+def test_an_error_of_a_computed_value_changes_nothing(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=4)
+    with pytest.raises(InvalidValue, match="cast"):
+        table.update({"id": "10 div id"})
+    assert table.refresh().version == table.version

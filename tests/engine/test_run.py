@@ -334,6 +334,23 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> vl.Table:
 @pytest.mark.parametrize(
     ("query", "rows"),
     [
+        ("SELECT count(*) FILTER (WHERE k + 1 > 2) AS c FROM t", [(2,)]),
+        ("SELECT max(k) FILTER (WHERE k < length(s)) AS c FROM t", [(1,)]),
+        ("SELECT k > 1 AS g, count(*) AS c FROM t GROUP BY k > 1 HAVING k > 1", [(True, 2)]),
+        ("SELECT k = 2 AS e FROM t WHERE k + 1 > 2 ORDER BY k * -1", [(False,), (True,)]),
+        ("SELECT sum(k) AS n FROM t HAVING sum(k) > 5.5", [(6,)]),
+        ("SELECT NOT (k > 1) AS n FROM t WHERE k = length(s) - 1", [(True,)]),
+    ],
+)
+def test_conditions_and_expressions_are_one_language(
+    mixed: vl.Table, query: str, rows: list[tuple[Any, ...]]
+) -> None:
+    assert found(mixed, query) == rows
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
         ("SELECT v:n::int AS n FROM t LIMIT 2", [(1,), (2,)]),
         ("SELECT v:n::int + 1 AS n FROM t LIMIT 2", [(2,), (3,)]),
         ("SELECT v:n::int AS n FROM t WHERE v:n::int > 0 LIMIT 2", [(1,), (2,)]),

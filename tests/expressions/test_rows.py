@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from variantlake.expressions.arrays import Values
+from variantlake.expressions.rows import of_refs, truth_of
 from variantlake.expressions.tree import And, Compare, Literal, Not, Or, Predicate, Ref
 from variantlake.paths import Path
-from variantlake.scan.conditions import evaluate
 
 GUARD = Ref(("k",), None, "bigint")
 CAST = Ref(("v",), Path.parse("$.a"), "bigint")
@@ -45,7 +45,7 @@ def test_rule_1_an_error_counts_only_where_the_answer_depends_on_it(
     condition: Predicate, true: list[int], failed: list[int]
 ) -> None:
     """`false AND error` is false, `true OR error` is true: EXACTNESS, rule 1."""
-    found = evaluate(condition, operand, ROWS)
+    found = truth_of(condition, of_refs(operand), ROWS)
     assert np.flatnonzero(found.true).tolist() == true
     assert np.flatnonzero(found.failed).tolist() == failed
     assert not (found.true & found.false).any()

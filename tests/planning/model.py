@@ -268,16 +268,16 @@ def evaluate(predicate: Predicate, row: Row) -> bool | None:
             return compare(op, operand(row, ref), value)
         case Compare(op, Literal(value), Ref() as ref):
             return compare(FLIP.get(op, op), operand(row, ref), value)
-        case In(ref, options):
+        case In(Ref() as ref, options):
             as_double = any(isinstance(option.value, float) for option in options)
             own = operand(row, ref)
             if as_double and own is not None:
                 own = float(own)
             return _any([compare("=", own, option.value) for option in options])
-        case StartsWith(ref, prefix):
+        case StartsWith(Ref() as ref, prefix):
             text = operand(row, ref)
             return None if text is None else str(text).startswith(prefix)
-        case IsNull(ref):
+        case IsNull(Ref() as ref):
             return operand(row, ref) is None
         case And(terms):
             return _not(_any([_not(evaluate(term, row)) for term in terms]))

@@ -106,6 +106,13 @@ CONDITIONS = {
     "decimals": "try_cast(event:price AS decimal(12,3)) >= 2.5 AND event:id::bigint < 103",
     "null-safe": "event:kind::string <=> NULL OR try_cast(event:t AS bigint) <=> 1005",
     "booleans": "try_cast(event:ok AS boolean)",
+    "computed": "event:id::bigint + k > 110 AND k % 2 = 1 OR event:id::bigint * 2 <= 8",
+    "columns": "event:id::bigint - 100 = k OR event:kind::string < try_cast(event:mixed AS string)",
+    "functions": "length(event:kind::string) = 4 AND coalesce(try_cast(event:t AS bigint), k) > 5",
+    "case": "CASE WHEN k > 5 THEN event:kind::string = 'good' "
+    "ELSE try_cast(event:ok AS boolean) END",
+    "computed-doubles": "try_cast(event:dbl AS double) * 2 >= try_cast(event:dbl AS double)",
+    "computed-in": "k IN (event:id::bigint, 7) AND NOT (k + 1 <=> event:n.x::int)",
 }
 
 

@@ -12,6 +12,7 @@ from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_change import RowChange, check_not_append_only, predicate_parameter
 from variantlake.dml.row_conflicts import FilesMoved
 from variantlake.errors import UnsupportedFeature
+from variantlake.expressions.tree import is_by_bounds
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import QueryText
 
@@ -26,12 +27,15 @@ def delete(
     dry_run: bool = False,
     table: str = "",
     utc: bool = True,
+    computed: bool = True,
     max_bytes: int | None = None,
 ) -> ChangeResult:
     """Delete the rows for which `where` is true, all for None.
 
     `where` may call the table by `table`; with `utc` its times without a zone are in UTC, else they
-    are refused. Beyond `max_bytes` of files that may hold such rows it is left to Spark.
+    are refused. Conditions that compute, which settings and functions of a session may change, are
+    refused unless `computed`. Beyond `max_bytes` of files that may hold such rows it is left to
+    Spark.
 
     Raises InvalidQuery, UnsupportedFeature for what only Spark takes, by name; InvalidValue for a
     value that a cast of the condition fails at; CommitConflict.
@@ -39,6 +43,8 @@ def delete(
     condition = None
     if where is not None:
         condition = QueryText(snapshot.schema, table, utc=utc).condition(where)
+        if not computed and not is_by_bounds(condition):
+            raise UnsupportedFeature("the local engine computes nothing in place of a session")
     scan = Scan(snapshot, (), condition)
     if max_bytes is not None and condition is not None and scan.read_bytes > max_bytes:
         raise UnsupportedFeature("the files that may hold the rows are too large for one process")

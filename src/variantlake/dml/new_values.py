@@ -13,15 +13,17 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField, VariantType, arrow_type
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
+from variantlake.expressions.arrays import Values, plain
 from variantlake.expressions.from_python import Condition, TypedPath, constant
-from variantlake.expressions.tree import Literal, Ref
+from variantlake.expressions.rows import evaluate, of_refs
+from variantlake.expressions.tree import Expression, Literal, Ref
 from variantlake.expressions.typing import SPARK_RUNS_IT, spark_type
 from variantlake.scan.casts import extract
 from variantlake.shredding.fit import raw_array
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.sql.select import QueryText
 
-NewValue = Ref | Literal | Variant
+NewValue = Expression | Variant
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +79,17 @@ class NewValues:
             return pa.repeat(pa.scalar(pair, VARIANT_TYPE), table.num_rows).cast(wanted)
         if isinstance(value, Literal):
             return pa.repeat(_scalar(value, wanted, name), table.num_rows)
-        column: Any = table.column(value.column[0]).combine_chunks()
-        if value.path is None:
-            return _assigned(column, wanted, name)
-        found = extract(column, value)
+
+        def in_rows(ref: Ref) -> Values:
+            column: Any = table.column(ref.column[0]).combine_chunks()
+            return Values(column) if ref.path is None else extract(column, ref)
+
+        found = evaluate(value, of_refs(in_rows), table.num_rows)
         if found.failed is not None and found.failed.any():
             raise InvalidValue(
                 f"a value cannot be cast: {value}", hint="try_variant_get gives NULL instead"
             )
-        return _assigned(found.array, wanted, name)
+        return _assigned(plain(found.array), wanted, name)
 
 
 def _value(text: QueryText, value: Any, field: StructField) -> NewValue:
@@ -96,7 +100,7 @@ def _value(text: QueryText, value: Any, field: StructField) -> NewValue:
     if isinstance(value, TypedPath):
         return text.value(value.text)
     if isinstance(value, Condition):
-        raise UnsupportedFeature("the local engine sets no column to a condition", **SPARK_RUNS_IT)
+        return text.value(value.text)
     found = text.value(value if isinstance(value, str) else constant(value))
     if isinstance(found, Literal):
         _scalar(found, arrow_type(field.type), field.name)  # refused before any work

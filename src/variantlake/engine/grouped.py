@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from variantlake.engine.codes import coded, group
-from variantlake.engine.evaluate import evaluate
-from variantlake.engine.expressions import Aggregate, Expression, scalar
 from variantlake.engine.reading import Counted, Known
 from variantlake.engine.states import Distinct, State, known_state, state_of, typed
 from variantlake.expressions.arrays import one_array
+from variantlake.expressions.rows import evaluate
+from variantlake.expressions.tree import Aggregate, Expression
+from variantlake.expressions.typing import scalar
 from variantlake.planning.stats.exact_facts import KnownFiles
 from variantlake.scan.table_scan import cast_error
 from variantlake.shredding.fit import raw_array
@@ -107,7 +108,7 @@ def merged_if_many(parts: list[Part]) -> list[Part]:
 
 def used(expression: Expression, known: Known, rows: int) -> Any:
     """The values of an expression that a query uses. Raises InvalidValue where Spark raises."""
-    values = evaluate(expression, known, rows)
+    values = evaluate(expression, known.get, rows)
     if values.failed is not None and np.any(values.failed):
-        raise cast_error(str(getattr(expression, "ref", "an expression")), None)
+        raise cast_error(f"{expression}", None)
     return values.array

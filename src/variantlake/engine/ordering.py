@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from variantlake.engine.codes import coded, rank
 from variantlake.engine.queries import Ordering
 from variantlake.expressions.arrays import ordered, valid
+from variantlake.expressions.typing import type_of
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.types import Kind, ShreddedType
 
@@ -37,7 +38,7 @@ def in_order(
 
 def _keys(term: Ordering, column: Any) -> list[Int64s]:
     there = valid(column)
-    ranks = _ranks(column, term.expression.type)
+    ranks = _ranks(column, type_of(term.expression))
     ranks = np.where(there, ~ranks if term.descending else ranks, 0)
     if there.all():
         return [ranks]
@@ -51,7 +52,7 @@ def _nearest(term: Ordering, column: Any, limit: int) -> Int64s:
             there = np.flatnonzero(valid(column))
             return there[_nearest(term, column.take(pa.array(there)), limit)]
         return np.arange(len(column))
-    ranks = _ranks(column, term.expression.type)
+    ranks = _ranks(column, type_of(term.expression))
     ranks = ~ranks if term.descending else ranks
     return np.flatnonzero(ranks <= np.partition(ranks, limit - 1)[limit - 1])
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from variantlake.engine.expressions import Aggregate, Column, Expression, below, conjuncts
-from variantlake.expressions.tree import Predicate, Ref
+from variantlake.expressions.tree import Aggregate, Expression, Predicate, Ref, below
 from variantlake.planning.stats.exact_facts import LogAggregate
 
 
@@ -50,23 +49,10 @@ class Query:
         return tuple(dict.fromkeys(part for part in found if isinstance(part, Aggregate)))
 
     @cached_property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[Ref, ...]:
         """The columns and paths that the query reads beside its condition."""
         found = [part for each in (*(self.keys or ()), *self._above()) for part in below(each)]
-        return tuple(dict.fromkeys(part for part in found if isinstance(part, Column)))
-
-    @cached_property
-    def kept_keys(self) -> tuple[Expression, ...]:
-        """The conjuncts of HAVING that the keys alone decide.
-
-        Spark asks rows about them, so that it computes nothing of the rows of other groups.
-        """
-        return tuple(
-            part
-            for part in conjuncts(self.having)
-            if any(isinstance(each, Column) for each in below(part))
-            and not any(isinstance(each, Aggregate) for each in below(part))
-        )
+        return tuple(dict.fromkeys(part for part in found if isinstance(part, Ref)))
 
     def _above(self) -> list[Expression]:
         having = [] if self.having is None else [self.having]
@@ -90,9 +76,9 @@ def asked_of_log(
             return None
         if each.argument is None:
             asked.append(LogAggregate("count"))
-        elif isinstance(each.argument, Column):
-            asked.append(LogAggregate(each.function, stored(each.argument.ref)))
+        elif isinstance(each.argument, Ref):
+            asked.append(LogAggregate(each.function, stored(each.argument)))
         else:
             return None
-    columns = [stored(key.ref) for key in keys if isinstance(key, Column)]
+    columns = [stored(key) for key in keys if isinstance(key, Ref)]
     return (asked, columns) if len(columns) == len(keys) else None

@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.engine.expressions import Column, Expression
 from variantlake.engine.queries import Query, asked_of_log
 from variantlake.expressions.arrays import Values, plain
-from variantlake.expressions.tree import And, Predicate, refs
+from variantlake.expressions.tree import And, Expression, Predicate, Ref, refs
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.exact.readings import NullColumn, PhysicalColumn
@@ -69,7 +68,7 @@ class Reading:
     def __init__(self, snapshot: Snapshot, query: Query, decoded: DecodedLog | None = None) -> None:
         self.snapshot = snapshot
         self.query = query
-        items = tuple(Item("", column.ref) for column in query.columns)
+        items = tuple(Item("", column) for column in query.columns)
         self.scan = Scan(snapshot, items, query.where, decoded=decoded or DecodedLog())
 
     @cached_property
@@ -99,7 +98,7 @@ class Reading:
         ordinary columns take longer than paths that are columns.
         """
         choice, read = self.scan.choice, self.known.read
-        asked = {self.scan.stored(column.ref) for column in self.query.columns}
+        asked = {self.scan.stored(column) for column in self.query.columns}
         asked |= set(refs(self.scan.predicate))
         partitions = self.scan.partition_types
         if any(ref.path is None and ref.column[0] not in partitions for ref in asked):
@@ -126,7 +125,7 @@ class Reading:
                 yield FileTask(file, (number, count), where)
 
     def counted(
-        self, task: FileTask, columns: Sequence[Column], *, stretched: bool
+        self, task: FileTask, columns: Sequence[Ref], *, stretched: bool
     ) -> Iterator[Counted]:
         """The columns in the rows that a task asks for, a row group at a time.
 
@@ -143,9 +142,9 @@ class Reading:
                     yield found
 
     def _stretched(
-        self, rows: Rows, columns: Sequence[Column], where: Predicate | None
+        self, rows: Rows, columns: Sequence[Ref], where: Predicate | None
     ) -> Counted | None:
-        stored = {column: self.scan.stored(column.ref) for column in columns}
+        stored = {column: self.scan.stored(column) for column in columns}
         asked = dict.fromkeys(refs(where))
         every = dict.fromkeys([*asked, *stored.values()])
         # Of what the condition does not ask for, few rows may be needed.
@@ -168,7 +167,7 @@ class Reading:
     def rows(
         self,
         files: Iterable[ScanFile],
-        columns: Sequence[Column],
+        columns: Sequence[Ref],
         also: Sequence[Predicate] = (),
         part: tuple[int, int] = (0, 1),
         limit: int | None = None,
@@ -190,18 +189,18 @@ class Reading:
                     yield rows
                     left = None if left is None else left - rows.count
 
-    def reader(self, file: ScanFile, columns: Sequence[Column]) -> FileReader:
+    def reader(self, file: ScanFile, columns: Sequence[Ref]) -> FileReader:
         """A file, open for the condition and these columns."""
-        wanted = [self.scan.stored(column.ref) for column in columns]
+        wanted = [self.scan.stored(column) for column in columns]
         requested = [*wanted, *refs(self.scan.predicate)]
         types = self.scan.partition_types
         return FileReader(
             self.snapshot, file, requested, types, encoded=True, layouts=self.scan.decoded.layouts
         )
 
-    def values(self, rows: Rows, columns: Sequence[Column]) -> Known:
+    def values(self, rows: Rows, columns: Sequence[Ref]) -> Known:
         """The columns in some rows."""
-        return {column: rows.values(self.scan.stored(column.ref)) for column in columns}
+        return {column: rows.values(self.scan.stored(column)) for column in columns}
 
 
 def taken(known: Known, rows: Int64s) -> Known:

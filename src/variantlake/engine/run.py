@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.engine.expressions import Column, Expression
 from variantlake.engine.grouped import (
     MERGED,
     Part,
@@ -32,6 +31,8 @@ from variantlake.engine.queries import Query
 from variantlake.engine.reading import Counted, FileTask, Known, Reading, taken
 from variantlake.engine.top import sorted_rows
 from variantlake.expressions.arrays import Values
+from variantlake.expressions.tree import Expression, Ref
+from variantlake.expressions.typing import type_of
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.planning.explain import Explanation
 from variantlake.scan.decoded_log import DecodedLog
@@ -121,17 +122,18 @@ class LocalQuery(Shown):
         )
 
     def _type(self, expression: Expression) -> pa.DataType:
-        if isinstance(expression, Column):
-            return self._reading.scan.type_of(expression.ref)
-        return pa.null() if expression.type is None else expression.type.arrow
+        if isinstance(expression, Ref):
+            return self._reading.scan.type_of(expression)
+        type_ = type_of(expression)
+        return pa.null() if type_ is None else type_.arrow
 
     @cached_property
     def _plain(self) -> tuple[Item, ...]:
         """The result's columns where all are columns and paths, which a scan gives in parts."""
         items = [
-            Item(each.name, each.expression.ref)
+            Item(each.name, each.expression)
             for each in self.query.outputs
-            if isinstance(each.expression, Column)
+            if isinstance(each.expression, Ref)
         ]
         return tuple(items) if len(items) == len(self.query.outputs) else ()
 
@@ -182,7 +184,7 @@ class LocalQuery(Shown):
         query = self.query
         stretched = are_of_stretches(query.aggregates)
         found = [
-            part_of_rows(query.keys or (), query.aggregates, _in_groups(query, rows))
+            part_of_rows(query.keys or (), query.aggregates, rows)
             for rows in self._reading.counted(task, query.columns, stretched=stretched)
         ]
         # Merged with those of other files at the end: once is less work than twice.
@@ -215,21 +217,11 @@ class LocalQuery(Shown):
             yield self._batch({k: _slice(v, start, size) for k, v in known.items()}, size)
 
 
-def _in_groups(query: Query, some: Counted) -> Counted:
-    """The rows of groups that HAVING keeps, as far as their keys tell."""
-    for part in query.kept_keys:
-        true = used(part, some.known, some.count)
-        kept = np.flatnonzero(true.fill_null(False).to_numpy(zero_copy_only=False))
-        if len(kept) < some.count:
-            sizes = None if some.sizes is None else some.sizes[kept]
-            some = Counted(taken(some.known, kept), len(kept), sizes)
-    return some
-
-
 def _slice(values: Values, start: int, size: int) -> Values:
     failed = None if values.failed is None else values.failed[start : start + size]
     return Values(values.array.slice(start, size), failed)
 
 
-def _no_rows(column: Column) -> Values:
-    return Values(pa.nulls(0) if column.type is None else pa.array([], column.type.arrow))
+def _no_rows(ref: Ref) -> Values:
+    type_ = type_of(ref)
+    return Values(pa.nulls(0) if type_ is None else pa.array([], type_.arrow))

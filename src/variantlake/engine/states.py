@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.engine.codes import Coded, coded, decimals, different, rank, ranked, unscaled
-from variantlake.engine.expressions import Aggregate, scalar
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.expressions.arrays import numbers, one_array, plain, valid
+from variantlake.expressions.tree import Aggregate
+from variantlake.expressions.typing import scalar
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.shredding.fit import raw_array

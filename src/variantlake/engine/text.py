@@ -7,20 +7,12 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from variantlake.delta.schema.table_schema import StructType
-from variantlake.engine.expression_text import Expressions, has_aggregate, outside
-from variantlake.engine.expressions import (
-    BOOLEAN,
-    Aggregate,
-    Column,
-    Expression,
-    column,
-    scalar,
-)
 from variantlake.engine.queries import Ordering, Output, Query
 from variantlake.errors import InvalidQuery
 from variantlake.expressions.columns import Columns, name_of
-from variantlake.expressions.typing import refused
-from variantlake.sql.conditions import Conditions
+from variantlake.expressions.from_sqlglot import Expressions, has_aggregate, outside
+from variantlake.expressions.tree import Aggregate, And, Expression, Ref, conjuncts, refs
+from variantlake.expressions.typing import condition, refused, type_of
 from variantlake.sql.select import about, only_parts, parse_select, row_limit
 
 _PARTS = ("expressions", "where", "limit", "from_", "group", "having", "order", "distinct")
@@ -63,26 +55,25 @@ class _Select:
         self._names = self._names_of(self._outputs)
 
     def query(self) -> Query:
-        where, limit, having = (
-            self._select.args.get(name) for name in ("where", "limit", "having")
-        )
+        where, limit, having = map(self._select.args.get, ("where", "limit", "having"))
         above = Expressions(self._columns, utc=self._utc, names=self._names)
         keys = self._keys(grouped=having is not None)
-        condition = None if having is None else self._having(having.this, keys or ())
+        groups = None if having is None else self._having(having.this, keys or ())
         order = tuple(self._order(above))
-        if condition is not None and (keys is None or scalar(condition) != BOOLEAN):
-            raise refused("a HAVING without groups, or of no condition")
+        if groups is not None and keys is None:
+            raise refused("a HAVING without groups")
         if self._select.args.get("distinct"):
             keys = self._distinct(keys, order)
         if keys is not None:
-            self._check(keys, condition, order)
+            self._check(keys, groups, order)
+        rows = [] if where is None else [self._read.condition(where.this)]
+        # Spark asks rows what their keys alone decide: it computes nothing of other groups.
+        rows += [part for part in conjuncts(groups) if any(refs(part)) and not has_aggregate(part)]
         return Query(
             self._outputs,
-            None
-            if where is None
-            else Conditions(self._columns, utc=self._utc).predicate(where.this),
+            And(tuple(rows)) if len(rows) > 1 else next(iter(rows), None),
             keys,
-            condition,
+            groups,
             order,
             None if limit is None else row_limit(limit),
         )
@@ -91,7 +82,7 @@ class _Select:
         for part in self._select.expressions:
             if isinstance(part, exp.Star) and not any(part.args.values()):
                 for item in self._columns.schema.fields:
-                    yield Output(item.name, column(self._columns.whole(item.name)))
+                    yield Output(item.name, self._columns.whole(item.name))
                 continue
             inner = part.this if isinstance(part, exp.Alias) else part
             self._check_names(inner)
@@ -132,8 +123,8 @@ class _Select:
         found = self._named_key(node) if place is None else self._output(place, "GROUP BY")
         if has_aggregate(found):
             raise InvalidQuery("an aggregate in GROUP BY")
-        if found.type is None:
-            raise refused(f"groups of {found.ref}" if isinstance(found, Column) else "such groups")
+        if type_of(found) is None:
+            raise refused(f"groups of {found}")
         return found
 
     def _having(self, node: exp.Expression, keys: tuple[Expression, ...]) -> Expression:
@@ -144,12 +135,12 @@ class _Select:
         """
         names = dict(self._names)
         for field in self._columns.schema.fields:
-            name, own = field.name.lower(), column(self._columns.whole(field.name))
+            name, own = field.name.lower(), self._columns.whole(field.name)
             if own in keys:
                 names.pop(name, None)
-            elif (named := names.get(name)) is not None and named.type != own.type:
+            elif (named := names.get(name)) is not None and type_of(named) != type_of(own):
                 names[name] = None
-        return Expressions(self._columns, utc=self._utc, names=names).expression(node)
+        return condition(Expressions(self._columns, utc=self._utc, names=names).expression(node))
 
     def _named_key(self, node: exp.Expression) -> Expression:
         """Columns come before names of the result here."""
@@ -170,8 +161,8 @@ class _Select:
             found = (
                 above.expression(term.this) if place is None else self._output(place, "ORDER BY")
             )
-            if found.type is None:
-                raise refused(f"the order of {getattr(found, 'ref', 'NULL')}")
+            if type_of(found) is None:
+                raise refused(f"the order of {found}")
             yield Ordering(found, bool(term.args.get("desc")), bool(term.args.get("nulls_first")))
 
     def _output(self, place: int, clause: str) -> Expression:
@@ -186,7 +177,7 @@ class _Select:
         if keys is not None or distinct.args.get("on"):
             raise refused("DISTINCT beside groups")
         found = tuple(dict.fromkeys(output.expression for output in self._outputs))
-        if any(expression.type is None for expression in found):
+        if any(type_of(expression) is None for expression in found):
             raise refused("DISTINCT of what is no scalar")
         if any(term.expression not in found for term in order):
             raise refused("DISTINCT in an order by other than its columns")
@@ -211,8 +202,8 @@ def _ordinal(node: exp.Expression) -> int | None:
 
 def _name(node: exp.Expression, found: Expression) -> str:
     """The name that Spark gives to an item without one, where that is known."""
-    if isinstance(found, Column):
-        return name_of(node, found.ref)
+    if isinstance(found, Ref):
+        return name_of(node, found)
     if isinstance(found, Aggregate) and not isinstance(node, exp.Filter | exp.CountIf):
         if found.argument is None:
             literal = isinstance(node.this, exp.Literal)

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from variantlake.encoding.scalar import decode_string
-from variantlake.engine.expressions import STRING, Column, below
 from variantlake.engine.grouped import used
 from variantlake.engine.ordering import in_order
 from variantlake.engine.queries import Ordering
 from variantlake.engine.reading import Known, Reading, joined, taken
-from variantlake.expressions.tree import Ref
+from variantlake.expressions.tree import Ref, below
+from variantlake.expressions.typing import STRING, type_of
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import ScanFile
@@ -88,7 +88,7 @@ class _Top:
         self._files = files
         self.held: _Held | None = None
 
-    def rows(self, columns: list[Column]) -> Iterator[tuple[int, Rows]]:
+    def rows(self, columns: list[Ref]) -> Iterator[tuple[int, Rows]]:
         """Rows with the number of their file."""
         reading, limit = self._reading, self._reading.query.limit
         term = reading.query.order[0]
@@ -112,9 +112,9 @@ class _Top:
 
 def _bounded(reading: Reading, term: Ordering) -> Ref | None:
     """The column that a term orders by, where bounds say something of it."""
-    if not isinstance(term.expression, Column) or term.expression.ref.char_length:
+    if not isinstance(term.expression, Ref) or term.expression.char_length:
         return None
-    return reading.scan.stored(term.expression.ref)
+    return reading.scan.stored(term.expression)
 
 
 def _by_bound(reading: Reading, term: Ordering, ref: Ref) -> Iterator[tuple[int, Raw | None]]:
@@ -141,7 +141,7 @@ def _last(held: _Held | None, term: Ordering, limit: int) -> tuple[Raw | None] |
         return None
     array = held.columns[term.expression].array
     last: Any = raws_of(array.slice(limit - 1, 1))[0]
-    is_text = isinstance(last, bytes) and term.expression.type == STRING
+    is_text = isinstance(last, bytes) and type_of(term.expression) == STRING
     return (decode_string(last, 0, len(last)) if is_text else last,)
 
 
@@ -160,7 +160,7 @@ def _after(term: Ordering, bound: Raw, last: Raw | None) -> bool:
     return one < other if term.descending else one > other
 
 
-def _rest(reading: Reading, files: list[ScanFile], columns: list[Column], places: Int64s) -> Known:
+def _rest(reading: Reading, files: list[ScanFile], columns: list[Ref], places: Int64s) -> Known:
     """Other columns in these rows."""
     order = np.lexsort((places[:, 2], places[:, 1], places[:, 0]))
     parts: list[Known] = []

@@ -33,7 +33,7 @@ from variantlake.expressions.tree import (
     Ref,
     StartsWith,
 )
-from variantlake.expressions.typing import comparison_type, literal_as
+from variantlake.expressions.typing import comparison_type, literal_as, type_of
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Bools, RawColumn
 
@@ -99,11 +99,11 @@ class Evaluation:
                 return self._compare(op, ref, literal)
             case Compare(op, Literal() as literal, Ref() as ref):
                 return self._compare(FLIPPED.get(op, op), ref, literal)
-            case In(ref, options):
+            case In(Ref() as ref, options):
                 return self._in(ref, options)
-            case StartsWith(ref, prefix):
+            case StartsWith(Ref() as ref, prefix):
                 return self._starts_with(ref, prefix)
-            case IsNull(ref):
+            case IsNull(Ref() as ref):
                 return self._is_null(ref)
             case And(terms):
                 return self._and([self.may(term) for term in terms])
@@ -124,7 +124,7 @@ class Evaluation:
         return may
 
     def _compare(self, op: CompareOp, ref: Ref, literal: Literal) -> Truths:
-        common = comparison_type(ref.type, (literal,))
+        common = comparison_type(type_of(ref), (literal,))
         if common is None:
             return self._always(May.ANY)
         value = literal_as(literal, common)
@@ -137,7 +137,7 @@ class Evaluation:
         return _over(self.domains(ref), op, value)
 
     def _in(self, ref: Ref, options: tuple[Literal, ...]) -> Truths:
-        common = comparison_type(ref.type, options)
+        common = comparison_type(type_of(ref), options)
         if common is None:
             return self._always(May.ANY)
         values = [literal_as(option, common) for option in options]

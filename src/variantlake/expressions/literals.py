@@ -13,8 +13,15 @@ from sqlglot import exp
 
 from variantlake.delta.schema.table_schema import PrimitiveType
 from variantlake.delta.stats.partition_values import partition_raw
-from variantlake.expressions.tree import Literal, Ref
-from variantlake.expressions.typing import INT_LIMITS, comparison_type, refused, spark_type
+from variantlake.expressions.tree import Expression, Literal
+from variantlake.expressions.typing import (
+    INT_LIMITS,
+    comparison_type,
+    refused,
+    spark_type,
+    type_of,
+    type_text,
+)
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType
 
 _TYPES = {
@@ -40,21 +47,21 @@ _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ISO_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?")
 
 
-def coerced(ref: Ref, literal: Literal, *, utc: bool) -> Literal:
-    """The literal as Spark compares it with `ref`: text becomes a date or a timestamp."""
-    target = spark_type(ref.type)
+def coerced(operand: Expression, literal: Literal, *, utc: bool) -> Literal:
+    """The literal as Spark compares it with an operand: text becomes a date or a timestamp."""
+    target = type_of(operand)
     if target is None:
-        raise refused(f"the comparison of {ref}, which is {ref.type}")
+        raise refused(f"the comparison of {operand}, which is {type_text(operand)}")
     if literal.value is None:
-        return Literal(None, ref.type)
+        return Literal(None, type_text(operand))
     if isinstance(literal.value, str) and target.kind in (
         Kind.DATE,
         Kind.TIMESTAMP,
         Kind.TIMESTAMP_NTZ,
     ):
         return moment(literal.value, target, utc=utc)
-    if comparison_type(ref.type, (literal,)) is None:
-        raise refused(f"the comparison of {ref}, which is {ref.type}, with {literal}")
+    if comparison_type(target, (literal,)) is None:
+        raise refused(f"the comparison of {operand}, which is {type_text(operand)}, with {literal}")
     return literal
 
 

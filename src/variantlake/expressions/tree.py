@@ -1,9 +1,9 @@
-"""Predicates on columns and on paths inside Variant columns, as planning understands them.
+"""The one tree of expressions over the columns of a table and paths inside Variant columns.
 
-A predicate is what a query's WHERE says about the values of one row, in the three values of SQL:
-true, false and null. What planning does not understand is an `Unknown`, which never skips a file.
-The tree is engine-neutral: whoever builds it (from Spark's plan, from SQL text, from Python) has
-resolved the columns and coerced nothing; `typing` decides what Spark's coercion would do.
+Readers make it of SQL text, of Spark's plans and of Python; `rows` evaluates it in rows, `bounds`
+over what files may hold. A condition is an expression of type BOOLEAN, in the three values of SQL.
+What a reader does not understand is an `Unknown`, which never skips a file. A comparison of an
+operand with a constant stands as it was written: `typing` says in which type Spark makes it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Literal as OneOf
 
 from variantlake.paths import Path
 from variantlake.quoting import PLAIN_NAME, identifier, quote_string
+from variantlake.types import ShreddedType
 
 Scalar = bool | int | float | str | bytes | Decimal
 """A literal's raw value: dates in days, timestamps in microseconds since the epoch (UTC)."""
@@ -79,7 +80,35 @@ class Literal:
         return quote_string(self.value) if isinstance(self.value, str) else str(self.value)
 
 
-Operand = Ref | Literal
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of `functions.FUNCTIONS`, whose arguments have the types that it takes."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: ShreddedType
+
+    def __str__(self) -> str:
+        shown = [str(argument) for argument in self.arguments]
+        if self.function == "cast":
+            return f"CAST({shown[0]} AS {self.type.ddl})"
+        if self.function in _OPERATORS:
+            return f"({f' {_OPERATORS[self.function]} '.join(shown)})"
+        return f"{self.function}({', '.join(shown)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate of all rows of a group; `count` without an argument is that of rows."""
+
+    function: OneOf["count", "min", "max", "sum", "avg"]
+    argument: Expression | None
+    distinct: bool
+    type: ShreddedType
+
+    def __str__(self) -> str:
+        shown = "1" if self.argument is None else str(self.argument)
+        return f"{self.function}({'DISTINCT ' if self.distinct else ''}{shown})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +116,8 @@ class Compare:
     """`left op right`."""
 
     op: CompareOp
-    left: Operand
-    right: Operand
+    left: Expression
+    right: Expression
 
     def __str__(self) -> str:
         return f"{self.left} {self.op} {self.right}"
@@ -98,7 +127,7 @@ class Compare:
 class In:
     """`operand IN (options)`; NOT IN is Not(In)."""
 
-    operand: Ref
+    operand: Expression
     options: tuple[Literal, ...]
 
     def __str__(self) -> str:
@@ -111,7 +140,7 @@ class In:
 class StartsWith:
     """`startswith(operand, prefix)`, which is also what `operand LIKE 'prefix%'` says."""
 
-    operand: Ref
+    operand: Expression
     prefix: str
 
     def __str__(self) -> str:
@@ -122,7 +151,7 @@ class StartsWith:
 class IsNull:
     """`operand IS NULL`: never null itself."""
 
-    operand: Ref
+    operand: Expression
 
     def __str__(self) -> str:
         return f"{self.operand} IS NULL"
@@ -170,7 +199,11 @@ class Unknown:
         return self.text
 
 
-Predicate = Compare | In | StartsWith | IsNull | And | Or | Not | Unknown
+Expression = (
+    Ref | Literal | Call | Aggregate | Compare | In | StartsWith | IsNull | And | Or | Not | Unknown
+)
+Predicate = Expression
+"""An expression of type BOOLEAN."""
 
 
 def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
@@ -182,39 +215,65 @@ def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
     return (predicate,)
 
 
-def refs(predicate: Predicate | None) -> Iterator[Ref]:
-    """Every Ref in the predicate, in order, repeated ones too."""
-    match predicate:
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """What an expression is directly made of; constants of IN are left out."""
+    match expression:
         case Compare(_, left, right):
-            yield from (side for side in (left, right) if isinstance(side, Ref))
+            return left, right
         case In(operand) | StartsWith(operand) | IsNull(operand):
-            yield operand
+            return (operand,)
+        case And(parts) | Or(parts) | Call(_, parts):
+            return parts
+        case Not(part) | Aggregate(_, part) if part is not None:
+            return (part,)
+    return ()
+
+
+def below(expression: Expression | None) -> Iterator[Expression]:
+    """The expression and all that it is made of, in order; nothing for None."""
+    if expression is not None:
+        yield expression
+        for child in children(expression):
+            yield from below(child)
+
+
+def is_by_bounds(condition: Expression) -> bool:
+    """Whether it is made of columns and paths beside constants, which is what bounds decide."""
+    match condition:
         case And(terms) | Or(terms):
-            for term in terms:
-                yield from refs(term)
+            return all(map(is_by_bounds, terms))
         case Not(term):
-            yield from refs(term)
-        case _:
-            return
+            return is_by_bounds(term)
+        case Compare(_, Ref(), Literal()) | Compare(_, Literal(), Ref()):
+            return True
+        case In(Ref()) | StartsWith(Ref()) | IsNull(Ref()):
+            return True
+    return False
 
 
-def map_refs(predicate: Predicate, change: Callable[[Ref], Ref]) -> Predicate:
-    """The predicate with every Ref replaced by `change` of it."""
+def refs(expression: Expression | None) -> Iterator[Ref]:
+    """Every Ref in the expression, in order, repeated ones too."""
+    return (part for part in below(expression) if isinstance(part, Ref))
 
-    def operand(side: Operand) -> Operand:
-        return change(side) if isinstance(side, Ref) else side
 
-    match predicate:
+def map_refs(expression: Expression, change: Callable[[Ref], Ref]) -> Expression:
+    """The expression with every Ref replaced by `change` of it."""
+    match expression:
+        case Ref():
+            return change(expression)
         case Compare(op, left, right):
-            return Compare(op, operand(left), operand(right))
-        case In(ref) | StartsWith(ref) | IsNull(ref):
-            return replace(predicate, operand=change(ref))
+            return Compare(op, map_refs(left, change), map_refs(right, change))
+        case In(operand) | StartsWith(operand) | IsNull(operand):
+            return replace(expression, operand=map_refs(operand, change))
         case And(terms) | Or(terms):
-            return replace(predicate, terms=tuple(map_refs(term, change) for term in terms))
+            return replace(expression, terms=tuple(map_refs(term, change) for term in terms))
         case Not(term):
             return Not(map_refs(term, change))
-        case Unknown():
-            return predicate
+        case Call(_, arguments):
+            return replace(expression, arguments=tuple(map_refs(e, change) for e in arguments))
+        case Aggregate(_, argument) if argument is not None:
+            return replace(expression, argument=map_refs(argument, change))
+    return expression
 
 
 def path_text(path: Path) -> str:
@@ -229,6 +288,7 @@ def path_text(path: Path) -> str:
 
 
 _SHOWN_OPTIONS = 5
+_OPERATORS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "remainder": "%"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -8,12 +8,26 @@ mode, and strings compared with anything else, have none here: the file is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 
 from variantlake.errors import Hints, InvalidSchema, UnsupportedFeature
-from variantlake.expressions.tree import Literal
+from variantlake.expressions.tree import (
+    Aggregate,
+    And,
+    Call,
+    Compare,
+    CompareOp,
+    Expression,
+    IsNull,
+    Literal,
+    Or,
+    Ref,
+    Unknown,
+    below,
+)
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType
 
@@ -28,7 +42,11 @@ INT_LIMITS = {Kind.INT8: 2**7, Kind.INT16: 2**15, Kind.INT32: 2**31, Kind.INT64:
 INT_DIGITS = {Kind.INT8: 3, Kind.INT16: 5, Kind.INT32: 10, Kind.INT64: 20}
 """Precision of the decimal type that Spark takes for an integer type in comparisons."""
 
-_DOUBLE = ShreddedType(Kind.DOUBLE)
+BOOLEAN, INT, BIGINT, DOUBLE, STRING = (
+    ShreddedType(kind) for kind in (Kind.BOOLEAN, Kind.INT32, Kind.INT64, Kind.DOUBLE, Kind.STRING)
+)
+NULL = Literal(None, "void")
+_TIMESTAMPS = (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ)
 _FLOATS = (Kind.FLOAT, Kind.DOUBLE)
 _INTEGERS = frozenset(map(ShreddedType, INT_DIGITS))
 _EXACT_AS_DOUBLE = (Kind.INT8, Kind.INT16, Kind.INT32)
@@ -52,14 +70,45 @@ def spark_type(name: str) -> ShreddedType | None:
     return parsed if parsed.info.spark else None
 
 
-def comparison_type(requested: str, literals: Iterable[Literal]) -> ShreddedType | None:
-    """The type in which Spark compares `requested` values with all of these literals.
+def type_of(expression: Expression) -> ShreddedType | None:
+    """The type of an expression.
 
-    None when it is not known for sure, or does not hold every value of `requested` unchanged. Also
-    where an integer is compared with a decimal that no integer reaches: Spark takes that for
-    certain, of a NULL too (`x < 9223372036854775808` is true in every row).
+    None for what is no scalar here: whole Variants, nested columns, collated strings, a NULL of no
+    type, and what a reader did not understand.
     """
-    own = spark_type(requested)
+    match expression:
+        case Ref() | Literal():
+            return spark_type(expression.type)
+        case Call() | Aggregate():
+            return expression.type
+        case Unknown():
+            return None
+    return BOOLEAN
+
+
+def type_text(expression: Expression) -> str:
+    """Spark's name of the type of an expression."""
+    if isinstance(expression, Ref | Literal):
+        return expression.type
+    type_ = type_of(expression)
+    return "unknown" if type_ is None else type_.ddl.lower()
+
+
+def scalar(expression: Expression) -> ShreddedType:
+    """The type of an operand. Raises UnsupportedFeature where it has none here."""
+    type_ = type_of(expression)
+    if type_ is None:
+        raise refused(f"{expression} as an operand")
+    return type_
+
+
+def comparison_type(own: ShreddedType | None, literals: Iterable[Literal]) -> ShreddedType | None:
+    """The type in which Spark compares values of a type of `spark_type` with all of these literals.
+
+    None if it is not known for sure, or does not hold every value of `own` unchanged. Also where an
+    integer is compared with a decimal that no integer reaches: Spark takes that for certain, of a
+    NULL too (`x < 9223372036854775808` is true in every row).
+    """
     common = own
     for literal in literals:
         other = spark_type(literal.type)
@@ -99,9 +148,9 @@ def common_type(left: ShreddedType, right: ShreddedType) -> ShreddedType | None:
     if kinds <= INT_DIGITS.keys() | {Kind.DECIMAL}:
         return _wider_decimal(_as_decimal(left), _as_decimal(right))
     if Kind.DOUBLE in kinds and kinds <= INT_DIGITS.keys() | {Kind.DECIMAL, *_FLOATS}:
-        return _DOUBLE
+        return DOUBLE
     if kinds == {Kind.FLOAT, Kind.DECIMAL}:
-        return _DOUBLE
+        return DOUBLE
     return None
 
 
@@ -123,3 +172,244 @@ def _holds(wide: ShreddedType, narrow: ShreddedType) -> bool:
     if wide.kind is Kind.DOUBLE:
         return narrow.kind in (*_FLOATS, *_EXACT_AS_DOUBLE)
     return True
+
+
+# --- Aggregates -----------------------------------------------------------------------------------
+
+
+def aggregate(function: str, argument: Expression | None, *, distinct: bool = False) -> Aggregate:
+    """An aggregate with Spark's result type. Raises UnsupportedFeature for others."""
+    if argument is None or (function == "count" and not distinct):
+        return Aggregate("count", argument, False, BIGINT)
+    own = scalar(argument)
+    match function:
+        case "count":
+            return Aggregate("count", argument, True, BIGINT)
+        case "min" | "max":
+            return Aggregate(function, argument, False, own)
+        case "sum" | "avg" if not distinct and own.kind in INT_DIGITS:
+            return Aggregate(function, argument, False, BIGINT if function == "sum" else DOUBLE)
+        case "sum" if not distinct and own.kind is Kind.DECIMAL:
+            wide = ShreddedType(Kind.DECIMAL, min(own.precision + 10, MAX_PRECISION), own.scale)
+            return Aggregate("sum", argument, False, wide)
+        case "avg" if not distinct and own.kind is Kind.DECIMAL:
+            if own.precision + 4 <= MAX_PRECISION:
+                wide = ShreddedType(Kind.DECIMAL, own.precision + 4, own.scale + 4)
+                return Aggregate("avg", argument, False, wide)
+    raise refused(f"{function} of {'distinct ' if distinct else ''}{own.ddl}")
+
+
+# --- Conditions -----------------------------------------------------------------------------------
+
+
+def condition(expression: Expression) -> Expression:
+    """An expression as a condition. Raises UnsupportedFeature for what is not of type BOOLEAN."""
+    if type_of(expression) != BOOLEAN:
+        raise refused(f"{expression} as a condition")
+    match expression:
+        case Ref():
+            return Compare("=", expression, Literal(value=True, type="boolean"))
+        case Literal(bool() as value):
+            return And(()) if value else Or(())
+    return expression
+
+
+def compare(op: CompareOp, left: Expression, right: Expression) -> Compare:
+    """A comparison of two expressions in their common type. Raises UnsupportedFeature."""
+    left, right = together("a comparison", [left, right])
+    return Compare(op, left, right)
+
+
+def is_null(operand: Expression) -> IsNull:
+    """Whether a column or path, of whatever type, or an expression is NULL."""
+    if not isinstance(operand, Ref):
+        scalar(operand)
+    return IsNull(operand)
+
+
+# --- Functions ------------------------------------------------------------------------------------
+
+
+def call(function: str, *arguments: Expression) -> Expression:
+    """A function of these arguments, with Spark's implicit casts. Raises UnsupportedFeature."""
+    types = _TYPES.get(function)
+    if types is None:
+        raise refused(f"the function {function}")
+    return types(function, list(arguments))
+
+
+def cast(expression: Expression, wanted: ShreddedType) -> Expression:
+    """The expression as another type, where every value of its own has one there."""
+    if type_of(expression) == wanted:
+        return expression
+    if isinstance(expression, Literal) and expression.value is None:
+        return replace(expression, type=wanted.ddl.lower())
+    own = scalar(expression)
+    if own.kind in INT_DIGITS and (
+        wanted.kind is Kind.DOUBLE or INT_DIGITS.get(wanted.kind, 0) > INT_DIGITS[own.kind]
+    ):
+        return Call("cast", (expression,), wanted)
+    if own.kind is Kind.DECIMAL and wanted.kind is Kind.DECIMAL and _widens(own, wanted):
+        return Call("cast", (expression,), wanted)
+    raise refused(f"{own.ddl} as {wanted.ddl}")
+
+
+def _widens(own: ShreddedType, wanted: ShreddedType) -> bool:
+    whole = wanted.precision - wanted.scale >= own.precision - own.scale
+    return whole and wanted.scale >= own.scale
+
+
+def together(function: str, arguments: list[Expression]) -> list[Expression]:
+    """Arguments cast to the one type that Spark finds for all of them."""
+    common: ShreddedType | None = None
+    for argument in arguments:
+        if argument == NULL:
+            continue
+        own = scalar(argument)
+        _no_char(argument)
+        found = own if common is None else common_type(common, own)
+        if found is None:
+            raise refused(f"{function} of {common.ddl if common else ''} and {own.ddl}")
+        common = found
+    if common is None:
+        raise refused(f"{function} of nothing but NULL")
+    return [cast(argument, common) for argument in arguments]
+
+
+def _no_char(expression: Expression) -> None:
+    if isinstance(expression, Ref) and expression.char_length:
+        raise refused(f"{expression}, which is a CHAR, in an expression")
+
+
+def _arithmetic(function: str, arguments: list[Expression]) -> Expression:
+    left, right = together(function, arguments)
+    own = scalar(left)
+    if own.kind in INT_DIGITS or own.kind is Kind.DOUBLE:
+        return Call(function, (left, right), own)
+    if own.kind is Kind.DECIMAL:
+        # Each with its own precision: an integer would have one that depends on its being constant.
+        left, right = arguments
+        one, other = scalar(left), scalar(right)
+        if one.kind is Kind.DECIMAL and other.kind is Kind.DECIMAL and function in _DECIMALS:
+            precision, scale = _DECIMALS[function](one, other)
+            if precision <= MAX_PRECISION:
+                return Call(function, (left, right), ShreddedType(Kind.DECIMAL, precision, scale))
+    raise refused(f"{function} of {scalar(arguments[0]).ddl} and {scalar(arguments[1]).ddl}")
+
+
+def _sum_of_decimals(one: ShreddedType, other: ShreddedType) -> tuple[int, int]:
+    scale = max(one.scale, other.scale)
+    whole = max(one.precision - one.scale, other.precision - other.scale)
+    return whole + scale + 1, scale
+
+
+_DECIMALS: dict[str, Callable[[ShreddedType, ShreddedType], tuple[int, int]]] = {
+    "add": _sum_of_decimals,
+    "subtract": _sum_of_decimals,
+    "multiply": lambda one, other: (one.precision + other.precision + 1, one.scale + other.scale),
+}
+
+
+def _divide(function: str, arguments: list[Expression]) -> Expression:
+    kinds = {scalar(argument).kind for argument in arguments}
+    if not kinds <= {*INT_DIGITS, Kind.DOUBLE}:
+        raise refused("a division of other than integers and doubles")
+    return Call(function, tuple(cast(each, DOUBLE) for each in arguments), DOUBLE)
+
+
+def _whole_division(function: str, arguments: list[Expression]) -> Expression:
+    if not {scalar(argument).kind for argument in arguments} <= INT_DIGITS.keys():
+        raise refused(f"{function} of other than integers")
+    if function == "div":
+        return Call(function, tuple(cast(each, BIGINT) for each in arguments), BIGINT)
+    left, right = together(function, arguments)
+    return Call(function, (left, right), scalar(left))
+
+
+def _sign(function: str, arguments: list[Expression]) -> Expression:
+    (argument,) = arguments
+    own = scalar(argument)
+    if own.kind not in INT_DIGITS and own.kind is not Kind.DOUBLE:
+        raise refused(f"{function} of {own.ddl}")
+    return Call(function, (argument,), own)
+
+
+def _coalesce(function: str, arguments: list[Expression]) -> Expression:
+    found = together(function, arguments)
+    return Call(function, tuple(found), scalar(found[0]))
+
+
+def _case(function: str, arguments: list[Expression]) -> Expression:
+    """Conditions and results in turns, and what is given else."""
+    conditions, results = arguments[0:-1:2], [*arguments[1:-1:2], arguments[-1]]
+    found = together(function, results)
+    decided = map(condition, conditions)
+    pairs = [part for pair in zip(decided, found, strict=False) for part in pair]
+    return Call(function, (*pairs, found[-1]), scalar(found[-1]))
+
+
+_Types = Callable[[str, list[Expression]], Expression]
+
+
+def _strings(result: ShreddedType) -> _Types:
+    def types(function: str, arguments: list[Expression]) -> Expression:
+        for argument in arguments:
+            _no_char(argument)
+            if scalar(argument) != STRING:
+                raise refused(f"{function} of {scalar(argument).ddl}")
+        return Call(function, tuple(arguments), result)
+
+    return types
+
+
+def _substring(function: str, arguments: list[Expression]) -> Expression:
+    text, *numbers = arguments
+    _strings(STRING)(function, [text])
+    whole = [isinstance(each, Literal) and isinstance(each.value, int) for each in numbers]
+    values = [each.value for each in numbers if isinstance(each, Literal)]
+    if not all(whole) or any(int(value or 0) < 0 for value in values):
+        raise refused(f"{function} by other than constants that are not negative")
+    return Call(function, tuple(arguments), STRING)
+
+
+def _moment(function: str, arguments: list[Expression]) -> Expression:
+    (argument,) = arguments
+    if scalar(argument).kind not in INT_DIGITS:
+        raise refused(f"{function} of {scalar(argument).ddl}")
+    return Call(function, (cast(argument, BIGINT),), ShreddedType(Kind.TIMESTAMP))
+
+
+def _part(function: str, arguments: list[Expression]) -> Expression:
+    (argument,) = arguments
+    kind = scalar(argument).kind
+    days = function in ("year", "month", "day")
+    if kind not in _TIMESTAMPS and not (days and kind is Kind.DATE):
+        raise refused(f"{function} of {scalar(argument).ddl}")
+    return Call(function, (argument,), INT)
+
+
+def zoned(expression: Expression) -> bool:
+    """Whether the session's time zone decides what the expression gives."""
+    return any(
+        isinstance(part, Call)
+        and part.function in _PARTS
+        and type_of(part.arguments[0]) == ShreddedType(Kind.TIMESTAMP)
+        for part in below(expression)
+    )
+
+
+_PARTS = ("year", "month", "day", "hour", "minute", "second")
+
+_TYPES: dict[str, _Types] = {
+    **dict.fromkeys(("add", "subtract", "multiply"), _arithmetic),
+    "divide": _divide,
+    **dict.fromkeys(("div", "remainder"), _whole_division),
+    **dict.fromkeys(("negate", "abs"), _sign),
+    "coalesce": _coalesce,
+    "case": _case,
+    "length": _strings(INT),
+    **dict.fromkeys(("upper", "lower", "concat"), _strings(STRING)),
+    "substring": _substring,
+    **dict.fromkeys(("timestamp_micros", "timestamp_millis", "timestamp_seconds"), _moment),
+    **dict.fromkeys(_PARTS, _part),
+}

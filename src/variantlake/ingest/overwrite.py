@@ -22,8 +22,8 @@ from variantlake.delta.transaction.replace_where import (
 from variantlake.errors import InvalidSchema, InvalidValue, MissingSource
 from variantlake.expressions.arrays import Values
 from variantlake.expressions.from_python import Condition
+from variantlake.expressions.rows import of_refs, truth_of
 from variantlake.expressions.tree import Predicate, Ref, refs
-from variantlake.scan.conditions import evaluate
 from variantlake.scan.file_rows import partition_column
 from variantlake.sql.select import QueryText
 from variantlake.writing.table_write import TableWrite
@@ -115,5 +115,8 @@ class PartitionsWhere:
                 found = partition_column(field, values.get(field.physical_name), 1)
                 return Values(padded_to(found.array, ref.char_length))
 
-            self._known[key] = bool(evaluate(self._predicate, operand, 1).true[0])
+            truth = truth_of(self._predicate, of_refs(operand), 1)
+            if truth.failed[0]:
+                raise InvalidValue(f"a value cannot be cast or computed: {self._predicate}")
+            self._known[key] = bool(truth.true[0])
         return self._known[key]

@@ -117,12 +117,12 @@ def _is_known(part: Predicate) -> bool:
         case Compare(_, Ref() as ref, Literal() as literal) | Compare(
             _, Literal() as literal, Ref() as ref
         ):
-            return comparison_type(ref.type, (literal,)) is not None
-        case In(ref, options):
-            return comparison_type(ref.type, options) is not None
-        case StartsWith(ref):
+            return comparison_type(spark_type(ref.type), (literal,)) is not None
+        case In(Ref() as ref, options):
+            return comparison_type(spark_type(ref.type), options) is not None
+        case StartsWith(Ref() as ref):
             return ref.type == "string"
-        case IsNull():
+        case IsNull(Ref()):
             return True
         case And(terms) | Or(terms):
             return all(map(_is_known, terms))

@@ -18,12 +18,12 @@ from variantlake.batches import packed
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import UnsupportedFeature
 from variantlake.expressions.arrays import Values
+from variantlake.expressions.rows import of_refs, truth_of
 from variantlake.expressions.tree import And, Predicate, Ref, refs
 from variantlake.parquet.stats.fact_columns import Bools
 from variantlake.planning.exact.readings import Native
 from variantlake.planning.files import ScanFile
 from variantlake.planning.stats.skipping import Skipper
-from variantlake.scan.conditions import evaluate
 
 if TYPE_CHECKING:
     from variantlake.scan.file_rows import FileReader, Rows
@@ -136,7 +136,7 @@ class ScanTask:
             if any(isinstance(reader.reading(ref), Native) for ref in refs(condition)):
                 continue
             try:
-                truth = evaluate(condition, partial(_operand, rows), rows.count)
+                truth = truth_of(condition, of_refs(partial(_operand, rows)), rows.count)
             except UnsupportedFeature:
                 continue
             kept &= truth.true | truth.failed

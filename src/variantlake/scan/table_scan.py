@@ -19,6 +19,7 @@ from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import arrow_type
 from variantlake.errors import InvalidValue
+from variantlake.expressions.rows import Truth, of_refs, truth_of
 from variantlake.expressions.tree import Predicate, Ref, map_refs, refs
 from variantlake.expressions.typing import spark_type
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
@@ -27,7 +28,6 @@ from variantlake.planning.explain import Explanation, explain
 from variantlake.planning.files import NO_ROWS, ScanFile
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.combinations import Combinations
-from variantlake.scan.conditions import Truth, evaluate
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.file_rows import FileReader, Rows
 from variantlake.scan.footers import row_groups
@@ -136,10 +136,10 @@ class Scan(Shown):
             return _first(rows.kept, most)
         alike = rows.alike(refs(self.predicate))
         if alike is not None:
-            truth = evaluate(self.predicate, alike.columns.__getitem__, alike.count)
+            truth = truth_of(self.predicate, of_refs(alike.columns.__getitem__), alike.count)
             if not truth.failed.any():
                 return _first(alike.only(truth.true, rows.kept), most)
-        truth = evaluate(self.predicate, rows.values, rows.count)
+        truth = truth_of(self.predicate, of_refs(rows.values), rows.count)
         found = _first(truth.true & rows.kept, most)
         if most is not None and found.sum() == most:
             # Spark does not ask the rows behind the last one that it gives.
@@ -155,7 +155,7 @@ class Scan(Shown):
         """
         if self.predicate is None:
             return np.ones(alike.count, np.bool_)
-        truth = evaluate(self.predicate, alike.columns.__getitem__, alike.count)
+        truth = truth_of(self.predicate, of_refs(alike.columns.__getitem__), alike.count)
         if not truth.failed.any():
             return truth.true
         return _true(truth, alike.rows(kept) > 0, self.predicate)

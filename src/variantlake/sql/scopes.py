@@ -26,9 +26,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import VariantLakeError
 from variantlake.expressions.columns import Columns
-from variantlake.expressions.tree import And, Not, Or, Predicate, Unknown
+from variantlake.expressions.from_sqlglot import Expressions
+from variantlake.expressions.tree import And, Not, Or, Predicate, Unknown, is_by_bounds
 from variantlake.planning.stats.first_rows import FirstRows
-from variantlake.sql.conditions import Conditions
 from variantlake.sql.joins import JOINS, LEFT, RIGHT, join_of_text
 from variantlake.sql.limits import PARTS, Names, limit_of
 from variantlake.sql.select import other_part
@@ -298,7 +298,8 @@ class Scopes:
                 return Not(self._predicate(node.this, columns, item))
         try:
             if all(self._means(column, columns, item) for column in node.find_all(exp.Column)):
-                return Conditions(columns, utc=False).predicate(node)
+                found = Expressions(columns, utc=False).condition(node)
+                return found if is_by_bounds(found) else Unknown(_shown(node))
         except VariantLakeError:
             pass
         return Unknown(_shown(node))

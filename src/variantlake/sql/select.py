@@ -19,11 +19,11 @@ from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
 from variantlake.expressions.columns import Columns, name_of
 from variantlake.expressions.from_python import TypedPath
-from variantlake.expressions.literals import WHOLE_NUMBER, constant
-from variantlake.expressions.tree import Literal, Predicate, Ref
+from variantlake.expressions.from_sqlglot import Expressions, has_aggregate
+from variantlake.expressions.literals import WHOLE_NUMBER
+from variantlake.expressions.tree import Expression, Predicate, Ref
 from variantlake.expressions.typing import SPARK_RUNS_IT, refused
 from variantlake.shown import shortened
-from variantlake.sql.conditions import Conditions
 from variantlake.sql.statements import QUERIES, first_word
 from variantlake.sql.tokens import is_one_key, is_word, kind_at, tokenize
 
@@ -64,18 +64,19 @@ class QueryText:
                 raise InvalidQuery("the condition is empty", hint="leave it out to mean all rows")
             select = parse_select(f"{_BEFORE_CONDITION}{text}")
             only_parts(select, "expressions", "where")
-            return Conditions(self._columns, utc=self._utc).predicate(select.args["where"].this)
+            return Expressions(self._columns, utc=self._utc).condition(select.args["where"].this)
 
-    def value(self, text: str) -> Ref | Literal:
-        """A column, a path or a constant. Raises InvalidQuery and UnsupportedFeature."""
+    def value(self, text: str) -> Expression:
+        """An expression over the columns of a row. Raises InvalidQuery and UnsupportedFeature."""
         with about(text):
             select = parse_select(f"SELECT {text}")
             only_parts(select, "expressions")
             if len(select.expressions) != 1:
                 raise refused("several values for one column")
-            (node,) = select.expressions
-            found = self._columns.find(node)
-            return constant(node, utc=self._utc) if found is None else found
+            found = Expressions(self._columns, utc=self._utc).expression(select.expressions[0])
+            if has_aggregate(found):
+                raise InvalidQuery("an aggregate as the value of a row")
+            return found
 
 
 def _texts(select: object) -> list[str]:

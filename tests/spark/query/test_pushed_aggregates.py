@@ -18,11 +18,10 @@ import variantlake as vl
 from tests.spark.judged import Judged, judged_table
 from tests.spark.layouts import INTERPRETED, changed
 from tests.strategies import MORE
-from variantlake.engine.expressions import Column, aggregate
 from variantlake.engine.grouped import Part
 from variantlake.errors import InvalidValue
 from variantlake.expressions.tree import Ref
-from variantlake.expressions.typing import spark_type
+from variantlake.expressions.typing import aggregate
 from variantlake.spark.lake import connect
 from variantlake.spark.scan import driver_groups, pushed_aggregates
 from variantlake.spark.scan.aggregate_task import AggregateTask, Groups
@@ -507,9 +506,9 @@ def test_a_setting_that_is_no_number_of_bytes_is_named(made: dict[str, Pushed]) 
 
 
 def test_rows_are_an_answer_only_where_nothing_is_left_to_merge() -> None:
-    k, f = (Column(Ref(("x",), None, name), spark_type(name)) for name in ("int", "double"))
+    k, f = (Ref(("x",), None, name) for name in ("int", "double"))
 
-    def made(keys: tuple[Column, ...], own: int, merge: Merge) -> PartialAggregate:
+    def made(keys: tuple[Ref, ...], own: int, merge: Merge) -> PartialAggregate:
         groups = Groups(keys, (aggregate("count", None),))
         return PartialAggregate("v", own, groups, (merge,), ())
 

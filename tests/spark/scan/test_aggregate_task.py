@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import variantlake as vl
-from variantlake.engine.expressions import aggregate, column
 from variantlake.expressions.tree import Compare, Literal, Ref
+from variantlake.expressions.typing import aggregate
 from variantlake.paths import Path as VariantPath
 from variantlake.planning.log_files import LogFiles
 from variantlake.spark.scan import aggregate_task
@@ -46,8 +46,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> vl.Table:
 
 def _task(table: vl.Table, where: Compare | None = None) -> AggregateTask:
     groups = Groups(
-        (column(NAME), flag(0)),
-        (aggregate("count", None), aggregate("max", column(K))),
+        (NAME, flag(0)),
+        (aggregate("count", None), aggregate("max", K)),
         where,
         (SMALL,),
     )
@@ -103,7 +103,7 @@ def test_a_task_reads_more_files_than_one_that_gives_all_rows(table: vl.Table) -
     """Few columns are read of each; one task for each 64 MB would start for almost nothing."""
     at_rest = list(LogFiles(table.snapshot).files(np.arange(FILES)))
     files = [replace(file, size=60 << 20) for file in at_rest * 4]
-    groups = Groups((column(NAME),), (aggregate("count", None),))
+    groups = Groups((NAME,), (aggregate("count", None),))
     task = AggregateTask.of(table.snapshot, files, groups, SCHEMA, tasks=2)
     assert [len(part) for part in task.parts] == [6, 6]
     assert [each.file for part in task.parts for each in part] == files

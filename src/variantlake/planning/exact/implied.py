@@ -67,7 +67,7 @@ def _wanted(conjunct: Predicate, ref: Ref) -> tuple[Raw | None, Raw | None]:
             op = "="
         case _:
             return None, None
-    common = comparison_type(ref.type, options)
+    common = comparison_type(spark_type(ref.type), options)
     if common is None:
         return None, None
     values = [literal_as(option, common) for option in options]

@@ -20,6 +20,7 @@ from variantlake.expressions.tree import (
     StartsWith,
     Unknown,
     conjuncts,
+    is_by_bounds,
     refs,
 )
 from variantlake.parquet.stats.bounds import Raw
@@ -91,6 +92,8 @@ def evaluation(files: FileColumns, partition_types: Mapping[str, str] = NO_TYPES
 def _reason(part: Predicate, files: FileColumns, types: Mapping[str, str], row: int) -> str:
     if isinstance(part, Unknown):
         return "planning does not understand it"
+    if isinstance(part, Compare | In | StartsWith) and not is_by_bounds(part):
+        return "only rows decide it"
     texts: list[str] = []
     for ref in dict.fromkeys(refs(part)):
         domains = domains_in(files, ref, types)

@@ -296,7 +296,13 @@ class LakeChanges(LakeMaintenance):
             )
         utc = is_utc(self._spark.conf.get(TIME_ZONE))
         return delete(
-            snapshot, where, dry_run=dry_run, table=alias, utc=utc, max_bytes=MAX_LOCAL_BYTES
+            snapshot,
+            where,
+            dry_run=dry_run,
+            table=alias,
+            utc=utc,
+            computed=False,
+            max_bytes=MAX_LOCAL_BYTES,
         )
 
     @functools.cached_property

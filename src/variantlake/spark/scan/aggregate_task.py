@@ -15,12 +15,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.engine.expressions import BOOLEAN, Aggregate, Call, Column, Expression, below
 from variantlake.engine.queries import Output, Query
 from variantlake.expressions.arrays import Values
-from variantlake.expressions.tree import Predicate, Ref, refs
+from variantlake.expressions.rows import of_refs, truth_of
+from variantlake.expressions.tree import (
+    Aggregate,
+    Call,
+    Expression,
+    Predicate,
+    Ref,
+    below,
+    refs,
+)
 from variantlake.planning.files import ScanFile
-from variantlake.scan.conditions import evaluate
 from variantlake.scan.scan_task import FilePart, split_files
 
 if TYPE_CHECKING:
@@ -44,23 +51,23 @@ class Groups:
     `flags` are conditions that keys stand for: a column `flag(i)` tells where number i is true.
     """
 
-    keys: tuple[Column | Call, ...]
+    keys: tuple[Ref | Call, ...]
     aggregates: tuple[Aggregate, ...]
     where: Predicate | None = None
     flags: tuple[Predicate, ...] = ()
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[Ref, ...]:
         """The columns and paths that are read beside those of conditions."""
         own: list[Expression] = [*self.keys, *self.aggregates]
-        found = [part for each in own for part in below(each) if isinstance(part, Column)]
+        found = [part for each in own for part in below(each) if isinstance(part, Ref)]
         flags = {flag(number) for number in range(len(self.flags))}
         return tuple(dict.fromkeys(part for part in found if part not in flags))
 
 
-def flag(number: int) -> Column:
+def flag(number: int) -> Ref:
     """The key that stands for a condition."""
-    return Column(Ref(("", f"flag {number}"), None, "boolean"), BOOLEAN)
+    return Ref(("", f"flag {number}"), None, "boolean")
 
 
 @dataclass(frozen=True)
@@ -155,16 +162,15 @@ class AggregateTask:
         return Reading(self.table, Query(outputs, self.groups.where))
 
     @cached_property
-    def _also_read(self) -> tuple[Column, ...]:
-        asked = [Column(ref, None) for each in self.groups.flags for ref in refs(each)]
+    def _also_read(self) -> tuple[Ref, ...]:
+        asked = [ref for each in self.groups.flags for ref in refs(each)]
         return tuple(dict.fromkeys([*self.groups.columns, *asked]))
 
     def _flags(self, rows: Rows) -> Known:
         found: Known = {}
         for number, condition in enumerate(self.groups.flags):
-            truth = evaluate(
-                condition, lambda ref: rows.values(self._reading.scan.stored(ref)), rows.count
-            )
+            known = of_refs(lambda ref: rows.values(self._reading.scan.stored(ref)))
+            truth = truth_of(condition, known, rows.count)
             found[flag(number)] = Values(pa.array(truth.true))
         return found
 

@@ -26,6 +26,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from variantlake.expressions.spark_sql import condition_sql
 from variantlake.expressions.tree import PRESENCE, Predicate, Ref, refs
 from variantlake.planning.exact.implied import implied_bounds
 from variantlake.planning.exact.readings import Native, NullTest, PhysicalColumn, Reading
@@ -36,7 +37,7 @@ from variantlake.scan.scan_task import ScanTask
 from variantlake.shredding.layout import METADATA
 from variantlake.spark.scan.deletion_vectors import FILE_NUMBER, has_deleted, without_deleted
 from variantlake.spark.scan.path_columns import VARIANT_FIELD, PathColumn
-from variantlake.spark.scan.pushed_filters import condition_sql, pushed_sql
+from variantlake.spark.scan.pushed_filters import pushed_sql
 from variantlake.spark.scan.stored_types import ELEMENT, Tree, data_type, struct_type
 from variantlake.spark.scan.tables import TableVersion
 from variantlake.spark.session.char_columns import char_columns, padded_sql, with_declarations

@@ -22,6 +22,7 @@ from variantlake.errors import VariantLakeError
 from variantlake.expressions.tree import (
     And,
     Compare,
+    Expression,
     In,
     IsNull,
     Literal,
@@ -33,7 +34,7 @@ from variantlake.expressions.tree import (
     map_refs,
     refs,
 )
-from variantlake.expressions.typing import INT_DIGITS, comparison_type, spark_type
+from variantlake.expressions.typing import BOOLEAN, INT_DIGITS, comparison_type, spark_type, type_of
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.exact.exactness import IDENTITY, Conversion, ConversionKind
 from variantlake.planning.exact.readings import NullColumn, PhysicalColumn, Reading
@@ -136,7 +137,7 @@ class PartialAggregate:
         Spark makes one zero and one NaN of floating keys, and a row of no rows without keys.
         """
         own = self.groups.keys
-        floating = any(key.type and key.type.kind in (Kind.FLOAT, Kind.DOUBLE) for key in own)
+        floating = any(is_floating(key) for key in own)
         if len(own) > self.keys or floating or (not own and not rows):
             return False
         # Columns of keys hold different values, which only Spark counts.
@@ -232,7 +233,7 @@ def pushed_aggregate(
 
 
 def _schema(found: PartialAggregate) -> StructType:
-    types = [key.type for key in found.groups.keys]
+    types = [type_of(key) for key in found.groups.keys]
     types += [each.type for each in found.groups.aggregates]
     return StructType(
         [StructField(f"c{at}", data_type(type_)) for at, type_ in enumerate(types) if type_]
@@ -246,7 +247,7 @@ def _is_exact(found: PartialAggregate, table: TableVersion, plan: ScanPlan) -> b
     groups = found.groups
     conditions = [groups.where] if groups.where is not None else []
     conditions += groups.flags
-    asked = [column.ref for column in groups.columns]
+    asked = list(groups.columns)
     asked += [ref for condition in conditions for ref in refs(condition)]
     return all(is_exact(each) for each in conditions) and all(
         _is_readable(ref, table, plan) for ref in dict.fromkeys(asked)
@@ -254,7 +255,7 @@ def _is_exact(found: PartialAggregate, table: TableVersion, plan: ScanPlan) -> b
 
 
 def is_exact(condition: Predicate) -> bool:
-    """Whether a condition is one that `scan.conditions` evaluates as Spark does, without errors."""
+    """Whether `expressions.rows` evaluates a condition as Spark does, without errors."""
     match condition:
         case And(terms) | Or(terms):
             return all(map(is_exact, terms))
@@ -264,21 +265,28 @@ def is_exact(condition: Predicate) -> bool:
             _, Literal() as literal, Ref() as ref
         ):
             return _compares(ref, (literal,))
-        case In(ref, options):
+        case In(Ref() as ref, options):
             return _compares(ref, options)
-        case StartsWith(ref, _):
+        case StartsWith(Ref() as ref, _):
             return ref.type == "string"
-        case IsNull(ref):
+        case IsNull(Ref() as ref):
             return spark_type(ref.type) is not None
     return False
 
 
 def _compares(ref: Ref, literals: Iterable[Literal]) -> bool:
-    own, common = spark_type(ref.type), comparison_type(ref.type, literals)
+    own = spark_type(ref.type)
+    common = comparison_type(own, literals)
     if own is None or common is None:
         return False
     numbers = {Kind.DECIMAL, *INT_DIGITS}
     return own == common or {own.kind, common.kind} <= numbers
+
+
+def is_floating(expression: Expression) -> bool:
+    """Whether it is of a type with NaN and two zeros."""
+    type_ = type_of(expression)
+    return type_ is not None and type_.kind in (Kind.FLOAT, Kind.DOUBLE)
 
 
 def _is_readable(ref: Ref, table: TableVersion, plan: ScanPlan) -> bool:
@@ -355,7 +363,7 @@ def _repeats(
     found: PartialAggregate, table: TableVersion, files: FileRows, schema: StructType
 ) -> bool:
     """Whether keys repeat in the first rows of the largest file, by a look that is remembered."""
-    if all(column.type and column.type.kind is Kind.BOOLEAN for column in found.groups.keys):
+    if all(type_of(key) == BOOLEAN for key in found.groups.keys):
         return True
     memo = files.columns.memo
     key = ("repeats", found.groups)

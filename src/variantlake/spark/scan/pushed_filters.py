@@ -9,26 +9,25 @@ the user's stays above it.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from decimal import Decimal
+from collections.abc import Collection
 
+from variantlake.expressions.spark_sql import condition_sql
 from variantlake.expressions.tree import (
     And,
     Compare,
+    Expression,
     In,
     IsNull,
     Literal,
     Not,
-    Operand,
     Or,
     Predicate,
     Ref,
     StartsWith,
     refs,
 )
-from variantlake.expressions.typing import spark_type
+from variantlake.expressions.typing import spark_type, type_of, type_text
 from variantlake.planning.exact.moved_literals import may_move
-from variantlake.quoting import quote_identifier
 from variantlake.types import Kind
 
 
@@ -43,50 +42,20 @@ def pushed_sql(conjunct: Predicate, columns: Collection[str]) -> str | None:
     return condition_sql(conjunct, {}) if _is_pushable(conjunct, columns) else None
 
 
-def condition_sql(node: Predicate, texts: Mapping[Ref, str]) -> str:
-    """The condition as Spark SQL. `texts` are what some of its Refs are written as.
-
-    All others are ordinary columns, by their names. Raises TypeError for an Unknown.
-    """
-
-    def operand(part: Operand) -> str:
-        return texts.get(part) or _operand(part) if isinstance(part, Ref) else _operand(part)
-
-    match node:
-        case And(terms):
-            return f"({' AND '.join(condition_sql(term, texts) for term in terms)})"
-        case Or(terms):
-            return f"({' OR '.join(condition_sql(term, texts) for term in terms)})"
-        case Not(IsNull(ref)):
-            return f"({operand(ref)} IS NOT NULL)"
-        case Not(term):
-            return f"(NOT {condition_sql(term, texts)})"
-        case IsNull(ref):
-            return f"({operand(ref)} IS NULL)"
-        case StartsWith(ref, prefix):
-            return f"startswith({operand(ref)}, {Literal(prefix, 'string')})"
-        case Compare(op, left, right):
-            return f"({operand(left)} {op} {operand(right)})"
-        case In(ref, options):
-            # A list may not be empty.
-            return f"({operand(ref)} IN ({', '.join(map(_operand, options)) or 'NULL'}))"
-    raise TypeError(f"{node} cannot be written as SQL")
-
-
 def _is_pushable(node: Predicate, columns: Collection[str]) -> bool:
     match node:
         case And(terms) | Or(terms):
             return bool(terms) and all(_is_pushable(term, columns) for term in terms)
-        case IsNull(ref) | Not(IsNull(ref)) | StartsWith(ref):
-            return _are_pushable((ref,), columns)
+        case IsNull(operand) | Not(IsNull(operand)) | StartsWith(operand):
+            return _are_pushable((operand,), columns)
         case Not(term):
             return not any(map(_is_float, refs(term))) and _is_pushable(term, columns)
         case Compare(op, left, right):
             return _are_pushable((left, right), columns) and (
                 not _is_float(left) or (op, isinstance(left, Ref)) in _WITHOUT_NAN
             )
-        case In(ref, options):
-            return _are_pushable((ref, *options), columns)
+        case In(operand, options):
+            return _are_pushable((operand, *options), columns)
         case _:
             return False
 
@@ -98,45 +67,32 @@ _WITHOUT_NAN = frozenset(
 the left? Those of two columns Spark never pushes."""
 
 
-def _are_pushable(operands: Collection[Operand], columns: Collection[str]) -> bool:
-    (type_, *others) = {operand.type for operand in operands}
+def _are_pushable(operands: Collection[Expression], columns: Collection[str]) -> bool:
+    (type_, *others) = {type_text(operand) for operand in operands}
     kind = spark_type(type_)
     return (
         not others
         and kind is not None
         and kind.kind is not Kind.BINARY
-        and all(
-            _is_plain(operand)
-            if isinstance(operand, Literal)
-            else operand.path is None and operand.column[0] in columns
-            for operand in operands
-        )
+        and all(_is_plain(operand, columns) for operand in operands)
     )
 
 
-def _is_float(operand: Operand) -> bool:
-    kind = spark_type(operand.type)
+def _is_float(operand: Expression) -> bool:
+    kind = type_of(operand)
     return kind is not None and kind.kind in (Kind.FLOAT, Kind.DOUBLE)
 
 
-def _is_plain(literal: Literal) -> bool:
-    """Not NaN and no zero, and no date or instant that Spark may move (EXACTNESS, rule 39)."""
-    value = literal.value
+def _is_plain(operand: Expression, columns: Collection[str]) -> bool:
+    """Whether it is one of the columns, or a constant that Spark pushes exactly.
+
+    That is not NaN and no zero, and no date or instant that Spark may move (EXACTNESS, rule 39).
+    """
+    if isinstance(operand, Ref):
+        return operand.path is None and operand.column[0] in columns
+    if not isinstance(operand, Literal):
+        return False
+    value = operand.value
     if isinstance(value, float):
         return not math.isnan(value) and value != 0
-    return not may_move(literal)
-
-
-def _operand(operand: Operand) -> str:
-    if isinstance(operand, Ref):
-        # The column's own type mostly, and then no cast at all.
-        return f"CAST({'.'.join(map(quote_identifier, operand.column))} AS {operand.type})"
-    # A number's own text may be of another type: 1 is an INT, 1.5 a DECIMAL(2,1).
-    return f"CAST('{operand.value}' AS {operand.type})" if _is_number(operand) else str(operand)
-
-
-def _is_number(literal: Literal) -> bool:
-    return isinstance(literal.value, int | float | Decimal) and literal.type.startswith(_NUMBERS)
-
-
-_NUMBERS = ("tinyint", "smallint", "int", "bigint", "decimal", "float", "double")
+    return not may_move(operand)

@@ -12,15 +12,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from variantlake.engine.expressions import Aggregate, Call, Column, aggregate, call
 from variantlake.errors import UnsupportedFeature
-from variantlake.expressions.tree import Predicate, Ref
-from variantlake.expressions.typing import spark_type
+from variantlake.expressions.tree import Aggregate, Call, Predicate, Ref
+from variantlake.expressions.typing import aggregate, call, spark_type
 from variantlake.spark.query.plans.catalyst import Node
 from variantlake.spark.query.plans.lineage import Lineage, view_of
 from variantlake.spark.query.plans.predicates import Conditions
 from variantlake.spark.scan.aggregate_task import Groups, flag
-from variantlake.spark.scan.pushed_aggregates import KINDS, How, Merge, PartialAggregate
+from variantlake.spark.scan.pushed_aggregates import (
+    KINDS,
+    How,
+    Merge,
+    PartialAggregate,
+    is_floating,
+)
 from variantlake.types import Kind
 
 EXACT_DOUBLE = 2**53
@@ -92,7 +97,7 @@ class _NotHereError(Exception):
     """An expression that only Spark evaluates."""
 
 
-_Term = Column | Call
+_Term = Ref | Call
 _Kept = _Term | Aggregate
 
 
@@ -158,7 +163,7 @@ class _Reader:
             return "count", (self._kept(aggregate("count", arguments[0], distinct=True)),)
         if distinct or node.name == "HyperLogLogPlusPlus":
             # Doubles are told apart by their bits in hashes, and as one NaN and one zero here.
-            floating = node.name != "Count" and any(_is_floating(each) for each in arguments)
+            floating = node.name != "Count" and any(is_floating(each) for each in arguments)
             if node.name not in _DISTINCT or floating:
                 raise _NotHereError
             return "same", tuple(map(self._key, arguments))
@@ -169,18 +174,18 @@ class _Reader:
             return "count", (self._kept(aggregate("count", argument)),)
         if node.name in ("Min", "Max"):
             return "same", (self._kept(aggregate(node.name.lower(), argument)),)
-        if node.name == "Sum" and isinstance(argument, Column):
+        if node.name == "Sum" and isinstance(argument, Ref):
             return "same", (self._sum(argument, 2**63),)
-        if node.name == "Average" and isinstance(argument, Column):
+        if node.name == "Average" and isinstance(argument, Ref):
             count = self._kept(aggregate("count", argument))
             return "mean", (self._sum(argument, EXACT_DOUBLE), count)
         raise _NotHereError
 
-    def _sum(self, argument: Column, limit: int) -> Aggregate:
+    def _sum(self, argument: Ref, limit: int) -> Aggregate:
         found = self._kept(aggregate("sum", argument))
         if found.type.kind is Kind.DECIMAL:
             limit = 10 ** (found.type.precision - found.type.scale)
-        self._sums[(argument.ref, limit)] = None
+        self._sums[(argument, limit)] = None
         return found
 
     def _term(self, node: Node) -> _Term:
@@ -190,7 +195,7 @@ class _Reader:
             type_ = spark_type(ref.type)
             if type_ is None or type_.kind not in KINDS or ref.type != node.type:
                 raise _NotHereError
-            return Column(ref, type_)
+            return ref
         node = self._conditions.computed(node)
         function = _FUNCTIONS.get(node.name)
         if function is None or len(node.children) != 1:
@@ -237,7 +242,3 @@ def _functions(item: Node) -> Iterator[Node]:
 def _is_constant(node: Node) -> bool:
     """Whether the value is the same in every row, and not NULL."""
     return isinstance(node.folded, str)
-
-
-def _is_floating(column: _Term) -> bool:
-    return column.type is not None and column.type.kind in (Kind.FLOAT, Kind.DOUBLE)

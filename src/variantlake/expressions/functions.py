@@ -1,4 +1,4 @@
-"""What expressions give, many rows at a time, as Spark's functions do in ANSI mode.
+"""Functions of many rows at a time, as Spark's are in ANSI mode.
 
 Rows for which Spark raises an error are marked (`Values.failed`): it counts only where the row's
 value is used. Strings may be dictionaries; functions of them run on the entries.
@@ -6,55 +6,22 @@ value is used. Strings may be dictionaries; functions of them run on the entries
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
-from functools import reduce
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.engine.expressions import (
-    COMPARISONS,
-    Call,
-    Constant,
-    Expression,
-)
 from variantlake.errors import UnsupportedFeature
-from variantlake.expressions.arrays import Values, numbers, of_entries, ordered, plain, valid
+from variantlake.expressions.arrays import Values, numbers, of_entries, plain, valid
+from variantlake.expressions.tree import Call, Literal
 from variantlake.expressions.typing import INT_LIMITS
-from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Bools
-from variantlake.shredding.fit import raw_array
-from variantlake.types import Kind, ShreddedType
+from variantlake.types import Kind
 
-Known = Mapping[Expression, Values]
 _FLOATS = (Kind.FLOAT, Kind.DOUBLE)
 _YEARS = tuple(np.datetime64(f"{year:04}-01-01", "us").astype(np.int64) for year in (1, 9999))
-
-
-def evaluate(expression: Expression, known: Known, rows: int) -> Values:
-    """The expression in `rows` rows, of which `known` gives columns, or keys and aggregates."""
-    found = known.get(expression)
-    if found is not None:
-        return found
-    if isinstance(expression, Constant):
-        return Values(constant_array(expression.value, expression.type, rows))
-    if not isinstance(expression, Call):
-        raise KeyError(expression)  # what is made of a query asks for what it gets
-    values = [evaluate(argument, known, rows) for argument in expression.arguments]
-    return FUNCTIONS[expression.function](expression, values)
-
-
-def constant_array(value: Raw | None, type_: ShreddedType | None, rows: int) -> Any:
-    """One value in so many rows."""
-    if type_ is None:
-        return pa.nulls(rows)
-    if value is not None and type_.kind is Kind.DECIMAL:
-        value = Decimal(value) if isinstance(value, int) else value
-    one: Any = raw_array([value], type_)
-    return one.take(pa.array(np.zeros(rows, np.int64)))
 
 
 def either(values: Sequence[Values]) -> Bools | None:
@@ -133,48 +100,7 @@ def _cast(expression: Call, values: Sequence[Values]) -> Values:
     return Values(given.array.cast(expression.type.arrow, safe=not floats), given.failed)
 
 
-# --- Conditions -----------------------------------------------------------------------------------
-
-
-def _compared(expression: Call, values: Sequence[Values]) -> Values:
-    left, right = (plain(each.array) for each in values)
-    if pa.types.is_floating(left.type):
-        nulls = [~valid(array) for array in (left, right)]
-        left, right = (
-            pa.array(ordered(array), mask=null)
-            for array, null in zip((left, right), nulls, strict=True)
-        )
-    if pa.types.is_boolean(left.type):
-        left, right = left.cast(pa.uint8()), right.cast(pa.uint8())
-    if expression.function == "same":
-        nulls_alike = pc.and_(left.is_null(), right.is_null())
-        return Values(_coalesced(pc.equal(left, right), nulls_alike), either(values))
-    return Values(getattr(pc, expression.function)(left, right), either(values))
-
-
-def _logical(expression: Call, values: Sequence[Values]) -> Values:
-    arrays = [each.array for each in values]
-    failed = either(values)
-    if expression.function == "not":
-        return Values(pc.invert(arrays[0]), failed)
-    decides = expression.function == "or"
-    combine: Any = pc.or_kleene if decides else pc.and_kleene
-    found = reduce(combine, arrays)
-    if failed is not None:
-        # What the other side decides needs no value of this one.
-        failed = failed & ~np.logical_or.reduce([_is(array, decides) for array in arrays])
-    return _failing(found, failed, None)
-
-
-def _is(array: Any, wanted: bool) -> Bools:
-    """Where a boolean is `wanted`, and not NULL."""
-    found: Bools = valid(array) & np.equal(numbers(array.cast(pa.uint8())) != 0, wanted)
-    return found
-
-
-def _is_null(_expression: Call, values: Sequence[Values]) -> Values:
-    (given,) = values
-    return _failing(given.array.is_null(), given.failed, None)
+# --- Choices --------------------------------------------------------------------------------------
 
 
 def _case(_expression: Call, values: Sequence[Values]) -> Values:
@@ -241,7 +167,7 @@ def _concat(_expression: Call, values: Sequence[Values]) -> Values:
 
 def _substring(expression: Call, values: Sequence[Values]) -> Values:
     start, *length = (
-        int(each.value or 0) for each in expression.arguments[1:] if isinstance(each, Constant)
+        int(each.value or 0) for each in expression.arguments[1:] if isinstance(each, Literal)
     )
     first = max(start - 1, 0)
     stop = None if not length else first + length[0]
@@ -294,9 +220,6 @@ FUNCTIONS: dict[str, Callable[[Call, Sequence[Values]], Values]] = {
     **dict.fromkeys(_ARROW, _arithmetic),
     **dict.fromkeys(("divide", "div", "remainder"), _division),
     "cast": _cast,
-    **dict.fromkeys((*COMPARISONS, "same"), _compared),
-    **dict.fromkeys(("and", "or", "not"), _logical),
-    "is_null": _is_null,
     "case": _case,
     "coalesce": _coalesce,
     "length": _length,

@@ -1,0 +1,422 @@
+"""Expressions in a query's text, typed. What is not provably Spark's is refused by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from variantlake.errors import InvalidQuery
+from variantlake.expressions.columns import Columns
+from variantlake.expressions.literals import coerced, constant, type_name
+from variantlake.expressions.tree import (
+    Aggregate,
+    And,
+    Compare,
+    CompareOp,
+    Expression,
+    In,
+    Literal,
+    Not,
+    Or,
+    Ref,
+    StartsWith,
+    below,
+    children,
+)
+from variantlake.expressions.typing import (
+    NULL,
+    STRING,
+    aggregate,
+    call,
+    cast,
+    compare,
+    comparison_type,
+    condition,
+    is_null,
+    refused,
+    spark_type,
+    type_of,
+    type_text,
+    zoned,
+)
+
+_BINARY: dict[type[exp.Expression], str] = {
+    exp.Add: "add",
+    exp.Sub: "subtract",
+    exp.Mul: "multiply",
+    exp.Div: "divide",
+    exp.Mod: "remainder",
+    exp.IntDiv: "div",
+    exp.DPipe: "concat",
+}
+_COMPARISONS: dict[type[exp.Expression], CompareOp] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+}
+_UNARY: dict[type[exp.Expression], str] = {
+    exp.Neg: "negate",
+    exp.Abs: "abs",
+    exp.Length: "length",
+    exp.Upper: "upper",
+    exp.Lower: "lower",
+    exp.Year: "year",
+    exp.Month: "month",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+    exp.Hour: "hour",
+    exp.Minute: "minute",
+    exp.Second: "second",
+}
+_NAMED = ("timestamp_micros", "timestamp_millis", "timestamp_seconds")
+_AGGREGATES: dict[type[exp.Expression], str] = {
+    exp.Count: "count",
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+}
+_HARMLESS = {"typed", "safe", "coalesce", "big_int", "this", "expression", "expressions"}
+"""What sqlglot notes of operators beside their operands."""
+
+
+class Expressions:
+    """Reads expressions over one table; `utc` as in `QueryText`.
+
+    `names` gives what a name of the result means, for texts that may use those.
+    """
+
+    def __init__(
+        self, columns: Columns, *, utc: bool, names: Mapping[str, Expression | None] | None = None
+    ) -> None:
+        self._columns = columns
+        self._utc = utc
+        self._names = names or {}
+
+    def expression(self, node: exp.Expression, *, inside: bool = False) -> Expression:
+        """The expression; `inside` of an aggregate there is no other one.
+
+        Raises InvalidQuery, and UnsupportedFeature for what Spark has to run.
+        """
+        found = self._read(node, inside=inside)
+        if not self._utc and zoned(found):
+            raise refused("a part of a timestamp in a time zone that only Spark knows")
+        return found
+
+    def condition(self, node: exp.Expression) -> Expression:
+        """A condition on rows.
+
+        Raises InvalidQuery, and UnsupportedFeature for what Spark has to run.
+        """
+        found = condition(self.expression(node))
+        if has_aggregate(found):
+            raise InvalidQuery("an aggregate in WHERE")
+        return found
+
+    def _read(self, node: exp.Expression, *, inside: bool) -> Expression:
+        if isinstance(node, exp.Paren):
+            return self._read(node.this, inside=inside)
+        if isinstance(node, exp.Column) and not node.table:
+            named = self._named(node.name, inside=inside)
+            if named is not None:
+                return named
+        if type(node) in _AGGREGATES or isinstance(node, exp.CountIf | exp.Filter):
+            if inside:
+                raise refused("an aggregate inside of an aggregate")
+            return self._aggregate(node)
+        if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
+            converted = self._cast(node, inside=inside)
+            if converted is not None:
+                return converted
+        ref = self._columns.find(node)
+        if ref is not None:
+            return ref
+        if _is_constant(node):
+            return constant(node, utc=self._utc)
+
+        def read(*nodes: exp.Expression) -> list[Expression]:
+            return [self._read(each, inside=inside) for each in nodes]
+
+        logical = self._condition(node, read)
+        return self._call(node, read) if logical is None else logical
+
+    def _named(self, name: str, *, inside: bool) -> Expression | None:
+        if name.lower() not in self._names:
+            return None
+        known = [field.name.lower() for field in self._columns.schema.fields]
+        found = self._names[name.lower()]
+        if found is None or (inside and name.lower() in known):
+            raise refused(f"the name {name!r}, which may mean several columns")
+        return None if inside else found
+
+    def _cast(self, node: exp.Cast, *, inside: bool) -> Expression | None:
+        """A cast of what is neither a path nor a constant."""
+        inner = node.this.unnest()
+        if isinstance(inner, exp.JSONExtract) or _is_constant(node) or node.args.get("format"):
+            return None
+        if isinstance(inner, exp.Column) and self._is_variant(inner):
+            return None
+        type_ = spark_type(type_name(node.to))
+        found = self._read(inner, inside=inside)
+        if type_ is None or (isinstance(found, Ref) and found.char_length):
+            # Beside a cast Spark compares a CHAR with constants as they are.
+            raise refused(f"a cast of {found} to that type")
+        return cast(found, type_)
+
+    def _is_variant(self, node: exp.Column) -> bool:
+        if not node.table and self._names.get(node.name.lower()) is not None:
+            return False
+        ref = self._columns.find(node)
+        return ref is not None and ref.type == "variant"
+
+    def _aggregate(self, node: exp.Expression) -> Expression:
+        if isinstance(node, exp.Filter):
+            return self._filtered(node.this, self.expression(node.expression.this, inside=True))
+        if isinstance(node, exp.CountIf):
+            return _counted_if(self.expression(node.this, inside=True))
+        _only(node, "this", "big_int")
+        inner, distinct = node.this, isinstance(node.this, exp.Distinct)
+        if distinct:
+            if len(inner.expressions) != 1 or inner.args.get("on"):
+                raise refused("DISTINCT of several values")
+            (inner,) = inner.expressions
+        function = _AGGREGATES[type(node)]
+        if function == "count" and not distinct and _counts_rows(inner):
+            return aggregate("count", None)
+        argument = self.expression(inner, inside=True)
+        if isinstance(argument, Literal):
+            raise refused(f"{function} of a constant")
+        return aggregate(function, argument, distinct=distinct)
+
+    def _filtered(self, node: exp.Expression, where: Expression) -> Expression:
+        found = self._aggregate(node)
+        if not isinstance(found, Aggregate):
+            raise refused("a FILTER of that")
+        if found.argument is None:
+            return _counted_if(where)
+        argument = call("case", where, found.argument, NULL)
+        return aggregate(found.function, argument, distinct=found.distinct)
+
+    def _condition(self, node: exp.Expression, read: _Read) -> Expression | None:
+        """AND, OR, NOT and the conditions on one operand; None for any other expression."""
+        match node:
+            case exp.And() | exp.Or():
+                # A chain of thousands leans to the left as deep.
+                every: Iterator[Any] = node.flatten()
+                terms = tuple(condition(term) for term in read(*every))
+                return And(terms) if isinstance(node, exp.And) else Or(terms)
+            case exp.Not():
+                return Not(condition(*read(node.this)))
+            case exp.Between():
+                _only(node, "this", "low", "high")
+                operand, low, high = read(node.this, node.args["low"], node.args["high"])
+                return And((self._compare(">=", operand, low), self._compare("<=", operand, high)))
+            case exp.In():
+                _only(node, "this", "expressions")
+                return self._in(*read(node.this, *node.expressions))
+            case exp.Is():
+                (operand,) = read(node.this)
+                return self._is(node, operand)
+            case exp.StartsWith():
+                (operand,) = read(node.this)
+                return StartsWith(operand, _text(operand, node.expression))
+            case exp.Like():
+                (operand,) = read(node.this)
+                return _like(operand, node)
+        if type(node) in _COMPARISONS:
+            op = _COMPARISONS[type(node)]
+            return self._compare(op, *_padded(read(node.this, node.expression)))
+        return None
+
+    def _compare(self, op: CompareOp, left: Expression, right: Expression) -> Expression:
+        """A comparison; one of an operand with a constant stays as it is."""
+        if isinstance(right, Literal) and not isinstance(left, Literal):
+            return Compare(op, left, coerced(left, right, utc=self._utc))
+        if isinstance(left, Literal) and not isinstance(right, Literal):
+            return Compare(op, coerced(right, left, utc=self._utc), right)
+        return compare(op, left, right)
+
+    def _in(self, operand: Expression, *options: Expression) -> Expression:
+        operand, *options_ = _padded([operand, *options])
+        constants = tuple(each for each in options_ if isinstance(each, Literal))
+        if isinstance(operand, Literal) or len(constants) < len(options_):
+            if len({type_of(option) for option in options_ if type_of(option)}) > 1:
+                raise refused("an IN of several types")
+            return Or(tuple(self._compare("=", operand, option) for option in options_))
+        constants = tuple(coerced(operand, each, utc=self._utc) for each in constants)
+        if comparison_type(type_of(operand), constants) is None:
+            raise refused("an IN of several types")
+        return In(operand, constants)
+
+    def _is(self, node: exp.Is, operand: Expression) -> Expression:
+        if isinstance(node.expression, exp.Null):
+            return is_null(operand)
+        if isinstance(node.expression, exp.Boolean):
+            wanted = Literal(bool(node.expression.this), "boolean")
+            return self._compare("<=>", operand, wanted)
+        raise refused("this IS")
+
+    def _call(self, node: exp.Expression, read: _Read) -> Expression:
+        if type(node) in _BINARY:
+            _only(node, *_HARMLESS)
+            return call(_BINARY[type(node)], *read(node.this, node.expression))
+        if type(node) in _UNARY:
+            _only(node, "this")
+            inner = node.this
+            return call(
+                _UNARY[type(node)],
+                *read(inner.this if isinstance(inner, exp.TsOrDsToDate) else inner),
+            )
+        if isinstance(node, exp.Case):
+            return self._case(node, read)
+        if isinstance(node, exp.Nullif):
+            left, right = read(node.this, node.expression)
+            same = self._compare("=", left, right)
+            return call("case", same, Literal(None, type_text(left)), left)
+        special = _SPECIAL.get(type(node))
+        if special is not None:
+            return special(node, read)
+        if isinstance(node, exp.Anonymous):
+            name = str(node.this).lower()
+            if name in _NAMED and len(node.expressions) == 1:
+                return call(name, *read(*node.expressions))
+            if name in ("isnull", "isnotnull") and len(node.expressions) == 1:
+                found = is_null(*read(*node.expressions))
+                return found if name == "isnull" else Not(found)
+            raise refused(f"the function {name}")
+        raise refused(f"the expression {type(node).__name__.upper()}")
+
+    def _case(self, node: exp.Case, read: _Read) -> Expression:
+        parts: list[Expression] = []
+        for branch in node.args["ifs"]:
+            decides, result = read(branch.this, branch.args["true"])
+            if node.this is not None:
+                (operand,) = read(node.this)
+                decides = self._compare("=", operand, decides)
+            parts += [decides, result]
+        default = node.args.get("default")
+        return call("case", *parts, *([NULL] if default is None else read(default)))
+
+
+_Read = Callable[..., list[Expression]]
+
+
+def _padded(operands: list[Expression]) -> list[Expression]:
+    """A CHAR and the constants that it is compared with, as Spark pads them: all to the longest.
+
+    It does so where all of the constants are strings, for comparisons and IN; BETWEEN and LIKE take
+    them as they are.
+    """
+    columns = [each for each in operands if isinstance(each, Ref) and each.char_length]
+    texts = [each.value for each in operands if isinstance(each, Literal)]
+    if len(columns) != 1 or len(texts) != len(operands) - 1:
+        return operands
+    lengths = [len(text) for text in texts if isinstance(text, str)]
+    if len(lengths) != len(texts):
+        return operands
+    length = max([columns[0].char_length, *lengths])
+    return [
+        replace(each, char_length=length)
+        if isinstance(each, Ref)
+        else Literal(str(each.value).ljust(length), each.type)
+        for each in operands
+        if isinstance(each, Ref | Literal)
+    ]
+
+
+def _text(operand: Expression, text: exp.Expression) -> str:
+    if type_of(operand) != STRING or not isinstance(text, exp.Literal) or not text.is_string:
+        raise refused("a prefix or a LIKE of what is not a string")
+    return str(text.this)
+
+
+def _like(operand: Expression, node: exp.Like) -> Expression:
+    pattern = _text(operand, node.expression)
+    prefix, wildcard, rest = pattern.partition("%")
+    if rest.strip("%") or "_" in prefix or "\\" in prefix:
+        raise refused("a LIKE that is not of a prefix")
+    found: Expression = StartsWith(operand, prefix)
+    if not wildcard:
+        found = Compare("=", operand, Literal(prefix, "string"))
+    return Not(found) if node.args.get("negate") else found
+
+
+def _counted_if(where: Expression) -> Expression:
+    return aggregate("count", call("case", where, Literal(1, "int"), NULL))
+
+
+def _coalesce(node: exp.Expression, read: _Read) -> Expression:
+    _only(node, "this", "expressions")
+    return call("coalesce", *read(node.this, *node.expressions))
+
+
+def _if(node: exp.Expression, read: _Read) -> Expression:
+    default = node.args.get("false")
+    parts = read(node.this, node.args["true"], *([] if default is None else [default]))
+    return call("case", *parts, *([NULL] if default is None else []))
+
+
+def _concat(node: exp.Expression, read: _Read) -> Expression:
+    return call("concat", *read(*node.expressions))
+
+
+def _substring(node: exp.Expression, read: _Read) -> Expression:
+    _only(node, "this", "start", "length")
+    numbers = [node.args[name] for name in ("start", "length") if node.args.get(name)]
+    return call("substring", *read(node.this, *numbers))
+
+
+def _left(node: exp.Expression, read: _Read) -> Expression:
+    text, length = read(node.this, node.expression)
+    return call("substring", text, Literal(1, type_text(length)), length)
+
+
+_SPECIAL: dict[type[exp.Expression], Callable[[exp.Expression, _Read], Expression]] = {
+    exp.Coalesce: _coalesce,
+    exp.If: _if,
+    exp.Concat: _concat,
+    exp.Substring: _substring,
+    exp.Left: _left,
+}
+
+
+def _is_constant(node: exp.Expression) -> bool:
+    if isinstance(node, exp.Neg | exp.Paren):
+        return _is_constant(node.this)
+    if isinstance(node, exp.Cast):
+        return isinstance(node.this, exp.Literal)
+    return isinstance(node, exp.Literal | exp.Null | exp.Boolean)
+
+
+def _counts_rows(node: exp.Expression) -> bool:
+    if isinstance(node, exp.Star):
+        return not any(node.args.values())
+    return isinstance(node, exp.Literal)
+
+
+def _only(node: exp.Expression, *parts: str) -> None:
+    more = [name for name, value in node.args.items() if value and name not in parts]
+    if more:
+        raise refused(f"{type(node).__name__.upper()} with {more[0].strip('_').upper()}")
+
+
+def outside(expression: Expression, keys: tuple[Expression, ...]) -> None:
+    """Refuse columns that are neither keys of the grouping nor inside of aggregates."""
+    if expression in keys or isinstance(expression, Aggregate):
+        return
+    if isinstance(expression, Ref):
+        raise InvalidQuery(f"{expression} is not in the GROUP BY")
+    for child in children(expression):
+        outside(child, keys)
+
+
+def has_aggregate(expression: Expression) -> bool:
+    """Whether an aggregate is in it."""
+    return any(isinstance(part, Aggregate) for part in below(expression))

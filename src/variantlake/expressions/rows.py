@@ -1,0 +1,314 @@
+"""What expressions give in rows: the one evaluator of rows.
+
+Conditions are in SQL's three values and a fourth: rows for which Spark raises an error. An error
+counts only where the condition depends on it: `false AND error` is false (EXACTNESS, rule 1: we
+never raise where Spark does not). A condition on one operand is evaluated on the entries of a
+dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.errors import UnsupportedFeature
+from variantlake.expressions.arrays import Values, of_rows, ordered, plain, valid, with_null
+from variantlake.expressions.functions import FUNCTIONS, either
+from variantlake.expressions.tree import (
+    FLIPPED,
+    Aggregate,
+    And,
+    Call,
+    Compare,
+    CompareOp,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    Ref,
+    StartsWith,
+    Unknown,
+)
+from variantlake.expressions.typing import comparison_type, literal_as, spark_type, type_of
+from variantlake.parquet.stats.bounds import Raw
+from variantlake.parquet.stats.fact_columns import Bools
+from variantlake.shredding.arrays import AnyArray, bools_of, valid_of
+from variantlake.shredding.fit import raw_array
+from variantlake.types import Kind, ShreddedType
+
+Flags = npt.NDArray[np.uint8]
+TRUE, FALSE, FAILED = (np.uint8(flag) for flag in (1, 2, 4))
+
+Known = Callable[[Expression], Values | None]
+"""Gives columns and paths, or keys and aggregates of groups; None for what is made of them."""
+
+_EXACT = Context(prec=100)
+_FLOATS = (Kind.FLOAT, Kind.DOUBLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Rows in which a condition is true, in which false, and in which Spark raises; else null.
+
+    `flags` has a byte a row, of TRUE, FALSE and FAILED.
+    """
+
+    flags: Flags
+
+    @classmethod
+    def of(cls, true: Bools, false: Bools, failed: Bools) -> Truth:
+        """Of three arrays."""
+        flags = true.view(np.uint8) * TRUE | false.view(np.uint8) * FALSE
+        return cls(flags | failed.view(np.uint8) * FAILED)
+
+    @classmethod
+    def of_values(cls, values: Values, answers: Any) -> Truth:
+        """Of an Arrow array of booleans, NULL where one of the values is."""
+        there = valid_of(answers)
+        true = bools_of(answers.fill_null(False)) & there
+        return cls.of(true, there & ~true, _failed(values))
+
+    @property
+    def values(self) -> Values:
+        """As an array of booleans."""
+        failed = self.failed
+        null = self.flags & (TRUE | FALSE) == 0
+        return Values(pa.array(self.true, mask=null), failed if failed.any() else None)
+
+    @property
+    def true(self) -> Bools:
+        """The rows that fulfil the condition."""
+        return _has(self.flags, TRUE)
+
+    @property
+    def false(self) -> Bools:
+        """The rows that fulfil its opposite."""
+        return _has(self.flags, FALSE)
+
+    @property
+    def failed(self) -> Bools:
+        """The rows for which Spark raises an error."""
+        return _has(self.flags, FAILED)
+
+
+def _has(flags: Flags, flag: np.uint8) -> Bools:
+    found: Bools = (flags & flag) != 0
+    return found
+
+
+def of_refs(values: Callable[[Ref], Values]) -> Known:
+    """What columns and paths are, as `evaluate` asks for it."""
+    return lambda expression: values(expression) if isinstance(expression, Ref) else None
+
+
+def evaluate(expression: Expression, known: Known, rows: int) -> Values:
+    """The expression in `rows` rows.
+
+    Raises UnsupportedFeature for a value whose result only Spark knows.
+    """
+    if isinstance(expression, Literal):
+        return Values(_constant(expression, rows))
+    found = known(expression)
+    if found is not None:
+        return found
+    if isinstance(expression, Call):
+        values = [evaluate(argument, known, rows) for argument in expression.arguments]
+        return FUNCTIONS[expression.function](expression, values)
+    if isinstance(expression, Ref | Aggregate):
+        raise KeyError(expression)  # what is made of a query asks for what it gets
+    return truth_of(expression, known, rows).values
+
+
+def truth_of(condition: Expression, known: Known, rows: int) -> Truth:
+    """The condition over `rows` rows.
+
+    Raises UnsupportedFeature for a comparison that only Spark makes.
+    """
+    found = known(condition)
+    if found is not None:
+        return Truth.of_values(found, found.array)
+
+    def given(operand: Expression) -> Values:
+        return evaluate(operand, known, rows)
+
+    match condition:
+        case And(terms):
+            return _all([truth_of(term, known, rows) for term in terms], rows)
+        case Or(terms):
+            return _not(_all([_not(truth_of(term, known, rows)) for term in terms], rows))
+        case Not(term):
+            return _not(truth_of(term, known, rows))
+        case IsNull(operand):
+            return _of_rows(_is_null, given(operand))
+        case StartsWith(operand, prefix):
+            return _of_rows(partial(_starts_with, prefix), given(operand))
+        case Compare(_, Literal(), Literal()):
+            pass
+        case Compare(op, operand, Literal() as literal):
+            return _of_rows(partial(_compare_with, op, operand, literal), given(operand))
+        case Compare(op, Literal() as literal, operand):
+            op = FLIPPED.get(op, op)
+            return _of_rows(partial(_compare_with, op, operand, literal), given(operand))
+        case In(operand, options):
+            return _of_rows(partial(_in, operand, options), given(operand))
+        case Unknown():
+            raise UnsupportedFeature(f"the local engine does not take the condition {condition}")
+    if isinstance(condition, Compare):
+        return _compare(condition.op, given(condition.left), given(condition.right))
+    values = given(condition)
+    return Truth.of_values(values, values.array)
+
+
+def _constant(literal: Literal, rows: int) -> Any:
+    """One value in so many rows."""
+    type_ = spark_type(literal.type)
+    if type_ is None:
+        return pa.nulls(rows)
+    return _one(literal.value, type_).take(pa.array(np.zeros(rows, np.int64)))
+
+
+def _one(value: Raw | None, type_: ShreddedType) -> Any:
+    if isinstance(value, int) and type_.kind is Kind.DECIMAL:
+        value = Decimal(value)
+    if isinstance(value, Decimal):
+        value = value.quantize(Decimal((0, (1,), -type_.scale)), context=_EXACT)
+    return raw_array([value], type_)
+
+
+def _of_rows(condition: Callable[[Values], Truth], values: Values) -> Truth:
+    """A condition on one operand; on a dictionary's entries, and on NULL, once each."""
+    array: Any = values.array
+    if not isinstance(array, pa.DictionaryArray) or values.failed is not None:
+        return condition(values)
+    found = condition(Values(with_null(array.dictionary)))
+    return Truth(of_rows(found.flags, array))
+
+
+def _all(terms: Sequence[Truth], rows: int) -> Truth:
+    both, either = np.full(rows, TRUE), np.zeros(rows, np.uint8)
+    for term in terms:
+        both &= term.flags
+        either |= term.flags
+    false = either & FALSE
+    return Truth(both & TRUE | false | either & FAILED & ~(false << 1))
+
+
+def _not(term: Truth) -> Truth:
+    return Truth.of(term.false, term.true, term.failed)
+
+
+def _failed(values: Values) -> Bools:
+    return np.zeros(len(values.array), np.bool_) if values.failed is None else values.failed
+
+
+def _is_null(values: Values) -> Truth:
+    failed = _failed(values)
+    null = bools_of(values.array.is_null())
+    return Truth.of(null & ~failed, ~null & ~failed, failed)
+
+
+def _starts_with(prefix: str, values: Values) -> Truth:
+    return Truth.of_values(values, pc.starts_with(values.array, prefix))
+
+
+# --- Comparisons ----------------------------------------------------------------------------------
+
+
+def _compare(op: CompareOp, left: Values, right: Values) -> Truth:
+    """Two operands of one type."""
+    one, other = (_by_order(plain(each.array)) for each in (left, right))
+    failed = either([left, right])
+    found = Truth.of_values(Values(one, failed), _PLAIN[op](one, other))
+    if op != "<=>":
+        return found
+    true = (found.true | bools_of(pc.and_(one.is_null(), other.is_null()))) & ~found.failed
+    return Truth.of(true, ~true & ~found.failed, found.failed)
+
+
+def _compare_with(op: CompareOp, operand: Expression, literal: Literal, values: Values) -> Truth:
+    common = comparison_type(type_of(operand), (literal,))
+    if common is None:
+        raise UnsupportedFeature(f"the comparison of {operand} with {literal} is left to Spark")
+    value = literal_as(literal, common)
+    if value is None:
+        return _with_null(op, values)
+    found = Truth.of_values(values, _answers(op, _as_common(values.array, common), value, common))
+    if op != "<=>":
+        return found
+    return Truth.of(found.true, ~found.true & ~found.failed, found.failed)
+
+
+def _with_null(op: CompareOp, values: Values) -> Truth:
+    """A comparison with NULL: null, but for `<=>`."""
+    if op == "<=>":
+        return _is_null(values)
+    nothing = np.zeros(len(values.array), np.bool_)
+    return Truth.of(nothing, nothing, _failed(values))
+
+
+def _in(operand: Expression, options: tuple[Literal, ...], values: Values) -> Truth:
+    common = comparison_type(type_of(operand), options)
+    if common is None:
+        raise UnsupportedFeature(f"{operand} IN constants of several types is left to Spark")
+    wanted = [literal_as(option, common) for option in options]
+    valid = valid_of(values.array)
+    true = _any(_as_common(values.array, common), wanted, common) & valid
+    false = valid & ~true & (None not in wanted)
+    return Truth.of(true, false, _failed(values))
+
+
+def _any(array: AnyArray, wanted: Sequence[Raw | None], common: ShreddedType) -> Bools:
+    true = np.zeros(len(array), np.bool_)
+    for value in wanted:
+        if value is not None:
+            true |= bools_of(_answers("=", array, value, common).fill_null(False))
+    return true
+
+
+def _as_common(array: AnyArray, common: ShreddedType) -> AnyArray:
+    if array.type == common.arrow:
+        return array
+    floating = common.kind in _FLOATS
+    if floating and pa.types.is_decimal(array.type):
+        # Arrow's quotient may be the double next to Spark's.
+        raise UnsupportedFeature("decimals cast to doubles are compared by Spark")
+    try:
+        return array.cast(common.arrow, safe=not floating)
+    except pa.ArrowInvalid:
+        # Spark rounds a decimal here, and makes NULL or an error of what is too large.
+        raise UnsupportedFeature(
+            f"values that {common.arrow} does not hold are compared by Spark"
+        ) from None
+
+
+_PLAIN: dict[CompareOp, Callable[[Any, Any], Any]] = {
+    "=": pc.equal,
+    "<=>": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def _answers(op: CompareOp, array: AnyArray, value: Raw, common: ShreddedType) -> Any:
+    """Booleans, NULL where the value is."""
+    return _PLAIN[op](_by_order(array), _by_order(_one(value, common))[0])
+
+
+def _by_order(array: Any) -> Any:
+    """What Arrow compares as Spark does the values: of doubles NaN is the greatest."""
+    if pa.types.is_floating(array.type):
+        return pa.array(ordered(array), mask=~valid(array))
+    return array.cast(pa.uint8()) if pa.types.is_boolean(array.type) else array
