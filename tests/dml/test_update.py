@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import variantlake as vl
@@ -111,3 +112,25 @@ def test_an_error_of_a_computed_value_changes_nothing(tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="cast"):
         table.update({"id": "10 div id"})
     assert table.refresh().version == table.version
+@pytest.mark.parametrize(
+    "values",
+    [{"id": "'x'"}, {"id": "event:a::int"}, {"small": None}, {"small": 100000}, {"id": "event"}],
+)
+def test_a_dry_run_refuses_what_the_run_refuses(tmp_path: Path, values: dict[str, Any]) -> None:
+    table = vl.Table.create(tmp_path / "t", "id INT, small SMALLINT NOT NULL, event VARIANT")
+    rows = {
+        "id": pa.array([1], pa.int32()),
+        "small": pa.array([1], pa.int16()),
+        "event": ['{"a": "x"}'],
+    }
+    table.append(pa.table(rows), json_columns=["event"])
+    table = table.refresh()
+    before = sorted(Path(table.uri).iterdir())
+    refusals = []
+    for dry_run in (True, False):
+        with pytest.raises((InvalidValue, InvalidQuery, UnsupportedFeature)) as caught:
+            table.update(values, dry_run=dry_run)
+        refusals.append((type(caught.value), caught.value.message))
+    assert refusals[0] == refusals[1]
+    assert sorted(Path(table.uri).iterdir()) == before
+    assert table.update({"id": "small"}, dry_run=True).updated == 1

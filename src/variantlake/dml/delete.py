@@ -81,4 +81,4 @@ def _delete(scan: Scan, where: str | None, *, dry_run: bool) -> ChangeResult:
         started,
         time.perf_counter(),
     )
-    return change.planned() if dry_run else change.commit(files)
+    return change.planned(files) if dry_run else change.commit(files)

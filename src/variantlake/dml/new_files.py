@@ -51,14 +51,29 @@ class NewFiles:
         Raises InvalidValue and others for a row that the table does not take.
         """
         plan = plan or self.plan
+        with self._rows(tables, plan) as rows:
+            if rows is None:
+                return ()
+            if plan is not self.plan:
+                self.folders.append(plan.location)
+            return write_rows(rows, plan).adds
+
+    def check(self, tables: Iterable[pa.Table]) -> None:
+        """Raise as `write` does for a row that the table does not take, and write nothing."""
+        with self._rows(tables, self.plan) as rows:
+            for _ in rows or ():
+                pass
+
+    @contextmanager
+    def _rows(self, tables: Iterable[pa.Table], plan: FilePlan) -> Iterator[TableRows | None]:
+        """The rows as files store them; None for no rows."""
         batches = _batches(tables)
         first = next(batches, None)
         if first is None:
-            return ()
-        if plan is not self.plan:
-            self.folders.append(plan.location)
+            yield None
+            return
         with plan.bad_row_log(0) as bad_rows:
-            rows = TableRows(
+            yield TableRows(
                 first.schema,
                 itertools.chain([first], batches),
                 plan,
@@ -67,7 +82,6 @@ class NewFiles:
                 bad_rows=bad_rows,
                 inference=InferenceOptions(),
             )
-            return write_rows(rows, plan).adds
 
     @contextmanager
     def taken_back_on(self, *errors: type[BaseException]) -> Iterator[None]:

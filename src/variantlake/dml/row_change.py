@@ -84,9 +84,11 @@ class RowChange:
     alone: bool = False
     metrics: Mapping[str, str] = field(default_factory=dict)
 
-    def planned(self) -> ChangeResult:
-        """What it would do, for a dry run."""
+    def planned(self, files: NewFiles) -> ChangeResult:
+        """What it would do, for a dry run. Raises as `commit` does before it writes."""
         decided = file_outcomes(self.snapshot, self.taken)
+        check_row_ids(self.snapshot, updated=bool(self.new.updated_count))
+        files.check(self._new_rows())
         return replace(self._result(decided, (), 0), dry_run=True)
 
     def commit(self, files: NewFiles) -> ChangeResult:

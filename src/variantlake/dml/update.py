@@ -70,7 +70,7 @@ def _update(
         NewRows(updated=updated, updated_count=sum(each.count for each in taken)),
         preimages=_by_places(taken),
     )
-    return change.planned() if dry_run else change.commit(files)
+    return change.planned(files) if dry_run else change.commit(files)
 
 
 def _by_places(taken: list[RemovedRows]) -> list[RemovedRows]:

@@ -125,10 +125,6 @@ def _erase(snapshot: Snapshot, where: str, *, dry_run: bool) -> EraseResult:
     planned = without_keys(snapshot, keys)
     rewritten = [each for each in found if len(each.staying)]
     done = _result(snapshot, found, len(rewritten))
-    if dry_run:
-        return replace(done, is_dry_run=True)
-    if not found and planned is snapshot:
-        return done
     if rewritten and is_on(snapshot, ROW_TRACKING):
         raise UnsupportedFeature(
             "the table tracks its rows (delta.enableRowTracking), and rows that are written anew "
@@ -136,6 +132,10 @@ def _erase(snapshot: Snapshot, where: str, *, dry_run: bool) -> EraseResult:
             file=snapshot.store.uri,
             hint="rows are erased where the table does not track them",
         )
+    if dry_run:
+        return replace(done, is_dry_run=True)
+    if not found and planned is snapshot:
+        return done
     files = NewFiles.of(planned, evaluated=True)
     with files.taken_back_on(BaseException):
         changes = _written(snapshot, files, found, rewritten, done)

@@ -91,6 +91,19 @@ def test_a_path_that_orders_the_rows_stays_a_column(table: vl.Table) -> None:
     assert "ts BIGINT" in done.shredding["event"]
 
 
+def test_a_path_that_orders_no_row_stays_a_column(tmp_path: Path) -> None:
+    table = vl.Table.create(
+        tmp_path / "t", "event VARIANT, n BIGINT", cluster_by="event:ts::bigint"
+    )
+    append(table, [{"kind": "a", "z": n} for n in range(20)])
+    done = table.refresh().reshred()
+    assert done.shredding["event"] == "kind STRING, ts BIGINT, z BIGINT"
+    assert table.refresh().properties[PROPERTY] == "event:ts::bigint"
+    untyped = vl.Table.create(tmp_path / "u", "event VARIANT, n BIGINT", cluster_by="event:ts")
+    append(untyped, [{"kind": "a"}])
+    assert untyped.refresh().reshred().shredding["event"] == "kind STRING"
+
+
 def test_where_limits_the_files(table: vl.Table) -> None:
     done = table.reshred("kind STRING, ts STRING", where="event:odd.x::bigint >= 0")
     assert done.files_read < 3

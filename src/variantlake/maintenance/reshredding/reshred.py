@@ -234,7 +234,7 @@ def property_changes(
 
     `learned` schemas may be learned again by loads, others stay.
 
-    Raises InvalidSchema for a layout without a path that the table is clustered by.
+    Raises InvalidSchema for a given layout without a path that the table is clustered by.
     """
     configuration = dict(snapshot.metadata.configuration)
     if unshred:
@@ -257,7 +257,8 @@ def property_changes(
                 configuration = with_schema(configuration, name, schema, snapshot.version + 1)
             else:
                 configuration = with_given_schema(configuration, name, schema)
-    check_clustering(configuration, snapshot.schema, snapshot.partition_columns)
+    if not learned:  # what no row has is no column, as where a load learns
+        check_clustering(configuration, snapshot.schema, snapshot.partition_columns)
     if configuration == snapshot.metadata.configuration:
         return None
     shown = {

@@ -50,13 +50,16 @@ class PlacedTables(Tables):
 def placed(table: TableVersion) -> TableVersion:
     """The table with two more columns, FILE and ROW.
 
-    Raises UnsupportedFeature for a table that has columns of these names.
+    Raises UnsupportedFeature for a table that has columns of these names, or of the name by which
+    Spark says where a row is.
     """
     taken = {name.lower() for name in (*table.schema.names, *table.stored.names)}
-    if taken & {FILE, ROW}:
+    for name in sorted(taken & {FILE, ROW, "_metadata"}):
         raise UnsupportedFeature(
-            f"the table has a column {FILE} or {ROW}, which changes of rows need for themselves",
+            f"the table has a column {name}, a name that changes of rows on Spark need",
             file=table.snapshot.store.uri,
+            hint="rename the column; Table.delete and Table.update need no such name",
+            cli_hint="rename the column",
         )
     more = [StructField(FILE, IntegerType()), StructField(ROW, LongType())]
     return replace(

@@ -21,15 +21,19 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.properties import constraints
 from variantlake.delta.transaction import alter
 from variantlake.delta.transaction.commit import commit
-from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog
+from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog, VariantLakeError
 from variantlake.quoting import quote_identifier
 from variantlake.spark.session.jobs import functions_of
 from variantlake.spark.session.refusals import quiet, sentence
+from variantlake.sql.tokens import tokenize
 
 REFUSED = "variantlake refuses the row: "
 """How the message of an error in a job begins that is about a row; see `refusals`."""
 
 _SENTENCE = re.compile(re.escape(REFUSED) + r"(.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
+_IN_A_TASK = re.compile(r"^variantlake\.errors\.Invalid(?:Value|Path): (.*)$", re.MULTILINE)
+"""The last line of the traceback of a function of ours that refuses a row."""
+
 _ROW_LENGTH = 300
 _NOT_APPENDED = "nothing was appended; correct the row or leave it out"
 
@@ -151,8 +155,8 @@ def refusals(hint: str = _NOT_APPENDED) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        found = _SENTENCE.search(str(error))
-        if found is None:
+        found = _SENTENCE.search(str(error)) or _IN_A_TASK.search(str(error))
+        if found is None or isinstance(error, VariantLakeError):
             raise
         raise InvalidValue(found[1], hint=hint) from error
 
@@ -182,11 +186,7 @@ def _holds(rule: Rule, frame: DataFrame, only: str | None = None) -> Column:
     A condition that is NULL does not hold, as in Delta Spark.
     """
     sf = functions_of(frame.sparkSession)
-    shown = [
-        sf.col(quote_identifier(field.name))
-        for field in frame.schema.fields
-        if isinstance(field.dataType, st.NumericType | st.StringType | st.DateType | st.BooleanType)
-    ]
+    shown = [sf.col(quote_identifier(name)) for name in _shown(rule, frame.schema)]
     row = sf.left(sf.to_json(sf.struct(*shown)), sf.lit(_ROW_LENGTH)) if shown else sf.lit("{}")
     sentence = f"{REFUSED}it breaks {rule.name} ({_flat(rule.expression)}): "
     failed = sf.raise_error(sf.concat(sf.lit(sentence), row)).cast("boolean")
@@ -195,6 +195,26 @@ def _holds(rule: Rule, frame: DataFrame, only: str | None = None) -> Column:
         holds = sf.coalesce(~sf.expr(only), sf.lit(True)) | holds
     checked: Column = sf.when(holds, sf.lit(True)).otherwise(failed)
     return checked
+
+
+def _shown(rule: Rule, columns: st.StructType) -> list[str]:
+    """The columns that tell which row it is, those first that the rule speaks of.
+
+    The row is cut off after some characters, and columns of ours say nothing to users.
+    """
+    words = {token.text.lower() for token in tokenize(rule.expression)}
+    names = [
+        field.name
+        for field in columns.fields
+        if isinstance(field.dataType, _SHOWN) and not field.name.startswith("__vl_")
+    ]
+    return sorted(names, key=lambda name: name.lower() not in words)
+
+
+_SHOWN = (
+    st.NumericType, st.StringType, st.BooleanType, st.DateType, st.TimestampType,
+    st.TimestampNTZType, st.VariantType, st.BinaryType,
+)  # fmt: skip
 
 
 def _flat(text: str) -> str:
