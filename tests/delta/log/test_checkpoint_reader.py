@@ -257,8 +257,8 @@ def _without(name: str) -> dict[str, pa.DataType]:
         ({**ADD, "path": pa.list_(pa.string())}, (), "column add.path is list"),
         ({**ADD, "tags": pa.string()}, (), "column add.tags is string"),
         (None, ("add",), "no `add` column"),
-        (None, ("protocol",), "0 protocol"),
-        (None, ("metaData",), "0 metaData"),
+        (None, ("protocol",), "no protocol action"),
+        (None, ("metaData",), "no metaData action"),
     ],
 )
 def test_a_checkpoint_without_what_it_must_hold_is_named(
@@ -278,6 +278,15 @@ def test_a_checkpoint_without_what_it_must_hold_is_named(
     with pytest.raises(MalformedLog, match=message) as caught:
         Snapshot.read(tmp_path)
     assert caught.value.file == str(path)
+
+
+@pytest.mark.parametrize("lacking", ["protocol", "metaData"])
+def test_a_whole_checkpoint_without_them_does_not_give_way(tmp_path: Path, lacking: str) -> None:
+    write_log(tmp_path, first_commit(add("a")), [add("b")])
+    write_checkpoint(tmp_path, _classic(1), [*STATE, add("a"), add("b")], without=(lacking,))
+    with pytest.raises(MalformedLog, match=f"the checkpoint has no {lacking} action"):
+        Snapshot.read(tmp_path)
+    assert _paths(Snapshot.read(tmp_path, 0)) == {"a"}
 
 
 def test_two_protocols_are_refused(tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def read_checkpoint(
 ) -> State:
     """The state that a checkpoint holds; `removes` too where `tombstones` asks for them.
 
+    Its protocol and metadata are None where the checkpoint has none: nobody may go on without.
     Raises MalformedLog naming the file: not Parquet, columns of wrong types, required ones missing.
     """
     removes: tuple[type[Action], ...] = (RemoveFile,) if tombstones else ()
@@ -148,15 +149,15 @@ def _sidecar_paths(
 def _state(actions: list[Action], files: pa.Table, file: str, *, tombstones: bool) -> State:
     protocols = [action for action in actions if isinstance(action, Protocol)]
     metadata = [action for action in actions if isinstance(action, Metadata)]
-    if len(protocols) != 1 or len(metadata) != 1:
+    if len(protocols) > 1 or len(metadata) > 1:
         raise MalformedLog(
             f"the checkpoint has {len(protocols)} protocol and {len(metadata)} metaData actions, "
             f"expected one of each",
             file=file,
         )
     return State(
-        protocol=protocols[0],
-        metadata=metadata[0],
+        protocol=protocols[0] if protocols else None,
+        metadata=metadata[0] if metadata else None,
         files=files,
         removes=_removes_by_key(actions, file) if tombstones else None,
         transactions={

@@ -9,7 +9,7 @@ from functools import partial
 
 from variantlake.delta.actions.actions import Action, RemoveFile
 from variantlake.delta.log.checkpoint_reader import read_checkpoint, read_tombstones
-from variantlake.delta.log.log_segment import LogSegment, find_segment
+from variantlake.delta.log.log_segment import CheckpointFiles, LogSegment, find_segment
 from variantlake.delta.log.reconciliation import (
     Commit,
     Key,
@@ -56,8 +56,24 @@ def read_state(
             except MalformedLog as error:
                 unreadable[segment.checkpoint.version] = error
                 continue
+            _check_complete(store, segment.checkpoint, state)
         compacted = _by_compactions(store, segment, state) if compactions else None
         return segment, compacted or _by_commits(store, segment, state)
+
+
+def _check_complete(store: Store, checkpoint: CheckpointFiles, state: State) -> None:
+    """Raise for a checkpoint that is whole and yet lacks what each must have.
+
+    It does not give way, as a damaged one: its writer went wrong, and may have before.
+    """
+    for name, action in (("protocol", state.protocol), ("metaData", state.metadata)):
+        if action is None:
+            raise MalformedLog(
+                f"the checkpoint has no {name} action",
+                file=store.join(checkpoint.files[0].path),
+                hint="its writer went wrong; if the log has every commit from version 0 on, the "
+                "table can be read without the file",
+            )
 
 
 def read_removes(store: Store, version: int) -> Mapping[Key, RemoveFile]:
