@@ -22,9 +22,22 @@ from tests.ingest.test_load import documents
 from tests.strategies import MORE
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.encoding.json import parse_json
-from variantlake.errors import InvalidJson, InvalidSchema, InvalidValue, VariantLakeError
+from variantlake.errors import (
+    InvalidJson,
+    InvalidSchema,
+    InvalidValue,
+    LimitExceeded,
+    VariantLakeError,
+)
+from variantlake.ingest import load
+from variantlake.ingest.encode.documents import read_tapes
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.sources import blocks
+from variantlake.ingest.sources.sources import expand, split_sources
+from variantlake.jobs.stop_flag import LoadStopped
+from variantlake.storage.store import LocalStore
+from variantlake.writing.options import BadRows
+from variantlake.writing.quarantine import BadRowLog
 
 LINES = {
     "invalid UTF-8": b'{"a": "\xff"}',
@@ -337,3 +350,120 @@ def test_what_the_plain_parser_takes_is_loaded_and_all_else_is_kept(
     assert result.bad_rows == len(bad)
     if bad:
         assert list(map(text_of, quarantined(result.quarantine))) == bad
+
+
+BAD = [b'{"a": 1}\n', b"{\n"]
+MANY = (BAD[0] * 8 + BAD[1] * 2) * 300
+
+
+@pytest.mark.parametrize("mode", ["quarantine", "null"])
+@pytest.mark.parametrize("kind", ["lines", "lines-compressed", "arrow"])
+def test_a_load_stops_at_too_many_bad_documents(
+    tmp_path: Path, mode: Literal["quarantine", "null"], kind: str
+) -> None:
+    table, source = vl.Table.create(tmp_path / "t", "event VARIANT"), tmp_path / "a.json"
+    source.write_bytes(gzip.compress(MANY) if kind == "lines-compressed" else MANY)
+    rows = pa.table({"event": [line.decode() for line in MANY.splitlines()]})
+
+    def appended(limit: int | str) -> int:
+        done: Any
+        if kind == "arrow":
+            done = table.append(rows, json_columns=["event"], mode=mode, max_bad=limit)
+        else:
+            done = table.append(vl.ndjson(source), mode=mode, max_bad=limit)
+        bad: int = done.bad_rows
+        return bad
+
+    before = bad_input.listing(tmp_path / "t")
+    for limit in (0, 100, "599", "5%", "19.9%", "0%"):
+        with pytest.raises(LimitExceeded, match=rf"bad, more than max_bad={limit}; ") as caught:
+            appended(limit)
+        where = "row 8" if kind == "arrow" else f"{source}, line 9, column 2"
+        assert where in caught.value.message
+        assert "of the 3,000 documents" in caught.value.message
+        assert bad_input.listing(tmp_path / "t") == before
+    assert [appended(limit) for limit in (600, "20%", "100 %")] == [600] * 3
+
+
+def test_bad_documents_of_all_tasks_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "SMALLEST_TASK_BYTES", 1000)
+    monkeypatch.setattr(load, "TASK_BYTES", 1000)
+    source = tmp_path / "a.json"
+    source.write_bytes((BAD[0] * 99 + BAD[1]) * 50)
+    for limit in (49, "0.9%"):
+        with pytest.raises(LimitExceeded, match=r"50 of the 5,000 documents read are bad"):
+            ingest_here(source, tmp_path / "t", mode="quarantine", max_bad=limit)
+        assert not (tmp_path / "t").exists()
+    done = ingest_here(source, tmp_path / "t", mode="quarantine", max_bad="1%")
+    assert (done.bad_rows, done.rows) == (50, 4950)
+
+
+@pytest.mark.parametrize("limit", [-1, "-1", "101%", "5 percent", 0.05, True, "", "1e3"])
+def test_a_limit_that_cannot_be_is_refused(tmp_path: Path, limit: Any) -> None:
+    with pytest.raises(InvalidValue, match="max_bad"):
+        ingest_here(tmp_path, tmp_path / "t", mode="quarantine", max_bad=limit)
+
+
+def test_a_limit_says_nothing_in_strict_mode(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValue, match="strict") as caught:
+        ingest_here(tmp_path, tmp_path / "t", max_bad=5)
+    assert "--mode quarantine" in (caught.value.cli_hint or "")
+
+
+ROWS = [{"a": i, "b": ["x", {"c": None}]} for i in range(300)]
+SPREAD = {
+    "array, printed": json.dumps(ROWS, indent=1),
+    "array of lines": "[\n" + ",\n".join(map(json.dumps, ROWS)) + "\n]\n",
+    "array of lines, commas first": "[" + "\n,".join(map(json.dumps, ROWS)) + "]",
+    "array, two lines": '[{"a": 1},\n{"a": 2}]',
+    "array of one": '[\n{"a": 1}\n]',
+    "one document": json.dumps(ROWS[0], indent=1),
+    "documents, printed": "\n".join(json.dumps(each, indent=1) for each in ROWS),
+    "documents on two lines": '{"a": 1,\n"b": 2}\n' * 9,
+    "behind blank lines": "\n\r\n [\n1,\n2\n]",
+    "large": "[\n" + ",\n".join(['{"a": "%s"}' % ("x" * 90)] * 9000),
+}
+LINE_BY_LINE = {
+    "cut": "[1,\n[3, 4]\n[5, 6]\n",
+    "cut object": '{"a":\n{"a": 2}\n{"a": 3}\n',
+    "cut in a string": '["a\n["b"]\n["c"]\n',
+    "array on a line": '[{"a": 1}, {"a": 2}]\n{\n',
+    "two": "[1,\n2\n",
+}
+
+
+@pytest.mark.parametrize("mode", ["quarantine", "null"])
+@pytest.mark.parametrize("name", SPREAD)
+def test_documents_over_several_lines_are_named_at_once(
+    tmp_path: Path, name: str, mode: Literal["quarantine", "null"]
+) -> None:
+    (tmp_path / "a.json").write_text(SPREAD[name])
+    with pytest.raises(InvalidJson, match="not one document a line") as caught:
+        ingest_here(tmp_path / "a.json", tmp_path / "t", mode=mode)
+    reader = "vl.json_array" if "[" in SPREAD[name][:9] else "vl.json_files"
+    assert reader in caught.value.hint
+    assert caught.value.column == (2 if name == "behind blank lines" else 1)
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("name", LINE_BY_LINE)
+def test_lines_that_are_cut_are_bad_one_by_one(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a.json").write_text(LINE_BY_LINE[name])
+    done = ingest_here(tmp_path / "a.json", tmp_path / "t", mode="quarantine")
+    assert done.bad_rows + done.rows == LINE_BY_LINE[name].count("\n")
+
+
+def test_a_task_of_bad_documents_alone_is_stopped(tmp_path: Path) -> None:
+    source = tmp_path / "a.json"
+    source.write_bytes(b'"\n' * 5000)
+    (split,) = split_sources(expand(source), 1 << 20)
+    log = BadRowLog(BadRows.QUARANTINE, LocalStore(tmp_path), "x", 0)
+
+    def stop() -> None:
+        raise LoadStopped
+
+    log.check = stop
+    with pytest.raises(LoadStopped), log:
+        list(read_tapes([split], log))
+    assert log.count < 5000
+    assert not list((tmp_path / "_quarantine").rglob("*.ndjson"))

@@ -7,6 +7,8 @@ replaces bytes that are not UTF-8), this refuses: nothing is dropped silently.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, NoReturn, TypeAlias, get_args
 
@@ -23,6 +25,10 @@ DuplicateKeys: TypeAlias = Literal["error", "last"]
 
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
+_STRING = re.compile(
+    r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u(?:[0-9a-cA-CefEF][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2}))*+'
+)
+"""What of a string can be passed without a closer look: no surrogates."""
 _NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _NUMBER_GOES_ON = tuple("0123456789.eE+-")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -70,6 +76,46 @@ def parse_json_tree(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "erro
         raise
 
 
+@dataclass(frozen=True, slots=True)
+class OpenContainer:
+    """A container that a document has open at some place: an object, or an array of whole `values`.
+
+    `step` is the key or index of its child that is open, else of its last one; None before the
+    first.
+    """
+
+    step: str | int | None
+    is_object: bool
+    values: int = 0
+
+
+def error_behind(
+    text: str, position: int, containers: Sequence[OpenContainer], repeated: str | None = None
+) -> VariantLakeError | None:
+    """The error of a document that is well-formed up to a character, None where there is none.
+
+    The position is behind the last whole value or open bracket, or at a key of the last container
+    that is `repeated`.
+    """
+    parser = _Checker(text, "error")
+    parser.position = position
+    parser.open = [{} if each.is_object else [NULL] * each.values for each in containers]
+    parser.steps = [each.step for each in containers]
+    try:
+        if repeated is not None:
+            parser.key({repeated: NULL})
+        parser.rest()
+    except VariantLakeError as error:
+        error.path = parser.path()
+        return error
+    return None
+
+
+def unescaped(quoted: str) -> str:
+    """The text of a JSON string that is well-formed, with its quotes."""
+    return _Parser(quoted, "error").string() if "\\" in quoted else quoted[1:-1]
+
+
 def _decoded(text: str | Buffer) -> str:
     """The text as a str that UTF-8 can write."""
     if not isinstance(text, str):
@@ -113,12 +159,16 @@ class _Parser:
             self.fail("text starts with a byte order mark", hint="remove it: JSON has none")
         self.skip()
         root = self.value()
+        self.rest()
+        return root
+
+    def rest(self) -> None:
+        """What follows in the open containers, and nothing but white space after the last one."""
         while self.open:
             self.member()
         self.skip()
         if self.position < len(self.text):
             self.fail(f"unexpected {self.found()} after the end of the document")
-        return root
 
     def member(self) -> None:
         """Read the next child of the innermost container, or its end."""
@@ -183,8 +233,12 @@ class _Parser:
 
     def string(self) -> str:
         """The text of a string; the position is at its opening quote."""
-        parts: list[str] = []
         self.position += 1
+        return self.rest_of_string()
+
+    def rest_of_string(self) -> str:
+        """The text of a string from the position on, up to its closing quote."""
+        parts: list[str] = []
         while True:
             end = _end_of(_PLAIN, self.text, self.position)
             parts.append(self.text[self.position : end])
@@ -276,6 +330,18 @@ class _Parser:
     def exceed(self, message: str, position: int) -> NoReturn:
         """Raise LimitExceeded at a position."""
         raise _at(LimitExceeded(message), self.text, position)
+
+
+class _Checker(_Parser):
+    """Reads only for the error: the text of long strings is passed, and not kept."""
+
+    def value(self) -> Tree:
+        """See _Parser."""
+        if not self.text.startswith('"', self.position):
+            return super().value()
+        self.position = _end_of(_STRING, self.text, self.position + 1)
+        self.rest_of_string()
+        return NULL
 
 
 def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int:

@@ -14,7 +14,6 @@ from variantlake.ingest.commit_load import LoadResult, commit_load, find_committ
 from variantlake.ingest.encode.rows import TableRows, given_schema
 from variantlake.ingest.learning.relearn import relearned
 from variantlake.jobs.write_rows import write_rows
-from variantlake.writing.commit_files import NOT_COMMITTED
 from variantlake.writing.files import new_load_id
 from variantlake.writing.keywords import check_options, names_of
 from variantlake.writing.options import LoadOptions
@@ -72,7 +71,7 @@ def append_arrow(
                 check_texts=True,
             )
             result = write_rows(rows, plan)
-    except NOT_COMMITTED:
+    except BaseException:  # of nothing that the log knows
         target.clean_up(plan.load_id)
         raise
     if not result.adds and not result.bad_rows and overwrite is None:

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.stats.tags import tagged_notes
-from variantlake.errors import CommitUnknown, StoreFailed
+from variantlake.errors import CommitUnknown, LimitExceeded, StoreFailed
 from variantlake.jobs.tasks import TaskResult
 from variantlake.logs import IN_RESULT, logger
 from variantlake.shown import Result
@@ -108,6 +108,14 @@ def commit_load(
     metrics = {"numOutputRows": str(rows)} | _bad_metrics(options.mode, bad)
     if empty_sources:
         metrics["numEmptySources"] = str(empty_sources)
+    if options.max_bad is not None and bad:
+        seen = rows if options.mode is BadRows.NULL else rows + bad
+        first = next((result.first_bad for result in results if result.first_bad), "")
+        try:
+            options.max_bad.check(bad, seen, first, is_all=True)
+        except LimitExceeded:
+            target.clean_up(plan.load_id)
+            raise
     load = LoadId.of(options.load_id, target.snapshot, plan.load_id)
     load_id = load.text
     try:

@@ -63,7 +63,8 @@ def write_rows(
             for file in files
         )
     count = sum(map(rows_of, written.values()))
-    return TaskResult(adds, count, rows.bad_rows.count, rows.bad_rows.path)
+    bad = rows.bad_rows
+    return TaskResult(adds, count, bad.count, bad.path, first_bad=bad.first)
 
 
 def _close_some(files: list[FileSet]) -> None:

@@ -232,8 +232,9 @@ class Table(TableLoads):
             json_columns: VARIANT columns that the Arrow data give as JSON text.
             **options: `merge_schema=True` adds columns of the data that the table does not have.
                 `mode` (`"strict"`, `"quarantine"`, `"null"`) says what becomes of a bad document,
-                `load_id` names the load, so that it is done once, `order_by` sorts the rows of each
-                file, `arrays` lets a schema that is learned have columns of what arrays hold,
+                `max_bad` how many there may be (100, `"5%"`) before nothing is loaded, `load_id`
+                names the load, so that it is done once, `order_by` sorts the rows of each file,
+                `arrays` lets a schema that is learned have columns of what arrays hold,
                 `target_file_bytes` and `max_rows_per_file` end a file. Of documents also
                 `partition_by`, `file_column`, `loaded_at_column` and `skip_empty`: see
                 `Lake.ingest`; of Arrow data `truncate_timestamps`, which cuts nanoseconds.

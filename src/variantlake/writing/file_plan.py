@@ -18,6 +18,7 @@ from variantlake.parquet.stats.facts import FileFacts
 from variantlake.parquet.write.file_writer import WriteOptions, WrittenFile
 from variantlake.storage.opening import open_store
 from variantlake.writing.files import FileLimits, FileSet
+from variantlake.writing.max_bad import MaxBad
 from variantlake.writing.options import BadRows
 from variantlake.writing.quarantine import BadRowLog
 from variantlake.writing.sort_rows import SortKey, known_sort_keys, sort_keys
@@ -40,10 +41,13 @@ class FilePlan:
     order_by: tuple[str, ...]
     cluster_by: tuple[str, ...]
     truncate_timestamps: bool
+    max_bad: MaxBad | None = None
 
     def bad_row_log(self, task: int) -> BadRowLog:
         """What becomes of the bad rows of one task."""
-        return BadRowLog(self.mode, open_store(self.location), self.load_id, task)
+        return BadRowLog(
+            self.mode, open_store(self.location), self.load_id, task, max_bad=self.max_bad
+        )
 
     def file_set(
         self,

@@ -11,6 +11,7 @@ from variantlake.errors import InvalidValue
 from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.writing.files import DEFAULT_LIMITS, FileLimits
 from variantlake.writing.keywords import check_keywords, names_of
+from variantlake.writing.max_bad import MaxBad, check_mode
 
 MAX_LOAD_ID = 512
 """Our limit on the characters of a load id: every snapshot of the table carries it."""
@@ -32,6 +33,7 @@ class LoadKeywords(TypedDict, total=False):
 
     mode: Literal["strict", "quarantine", "null"]
     load_id: str | None
+    max_bad: int | str | None
     order_by: str | Sequence[str]
     arrays: bool
     max_rows_per_file: int | None
@@ -44,6 +46,9 @@ class LoadOptions:
     """How a load treats its rows and lays out its files.
 
     mode: What becomes of bad documents.
+    max_bad: The most bad documents that the load takes, a number or a share (`"5%"`); with more it
+        stops, and nothing is committed. A task counts a share of what it has read, from 1,000
+        documents on; at the end it counts among all.
     load_id: A name of this load. The table remembers it (a `txn` action), and a load of the same
         name does nothing.
     order_by: Paths and columns (`$.a.b`, `event:a.b::bigint`, `day`) by which the rows of each file
@@ -63,8 +68,10 @@ class LoadOptions:
     arrays: bool = False
     limits: FileLimits = DEFAULT_LIMITS
     truncate_timestamps: bool = False
+    max_bad: MaxBad | None = None
 
     def __post_init__(self) -> None:
+        check_mode(self.max_bad, is_strict=self.mode is BadRows.STRICT)
         if self.load_id is not None and not 0 < len(self.load_id) <= MAX_LOAD_ID:
             raise InvalidValue(f"a load id has 1 to {MAX_LOAD_ID} characters")
 
@@ -72,6 +79,7 @@ class LoadOptions:
     def of(cls, **keywords: Unpack[LoadKeywords]) -> Self:
         """The options as users give them."""
         check_keywords(keywords, LoadKeywords.__annotations__)
+        max_bad = keywords.get("max_bad")
         return cls(
             mode=_mode(keywords.get("mode", "strict")),
             load_id=keywords.get("load_id"),
@@ -81,6 +89,7 @@ class LoadOptions:
                 keywords.get("target_file_bytes"), keywords.get("max_rows_per_file")
             ),
             truncate_timestamps=keywords.get("truncate_timestamps", False),
+            max_bad=None if max_bad is None else MaxBad.of(max_bad),
         )
 
     @property

@@ -19,6 +19,7 @@ import contextlib
 import shutil
 import tempfile
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self
@@ -29,7 +30,10 @@ from variantlake.errors import StoreFailed, VariantLakeError
 from variantlake.shown import utf8_text
 from variantlake.storage.store import LocalStore, Store, make_folder
 from variantlake.storage.unreachable import disk_failure
+from variantlake.writing.max_bad import MaxBad
 from variantlake.writing.options import BadRows
+
+_CHECK_ROWS = 1_000
 
 FOLDER = "_quarantine"
 """Where quarantine files lie, from the table's root."""
@@ -67,15 +71,21 @@ class BadRow:
 class BadRowLog:
     """What becomes of the bad rows of one task; a context manager.
 
-    `count` are the rows added so far. A file is begun with the first row of a quarantine; leaving
-    by an exception removes it.
+    `count` are the rows added so far, of those `seen`; more bad ones than `max_bad` end the task.
+    `first` says what is wrong with the first one. `check` is called now and then, and ends the task
+    by raising. A file is begun with the first row of a quarantine; leaving by an exception removes
+    it.
     """
 
     mode: BadRows
     store: Store
     load_id: str
     task: int
+    max_bad: MaxBad | None = None
+    check: Callable[[], None] | None = None
     count: int = 0
+    seen: int = 0
+    first: str = ""
     path: str | None = None
     """The quarantine file, from the table's root, once there is one."""
     _file: IO[bytes] | None = None
@@ -83,16 +93,28 @@ class BadRowLog:
     _local: Path = field(default_factory=Path)
 
     def add(self, bad: BadRow) -> None:
-        """Take one bad row, in the mode "null" only its number. Raises its error in strict mode."""
-        self.count += 1
+        """Take one bad row, in the mode "null" only its number.
+
+        Raises its error in strict mode, LimitExceeded where it is one too many.
+        """
         if self.mode is BadRows.STRICT:
             raise bad.error
+        self.add_null(1, lambda: bad.error)
+        if self.check is not None and not self.count % _CHECK_ROWS:
+            self.check()
         if self.mode is BadRows.QUARANTINE:
             file = self._file or self._begin()
             try:
                 file.write(bad.to_json())
             except OSError as error:
                 raise self._failed(error) from error
+
+    def add_null(self, count: int, error: Callable[[], VariantLakeError]) -> None:
+        """Count bad rows; `error` gives that of the first. Raises LimitExceeded for too many."""
+        self.count += count
+        if self.max_bad is not None:
+            self.first = self.first or error().sentence()
+            self.max_bad.check(self.count, self.seen, self.first)
 
     def __enter__(self) -> Self:
         return self

@@ -283,6 +283,7 @@ class TableWrite:
             order_by=options.order_by,
             cluster_by=split_paths(text) if (text := self.properties.get(CLUSTER_BY)) else (),
             truncate_timestamps=options.truncate_timestamps,
+            max_bad=options.max_bad,
         )
 
     def clean_up(self, load_id: str) -> None:

@@ -16,6 +16,7 @@ from variantlake.cli.terminal.options import (
     FormatOption,
     HintsOption,
     LoadedAtColumnOption,
+    MaxBadOption,
     MergeSchemaOption,
     OrderByOption,
     PartitionByOption,
@@ -57,6 +58,7 @@ def ingest(
             "the reason to a file in the table's folder, or its row is NULL.",
         ),
     ] = BadRows.STRICT,
+    max_bad: MaxBadOption = None,
     load_id: Annotated[
         str | None,
         typer.Option(
@@ -113,6 +115,7 @@ def ingest(
                 progress=progress,
                 overwrite=Overwrite() if overwrite else None,
                 mode=mode.value,
+                max_bad=max_bad,
                 load_id=load_id,
                 order_by=order_by or (),
                 arrays=arrays,

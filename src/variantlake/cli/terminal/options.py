@@ -93,6 +93,15 @@ FormatOption = Annotated[
     ),
 ]
 
+MaxBadOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|N%",
+        help="Stop, and load nothing, if more documents are bad than this number or share. Needs "
+        "--mode quarantine or null.",
+    ),
+]
+
 OrderByOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -56,6 +56,7 @@ class DocumentRows:
         self.counts: list[tuple[str, int, int]] = []
         self.notes: Mapping[ColumnPath, ValueNotes] = {}
         self.bad_rows = bad_rows
+        bad_rows.check = check  # where all documents are bad, no batch is stored
         self._splits = splits
         self._columns = columns
         self._check = check
@@ -121,6 +122,7 @@ class DocumentRows:
         tape: Tape,
         starts: npt.NDArray[np.int64],
     ) -> Iterator[tuple[Partition, pa.RecordBatch]]:
+        self.bad_rows.seen += tape.rows
         files = joined.files_of(starts)
         rows = np.bincount(files, minlength=len(group)).tolist()
         for split, count in zip(group, rows, strict=True):

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from variantlake.encoding.json import LAST_KEY_HINT, parse_json
+from variantlake.encoding.json import LAST_KEY_HINT
 from variantlake.errors import InvalidJson, LimitExceeded, VariantLakeError
 from variantlake.ingest.sources.blocks import BLOCK_BYTES, Block, LongLine, read_blocks
 from variantlake.ingest.sources.document_hints import expected, expected_at
 from variantlake.ingest.sources.elements import read_document, read_elements
 from variantlake.ingest.sources.positions import PlaceCounter, place_of
 from variantlake.ingest.sources.sources import Format, Source, Split, split_sources
-from variantlake.kernels.json.json_reader import JsonReader
+from variantlake.kernels.json.bad_document import json_error
+from variantlake.kernels.json.json_reader import INCOMPLETE, UNEXPECTED, JsonReader
 from variantlake.kernels.json.lines import split_lines
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.tape.words import PADDING
@@ -32,6 +34,7 @@ SAMPLE_BYTES = 8 << 20
 
 _ONE_KEY_HINT = "an object in a Variant cannot have two fields with the same name"
 _LIMIT_HINT = "Spark does not take this document either"
+_LAYOUT_BYTES = 256 << 10
 _SAMPLE_PIECES = 16
 _SAMPLE_FILES = 1024
 _SAMPLE_BLOCK_BYTES = 256 << 10
@@ -90,23 +93,32 @@ def read_tapes(
     reader = JsonReader() if reader is None else reader
     for split in splits:
         counter = PlaceCounter(split.source)
+        is_first = True
         for batch in read_batches(split, block_bytes=block_bytes):
             if isinstance(batch, LongLine):
                 counter = PlaceCounter(split.source)  # its bytes were not kept
                 if bad_rows.mode is not BadRows.NULL:
+                    bad_rows.seen += 1
                     bad_rows.add(_too_long(batch))
+                    is_first = False
                     continue
                 batch = _nothing(batch)  # noqa: PLW2901 - goes on as a bad document
             tape = reader.read(batch.block.padded, batch.starts, batch.ends)
+            bad_rows.seen += tape.rows
             if tape.status.any():
+                if bad_rows.mode is not BadRows.STRICT and not split.start and is_first:
+                    _check_layout(batch, tape)
                 good = tape.status == 0
+                bad = np.flatnonzero(~good)
                 if bad_rows.mode is BadRows.NULL:
-                    bad_rows.count += int(np.count_nonzero(~good))
+                    first = partial(_error, batch, tape, int(bad[0]), PlaceCounter(split.source))
+                    bad_rows.add_null(len(bad), first)
                 else:
-                    for row in np.flatnonzero(~good).tolist():
-                        bad_rows.add(_bad_row(batch, row, counter))
+                    for row in bad.tolist():
+                        bad_rows.add(_bad_row(batch, tape, row, counter))
                     del tape  # see below
                     tape = reader.read(batch.block.padded, batch.starts[good], batch.ends[good])
+            is_first = False
             counter.leave(batch.block)
             if tape.rows:
                 yield tape
@@ -120,16 +132,16 @@ def _nothing(line: LongLine) -> Batch:
     return Batch(block, nowhere, nowhere)
 
 
-def _bad_row(batch: Batch, row: int, counter: PlaceCounter) -> BadRow:
-    """What is wrong with a row: the plain parser is asked about the same text."""
+def _bad_row(batch: Batch, tape: Tape, row: int, counter: PlaceCounter) -> BadRow:
+    """A row with what is wrong with it."""
+    error = _error(batch, tape, row, counter)
+    return BadRow(error, batch.block.offset + int(batch.starts[row]), batch.text(row))
+
+
+def _error(batch: Batch, tape: Tape, row: int, counter: PlaceCounter) -> VariantLakeError:
+    """What is wrong with a row, and where in the source."""
     text = batch.text(row)
-    found: VariantLakeError
-    try:
-        parse_json(text)
-    except VariantLakeError as error:
-        found = error
-    else:
-        found = InvalidJson("the document was refused", hint="internal error; please report it")
+    found = json_error(text, int(tape.status[row]), int(tape.position[row]))
     block = batch.block
     offset = block.offset + int(batch.starts[row])
     start = counter.place(block, offset)
@@ -146,7 +158,32 @@ def _bad_row(batch: Batch, row: int, counter: PlaceCounter) -> BadRow:
         found.hint, found.cli_hint = hints["hint"], hints["cli_hint"]
     elif not found.hint:
         found.hint = _LIMIT_HINT
-    return BadRow(found, offset, text)
+    return found
+
+
+def _check_layout(batch: Batch, tape: Tape) -> None:
+    """Raise InvalidJson where the first document of a file goes on over its next lines.
+
+    Line by line such a file would be bad from its start to its end.
+    """
+    if batch.block.source.format is not Format.LINES or tape.rows < 2:
+        return
+    if tape.status[0] not in (INCOMPLETE, UNEXPECTED):
+        return
+    start = int(batch.starts[0])
+    end = min(int(batch.ends[-1]), start + _LAYOUT_BYTES)
+    whole = JsonReader().read(batch.block.padded, np.array([start]), np.array([end]))
+    passed = int(np.searchsorted(batch.ends, start + int(whole.position[0]), side="right"))
+    if whole.status[0] and passed < 3 and not (passed == 2 and tape.status[1]):
+        return
+    is_array = batch.block.text[start] == ord("[")
+    what = "one array of documents" if is_array else "documents over several lines"
+    raise InvalidJson(
+        f"the file is {what}, not one document a line",
+        file=batch.block.source.label,
+        **expected(Format.LINES, Format.ARRAY if is_array else Format.WHOLE),
+        **place_of(batch.block.source, batch.block.offset + start),
+    )
 
 
 def _too_long(line: LongLine) -> BadRow:

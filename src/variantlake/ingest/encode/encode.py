@@ -12,7 +12,7 @@ from variantlake.delta.schema.char_types import most_characters
 from variantlake.delta.schema.char_values import within_length
 from variantlake.delta.schema.column_mapping import physical_type
 from variantlake.delta.schema.table_schema import VOID, StructField, arrow_type, types_in
-from variantlake.encoding.json import LAST_KEY_HINT, parse_json
+from variantlake.encoding.json import LAST_KEY_HINT
 from variantlake.errors import (
     InvalidJson,
     InvalidSchema,
@@ -22,6 +22,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.ingest.encode.micros import check_micros
+from variantlake.kernels.json.bad_document import json_error
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.shredded.shredder import Shredder
 from variantlake.kernels.tape.arrow_arrays import slots_of
@@ -190,11 +191,7 @@ def _bad_rows(tape: Tape, array: AnyArray) -> list[int]:
 
 
 def _bad_json(scalar: Any, row: int) -> VariantLakeError:
-    found = VariantLakeError("the document was refused", hint="internal error; please report it")
-    try:
-        parse_json(bytes(scalar.as_buffer()))  # need not be UTF-8, whatever Arrow says
-    except VariantLakeError as error:
-        found = error
+    found = json_error(bytes(scalar.as_buffer()))  # need not be UTF-8, whatever Arrow says
     if found.hint == LAST_KEY_HINT:
         found.hint = ""
     found.row = row

@@ -104,6 +104,7 @@ class TableRows:
     def __iter__(self) -> Iterator[tuple[Partition, pa.RecordBatch]]:
         for given in self._slices():
             self._left = None
+            self.bad_rows.seen += given.num_rows
             try:
                 columns, piece = self._encode(given)
                 partitions = self._partitions(piece)
@@ -160,7 +161,7 @@ class TableRows:
         }
         if not bad:
             return None
-        rows = np.zeros(piece.num_rows, np.bool_)
+        rows, given = np.zeros(piece.num_rows, np.bool_), piece
         for name, found in bad.items():
             mask = np.zeros(piece.num_rows, np.bool_)
             mask[found] = True
@@ -170,7 +171,9 @@ class TableRows:
                 piece = piece.set_column(index, piece.schema.field(index), cleaned)
             rows |= mask
         if self.bad_rows.mode is BadRows.NULL:
-            self.bad_rows.count += int(np.count_nonzero(rows))
+            first = int(np.flatnonzero(rows)[0])
+            count = int(np.count_nonzero(rows))
+            self.bad_rows.add_null(count, lambda: self._bad_row(given, first, bad).error)
             return piece
         for row in np.flatnonzero(rows).tolist():
             self.bad_rows.add(self._bad_row(piece, row, bad))

@@ -70,6 +70,8 @@ class LakeLoads(LakeChangeFeed):
 
                 - `mode`: what becomes of a bad document: `"strict"` fails the load,
                   `"quarantine"` puts it into a file with the reason, `"null"` stores NULL.
+                - `max_bad`: with more bad documents, a number or a share (`"5%"`), the load stops,
+                  and nothing is committed.
                 - `load_id`: a name of this load; a load of the same name does nothing.
                 - `order_by`: paths and columns by which the rows of each file are sorted.
                 - `partition_by`: partition columns, from folders (`"day DATE"`) or from a path
@@ -190,7 +192,7 @@ class LakeLoads(LakeChangeFeed):
                 takes the table's own, or infers it from a sample.
             properties: Table properties for a table that is made here.
             merge_schema: Add the columns and fields of structs that the table does not have.
-            **options: `mode`, `load_id`, `order_by`, `arrays`, `target_file_bytes` and
+            **options: `mode`, `max_bad`, `load_id`, `order_by`, `arrays`, `target_file_bytes` and
                 `max_rows_per_file` as for `ingest`; `truncate_timestamps=True` cuts digits of
                 timestamps below microseconds, which are an error otherwise.
 

@@ -1,0 +1,125 @@
+"""The error of a refused document is the plain parser's own, without reading it from its start."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+
+import pytest
+
+from tests.strategies import MORE
+from variantlake.encoding.json import parse_json
+from variantlake.errors import LimitExceeded, VariantLakeError
+from variantlake.kernels.json import bad_document
+from variantlake.kernels.json.bad_document import json_error
+from variantlake.kernels.json.json_reader import TOO_LARGE
+
+SCALARS = (1, -2.5, True, None, "x", "é😀", 'a\\"\n', "", 1e5)
+KEYS = ("a", "b", 'k"q', "é", "", "\\", "a1")
+PIECES = (
+    b'"', b",", b":", b"{", b"}", b"[", b"]", b"x", b"1", b"\\", b" ", b"\n", b"\x01", b"\xff",
+    b"\\u12", b"\\ud800", b"01", b'"a":1,', b'"\\u0061":', b"\xef\xbb\xbf",
+)  # fmt: skip
+
+
+def facts(error: VariantLakeError | None) -> object:
+    assert error is not None
+    return (
+        type(error), error.message, error.offset, error.line, error.column, error.path, error.hint
+    )  # fmt: skip
+
+
+def refused(text: bytes) -> VariantLakeError | None:
+    try:
+        parse_json(text)
+    except VariantLakeError as error:
+        return error
+    return None
+
+
+def any_value(rnd: random.Random, depth: int) -> object:
+    kind = rnd.random()
+    if depth > 4 or kind < 0.35:
+        return rnd.choice(SCALARS)
+    if kind < 0.7:
+        return {rnd.choice(KEYS): any_value(rnd, depth + 1) for _ in range(rnd.randrange(4))}
+    return [any_value(rnd, depth + 1) for _ in range(rnd.randrange(4))]
+
+
+def damaged(rnd: random.Random) -> bytes:
+    value = any_value(rnd, 0)
+    layout = rnd.choice([None, None, 1])
+    data = json.dumps(value, ensure_ascii=rnd.random() < 0.5, indent=layout).encode()
+    for _ in range(rnd.randrange(1, 4)):
+        at = rnd.randrange(len(data) + 1)
+        change = rnd.randrange(4)
+        if change == 0:
+            data = data[:at]
+        elif change == 1:
+            data = data[:at] + rnd.choice(PIECES) + data[at:]
+        elif change == 2:
+            data = data[:at] + data[at + 1 :]
+        else:
+            data = data.replace(b'"b"', b'"a"', 1)
+    return data
+
+
+def test_damaged_documents_have_the_error_of_the_plain_parser(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bad_document, "_SHORT", -1)  # else the plain parser reads these itself
+    rnd, compared = random.Random(7), 0
+    while compared < 1500 * MORE:
+        data = damaged(rnd)
+        if (wanted := refused(data)) is not None:
+            assert facts(json_error(data)) == facts(wanted), data
+            compared += 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"a": {"b": 1, "b": 2}, "a": 1}',
+        b'{"a": 1, "a": {"b": 1, "b": 2}}',
+        b'{"a": 1, "\\u0061": 2',
+        b'{"x": [1, {"a": 1, "b": [], "a": tru}]}',
+        b'[1, [2, {"a": [3, 4',
+        b'[{"a": 1}] x',
+        b"[1, 2,, 3]",
+        b'{"a": 1,}',
+        b'{"a" 1}',
+        b"[" * 1001,
+        b'{"a":' * 1001,
+        b'["' + b"\\u00e9\\n" * 9 + b"\\ud800" + b'"]',
+        b"",
+    ],
+)
+def test_places_that_are_easily_missed(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bad_document, "_SHORT", -1)
+    assert facts(json_error(data)) == facts(refused(data))
+
+
+@pytest.mark.parametrize("kind", ["cut", "repeated key", "wide", "escapes"])
+def test_large_documents_are_not_read_by_the_plain_parser(kind: str) -> None:
+    rows = [{"id": i, "name": f"name {i}", "ok": True} for i in range(20_000)]
+    data = {
+        "cut": json.dumps(rows)[:-10],
+        "repeated key": '{"x":' + json.dumps(rows) + ',"x":1}',
+        "wide": json.dumps({f"k{i}": i for i in range(60_000)})[:-1] + ',"k77":1}',
+        "escapes": '["' + '\\n\\"' * 250_000,
+    }[kind].encode()
+    started = time.process_time()
+    error = json_error(data)
+    seconds = time.process_time() - started
+    assert error.message.split("'")[0] in (
+        "expected ", "key ", "text ends inside of a string"
+    )  # fmt: skip
+    assert seconds < len(data) / 5e6  # the plain parser takes several times as long
+
+
+def test_a_variant_that_would_be_too_large_is_said_without_reading_it() -> None:
+    error = json_error(b"[" + b"1," * 1000, TOO_LARGE, 5)
+    assert isinstance(error, LimitExceeded)
+    assert "134,217,728 bytes" in error.message
+    assert error.offset is None
