@@ -5,9 +5,11 @@ queries and Delta Spark's run in one Spark session, in turns; every table is wri
 with its best settings (see `engines`). Before they are timed, answers are compared.
 
     python -m benchmarks.queries [--events 500000] [--rounds 5] [--only NAME] [--json FILE]
-                                 [--no-duckdb]
+                                 [--no-duckdb] [--rule]
 
-Without DuckDB, which holds all events in memory, 10 million fit too; the page stays as it is then.
+With `--rule` our tables are also read by `spark.sql`, with the rule of `vl.spark.accelerate` and
+without it; the page stays as it is then. Without DuckDB, which holds all events in memory, 10
+million fit too; the page stays as it is then as well.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ FILES = 64
 LARGE = 2_000_000
 """So many events have a table of their own on the page."""
 OURS, DELTA, DUCKDB = "Variantlake", "Delta Spark 4.4.0", f"DuckDB {duckdb.__version__}"
+RULE, NO_RULE = "spark.sql with the rule", "spark.sql without it"
+SWITCH = "spark.variantlake.enabled"
 
 CREATED = "event:kind::string = 'commit' AND event:commit.operation::string = 'create'"
 POSTED = f"{CREATED} AND event:commit.collection::string = 'app.bsky.feed.post'"
@@ -139,12 +143,14 @@ class Bench:
         *,
         clustered: Collection[bool],
         with_duckdb: bool,
+        rule: bool = False,
     ) -> None:
         self.folder = folder
         self.rounds = rounds
         self.with_duckdb = with_duckdb
+        self.rule = rule
         self.spark: SparkSession = spark_session(CORES)
-        self.lake = vl.spark.connect(self.spark)
+        self.lake = vl.spark.connect(self.spark, accelerate=rule)
         self.duckdb = duckdb.connect(config={"threads": CORES})
         self.duckdb.execute("CREATE MACRO timestamp_micros(x) AS make_timestamp(x)")
         self.count = count
@@ -196,7 +202,13 @@ class Bench:
                 )
             ),
         }
-        frames: dict[str, Callable[[str], DataFrame]] = {OURS: self.lake.sql, DELTA: self.spark.sql}
+        frames: dict[str, Callable[[str], DataFrame]] = {
+            OURS: self.lake.sql,
+            DELTA: self._sql(enabled=False),
+        }
+        if self.rule:
+            texts[RULE] = texts[NO_RULE] = texts[OURS]
+            frames |= {RULE: self._sql(enabled=True), NO_RULE: self._sql(enabled=False)}
         runs = {e: self._timed(sql, texts[e], rows=query.rows) for e, sql in frames.items()}
         read = []
         answers = {}
@@ -206,11 +218,20 @@ class Bench:
                 frame = frame.selectExpr("count(event)", "sum(hash(event:time_us::bigint))")
             answers[engine] = sorted(map(tuple, frame.collect()), key=repr)
             read.append(f"{bytes_read(self.spark, runs[engine]) / 1e6:.2f}")
-        if answers[OURS] != answers[DELTA]:
+        if any(answer != answers[DELTA] for answer in answers.values()):
             raise SystemExit(f"the answers differ: {texts[OURS]}")
         if self.with_duckdb:
             runs[DUCKDB] = lambda: timed(lambda: self.duckdb.sql(texts[DUCKDB]).to_arrow_table())
         return in_turns(self.rounds, runs), " / ".join(read)
+
+    def _sql(self, *, enabled: bool) -> Callable[[str], DataFrame]:
+        """`spark.sql` whose queries, if they run at once, have the rule or do not."""
+
+        def sql(text: str) -> DataFrame:
+            self.spark.conf.set(SWITCH, str(enabled).lower())
+            return self.spark.sql(text)
+
+        return sql
 
     @property
     def _window(self) -> dict[str, int]:
@@ -315,6 +336,7 @@ def main() -> None:
     parser.add_argument("--only", help="queries whose names begin so, without the page")
     parser.add_argument("--json", type=Path, help="a file for the medians and ratios")
     parser.add_argument("--duckdb", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--rule", action="store_true", help="also spark.sql, accelerated and not")
     options = parser.parse_args()
     chosen = {name: q for name, q in QUERIES.items() if name.startswith(options.only or "")}
     lines: list[list[str]] = []
@@ -327,6 +349,7 @@ def main() -> None:
             options.rounds,
             clustered=clustered,
             with_duckdb=options.duckdb,
+            rule=options.rule,
         )
         try:
             for name, query in chosen.items():
@@ -345,7 +368,7 @@ def main() -> None:
             bench.spark.stop()
     if options.json:
         options.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    if not options.only and options.duckdb:
+    if not options.only and options.duckdb and not options.rule:
         head = [f"{options.events:,} events", OURS, DELTA, DUCKDB, "MB read, ours / Delta"]
         section = "queries" if options.events < LARGE else "queries of many events"
         replace_section(section, table(head, lines))

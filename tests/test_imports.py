@@ -74,6 +74,7 @@ LAYERS = [
     "spark.scan",
     "spark.query.plans",
     "spark.query",
+    "spark.rule",
     "spark.load",
     "spark.dml",
     "spark.streaming",

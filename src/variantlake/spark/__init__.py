@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from variantlake.spark.local import local_session
     from variantlake.spark.registration import register
     from variantlake.spark.rows import json_rows, text_rows
+    from variantlake.spark.rule.accelerate import accelerate, decelerate
     from variantlake.spark.session.variant_functions import register_functions
 
 __all__ = [
     "Lake",
+    "accelerate",
     "connect",
+    "decelerate",
     "json_rows",
     "local_session",
     "register",
@@ -32,7 +35,9 @@ __all__ = [
 
 _HOMES = {
     "Lake": "variantlake.spark.lake",
+    "accelerate": "variantlake.spark.rule.accelerate",
     "connect": "variantlake.spark.lake",
+    "decelerate": "variantlake.spark.rule.accelerate",
     "json_rows": "variantlake.spark.rows",
     "local_session": "variantlake.spark.local",
     "register": "variantlake.spark.registration",

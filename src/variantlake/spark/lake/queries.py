@@ -21,6 +21,7 @@ from variantlake.spark.query.connect_splices import RemoteTable
 from variantlake.spark.query.plans.planned import PlannedTable
 from variantlake.spark.query.read_versions import view_mark
 from variantlake.spark.query.table_locations import Location
+from variantlake.spark.rule.accelerate import planner_of
 from variantlake.spark.scan.dataframe import scan
 from variantlake.spark.scan.source_options import VERSION_IN_PATH
 from variantlake.spark.session.arguments import (
@@ -29,7 +30,9 @@ from variantlake.spark.session.arguments import (
     check_rows,
     check_table_version,
     check_text,
+    is_frame,
 )
+from variantlake.spark.session.jvm import dataset_of, frame_of, plan_of
 from variantlake.sql.statements import not_a_query
 
 _LACKS_DELTA = (
@@ -41,6 +44,9 @@ _LACKS_DELTA = (
     "[UNSUPPORTED_FEATURE.TABLE_OPERATION]",
 )
 """How Spark refuses a statement that it supports for Delta tables only."""
+
+NOT_ACCELERATED = "the session reads tables as Spark does: see vl.spark.accelerate"
+LEFT_AS_IT_IS = "no Variant is read in another way than Spark reads it"
 
 
 class LakeQueries(LakeSession):
@@ -157,20 +163,36 @@ class LakeQueries(LakeSession):
 
     def explain(
         self,
-        query: str,
+        query: str | DataFrame,
         args: Mapping[str, Any] | list[Any] | None = None,
         *,
         tables: Mapping[str, Location] | None = None,
     ) -> QueryExplanation:
         """What `sql` would read and skip, by which predicate, and how each path is read.
 
+        Or what a DataFrame would, in a session with `vl.spark.accelerate`: then it lists the tables
+        that are read in another way than Spark would read them.
+
         Nothing runs but the reading of logs, footers, small joined sides, and the first rows of a
         file that is to be grouped. Arguments and errors as in `sql`.
         """
-        check_text(query)
+        if not isinstance(query, str):
+            return self._explain_frame(query)
         resolve = self._resolver(tables)
         prepared = self._runner.plan(query, _args(args), resolve)
         return QueryExplanation(tuple(map(_explained, prepared.tables)), prepared.note)
+
+    def _explain_frame(self, frame: DataFrame) -> QueryExplanation:
+        if not is_frame(frame):
+            check_text(frame)
+        planner = planner_of(self._spark)
+        if planner is None:
+            return QueryExplanation((), NOT_ACCELERATED)
+        with planner.explaining() as tables:
+            # Made anew: one that ran is optimized already.
+            dataset_of(frame_of(self._spark, plan_of(frame))).queryExecution().optimizedPlan()
+        note = "" if tables else LEFT_AS_IT_IS
+        return QueryExplanation(tuple(map(_explained, tables)), note)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -1,11 +1,16 @@
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 import java.util.function.BiFunction;
 
 import org.apache.spark.sql.catalyst.analysis.RelationTimeTravel;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.In;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
@@ -32,9 +37,13 @@ public class PlanDump implements BiFunction {
         "allowRecursion", "isDistinct", "evalContext", "direction", "nullOrdering", "global"
     }));
 
+    /**
+     * @param text the SQL text, whose positions are told; or a List, which takes in the
+     *     expressions: each then tells its place in it as its `number`
+     */
     public Object apply(Object plan, Object text) {
         StringBuilder out = new StringBuilder();
-        plan((LogicalPlan) plan, (String) text, out);
+        plan((LogicalPlan) plan, text, out);
         return out.toString();
     }
 
@@ -47,7 +56,7 @@ public class PlanDump implements BiFunction {
         return out.append(']').toString();
     }
 
-    private static void plan(LogicalPlan plan, String text, StringBuilder out) {
+    private static void plan(LogicalPlan plan, Object text, StringBuilder out) {
         head(plan, text, out);
         out.append(",\"output\":[");
         if (plan.resolved()) {
@@ -85,7 +94,7 @@ public class PlanDump implements BiFunction {
     }
 
     private static void plans(
-            scala.collection.Iterator nodes, String text, StringBuilder out, boolean first) {
+            scala.collection.Iterator nodes, Object text, StringBuilder out, boolean first) {
         while (nodes.hasNext()) {
             if (!first) out.append(',');
             first = false;
@@ -94,15 +103,21 @@ public class PlanDump implements BiFunction {
     }
 
     private static void expressions(
-            scala.collection.Iterator nodes, String text, StringBuilder out) {
+            scala.collection.Iterator nodes, Object text, StringBuilder out) {
         while (nodes.hasNext()) {
             expression((Expression) nodes.next(), text, out);
             if (nodes.hasNext()) out.append(',');
         }
     }
 
-    private static void expression(Expression node, String text, StringBuilder out) {
+    private static void expression(Expression node, Object text, StringBuilder out) {
+        // What Spark's optimizer makes of an IN with many values.
+        if (node instanceof InSet) node = in((InSet) node);
         head(node, text, out);
+        if (text instanceof List) {
+            out.append(",\"number\":").append(((List) text).size());
+            ((List) text).add(node);
+        }
         if (node.resolved()) {
             if (node instanceof NamedExpression) {
                 out.append(",\"expr_id\":").append(((NamedExpression) node).exprId().id());
@@ -122,6 +137,14 @@ public class PlanDump implements BiFunction {
         out.append(",\"children\":[");
         expressions(node.children().iterator(), text, out);
         out.append("]}");
+    }
+
+    private static Expression in(InSet node) {
+        List values = new ArrayList();
+        scala.collection.Iterator found = node.hset().iterator();
+        while (found.hasNext()) values.add(new Literal(found.next(), node.child().dataType()));
+        return new In(
+            node.child(), scala.jdk.javaapi.CollectionConverters.asScala(values).toSeq());
     }
 
     private static String type(Expression node) {
@@ -156,7 +179,7 @@ public class PlanDump implements BiFunction {
         }
     }
 
-    private static void head(TreeNode node, String text, StringBuilder out) {
+    private static void head(TreeNode node, Object text, StringBuilder out) {
         out.append("{\"name\":");
         string(node.nodeName(), out);
         Origin origin = node.origin();

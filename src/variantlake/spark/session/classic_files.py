@@ -27,7 +27,7 @@ from variantlake.spark.session.char_columns import pads
 from variantlake.spark.session.janino import java_instance
 from variantlake.spark.session.jvm import Java, classes_of, clone_of, dataset_of, session_of
 from variantlake.spark.session.kernel_scan import Task, batches, workers_have_package
-from variantlake.spark.session.settings import ESCAPED, TIME_ZONE, is_utc
+from variantlake.spark.session.settings import ENABLED, ESCAPED, TIME_ZONE, is_utc
 from variantlake.spark.session.stores import hadoop_path, reads_s3
 
 SETTINGS = {
@@ -40,6 +40,8 @@ SETTINGS = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
     # Keys stand in our expressions as string literals.
     ESCAPED: "false",
+    # What we ask of Spark while a query is planned is not planned itself.
+    ENABLED: "false",
 }
 
 
@@ -205,6 +207,11 @@ class HelperSession(Files):
         for name, value in SETTINGS.items():
             clone.conf.set(name, value)
         return clone
+
+    @property
+    def zone(self) -> str:
+        """The user's time zone, as it was taken over."""
+        return self._zone
 
     @property
     def is_utc(self) -> bool:

@@ -26,8 +26,13 @@ def java_instance(spark: SparkSession, name: str) -> Java:
         known = {}
         _instances.append((gateway, known))
     if name not in known:
-        known[name] = _compile(gateway, name)
+        known[name] = new_instance(spark, name)
     return known[name]
+
+
+def new_instance(spark: SparkSession, name: str) -> Java:
+    """An instance of a class of its own, for what keeps something. Raises as `java_instance`."""
+    return _compile(gateway_of(spark), name)
 
 
 def _compile(gateway: Java, name: str) -> Java:

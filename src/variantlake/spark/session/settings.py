@@ -6,6 +6,8 @@ from typing import Any
 
 from variantlake.errors import InvalidValue
 
+ENABLED = "spark.variantlake.enabled"
+"""Ours: whether the rule of `vl.spark.accelerate` changes queries of a session."""
 TIME_ZONE = "spark.sql.session.timeZone"
 ANSI = "spark.sql.ansi.enabled"
 ESCAPED = "spark.sql.parser.escapedStringLiterals"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from variantlake.spark.query.plans.catalyst import Node, _node
+from variantlake.spark.query.plans.catalyst import Node, node_of
 
 RECORD = Path(__file__).parent / "data" / "plans.json.gz"
 SCHEMA = "event VARIANT, day DATE, n INT, name STRING, s STRUCT<a: INT, v: VARIANT>"
@@ -143,7 +143,7 @@ def _check(entry: Mapping[str, object], text: str) -> None:
 
 def _tree(document: object) -> Node:
     assert isinstance(document, dict)
-    return _node(document)
+    return node_of(document)
 
 
 def main() -> None:

@@ -37,7 +37,8 @@ class Node:
     Operators have `output` (expression ids and names), `expressions` and `children`; the children
     of a WITH are its definitions too. Expressions have `type` (as SQL, lower case, empty if none),
     `expr_id` (-1 if they have none), `folded` (a constant's value as Spark prints it; None is
-    NULL) and `plan` (of a subquery).
+    NULL), `plan` (of a subquery) and `number` (its place among the expressions of the plan, if the
+    JVM is to find it again; else -1).
     """
 
     name: str
@@ -52,6 +53,7 @@ class Node:
     folded: str | _Absent | None = field(default=ABSENT)
     deterministic: bool = True
     plan: Node | None = None
+    number: int = -1
 
     @property
     def span(self) -> tuple[int, int]:
@@ -114,7 +116,7 @@ class Catalyst:
         """The plan of a DataFrame that `text` made, before and after its names were resolved."""
         execution = dataset_of(frame).queryExecution()
         parsed, analysed = orjson.loads(self._dump.both(execution, text))
-        return _node(parsed), _node(analysed)
+        return node_of(parsed), node_of(analysed)
 
     def inside(self, text: str) -> DataFrame:
         """The query inside of a statement of which `has_inside` is true, analysed and not run.
@@ -125,7 +127,7 @@ class Catalyst:
         return frame_of(self._spark, getattr(plan, _INSIDE[plan.nodeName()])())
 
     def _node(self, plan: Java, text: str) -> Node:
-        return _node(orjson.loads(self._dump.apply(plan, text)))
+        return node_of(orjson.loads(self._dump.apply(plan, text)))
 
 
 _INSIDE = {
@@ -143,19 +145,21 @@ def has_inside(parsed: Node) -> bool:
     return parsed.name in _INSIDE and bool(parsed.children)
 
 
-def _node(document: dict[str, Any]) -> Node:
+def node_of(document: dict[str, Any]) -> Node:
+    """A plan or an expression, as `PlanDump.java` wrote it."""
     inner = document.get("plan")
     return Node(
         name=document["name"],
         start=document.get("start", -1),
         stop=document.get("stop", -1),
         arguments=document["arguments"],
-        children=tuple(map(_node, document["children"])),
+        children=tuple(map(node_of, document["children"])),
         output=tuple((expr_id, name) for expr_id, name in document.get("output", ())),
-        expressions=tuple(map(_node, document.get("expressions", ()))),
+        expressions=tuple(map(node_of, document.get("expressions", ()))),
         expr_id=document.get("expr_id", -1),
         type=document.get("type", "").lower(),
         folded=document.get("folded", ABSENT),
         deterministic=document.get("deterministic", True),
-        plan=None if inner is None else _node(inner),
+        plan=None if inner is None else node_of(inner),
+        number=document.get("number", -1),
     )

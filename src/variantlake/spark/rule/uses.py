@@ -1,0 +1,161 @@
+"""What an optimized plan reads of each table: paths by the places of their expressions.
+
+The rule puts a column in the place of each of these expressions. It carries a Variant's paths past
+operators that give each row of their input on, or drop it. Whatever else looks at a Variant needs
+it as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from variantlake.expressions.tree import PRESENCE, Ref
+from variantlake.expressions.typing import spark_type
+from variantlake.paths import Path
+from variantlake.spark.query.plans.catalyst import VARIANT, Node
+from variantlake.spark.query.plans.lineage import Lineage, Source, view_of
+from variantlake.spark.query.plans.predicates import variant_request
+
+_PASSING = frozenset(
+    {
+        "Aggregate", "Filter", "GlobalLimit", "Join", "LocalLimit", "Offset", "Project",
+        "RebalancePartitions", "Repartition", "RepartitionByExpression", "Sort", "Window",
+    }
+)  # fmt: skip
+"""Operators that look at their input only through their expressions, and whose columns may be
+others in number."""
+
+_NEED_VALUES = frozenset(
+    {
+        "Contains", "EndsWith", "EqualTo", "GreaterThan", "GreaterThanOrEqual", "In", "IsNotNull",
+        "LessThan", "LessThanOrEqual", "Like", "StartsWith",
+    }
+)  # fmt: skip
+"""Conditions that no row fulfils whose first operand, or second of a comparison, is NULL."""
+
+
+@dataclass(slots=True)
+class PlanUses:
+    """What a plan reads.
+
+    `paths` are extractions and tests for NULL by their numbers in the plan, `whole` are columns of
+    any type that are needed as they are. `implied` are conditions that follow from others, by their
+    numbers, with the Variants that they say to be there.
+    """
+
+    paths: dict[int, tuple[Source, Ref]] = field(default_factory=dict)
+    whole: set[Source] = field(default_factory=set)
+    implied: dict[int, Source] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> set[Source]:
+        """All columns that are looked at."""
+        return self.whole | {source for source, _ in self.paths.values()}
+
+    def of(self, view: str) -> Iterator[tuple[int, Ref]]:
+        """The paths of one table's columns that are read by paths alone."""
+        for number, (source, ref) in self.paths.items():
+            if source.view == view and source not in self.whole:
+                yield number, ref
+
+
+def read_uses(plan: Node, lineage: Lineage) -> PlanUses:
+    """What `plan`, whose expressions have numbers, reads of the tables in its `lineage`."""
+    reading = _Reading(lineage)
+    reading.visit(plan)
+    reading.need_output(plan)
+    return reading.uses
+
+
+class _Reading:
+    def __init__(self, lineage: Lineage) -> None:
+        self._lineage = lineage
+        self.uses = PlanUses()
+
+    def need_output(self, plan: Node) -> None:
+        """Take in that all columns of a plan are looked at."""
+        sources = self._lineage.sources
+        self.uses.whole.update(sources[each] for each, _ in plan.output if each in sources)
+
+    def visit(self, plan: Node) -> None:
+        """Take in a plan without its output."""
+        if view_of(plan, self._lineage.views) is not None:
+            return
+        for child in plan.children:
+            self.visit(child)
+            if plan.name not in _PASSING:
+                self.need_output(child)
+        if not plan.children:
+            self.need_output(plan)  # what reads a common table reads columns of its definition
+        for expression in plan.expressions:
+            if plan.name == "Filter":
+                self._condition(expression)
+            elif plan.name != "Project" or not self._passes(expression):
+                self._expression(expression)
+
+    def _passes(self, item: Node) -> bool:
+        inner = item.children[0] if item.name == "Alias" else item
+        return inner.name == "AttributeReference" and self._lineage.source(inner) is not None
+
+    def _condition(self, condition: Node) -> None:
+        """Spark adds `event IS NOT NULL` to what says so already: that would read a column more."""
+        parts = list(_conjuncts(condition))
+        present = {source for part in parts for source in self._present(part)}
+        for part in parts:
+            tested = self._tested(part) if part.name == "IsNotNull" else None
+            if tested is not None and tested in present:
+                self.uses.implied[part.number] = tested
+            else:
+                self._expression(part)
+
+    def _present(self, part: Node) -> Iterator[Source]:
+        """The Variants of which a row that fulfils this condition has some path."""
+        if part.name not in _NEED_VALUES:
+            return
+        operands = part.children[:1] if part.name == "In" else part.children
+        for operand in operands:
+            request = variant_request(operand, self._lineage)
+            if request is not None:
+                yield Source(request[0], request[1].column[0])
+
+    def _tested(self, node: Node) -> Source | None:
+        """The Variant of a test for NULL."""
+        (child,) = node.children
+        is_column = child.name == "AttributeReference" and child.type == VARIANT
+        return self._lineage.source(child) if is_column else None
+
+    def _expression(self, node: Node) -> None:
+        source = self._lineage.source(node)
+        if source is not None:
+            self.uses.whole.add(source)
+            return
+        if node.name in ("IsNull", "IsNotNull"):
+            tested = self._tested(node)
+            if tested is not None:
+                self.uses.paths[node.number] = tested, Ref((tested.column,), Path(), PRESENCE)
+                return
+        request = variant_request(node, self._lineage)
+        if request is not None and _is_column(node) and spark_type(request[1].type) is not None:
+            view, ref = request
+            self.uses.paths[node.number] = Source(view, ref.column[0]), ref
+            return
+        if node.plan is not None:
+            self.visit(node.plan)
+            if node.name != "Exists":
+                self.need_output(node.plan)
+        for child in node.children:
+            self._expression(child)
+
+
+def _is_column(request: Node) -> bool:
+    """Whether a column of this plan is read, and none of the query around a subquery."""
+    while request.children:
+        request = request.children[0]
+    return request.name == "AttributeReference"
+
+
+def _conjuncts(condition: Node) -> Iterable[Node]:
+    if condition.name == "And":
+        return (part for child in condition.children for part in _conjuncts(child))
+    return (condition,)

@@ -1,0 +1,440 @@
+import java.lang.reflect.Field;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.WeakHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.BiFunction;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.QueryPlanningTracker$;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlanIntegrity;
+import org.apache.spark.sql.catalyst.plans.logical.Subquery;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias$;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.classic.SparkSession$;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.internal.SQLConf$;
+import org.apache.spark.sql.types.VariantType;
+
+/**
+ * A rule of the optimizer that lets Python plan the reads of Delta tables with Variant columns.
+ *
+ * It stands among the rules before cost-based optimization, ahead of Delta Spark's own: conditions
+ * are where they belong by then, and neither has Delta looked for files nor Spark put paths into
+ * the scan. Subqueries are optimized before the query around them; there the rule only marks the
+ * relations, so that Spark leaves them as they are, and the query's own turn deals with all of them
+ * by one version of each table.
+ *
+ * Compiled by Janino: no lambdas, no generics.
+ */
+public class AcceleratedReads {
+    private static final String SWITCH = "spark.variantlake.enabled";
+    private static final String MARK = "__vl_r";
+    private static final String INDEX = "org.apache.spark.sql.delta.files.TahoeLogFileIndex";
+    private static final String FORMAT = "org.apache.spark.sql.delta.DeltaParquetFileFormat";
+    /** What tells how a plan is run: where rows lie, in which order, in how many partitions. */
+    private static final Set PLACES = new HashSet(Arrays.asList(new Object[] {
+        "InputFileName", "InputFileBlockStart", "InputFileBlockLength", "MonotonicallyIncreasingID",
+        "SparkPartitionID", "Rand", "Randn", "RandStr", "Uniform", "Uuid", "Shuffle", "Sample"
+    }));
+
+    private BiFunction planner;
+    private BiFunction dump;
+    private BiFunction substitution;
+    private final Builder builder = new Builder(this);
+    /**
+     * What is to last from a query's subqueries to the query itself: snapshots by tables, relations
+     * by marks. The key is the tracker that each query has of its own.
+     */
+    private final Map memories = Collections.synchronizedMap(new WeakHashMap());
+    private final AtomicLong marks = new AtomicLong();
+    private final ThreadLocal busy = new ThreadLocal();
+    private final Set said = Collections.synchronizedSet(new HashSet());
+
+    /**
+     * Put the rule in front of those that the session, and all that share its extensions, have.
+     *
+     * @param planner answers a request, with the session, by a list, or by null
+     * @param dump `PlanDump`
+     * @param substitution `PathSubstitution`
+     */
+    public void install(
+            SparkSession session, BiFunction planner, BiFunction dump, BiFunction substitution)
+            throws Exception {
+        this.planner = planner;
+        this.dump = dump;
+        this.substitution = substitution;
+        rules(session).prepend(builder);
+    }
+
+    public void remove(SparkSession session) throws Exception {
+        rules(session).subtractOne(builder);
+    }
+
+    private static scala.collection.mutable.Buffer rules(SparkSession session) throws Exception {
+        Object extensions = session.extensions();
+        Field[] fields = extensions.getClass().getDeclaredFields();
+        for (int i = 0; i < fields.length; i++) {
+            if (fields[i].getName().endsWith("preCBORules")) {
+                fields[i].setAccessible(true);
+                return (scala.collection.mutable.Buffer) fields[i].get(extensions);
+            }
+        }
+        throw new IllegalStateException("SparkSessionExtensions has no preCBORules");
+    }
+
+    /** Say once in the life of the rule why a query is left as it is. */
+    private void warn(Throwable error) {
+        // Without a plan that follows, and its ids: these are others each time.
+        String text = String.valueOf(error).split("\n", 2)[0].replaceAll("#\\d+L?", "");
+        try {
+            if (said.size() < 100 && said.add(text)) planner.apply(text, null);
+        } catch (Throwable again) {
+            org.slf4j.LoggerFactory.getLogger("variantlake").warn(text);
+        }
+    }
+
+    public static class Builder extends scala.runtime.AbstractFunction1 {
+        private final AcceleratedReads owner;
+
+        public Builder(AcceleratedReads owner) {
+            this.owner = owner;
+        }
+
+        public Object apply(Object session) {
+            return new Reads(owner, (SparkSession) session);
+        }
+    }
+
+    public static class Reads extends Rule {
+        private final AcceleratedReads owner;
+        private final SparkSession session;
+
+        public Reads(AcceleratedReads owner, SparkSession session) {
+            this.owner = owner;
+            this.session = session;
+        }
+
+        public TreeNode apply(TreeNode plan) {
+            if (owner.busy.get() != null) return plan;
+            owner.busy.set(Boolean.TRUE);
+            scala.Option active = SparkSession$.MODULE$.getActiveSession();
+            try {
+                return new Query(owner, session).of((LogicalPlan) plan);
+            } finally {
+                owner.busy.remove();
+                if (active.isDefined()) {
+                    SparkSession$.MODULE$.setActiveSession((SparkSession) active.get());
+                } else {
+                    SparkSession$.MODULE$.clearActiveSession();
+                }
+            }
+        }
+    }
+
+    /** One turn of the rule. */
+    private static class Query {
+        private final AcceleratedReads owner;
+        private final SparkSession session;
+        /** By the id of their first column: two of the same ids are one relation, read twice. */
+        private final Map relations = new LinkedHashMap();
+        private final Map memory;
+        private boolean marked = false;
+
+        Query(AcceleratedReads owner, SparkSession session) {
+            this.owner = owner;
+            this.session = session;
+            this.memory = memory();
+        }
+
+        LogicalPlan of(LogicalPlan plan) {
+            boolean enabled;
+            try {
+                collect(plan);
+                enabled = relations.size() > 0 && !"false".equalsIgnoreCase(
+                    SQLConf$.MODULE$.get().getConfString(SWITCH, "true"));
+                if (plan instanceof Subquery) return enabled ? mark(plan) : plan;
+            } catch (Throwable error) {
+                owner.warn(error);
+                if (plan instanceof Subquery) return plan;
+                enabled = false;
+            }
+            if (enabled && !(plan instanceof V2WriteCommand)) {
+                try {
+                    LogicalPlan found = accelerated(plan);
+                    if (found != null) return found;
+                } catch (Throwable error) {
+                    owner.warn(error);
+                }
+            }
+            return marked ? (LogicalPlan) owner.substitution.apply(
+                new Object[] {plan, session, new HashMap(), memory, null, null}, MARK) : plan;
+        }
+
+        private Map memory() {
+            scala.Option tracker = (scala.Option) QueryPlanningTracker$.MODULE$.get();
+            Object query = tracker.isDefined() ? tracker.get() : this;
+            synchronized (owner.memories) {
+                Map found = (Map) owner.memories.get(query);
+                if (found == null) {
+                    found = new HashMap();
+                    owner.memories.put(query, found);
+                }
+                return found;
+            }
+        }
+
+        /** The relations of a plan that may be ours to read, those of its subqueries too. */
+        private void collect(LogicalPlan plan) {
+            if (isMark(plan)) {
+                marked = true;
+                // Spark's rules have reached for the one below.
+                Object original = memory.get(((SubqueryAlias) plan).alias());
+                if (original != null) plan = (LogicalPlan) original;
+            }
+            if (plan instanceof LogicalRelation && isDelta((LogicalRelation) plan)) {
+                LogicalRelation relation = (LogicalRelation) plan;
+                if (hasVariant(relation)) {
+                    Object id = key(relation);
+                    if (!relations.containsKey(id)) relations.put(id, relation);
+                }
+            }
+            scala.collection.Iterator below = plan.children().iterator();
+            while (below.hasNext()) collect((LogicalPlan) below.next());
+            below = plan.subqueries().iterator();
+            while (below.hasNext()) collect((LogicalPlan) below.next());
+        }
+
+        private static boolean isMark(LogicalPlan plan) {
+            return plan instanceof SubqueryAlias && ((SubqueryAlias) plan).alias().startsWith(MARK);
+        }
+
+        private static Object key(LogicalRelation relation) {
+            return Long.valueOf(((AttributeReference) relation.output().head()).exprId().id());
+        }
+
+        private static boolean isDelta(LogicalRelation relation) {
+            return relation.relation() instanceof HadoopFsRelation
+                && ((HadoopFsRelation) relation.relation()).location().getClass().getName()
+                    .equals(INDEX);
+        }
+
+        private static boolean hasVariant(LogicalRelation relation) {
+            scala.collection.Iterator output = relation.output().iterator();
+            while (output.hasNext()) {
+                if (((AttributeReference) output.next()).dataType() instanceof VariantType) {
+                    return true;
+                }
+            }
+            return false;
+        }
+
+        /** The plan with an alias round each relation, which Spark's next rules do not look into. */
+        private LogicalPlan mark(LogicalPlan plan) {
+            if (plan instanceof LogicalRelation && relations.containsKey(key((LogicalRelation) plan))
+                    && isDelta((LogicalRelation) plan)) {
+                String name = MARK + "_" + owner.marks.incrementAndGet();
+                memory.put(name, plan);
+                return SubqueryAlias$.MODULE$.apply(name, plan);
+            }
+            if (isMark(plan)) return plan;
+            List children = new ArrayList();
+            boolean changed = false;
+            scala.collection.Iterator below = plan.children().iterator();
+            while (below.hasNext()) {
+                LogicalPlan child = (LogicalPlan) below.next();
+                LogicalPlan other = mark(child);
+                changed |= other != child;
+                children.add(other);
+            }
+            return changed ? (LogicalPlan) plan.withNewChildren(seq(children)) : plan;
+        }
+
+        /** The plan over scans of ours; null where it stays as it is. */
+        private LogicalPlan accelerated(LogicalPlan plan) throws Exception {
+            if (plan.isStreaming() || tellsPlaces(plan)) return null;
+            Map names = new HashMap();
+            List requests = requests(names);
+            if (requests == null || requests.isEmpty()) return null;
+            List expressions = new ArrayList();
+            LogicalPlan named = (LogicalPlan) owner.substitution.apply(
+                new Object[] {plan, session, names, memory, null, null}, MARK);
+            Map request = new LinkedHashMap();
+            request.put("session", session.sessionUUID());
+            request.put("thread", Long.valueOf(Thread.currentThread().getId()));
+            request.put("zone", SQLConf$.MODULE$.get().sessionLocalTimeZone());
+            request.put("relations", requests);
+            String text = new ObjectMapper().writeValueAsString(request);
+            text = text.substring(0, text.length() - 1) + ",\"plan\":"
+                + owner.dump.apply(named, expressions) + "}";
+            List answer = (List) owner.planner.apply(text, session);
+            if (answer == null) return null;
+            LogicalPlan found = (LogicalPlan) owner.substitution.apply(
+                new Object[] {named, session, null, memory, answer, expressions}, MARK);
+            scala.Option wrong = LogicalPlanIntegrity.validateOptimizedPlan(plan, found, false);
+            if (wrong.isDefined() || !isWhole(found)) {
+                String why = wrong.isDefined() ? (String) wrong.get() : "a column is missing";
+                throw new IllegalStateException("not a plan: " + why);
+            }
+            if (!sameColumns(plan, found)) throw new IllegalStateException("other columns came out");
+            return found;
+        }
+
+        /** Whether every column that is read comes from below; Spark looks at no subqueries. */
+        private static boolean isWhole(LogicalPlan plan) {
+            if (!plan.resolved() || !plan.missingInput().isEmpty()) return false;
+            scala.collection.Iterator below = plan.children().iterator();
+            while (below.hasNext()) if (!isWhole((LogicalPlan) below.next())) return false;
+            below = plan.subqueries().iterator();
+            while (below.hasNext()) if (!isWhole((LogicalPlan) below.next())) return false;
+            return true;
+        }
+
+        private static boolean sameColumns(LogicalPlan one, LogicalPlan other) {
+            if (one.output().size() != other.output().size()) return false;
+            for (int i = 0; i < one.output().size(); i++) {
+                AttributeReference old = (AttributeReference) one.output().apply(i);
+                AttributeReference made = (AttributeReference) other.output().apply(i);
+                if (!old.exprId().equals(made.exprId()) || !old.name().equals(made.name())
+                        || !old.dataType().equals(made.dataType())) {
+                    return false;
+                }
+            }
+            return true;
+        }
+
+        /** Whether a plan says anything by which one way to run it differs from another. */
+        private static boolean tellsPlaces(LogicalPlan plan) {
+            if (PLACES.contains(plan.nodeName())) return true;
+            scala.collection.Iterator expressions = plan.expressions().iterator();
+            while (expressions.hasNext()) {
+                if (tellsPlaces((Expression) expressions.next())) return true;
+            }
+            scala.collection.Iterator below = plan.children().iterator();
+            while (below.hasNext()) if (tellsPlaces((LogicalPlan) below.next())) return true;
+            below = plan.subqueries().iterator();
+            while (below.hasNext()) if (tellsPlaces((LogicalPlan) below.next())) return true;
+            return false;
+        }
+
+        private static boolean tellsPlaces(Expression expression) {
+            if (PLACES.contains(expression.getClass().getSimpleName())) return true;
+            scala.collection.Iterator below = expression.children().iterator();
+            while (below.hasNext()) if (tellsPlaces((Expression) below.next())) return true;
+            return false;
+        }
+
+        /** What Python is to know of each relation, whose name goes into `names` by its key. */
+        private List requests(Map names) throws Exception {
+            List found = new ArrayList();
+            Set left = new HashSet();
+            List entries = new ArrayList(relations.values());
+            Object[] snapshots = new Object[entries.size()];
+            for (int i = 0; i < snapshots.length; i++) {
+                LogicalRelation relation = (LogicalRelation) entries.get(i);
+                Object index = ((HadoopFsRelation) relation.relation()).location();
+                if (isWhole(relation, index)) snapshots[i] = snapshot(index);
+                if (snapshots[i] == null || !sameSchema(index, snapshots[i])) {
+                    left.add(call(index, "path"));
+                }
+            }
+            for (int i = 0; i < snapshots.length; i++) {
+                LogicalRelation relation = (LogicalRelation) entries.get(i);
+                Path path = (Path) call(((HadoopFsRelation) relation.relation()).location(), "path");
+                // All reads of a table in a query are of one version: ours, or Delta Spark's.
+                if (left.contains(path)) continue;
+                Map each = new LinkedHashMap();
+                String name = MARK + names.size();
+                each.put("name", name);
+                each.put("location", location(path));
+                each.put("version", call(snapshots[i], "version"));
+                each.put("id", call(call(snapshots[i], "metadata"), "id"));
+                found.add(each);
+                names.put(key(relation), name);
+            }
+            return found;
+        }
+
+        /** Whether the schema is still the one that the query was analysed with. */
+        private static boolean sameSchema(Object index, Object snapshot) throws Exception {
+            return call(call(index, "metadata"), "schemaString")
+                .equals(call(call(snapshot, "metadata"), "schemaString"));
+        }
+
+        private static String location(Path path) {
+            String scheme = path.toUri().getScheme();
+            return scheme == null || scheme.equals("file") ? path.toUri().getPath() : path.toString();
+        }
+
+        /** Whether a relation is all rows and columns of a table's version, and nothing more. */
+        private static boolean isWhole(LogicalRelation relation, Object index) throws Exception {
+            HadoopFsRelation files = (HadoopFsRelation) relation.relation();
+            if (relation.isStreaming() || !files.fileFormat().getClass().getName().equals(FORMAT)) {
+                return false;
+            }
+            if (!((scala.collection.Seq) call(index, "partitionFilters")).isEmpty()) return false;
+            String[] names = files.schema().fieldNames();
+            if (names.length != relation.output().size()) return false;
+            for (int i = 0; i < names.length; i++) {
+                AttributeReference column = (AttributeReference) relation.output().apply(i);
+                if (!names[i].equals(column.name())) return false;
+            }
+            return true;
+        }
+
+        /** The version that Delta Spark would read; null for what a transaction has to know of. */
+        private Object snapshot(Object index) throws Exception {
+            if (((Boolean) call(index, "isTimeTravelQuery")).booleanValue()) {
+                return call(index, "getSnapshot");
+            }
+            Class transactions = Class.forName(
+                "org.apache.spark.sql.delta.OptimisticTransaction", true,
+                index.getClass().getClassLoader());
+            scala.Option active = (scala.Option)
+                transactions.getMethod("getActive", new Class[0]).invoke(null, new Object[0]);
+            if (active.isDefined()) {
+                // What it reads of its own table decides about conflicts; others it pins.
+                Object log = call(index, "deltaLog");
+                if (call(call(active.get(), "deltaLog"), "compositeId")
+                        .equals(call(log, "compositeId"))) {
+                    return null;
+                }
+                Object generator = transactions
+                    .getMethod("getDeltaScanGenerator", new Class[] {index.getClass()})
+                    .invoke(active.get(), new Object[] {index});
+                return call(generator, "snapshotToScan");
+            }
+            Object id = call(call(index, "deltaLog"), "compositeId");
+            Object snapshot = memory.get(id);
+            if (snapshot == null) {
+                snapshot = call(index, "getSnapshot");
+                memory.put(id, snapshot);
+            }
+            return snapshot;
+        }
+
+        private static Object call(Object target, String method) throws Exception {
+            return target.getClass().getMethod(method, new Class[0]).invoke(target, new Object[0]);
+        }
+
+        private static scala.collection.immutable.Seq seq(List items) {
+            return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
+        }
+    }
+}

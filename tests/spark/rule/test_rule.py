@@ -1,0 +1,463 @@
+"""Ordinary queries of a session with the rule: the same rows, of fewer files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+import variantlake as vl
+from tests.spark.layouts import PUSHDOWN, changed
+from tests.spark.rule.door import accelerated
+from variantlake.spark.lake import Lake, connect
+from variantlake.spark.rule import planner as planner_module
+from variantlake.spark.rule.accelerate import planner_of
+from variantlake.spark.rule.planner import RulePlanner
+from variantlake.spark.scan.tables import Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted", "rule", "tables")]
+
+FILES, ROWS = 4, 10
+OFF = {"spark.variantlake.enabled": "false"}
+SCHEMA = "id BIGINT, part STRING, event VARIANT"
+SHREDDING = {"event": "kind STRING, n BIGINT, at STRING"}
+
+
+@pytest.fixture(scope="module")
+def rule(spark: SparkSession) -> Iterator[None]:
+    # What Spark itself puts into its scans it cannot evaluate without compiling it.
+    with changed(spark, {PUSHDOWN: "false"}), accelerated(spark):
+        yield
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession) -> Lake:
+    return connect(spark)
+
+
+def document(file: int, row: int) -> str | None:
+    if row == 7:
+        return None
+    found: dict[str, Any] = {"kind": f"k{file}", "n": file * ROWS + row, "o": {"a": row}}
+    found["at"] = f"2024-0{file + 1}-01T00:00:0{row}Z"
+    if row == 8:
+        found["kind"] = None
+    return json.dumps(found)
+
+
+def make(folder: Path, **options: Any) -> str:
+    """Four files of ten rows."""
+    table = vl.Table.create(folder, SCHEMA, shredding=SHREDDING, **options)
+    for file in range(FILES):
+        ids = [file * ROWS + row for row in range(ROWS)]
+        parts = [f"p{file % 2}"] * ROWS
+        events = [document(file, row) for row in range(ROWS)]
+        rows = pa.table({"id": ids, "part": parts, "event": events})
+        table.refresh().append(rows, json_columns=["event"])
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """`ev`, and `odd` with partitions, mapped columns and deleted rows; the folder of both."""
+    folder = tmp_path_factory.mktemp("rule")
+    make(folder / "ev")
+    odd = {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "name"}
+    make(folder / "odd", partition_by=["part"], properties=odd)
+    vl.Table.open(folder / "odd").delete("id IN (3, 14)")
+    for name in ("ev", "odd"):
+        spark.sql(f"CREATE TABLE {name} USING delta LOCATION '{folder / name}'")
+    spark.sql("CREATE VIEW kinds AS SELECT id, event:kind::string AS kind, event FROM ev")
+    yield str(folder)
+    spark.sql("DROP VIEW kinds")
+    for name in ("ev", "odd"):
+        spark.sql(f"DROP TABLE {name}")
+
+
+def rows(frame: DataFrame) -> Counter[str]:
+    return Counter(map(str, frame.collect()))
+
+
+def files_read(lake: Lake, frame: DataFrame) -> int | None:
+    """Files that are read by the rule's scans; None where the rule reads nothing."""
+    found = lake.explain(frame).to_dict()["tables"]
+    return sum(table["files"]["read"] for table in found) if found else None
+
+
+QUERIES = {
+    # How many files are read of the four of each table.
+    "SELECT event:kind::string FROM {ev} WHERE event:kind::string = 'k1'": 1,
+    "SELECT * FROM {ev} WHERE event:n::bigint BETWEEN 12 AND 25": 2,
+    "SELECT event:kind::string k, count(*) FROM {ev} WHERE event:n::int > 25 GROUP BY ALL": 2,
+    "SELECT event:o.a::int, event:kind::string FROM {ev} WHERE event:kind::string > 'k2'": 1,
+    "SELECT count(*) FROM {ev} WHERE event:kind::string IS NULL": 4,
+    "SELECT event IS NULL AS e, event:n::bigint FROM {ev} WHERE event:n::bigint < 9 OR id = 7": 1,
+    "SELECT try_variant_get(event, '$.kind', 'int'), event:n::double FROM {ev} WHERE id < 5": 1,
+    "SELECT a.event:kind::string, b.id FROM {ev} a JOIN {ev} b ON a.event:n::bigint = b.id "
+    "WHERE b.event:kind::string = 'k1'": 5,
+    "SELECT a.id, b.event:kind::string FROM {ev} a LEFT JOIN {ev} b ON a.id = b.event:n::bigint "
+    "AND b.event:kind::string = 'k3'": 5,
+    "SELECT id FROM {ev} o WHERE EXISTS (SELECT 1 FROM {ev} i WHERE i.event:n::bigint = o.id + 1 "
+    "AND i.event:kind::string = 'k1')": 5,
+    "SELECT id FROM {ev} o WHERE id NOT IN (SELECT event:n::bigint FROM {ev} "
+    "WHERE event:n::bigint > 33)": 5,
+    "SELECT id, (SELECT max(event:n::bigint) FROM {ev} WHERE event:kind::string = 'k0') FROM {ev} "
+    "WHERE event:kind::string IN ('k1', 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j')": 2,
+    "WITH c AS (SELECT event e FROM {ev}) SELECT e:kind::string FROM c WHERE e:n::int = 5 "
+    "UNION ALL SELECT event:o.a::string FROM {ev} WHERE event:kind::string = 'k3'": 2,
+    "SELECT event:kind::string k, row_number() OVER (PARTITION BY event:kind::string ORDER BY id) "
+    "FROM {ev} WHERE event:n::bigint > 15": 3,
+    "SELECT count(DISTINCT event:kind::string), sum(event:n::bigint) FROM {ev} "
+    "HAVING count(*) > 1": 4,
+    "SELECT event:at::timestamp FROM {ev} WHERE event:at::string >= '2024-04-01'": 1,
+    "SELECT e.id, t.* FROM {ev} e, LATERAL variant_explode(e.event) t "
+    "WHERE e.event:kind::string = 'k2'": 1,
+    "SELECT event:kind::string FROM {ev} VERSION AS OF 2 WHERE event:n::bigint < 100": 2,
+    "SELECT k FROM (SELECT event:kind::string k FROM {ev} UNION SELECT event:kind::string FROM {ev}"
+    " WHERE event:kind::string = 'k1') WHERE k = 'k1'": 2,
+    "SELECT DISTINCT event:kind::string FROM {ev} WHERE part = 'p1' ORDER BY 1": 2,
+    "SELECT from_json('{{\"x\": 1}}', 'x INT'), event:kind::string FROM {ev} "
+    "WHERE event:kind::string = 'k1'": 1,
+    "SELECT kind FROM kinds WHERE event:n::bigint = 31": 1,
+}
+
+
+@pytest.mark.parametrize(("table", "aqe"), [("ev", "true"), ("odd", "false")])
+def test_queries_read_fewer_files_for_the_same_rows(
+    spark: SparkSession, lake: Lake, table: str, aqe: str
+) -> None:
+    with changed(spark, {"spark.sql.adaptive.enabled": aqe}):
+        for query, files in QUERIES.items():
+            text = query.format(ev=table)
+            with changed(spark, OFF):
+                right = rows(spark.sql(text))
+            assert rows(spark.sql(text)) == right, text
+            if table == "ev":
+                assert files_read(lake, spark.sql(text)) == files, text
+
+
+def test_tables_may_be_named_in_any_way(spark: SparkSession, lake: Lake, tables: str) -> None:
+    location = f"{tables}/ev"
+    spark.table("ev").createOrReplaceTempView("temporary")
+    for frame in (
+        spark.table("ev"),
+        spark.table("spark_catalog.default.ev"),
+        spark.sql(f"SELECT * FROM delta.`{location}`"),
+        spark.read.format("delta").load(location),
+        spark.read.format("delta").option("versionAsOf", "4").load(location),
+        spark.table("temporary"),
+        spark.table("kinds"),
+        spark.newSession().table("ev"),
+    ):
+        kept = frame.where("event:kind::string = 'k2'")
+        assert files_read(lake, kept) == 1
+        assert kept.count() == 8
+
+
+def frames(spark: SparkSession) -> dict[str, Callable[[], DataFrame]]:
+    """DataFrames by what is shown of them."""
+    ev, kind = spark.table("ev"), F.expr("event:kind::string")
+    n = F.variant_get("event", "$.n", "bigint")
+    add = F.udf(lambda value: None if value is None else value + 1, "bigint")
+    return {
+        "grouped": lambda: ev.groupBy(kind.alias("k")).agg(F.count("*"), F.max(n)),
+        "where": lambda: ev.where(n > 25).where(kind.isNotNull()).select("id", kind),
+        "renamed": lambda: ev.withColumnRenamed("event", "e").select("e").where("e:n::int = 3"),
+        "twice": lambda: ev.select(F.col("event").alias("a"), F.col("event").alias("b")).select(
+            F.expr("a:kind::string"), F.expr("b:n::int")
+        ),
+        "udf": lambda: ev.where(n < 12).select(add(n)),
+        "windows": lambda: ev.select(
+            "id", F.lag(kind).over(Window.partitionBy("part").orderBy("id")).alias("before")
+        ).where("id > 12"),
+        "union": lambda: ev.unionByName(spark.table("odd")).where(kind == "k1").select("id", n),
+        "self union": lambda: ev.union(ev).where(kind == "k1").select("id"),
+        "joined": lambda: ev.alias("a").join(
+            spark.table("odd").alias("b"), F.expr("a.event:n::bigint = b.event:n::bigint"), "full"
+        ).select("a.id", F.expr("b.event:kind::string")),
+        "broadcast": lambda: ev.join(F.broadcast(spark.range(5)), "id").select(kind),
+        "ordered": lambda: ev.orderBy(n.desc_nulls_last()).limit(3).select("id"),
+        "dropped": lambda: ev.dropDuplicates(["part"]).select("part"),
+        "rollup": lambda: ev.rollup("part", kind).count(),
+        "pivoted": lambda: ev.groupBy("part").pivot("id", [1, 2]).agg(F.first(kind)),
+        "whole": lambda: ev.where(kind == "k1").select(F.to_json("event")),
+        "repartitioned": lambda: ev.repartition(3, "id").where(n > 35).select(kind),
+    }  # fmt: skip
+
+
+def test_dataframes_give_the_rows_that_they_give_without(spark: SparkSession) -> None:
+    for name, make_frame in frames(spark).items():
+        with changed(spark, OFF):
+            right = make_frame()
+            expected = rows(right)
+        ours = make_frame()
+        assert rows(ours) == expected, name
+        assert ours.schema == right.schema, name
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "America/St_Johns"},
+        {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "Pacific/Apia"},
+        {"spark.sql.caseSensitive": "true"},
+        {"spark.sql.optimizer.dynamicPartitionPruning.enabled": "false"},
+    ],
+)
+def test_settings_of_the_session_count(spark: SparkSession, settings: dict[str, str]) -> None:
+    queries = [
+        "SELECT hour(event:at::timestamp) FROM ev WHERE event:at::timestamp > '2024-01-31 20:00'",
+        "SELECT event:at::string, event:n::string FROM odd WHERE event:n::int < 25",
+    ]
+    with changed(spark, settings):
+        for query in queries:
+            with changed(spark, OFF):
+                right = rows(spark.sql(query))
+            assert rows(spark.sql(query)) == right
+
+
+def test_what_tells_where_rows_lie_is_left_alone(spark: SparkSession, lake: Lake) -> None:
+    kept = spark.table("ev").where("event:kind::string = 'k1'")
+    for frame in (
+        kept.select(F.input_file_name()),
+        kept.select("_metadata.file_name", F.expr("event:n::int")),
+        kept.select(F.monotonically_increasing_id(), F.expr("event:n::int")),
+        kept.select(F.spark_partition_id(), F.expr("event:n::int")),
+        kept.sample(0.5, 3),
+        spark.table("ev").sample(0.5, 3).where("event:kind::string = 'k1'"),
+        kept.select(F.rand(3), F.expr("event:n::int")),
+    ):
+        assert files_read(lake, frame) is None
+    assert kept.select(F.input_file_name()).distinct().count() == 1
+
+
+def test_a_query_without_a_variant_is_sparks(spark: SparkSession, lake: Lake) -> None:
+    assert files_read(lake, spark.table("ev").where("id = 3").select("part")) is None
+    assert files_read(lake, spark.range(3).toDF("id")) is None
+    assert "no Variant" in lake.explain(spark.table("ev").select("id")).note
+
+
+def test_cached_rows_stay_what_they_were(spark: SparkSession, lake: Lake) -> None:
+    cached = spark.table("ev").where("event:kind::string = 'k1'").cache()
+    try:
+        assert cached.count() == 8
+        assert rows(cached.selectExpr("event:n::int AS n").where("n = 12")) == {"Row(n=12)": 1}
+        assert files_read(lake, cached.selectExpr("event:n::int")) is None
+    finally:
+        cached.unpersist()
+
+
+def test_the_switch_and_taking_the_rule_out(spark: SparkSession, lake: Lake) -> None:
+    frame = spark.sql("SELECT id FROM ev WHERE event:kind::string = 'k1'")
+    with changed(spark, OFF):
+        assert files_read(lake, frame) is None
+    assert files_read(lake, frame) == 1
+    vl.spark.accelerate(spark)  # once more changes nothing
+    vl.spark.decelerate(spark)
+    assert "vl.spark.accelerate" in lake.explain(frame).note
+    assert "typed_value" not in plan_text(frame)
+    assert planner_of(spark) is None
+    vl.spark.decelerate(spark)
+    connect(spark, accelerate=True)
+    assert files_read(lake, frame) == 1
+    assert "typed_value" in plan_text(frame)
+
+
+def plan_text(frame: DataFrame) -> str:
+    again = frame.select("*")  # a DataFrame is optimized once
+    return str(again._jdf.queryExecution().optimizedPlan().toString())
+
+
+def test_statements_of_delta_do_what_they_do_without(spark: SparkSession, tmp_path: Path) -> None:
+    merged = "t.event:n::bigint = s.n WHEN MATCHED THEN UPDATE SET part = 'merged'"
+    source = "(SELECT event:n::int + 1 AS n FROM {t} WHERE event:n::int < 9)"
+    statements = (
+        "DELETE FROM {t} WHERE event:kind::string = 'k0' AND event:n::int < 5",
+        "UPDATE {t} SET part = event:kind::string WHERE event:n::int > 30",
+        f"MERGE INTO {{t}} t USING {source} s ON {merged}",
+        "INSERT INTO {t} SELECT id, event:kind::string, event FROM ev WHERE event:n::int > 33",
+        "INSERT OVERWRITE {t} SELECT id, part, event FROM {t} WHERE event:n::int > 3",
+        "OPTIMIZE {t}",
+    )
+    found = []
+    for name, settings in (("on", {}), ("off", OFF)):
+        location = make(tmp_path / name)
+        with changed(spark, settings):
+            for statement in statements:
+                spark.sql(statement.format(t=f"delta.`{location}`"))
+        with changed(spark, OFF):
+            found.append(rows(spark.sql(f"SELECT * FROM delta.`{location}`")))
+    assert found[0] == found[1]
+
+
+def test_queries_inside_of_statements_skip_files(spark: SparkSession, tmp_path: Path) -> None:
+    planner = planner_of(spark)
+    assert planner is not None
+    with planner.explaining() as planned:
+        spark.sql(
+            f"CREATE TABLE delta.`{tmp_path / 'made'}` USING delta AS SELECT event:n::int AS n "
+            "FROM ev WHERE event:kind::string = 'k1'"
+        )
+        spark.table("ev").where("event:kind::string = 'k1'").write.parquet(str(tmp_path / "files"))
+    assert [each.plan.read_files for each in planned] == [1, 1]
+    assert spark.read.format("delta").load(str(tmp_path / "made")).count() == 8
+
+
+def test_a_query_reads_one_version_of_a_table(spark: SparkSession, tmp_path: Path) -> None:
+    location = make(tmp_path / "t")
+    frame = spark.sql(f"SELECT max(event:n::int) AS n FROM delta.`{location}`")
+    older = spark.sql(f"SELECT max(event:n::int) AS n FROM delta.`{location}` VERSION AS OF 1")
+    rows_ = pa.table({"id": [1], "part": ["p"], "event": ['{"n": 99}']})
+    vl.Table.open(location).append(rows_, json_columns=["event"])
+    assert frame.collect()[0].n == 99  # as Delta Spark: the newest one when it runs
+    assert older.collect()[0].n == 9
+
+
+def test_a_table_that_was_replaced_is_read_as_spark_reads_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    location = make(tmp_path / "t")
+    frame = spark.read.format("delta").load(location).where("event:kind::string = 'k1'")
+    assert frame.count() == 8
+    planner = planner_of(spark)
+    assert planner is not None
+    shutil.rmtree(location)
+    make(tmp_path / "t")
+    spark.sql(f"REFRESH TABLE delta.`{location}`")
+    again = spark.read.format("delta").load(location).where("event:kind::string = 'k1'")
+    assert again.count() == 8
+
+
+def wrong_answer(change: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    usual = RulePlanner._to_java
+
+    def put(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(RulePlanner, "_to_java", lambda *given: change(usual(*given)))
+
+    return put
+
+
+def with_told(change: Callable[[dict[str, Any]], None]) -> Callable[[pytest.MonkeyPatch], None]:
+    """An answer whose JSON is another one."""
+
+    def of(answer: Any) -> Any:
+        told = json.loads(answer[0])
+        change(told)
+        answer[0] = json.dumps(told)
+        return answer
+
+    return wrong_answer(of)
+
+
+def failing(owner: Any, name: str) -> Callable[[pytest.MonkeyPatch], None]:
+    def put(patch: pytest.MonkeyPatch) -> None:
+        def fail(*_: Any, **__: Any) -> Any:
+            raise ZeroDivisionError(f"{name} was made to fail")
+
+        patch.setattr(owner, name, fail)
+
+    return put
+
+
+def _one_path_less(told: dict[str, Any]) -> None:
+    for relation in told["relations"]:
+        for column in relation["columns"].values():
+            if "paths" in column:
+                column["paths"] = 1
+
+
+FAULTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "apply": failing(RulePlanner, "_answer"),
+    "plan": failing(planner_module, "node_of"),
+    "uses": failing(planner_module, "read_uses"),
+    "predicates": failing(planner_module, "table_predicates"),
+    "limits": failing(planner_module, "first_rows"),
+    "open": failing(RulePlanner, "_open"),
+    "planning": failing(Tables, "plan"),
+    "helper": failing(RulePlanner, "_helper"),
+    "scan": failing(planner_module, "scan"),
+    "answer": wrong_answer(lambda _: "no list"),
+    "empty": wrong_answer(lambda answer: answer.subList(0, 0)),
+    "no scans": wrong_answer(lambda answer: answer.subList(0, 1)),
+    "no JSON": wrong_answer(lambda answer: (answer.__setitem__(0, "{"), answer)[1]),
+    "uses of others": with_told(lambda told: told["uses"].append([99999, 0])),
+    "no uses": with_told(lambda told: told["uses"].clear()),
+    "other use": with_told(lambda told: told["uses"].reverse() or told["uses"][0].reverse()),
+    "no columns": with_told(lambda told: told["relations"][0]["columns"].clear()),
+    "fewer paths": with_told(_one_path_less),
+    "all implied": with_told(lambda told: told["implied"].append(0.5)),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_whatever_fails_leaves_the_query_as_it_is(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    query = (
+        "SELECT a.event:kind::string, a.event:n::int FROM ev a WHERE a.event:n::int > 12 AND a.id "
+        "IN (SELECT event:n::bigint FROM ev WHERE event:kind::string <> 'k2')"
+    )
+    with changed(spark, OFF):
+        right = rows(spark.sql(query))
+    planner = planner_of(spark)
+    assert planner is not None
+    planner._warned.clear()
+    vl.spark.decelerate(spark)  # the JVM remembers what it has said
+    vl.spark.accelerate(spark)
+    FAULTS[fault](monkeypatch)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            assert rows(spark.sql(query)) == right
+    ours = [each for each in said if "left as Spark runs it" in str(each.message)]
+    assert len(ours) == 1, [str(each.message) for each in said]
+
+
+def test_warnings_as_errors_fail_no_query(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(RulePlanner, "_open")(monkeypatch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert spark.table("ev").where("event:kind::string = 'k1'").count() == 8
+
+
+def test_many_threads_query_cache_and_broadcast_at_once(spark: SparkSession) -> None:
+    wrong: list[object] = []
+
+    def work(number: int) -> None:
+        try:
+            session = spark if number % 2 else spark.newSession()
+            ev, k = session.table("ev"), f"k{number % FILES}"
+            kept = ev.where(f"event:kind::string = '{k}'")
+            if number % 4 == 1:
+                kept = kept.cache()
+            joined = kept.join(F.broadcast(session.range(40)), "id")
+            found = joined.selectExpr("event:n::int").count(), kept.count()
+            if number % 4 == 1:
+                kept.unpersist()
+            if found != (8, 8):
+                wrong.append((number, found))
+        except Exception as error:  # noqa: BLE001 - told by the test
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,), daemon=True) for n in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not any(thread.is_alive() for thread in threads)
+    assert not wrong
