@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.parquet.metadata.test_footer import FOREIGN_FILES, all_types, text, thrift, zigzag
@@ -195,6 +195,7 @@ def plainly(data: bytes, count: int) -> list[tuple[Fields, int]] | None:
 
 @settings(max_examples=50 * MORE, deadline=None)
 @given(drawn=st.lists(chunks, min_size=1, max_size=4))
+@example(drawn=[b"\x8c\x00\x00"])  # encrypted
 def test_any_chunks(drawn: list[bytes]) -> None:
     check_chunks(b"".join(drawn), drawn)
 

@@ -16,6 +16,7 @@ from variantlake.kernels.log.compact_protocol import (
     I64,
     STACK,
     TRUE,
+    UNUSUAL,
     field_table,
     kept,
     nested,
@@ -43,13 +44,19 @@ PRESENT, END, WIDTH = 20, 21, 22
 """The slot of a bit for each slot that is set, that of the struct's end, and how many there are."""
 META, STATISTICS = 3, 12
 """The ids of ColumnChunk.meta_data and ColumnMetaData.statistics."""
+CRYPTO_METADATA = 8
+"""ColumnChunk.crypto_metadata, which only encrypted columns have."""
 
 HAS_META, HAS_STATISTICS = 1 << 62, 1 << 61
 """Bits of PRESENT: whether the chunk has the one, that the other."""
 
 
 _FIELDS = field_table(
-    {**{number: kept(I64, slot) for number, slot in CHUNK_FIELDS.items()}, META: nested(1, 62)},
+    {
+        **{number: kept(I64, slot) for number, slot in CHUNK_FIELDS.items()},
+        META: nested(1, 62),
+        CRYPTO_METADATA: UNUSUAL,
+    },
     {
         **{n: kept(I32 if n < 5 else I64, slot) for n, slot in META_FIELDS.items()},
         STATISTICS: nested(2, 61),

@@ -28,9 +28,13 @@ STACK = _SKIPPED + 2 * 3
 def field_table(*structs: dict[int, int]) -> Int64s:
     """What `read_struct` keeps of some structs: by the ids of their fields, up to 14.
 
-    The values are those of `kept` and `nested`. The first struct is the one that is read.
+    The values are those of `kept` and `nested`, or UNUSUAL. The first struct is what is read.
     """
     return np.array([struct.get(number, 0) for struct in structs for number in range(16)], np.int64)
+
+
+UNUSUAL = -1
+"""A field whose struct the plain reader has to read."""
 
 
 def kept(wire: int, slot: int) -> int:
@@ -177,6 +181,8 @@ def read_struct(
         if known == 0:
             at = skip(data, at, wire, stack)
             continue
+        if known < 0:  # the plain reader decides
+            return -1
         wanted = known & 15
         if wire != wanted and (wire != FALSE or wanted != TRUE):
             return -1

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from variantlake.errors import Hints, MalformedFile, in_file
+from variantlake.kernels.log.column_chunks import CRYPTO_METADATA
 from variantlake.parquet.metadata.column_chunks import (
     ColumnChunk,
     chunk_of,
@@ -179,14 +180,11 @@ _COLUMN_META_DATA = Struct(
     }
 )
 
-_CRYPTO_METADATA = 8
-"""ColumnChunk.crypto_metadata, which only encrypted columns have."""
-
 _COLUMN_CHUNK: dict[int, Spec] = {
     3: _COLUMN_META_DATA,
     4: Wire.I64,  # offset_index_offset
     6: Wire.I64,  # column_index_offset
-    _CRYPTO_METADATA: Struct({}),
+    CRYPTO_METADATA: Struct({}),
 }
 
 
@@ -402,7 +400,7 @@ class _FooterReader:
         if index >= len(self._leaves):
             raise MalformedFile("a row group has more columns than the schema", offset=end)
         node = self._leaves[index].node
-        if _CRYPTO_METADATA in fields:
+        if CRYPTO_METADATA in fields:
             return encrypted_chunk()
         meta = fields.get(3)
         if meta is None:
