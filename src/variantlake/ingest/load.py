@@ -113,7 +113,7 @@ def run_load(
     overwrite: Overwrite | None = None,
     snapshot: Snapshot | None = None,
 ) -> IngestResult:
-    """Load documents into a table in one commit; see `spark.ingest.ingest`.
+    """Load documents into a table in one commit; see `spark.load.ingest`.
 
     `snapshot` is that of the table where it is known already.
     Until the commit nothing of the load is visible; by any failure before it every file of the

@@ -31,7 +31,7 @@ def ingest_here(
     snapshot: Snapshot | None = None,
     **options: Unpack[DocumentKeywords],
 ) -> IngestResult:
-    """Load JSON documents without Spark; everything else as `spark.ingest.ingest`.
+    """Load JSON documents without Spark; everything else as `spark.load.ingest`.
 
     `snapshot` is that of the table where it is known already.
     """

@@ -42,7 +42,7 @@ from variantlake.types import Kind
 
 
 class FileReader:
-    """One open file, whose own footer decides how each of the paths `asked` is read.
+    """One open file, whose own footer decides how each `requested` path is read.
 
     `encoded` asks for paths that are columns a whole row group at a time, strings as dictionaries.
     """

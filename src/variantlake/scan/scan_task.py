@@ -53,7 +53,7 @@ class ScanTask:
 
     `table` is the version without its files. `schema` are the wanted columns by their names in the
     files, and of what type; `texts` names columns of text beside them that hold a partition
-    column's serialised values. Rows for which a condition of `found_by` is false or NULL may be
+    column's serialised values. Rows for which a condition of `prefilter` is false or NULL may be
     left out. `row_place` is the column of `schema` that gets a row's place in its file, from 0;
     empty where there is none.
     """

@@ -1,6 +1,7 @@
 """The files of a table as an Arrow table, one row a logical file: what planning works on.
 
-Columns are named as in the protocol, in snake case; `path` stands as in the log (see `locations`).
+Columns are named as in the protocol, in snake case; `path` stands as in the log (see
+`Snapshot.location`).
 """
 
 from __future__ import annotations

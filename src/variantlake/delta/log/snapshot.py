@@ -76,9 +76,9 @@ class Snapshot(Shown):
     """One version of a table. Never changes: `refresh` gives another one.
 
     `last` is the file of the log that the version ends with, as it was when it was listed.
-    `files` has a row for each file (columns: `delta.files.FILES`), paths as in the log; `location`
-    says where one is. Deletion vectors and column mapping are not applied to anything here: whoever
-    scans must say at `load` that it does, else a table that needs them is refused.
+    `files` has a row for each file (columns: `logical_files.FILES`), paths as in the log;
+    `location` says where one is. Deletion vectors and column mapping are not applied to anything
+    here: whoever scans must say at `load` that it does, else a table that needs them is refused.
     """
 
     store: Store

@@ -3,7 +3,7 @@
 The statistics and tags stay texts in Arrow; compiled kernels pick out of all of them what one query
 wants: a member of the statistics, one node's counts, one path's bound. What a text does not hold in
 the usual form is read by the plain readers, `stats_reader` and `variant_bounds`, row by row.
-Equal, row by row, to `facts.FactsReader`, the twin.
+Equal, row by row, to `file_facts.FactsReader`, the twin.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from variantlake.types import ShreddedType
 
 
 class LogFacts:
-    """The facts of the files in `files` (columns: `delta.files.FILES`), as FactColumns.
+    """The facts of the files in `files` (columns: `logical_files.FILES`), as FactColumns.
 
     `previous` are those of an older version of the same table: what is in the same memory is not
     decoded again.

@@ -87,7 +87,7 @@ class VariantFacts:
     """One Variant column: how this file shreds it, and the facts of each node.
 
     `column` is the column's path through structs, by the names in the file. `nulls` counts SQL
-    NULLs, -1 where unknown. `paths` follow `schema.nodes()` one to one.
+    NULLs, -1 where unknown. `paths` follow `ShreddingSchema.nodes()` one to one.
 
     `is_legacy` is true of Spark's older layout. In it a value may also stand in the
     `untyped_value` of a group around it, so there a path is clean only when those are null in every

@@ -228,7 +228,7 @@ class StatisticsCollector:
 
     @property
     def has_long_text(self) -> bool:
-        """Whether `improve` wants the facts of each row group."""
+        """Whether `refine` wants the facts of each row group."""
         collectors: list[VariantCollector | LeafCollector] = [
             *self._variants.values(),
             *self._columns.values(),

@@ -122,7 +122,7 @@ class VariantGroup:
         return found
 
     def nodes(self) -> Iterator[tuple[Path, GroupNode]]:
-        """Every node outside of arrays with its path, in the order of `schema.nodes()`."""
+        """Every node outside of arrays with its path, in the order of `ShreddingSchema.nodes()`."""
         yield from _walk(Path(), self.root)
 
 

@@ -153,7 +153,7 @@ class RemoteFiles(Files):
 
         A hash table as one value that Spark sends to every task: an array of maps by the checksum
         of the path. No join: a path of another form than Spark's own would join to no rows
-        (EXACTNESS, rule 15), and conditions would be pushed below it (see `deletions`).
+        (EXACTNESS, rule 15), and conditions would be pushed below it (see `deletion_vectors`).
         """
         buckets: list[dict[str, tuple[str | None, ...]]] = [{} for _ in files]
         for file in files:
