@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import pickle
 import subprocess
@@ -12,7 +13,9 @@ import pytest
 
 from tests.corpora import REPOSITORY
 from variantlake.kernels.json.lines import find_newlines
-from variantlake.kernels.tape.keys import KEY, fill_slots
+from variantlake.kernels.tape.keys import KEY, KeyTable, fill_slots
+from variantlake.kernels.tape.nodes import NODE
+from variantlake.kernels.variant.variant_reader import VariantRows, key_arrays, read_variants
 
 SWITCHES = ("VARIANTLAKE_PURE_PYTHON", "VARIANTLAKE_BOUNDS_CHECKED")
 
@@ -99,3 +102,36 @@ except IndexError as error:
 def test_kernels_stay_within_their_arrays() -> None:
     out = run("-m", "tests.kernels.fuzz", "400", "12", VARIANTLAKE_BOUNDS_CHECKED="1")
     assert "documents are good" in out
+
+
+def test_a_record_is_of_its_own_kind() -> None:
+    """Its fields go to the machine code in order, so another tuple would be misread."""
+    numbers, places = np.zeros(1, np.int64), np.zeros(1, np.int32)
+    data = np.zeros(64, np.uint8)
+    rows = VariantRows(data, places, data, places, data)
+    nodes = np.zeros(1, NODE)
+    table = key_arrays(KeyTable(), places)
+    rest = (numbers, numbers, numbers, numbers, numbers)
+    assert read_variants(rows, 0, nodes, table, *rest) == 0
+    with pytest.raises(TypeError, match="VariantRows"):
+        read_variants(tuple(rows), 0, nodes, table, *rest)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="int32"):
+        read_variants(rows._replace(offsets=numbers), 0, nodes, table, *rest)  # type: ignore[arg-type]
+
+
+MOST = 12
+MORE_THAN_MOST = {
+    "_place_row", "check_values", "emit_object_head", "fill_columns", "find_bounds", "read_rows",
+}  # fmt: skip
+"""Kernels that are still to get records; take away those that have them."""
+
+
+def test_no_kernel_takes_more_than_twelve_arguments() -> None:
+    many = set()
+    for file in (REPOSITORY / "src" / "variantlake" / "kernels").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                decorators = {ast.unparse(each) for each in node.decorator_list}
+                if decorators & {"entry", "helper", "tiny"} and len(node.args.args) > MOST:
+                    many.add(node.name)
+    assert many <= MORE_THAN_MOST

@@ -32,7 +32,14 @@ from numba.extending import models, register_model, typeof_impl
 from numba.np import arrayobj
 
 from variantlake.kernels.compile import snippets
-from variantlake.kernels.native.declared import BOUNDS_CHECKED, ArrayType, Inner, Kernel, Result
+from variantlake.kernels.native.declared import (
+    BOUNDS_CHECKED,
+    Argument,
+    ArrayType,
+    Inner,
+    Kernel,
+    RecordType,
+)
 from variantlake.kernels.native.library import symbol_of
 from variantlake.kernels.native.sources import CONSTANTS
 
@@ -246,7 +253,9 @@ def _signature(entry: Kernel) -> Any:
     return result(*arguments)
 
 
-def _type(declared: ArrayType | Result) -> Any:
+def _type(declared: Argument) -> Any:
+    if isinstance(declared, RecordType):
+        return numba.types.NamedTuple([_type(part) for _, part in declared.fields], declared.kind)
     if isinstance(declared, ArrayType):
         items = numba.from_dtype(declared.dtype)
         return numba.types.Array(items, 1, "C", readonly=declared.readonly)
@@ -273,8 +282,10 @@ def _export(unit: _Unit, name: str, compiled: Any) -> None:
         place += 1
         return word
 
-    arguments = []
-    for argument in described.argtypes:
+    def next_argument(argument: Any) -> Any:
+        if isinstance(argument, numba.types.NamedTuple):
+            parts = [next_argument(part) for part in argument.types]
+            return context.make_tuple(builder, argument, parts)
         if isinstance(argument, numba.types.Array):
             array = arrayobj.make_array(argument)(context, builder)
             data = builder.inttoptr(next_word(), array.data.type)
@@ -282,9 +293,10 @@ def _export(unit: _Unit, name: str, compiled: Any) -> None:
             arrayobj.populate_array(array, data, [next_word()], [_WORD(size)], size, None)
             # The number of items is a member of its own.
             array.nitems = builder.extract_value(array.shape, 0)
-            arguments.append(array._getvalue())  # noqa: SLF001 - as Numba does itself
-        else:
-            arguments.append(next_word())
+            return array._getvalue()  # noqa: SLF001 - as Numba does itself
+        return next_word()
+
+    arguments = [next_argument(argument) for argument in described.argtypes]
     callee = context.declare_function(module, described)
     status, result = context.call_conv.call_function(
         builder, callee, described.restype, described.argtypes, arguments

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal, cast, get_type_hints
@@ -56,11 +56,40 @@ class Result:
 
 
 @dataclass(frozen=True)
+class RecordType:
+    """Arguments that belong together: a NamedTuple of arrays and integers, which is only read."""
+
+    kind: type[tuple[Any, ...]]
+    fields: tuple[tuple[str, ArrayType | Result], ...]
+
+    def parts(self, value: object) -> Iterator[tuple[ArrayType | Result, Any]]:
+        """The type of each field with its value; TypeError for anything but this record."""
+        if not isinstance(value, self.kind):
+            raise TypeError(f"a kernel wants a {self.kind.__name__}, and not {value!r}")
+        yield from zip((type_ for _, type_ in self.fields), value, strict=True)
+
+
+Argument = ArrayType | Result | RecordType
+
+
+@dataclass(frozen=True)
 class Signature:
-    """Of an entry: each argument is an array or an int64."""
+    """Of an entry: each argument is an array, an int64, or a record of these."""
 
     result: Result
-    arguments: tuple[ArrayType | Result, ...]
+    arguments: tuple[Argument, ...]
+
+
+def _simple(hint: Any) -> ArrayType | Result:
+    """An annotation: `int`, or an array by its alias."""
+    return i64 if hint is int else cast("ArrayType", hint.__metadata__[0])
+
+
+def _argument(hint: Any) -> Argument:
+    if isinstance(hint, type) and issubclass(hint, tuple):
+        members = get_type_hints(hint, include_extras=True)
+        return RecordType(hint, tuple((name, _simple(each)) for name, each in members.items()))
+    return _simple(hint)
 
 
 i64, void = Result("int64"), Result("void")
@@ -109,5 +138,4 @@ class Kernel:
         """What it takes and returns, as its annotations say."""
         hints = get_type_hints(self.function, include_extras=True)
         result = void if hints.pop("return") is type(None) else i64
-        arguments = (i64 if hint is int else hint.__metadata__[0] for hint in hints.values())
-        return Signature(result, tuple(arguments))
+        return Signature(result, tuple(map(_argument, hints.values())))

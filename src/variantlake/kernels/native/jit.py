@@ -6,6 +6,9 @@ the GIL is released); a `helper` is called from kernels; a `tiny` is inlined int
 (`inline="always"`), compiling takes 1.5 times as long. The entries of one module are compiled
 together (`compile`); the machine code is loaded when the first of them is called (`library`).
 
+A kernel takes at most 12 arguments: arrays that belong together are fields of a record (a
+NamedTuple), which kernels pass on and read, and never make.
+
 Rules inside kernels: every integer is int64, an index is cast to uint64 where it is used (no
 wraparound test; measured 30 %), mixing the two gives float64 and is a bug. Kernels allocate
 nothing and never raise. Fast-math is never on.
@@ -30,6 +33,7 @@ from variantlake.kernels.native.declared import (
     ArrayType,
     Inner,
     Kernel,
+    RecordType,
     i64,
 )
 
@@ -40,8 +44,8 @@ R = TypeVar("R")
 class Entry(Kernel):
     """How Python calls a kernel: by position.
 
-    Arguments go to the machine code as int64 words: address and length of an array, an integer;
-    the result comes back in the first word.
+    Arguments go to the machine code as int64 words: address and length of an array, an integer,
+    the fields of a record one after the other; the result comes back in the first word.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -62,10 +66,12 @@ class Entry(Kernel):
         """Run the machine code; load it first if need be."""
         words = array("q", [0])
         for type_, value in zip(self.signature.arguments, arguments, strict=True):
-            if isinstance(type_, ArrayType):
-                words.extend(type_.words(value))
-            else:
-                words.append(value)
+            parts = type_.parts(value) if isinstance(type_, RecordType) else ((type_, value),)
+            for part, item in parts:
+                if isinstance(part, ArrayType):
+                    words.extend(part.words(item))
+                else:
+                    words.append(item)
         if self._machine_code(words.buffer_info()[0]):
             raise IndexError(f"{self.unit}.{self.name} went outside of an array")
         return words[0] if self.signature.result is i64 else None

@@ -6,12 +6,12 @@ bytes of their other children as they are, and closed from the inside out (`edit
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from variantlake.encoding.limits import MAX_VALUE_BYTES
 from variantlake.kernels.native.declared import (
     Bytes,
-    BytesIn,
     Int32s,
-    Int32sIn,
     Int64s,
     Int64sIn,
     int64,
@@ -19,8 +19,7 @@ from variantlake.kernels.native.declared import (
 )
 from variantlake.kernels.native.jit import entry
 from variantlake.kernels.tape.containers import MARGIN
-from variantlake.kernels.tape.keys import KEY_BYTES, KEY_COUNT, Keys, equal_bytes
-from variantlake.kernels.tape.nodes import Nodes
+from variantlake.kernels.tape.keys import KEY_BYTES, KEY_COUNT, equal_bytes
 from variantlake.kernels.tape.tape import SQL_NULL
 from variantlake.kernels.tape.words import PADDING, copy_bytes
 from variantlake.kernels.variant.edit_walking import walk
@@ -30,6 +29,8 @@ from variantlake.kernels.variant.edit_writing import (
     NEED_METADATA,
     SIZE,
     STAMP,
+    EditRoom,
+    NewValues,
     room_for,
     write_metadata,
     write_value,
@@ -38,6 +39,8 @@ from variantlake.kernels.variant.variant_reader import (
     DICTIONARY,
     GOOD,
     TOO_LARGE,
+    KeyArrays,
+    VariantRows,
     read_metadata,
 )
 
@@ -45,55 +48,43 @@ _VALUE_LIMIT = MAX_VALUE_BYTES
 _LAST_OFFSET = (1 << 31) - 1
 
 
+class EditedRows(NamedTuple):
+    """What is written: `data` and `metadata`, uint8, and the offsets of both, int32, rows + 1.
+
+    The offsets of the first row to be changed say where it begins.
+    """
+
+    data: Bytes
+    offsets: Int32s
+    metadata: Bytes
+    metadata_offsets: Int32s
+
+
 @entry
 def edit_rows(
-    metadata: BytesIn,
-    metadata_offsets: Int32sIn,
-    data: BytesIn,
-    offsets: Int32sIn,
-    valid: BytesIn,
+    variants: VariantRows,
     row: int,
     steps: Int64sIn,
     change: int,
     creates: int,
-    text: BytesIn,
-    arena: BytesIn,
-    nodes: Nodes,
-    first: Int64sIn,
-    value_status: Int64sIn,
-    keys: Keys,
-    key_bytes: Bytes,
-    slots: Int32s,
-    seen: Int64s,
-    local: Int32s,
-    state: Int64s,
-    stamps: Int64s,
-    places: Int32s,
-    added: Int64s,
-    work: Int64s,
-    entries: Int64s,
-    frames: Int64s,
-    edit: Int64s,
-    out: Bytes,
-    out_offsets: Int32s,
-    out_metadata: Bytes,
-    out_metadata_offsets: Int32s,
+    values: NewValues,
+    table: KeyArrays,
+    room: EditRoom,
+    output: EditedRows,
     status: Int64s,
 ) -> int:
     """Change the Variants of rows >= row, as many as there is room for.
 
-    metadata, metadata_offsets, data, offsets, valid, keys, key_bytes, slots, seen, local, state: as
-    for `read_variants`. steps: for each step 0 and a key id, or 1 and an index. change: a Change;
-    creates: 1 for create_if_missing. text, arena, nodes, first, value_status: the tape of the new
-    values, one row for all or one for each; its keys are those of the KeyTable. stamps: int64,
-    zero, and places: int32, one a key. added: int64, one a key. work: int64, as long as the longest
-    value and 2 * MAX_DEPTH. entries: int64, as long as the longest value, the longest new value in
-    nodes and all padding that the steps ask for. frames: int64, WORDS * 2 * MAX_DEPTH. edit: int64,
-    STATE_WORDS. out, out_metadata: uint8. out_offsets, out_metadata_offsets: int32, rows + 1; those
-    of `row` say where it begins. status: int64, rows. Returns the first row that was not changed:
-    all, or one that needs a larger KeyTable, or edit[NEED] and edit[NEED_METADATA] bytes more, or
-    that ends beyond int32 offsets. Allocates nothing, never raises.
+    steps: for each step 0 and a key id, or 1 and an index. change: a Change; creates: 1 for
+    create_if_missing. status: int64, rows. Returns the first row that was not changed: all, or one
+    that needs a larger KeyTable, or edit[NEED] and edit[NEED_METADATA] bytes more, or that ends
+    beyond int32 offsets. Allocates nothing, never raises.
     """
+    metadata, metadata_offsets, data, offsets, valid = variants
+    keys, key_bytes, slots, seen, local, state = table
+    frames, work, _, stamps, places, added, edit = room
+    out, out_offsets, out_metadata, out_metadata_offsets = output
+    nodes, first, value_status = values.nodes, values.first, values.status
     rows = int64(offsets.size) - 1
     known, known_size = int64(-1), int64(-1)
     single = int64(value_status.size) == 1
@@ -138,10 +129,7 @@ def edit_rows(
                         stamps[key] = stamp
                         places[key] = index
         if result == GOOD:
-            depth = walk(
-                data, start, end, steps, change, creates, frames, work, seen, local, keys,
-                key_bytes, state,
-            )  # fmt: skip
+            depth = walk(data, start, end, steps, change, creates, frames, work, table)
             if depth < 0:
                 result = -depth
         ended, ended_metadata = to, to_metadata
@@ -158,10 +146,7 @@ def edit_rows(
                 copy_bytes(out, to, data, start, end - start)
                 ended = to + end - start
             else:
-                ended = write_value(
-                    data, frames, depth, steps, change, text, arena, nodes, t, work, entries, out,
-                    to, stamps, places, added, edit,
-                )  # fmt: skip
+                ended = write_value(data, depth, steps, change, values, t, room, out, to)
             if ended < 0:
                 result = -ended
             elif ended - to > _VALUE_LIMIT:

@@ -19,7 +19,7 @@ from variantlake.kernels.native.jit import helper
 from variantlake.kernels.tape.containers import EXTENT, read_extents, read_header
 from variantlake.kernels.tape.keys import compare_bytes
 from variantlake.kernels.tape.words import load8, load_unsigned
-from variantlake.kernels.variant.variant_reader import MALFORMED, read_ids
+from variantlake.kernels.variant.variant_reader import MALFORMED, KeyArrays, read_ids
 
 MISMATCH = 20
 """Status of a row in which a step meets a value of another type."""
@@ -126,16 +126,13 @@ def walk(
     creates: int,
     frames: Int64s,
     work: Int64s,
-    seen: Int64s,
-    local: Int32s,
-    keys: Records,
-    key_bytes: Bytes,
-    state: Int64s,
+    table: KeyArrays,
 ) -> int:
     """Open the containers down to the one that changes.
 
     Returns how many, 0 where nothing changes, or -status.
     """
+    keys, key_bytes, _, seen, local, state = table
     depth, top = int64(0), int64(0)
     count = int64(steps.size) // 2
     for number in range(count + 1):

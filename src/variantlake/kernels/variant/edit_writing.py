@@ -6,11 +6,15 @@ Their other children are copied as they are; a new value comes from a tape. A fr
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from variantlake.encoding.limits import MAX_DEPTH, MAX_KEYS, MAX_VALUE_BYTES
 from variantlake.kernels.native.declared import (
     Bytes,
+    BytesIn,
     Int32s,
     Int64s,
+    Int64sIn,
     Records,
     int64,
     uint64,
@@ -18,7 +22,7 @@ from variantlake.kernels.native.declared import (
 from variantlake.kernels.native.jit import helper
 from variantlake.kernels.tape.containers import EXTENT, MARGIN, close_container
 from variantlake.kernels.tape.emit import emit_scalar, put_number
-from variantlake.kernels.tape.nodes import OBJECT, width_of
+from variantlake.kernels.tape.nodes import OBJECT, Nodes, width_of
 from variantlake.kernels.tape.words import copy_bytes, load8, load_unsigned, store8
 from variantlake.kernels.variant.edit_walking import (
     BASE,
@@ -52,9 +56,38 @@ _VALUE_LIMIT, _DEPTH_LIMIT, _KEYS_LIMIT = MAX_VALUE_BYTES, MAX_DEPTH, MAX_KEYS
 _VERSION, _SORTED = 1, 0x10
 
 
+class NewValues(NamedTuple):
+    """The tape of the new values, one row for all or one for each; its keys are the KeyTable's."""
+
+    text: BytesIn
+    arena: BytesIn
+    nodes: Nodes
+    first: Int64sIn
+    status: Int64sIn
+
+
+class EditRoom(NamedTuple):
+    """Memory of an edit.
+
+    frames: int64, WORDS * 2 * MAX_DEPTH. work: int64, as long as the longest value and 2 *
+    MAX_DEPTH. entries: int64, as long as the longest value, the longest new value in nodes and all
+    padding that the steps ask for. stamps: int64, zero; places: int32; added: int64: one a key.
+    edit: int64, STATE_WORDS.
+    """
+
+    frames: Int64s
+    work: Int64s
+    entries: Int64s
+    stamps: Int64s
+    places: Int32s
+    added: Int64s
+    edit: Int64s
+
+
 @helper
-def _id_of(key: int, stamps: Int64s, places: Int32s, added: Int64s, edit: Int64s) -> int:
+def _id_of(key: int, room: EditRoom) -> int:
     """The id of a key in the row's dictionary, a new one if need be."""
+    _, _, _, stamps, places, added, edit = room
     if stamps[uint64(key)] != edit[uint64(STAMP)]:
         number = edit[uint64(ADDED)]
         stamps[uint64(key)] = edit[uint64(STAMP)]
@@ -130,26 +163,14 @@ def _close(frames: Int64s, at: int, entries: Int64s, out: Bytes, to: int) -> int
 
 
 @helper
-def _emit(
-    text: Bytes,
-    arena: Bytes,
-    nodes: Records,
-    t: int,
-    frames: Int64s,
-    at: int,
-    entries: Int64s,
-    top: int,
-    out: Bytes,
-    to: int,
-    stamps: Int64s,
-    places: Int32s,
-    added: Int64s,
-    edit: Int64s,
-) -> int:
-    """Write the value of nodes[t] with ids of the row's dictionary; its frames are from `at` on.
+def _emit(values: NewValues, t: int, at: int, top: int, room: EditRoom, out: Bytes, to: int) -> int:
+    """Write the value of nodes[t] with ids of the row's dictionary.
 
-    Returns where it ends, or -TOO_DEEP, -TOO_LARGE.
+    Its frames are from `at` on, its entries from `top`. Returns where it ends, or -TOO_DEEP,
+    -TOO_LARGE.
     """
+    text, arena, nodes = values.text, values.arena, values.nodes
+    frames, entries = room.frames, room.entries
     bottom = at
     end = t + int64(nodes[uint64(t)].span)
     while t < end:
@@ -157,7 +178,7 @@ def _emit(
         if at > bottom:
             field = int64(0)
             if frames[uint64(at - WORDS + IS_OBJECT)] == 1:
-                field = _id_of(int64(node.key), stamps, places, added, edit)
+                field = _id_of(int64(node.key), room)
             _enter(frames, at - WORDS, entries, field, to)
         if int64(node.tag) < OBJECT:
             to = emit_scalar(text, arena, node, out, to)
@@ -271,24 +292,17 @@ def room_for(
 @helper
 def write_value(
     data: Bytes,
-    frames: Int64s,
     depth: int,
     steps: Int64s,
     change: int,
-    text: Bytes,
-    arena: Bytes,
-    nodes: Records,
+    values: NewValues,
     t: int,
-    work: Int64s,
-    entries: Int64s,
+    room: EditRoom,
     out: Bytes,
     to: int,
-    stamps: Int64s,
-    places: Int32s,
-    added: Int64s,
-    edit: Int64s,
 ) -> int:
-    """Write the changed value of a row; returns its end, or -status."""
+    """Write the changed value of a row; nodes[t] is the new one. Returns its end, or -status."""
+    frames, work, entries = room.frames, room.work, room.entries
     top = int64(0)
     count = int64(steps.size) // 2
     padding = int64(0)
@@ -311,7 +325,7 @@ def write_value(
                 field = load_unsigned(data, frames[uint64(at + IDS)] + place * width, width)
             else:
                 step = steps[uint64(2 * number + 1)]
-                field = _id_of(step, stamps, places, added, edit)
+                field = _id_of(step, room)
         elif not found:
             padding = place - children
             for _ in range(padding):
@@ -332,7 +346,7 @@ def write_value(
             to = _begin(frames, at, to, int64(5), top)
             field = int64(0)
             if is_object:
-                field = _id_of(step, stamps, places, added, edit)
+                field = _id_of(step, room)
             else:
                 for _ in range(step):
                     _enter(frames, at, entries, int64(0), to)
@@ -342,10 +356,7 @@ def write_value(
             top += 1
             _enter(frames, at, entries, field, to)
             whole += 1
-        to = _emit(
-            text, arena, nodes, t, frames, whole * WORDS, entries, top, out, to, stamps, places,
-            added, edit,
-        )  # fmt: skip
+        to = _emit(values, t, whole * WORDS, top, room, out, to)
         if to < 0:
             return to
         for back in range(whole - depth):

@@ -10,7 +10,7 @@ from variantlake.encoding.limits import MAX_DEPTH
 from variantlake.encoding.metadata import encode_metadata
 from variantlake.encoding.tree import decode
 from variantlake.errors import LimitExceeded, VariantLakeError
-from variantlake.kernels.native.declared import Int64s
+from variantlake.kernels.native.declared import Bytes, Int32s, Int64s
 from variantlake.kernels.tape.arrow_arrays import (
     array_of,
     bitmap_of,
@@ -21,10 +21,22 @@ from variantlake.kernels.tape.arrow_arrays import (
 from variantlake.kernels.tape.containers import MARGIN
 from variantlake.kernels.tape.tape import SQL_NULL, Tape
 from variantlake.kernels.tape.words import PADDING
-from variantlake.kernels.variant.edit_rows import edit_rows
+from variantlake.kernels.variant.edit_rows import EditedRows, edit_rows
 from variantlake.kernels.variant.edit_walking import DUPLICATE, MISMATCH, WORDS
-from variantlake.kernels.variant.edit_writing import NEED, NEED_METADATA, STATE_WORDS
-from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant, bytes_of
+from variantlake.kernels.variant.edit_writing import (
+    NEED,
+    NEED_METADATA,
+    STATE_WORDS,
+    EditRoom,
+    NewValues,
+)
+from variantlake.kernels.variant.variant_reader import (
+    VariantReader,
+    VariantRows,
+    bad_variant,
+    bytes_of,
+    key_arrays,
+)
 from variantlake.shredding.arrays import valid_of, variants_of
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.types import EMPTY_METADATA, NULL_VALUE
@@ -92,6 +104,10 @@ class _Work:
         entries = np.empty(longest + spans + padding + 4 * MAX_DEPTH + 64, np.int64)
         frames = np.zeros(WORDS * 2 * (MAX_DEPTH + 2), np.int64)
         state = np.zeros(STATE_WORDS, np.int64)
+        variants = VariantRows(
+            self._metadata, self._metadata_offsets, self._data, self._offsets, self._valid
+        )
+        new_values = NewValues(values.text, values.arena, values.nodes, values.first, values.status)
         row = 0
         while row < rows:
             stamps = np.zeros(len(table.keys), np.int64)
@@ -99,13 +115,17 @@ class _Work:
             state[:] = 0
             before = row
             row = edit_rows(
-                self._metadata, self._metadata_offsets, self._data, self._offsets, self._valid,
-                row, self._steps, int(self._edit.change), int(self._edit.create_if_missing),
-                values.text, values.arena, values.nodes, values.first, values.status, table.keys,
-                table.key_bytes, table.slots, table.seen, local, table.state, stamps, places,
-                added, work, entries, frames, state, self._out.data, self._out.offsets,
-                self._out_metadata.data, self._out_metadata.offsets, self.status,
-            )  # fmt: skip
+                variants,
+                row,
+                self._steps,
+                int(self._edit.change),
+                int(self._edit.create_if_missing),
+                new_values,
+                key_arrays(table, local),
+                EditRoom(frames, work, entries, stamps, places, added, state),
+                EditedRows(*self._out.arrays, *self._out_metadata.arrays),
+                self.status,
+            )
             if row == rows:
                 break
             names = int(self._metadata_offsets[row + 1] - self._metadata_offsets[row])
@@ -129,6 +149,11 @@ class _Output:
         self._rows = rows
         self._buffer, self.data = new_buffer(size + 2 * MARGIN)
         self.offsets = np.zeros(rows + 1, np.int32)
+
+    @property
+    def arrays(self) -> tuple[Bytes, Int32s]:
+        """The data and the offsets, as they are now."""
+        return self.data, self.offsets
 
     def grow(self, row: int, need: int) -> bool:
         """Make room for `need` bytes of this row, and as much for those after it."""

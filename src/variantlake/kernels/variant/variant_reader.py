@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
 
@@ -75,6 +77,31 @@ _FRAME = 6
 _LIMIT, _DEPTH_WORDS, _KEYS_LIMIT, _SCALE_LIMIT = (
     MAX_VALUE_BYTES, MAX_DEPTH * _FRAME, MAX_KEYS, MAX_PRECISION,
 )  # fmt: skip
+
+
+class VariantRows(NamedTuple):
+    """Variants as Arrow has them; any bytes.
+
+    metadata, data: uint8, padded. metadata_offsets, offsets: int32, rows + 1, ascending and within
+    them. valid: uint8, 0 for a null row.
+    """
+
+    metadata: BytesIn
+    metadata_offsets: Int32sIn
+    data: BytesIn
+    offsets: Int32sIn
+    valid: BytesIn
+
+
+class KeyArrays(NamedTuple):
+    """The arrays of a KeyTable, and `local`: int32, as long as the longest metadata of a row."""
+
+    keys: Keys
+    key_bytes: Bytes
+    slots: Int32s
+    seen: Int64s
+    local: Int32s
+    state: Int64s
 
 
 @helper
@@ -295,34 +322,25 @@ def _read_value(
 
 @entry
 def read_variants(
-    metadata: BytesIn,
-    metadata_offsets: Int32sIn,
-    data: BytesIn,
-    offsets: Int32sIn,
-    valid: BytesIn,
+    variants: VariantRows,
     row: int,
     nodes: Nodes,
-    keys: Keys,
-    key_bytes: Bytes,
-    slots: Int32s,
-    seen: Int64s,
-    local: Int32s,
+    table: KeyArrays,
     stack: Int64s,
     work: Int64s,
-    state: Int64s,
     first: Int64s,
     status: Int64s,
     position: Int64s,
 ) -> int:
     """Read the Variants of rows >= row, as many as there is room for.
 
-    metadata, data: uint8, any bytes, padded; metadata_offsets, offsets: int32, rows + 1,
-    ascending and within them. valid: uint8, 0 for a null row. nodes: NODE; keys, key_bytes,
-    slots, seen, state: a KeyTable's. local: int32, as long as the longest metadata. stack:
-    int64, MAX_DEPTH * 6. work: int64, as long as the longest value and MAX_DEPTH. first (rows +
-    1), status, position (rows): int64, filled. Returns the first row that was not read: all, or
-    one that needs larger nodes or a larger KeyTable first. Allocates nothing, never raises.
+    nodes: NODE. stack: int64, MAX_DEPTH * 6. work: int64, as long as the longest value and
+    MAX_DEPTH. first (rows + 1), status, position (rows): int64, filled. Returns the first row that
+    was not read: all, or one that needs larger nodes or a larger KeyTable first. Allocates nothing,
+    never raises.
     """
+    metadata, metadata_offsets, data, offsets, valid = variants
+    keys, key_bytes, slots, seen, local, state = table
     rows = int64(offsets.size) - 1
     t = state[_NODES]
     known, known_size = int64(-1), int64(-1)
@@ -396,13 +414,13 @@ class VariantReader:
         # A typical value has a node for 10 bytes; more is added where it has not.
         buffers = self._pool.take()
         nodes = buffers.grow_nodes(0, int(offsets[-1] - offsets[0]) // 8 + 2 * rows)
+        variants = VariantRows(metadata, metadata_offsets, data, offsets, valid)
         row = 0
         while True:
+            arrays = key_arrays(table, local)
             row = read_variants(
-                metadata, metadata_offsets, data, offsets, valid, row, nodes, table.keys,
-                table.key_bytes, table.slots, table.seen, local, self._stack, work, table.state,
-                first, status, position,
-            )  # fmt: skip
+                variants, row, nodes, arrays, self._stack, work, first, status, position
+            )
             if row == rows:
                 break
             names = int(metadata_offsets[row + 1] - metadata_offsets[row])
@@ -414,6 +432,11 @@ class VariantReader:
         tape = Tape(data, empty, nodes, first, status, position, table, table.count, lacking)
         buffers.lend(tape)
         return tape
+
+
+def key_arrays(table: KeyTable, local: Int32s) -> KeyArrays:
+    """The arrays of a table as they are now: it makes new ones when it grows."""
+    return KeyArrays(table.keys, table.key_bytes, table.slots, table.seen, local, table.state)
 
 
 def _any_lacking(tags: Bytes) -> bool:
