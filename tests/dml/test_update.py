@@ -112,6 +112,8 @@ def test_an_error_of_a_computed_value_changes_nothing(tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="cast"):
         table.update({"id": "10 div id"})
     assert table.refresh().version == table.version
+
+
 @pytest.mark.parametrize(
     "values",
     [{"id": "'x'"}, {"id": "event:a::int"}, {"small": None}, {"small": 100000}, {"id": "event"}],
