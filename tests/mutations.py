@@ -462,6 +462,18 @@ MUTATIONS = (
         "_any_lacking", "(tags - _FIRST_LACKING <= _MORE_LACKING).any()", "False",
     ),
     Mutation(
+        40, "Spark reads what it has in another order",
+        "_need_kernels", "... & REORDERED != 0", "False",
+    ),
+    Mutation(
+        40, "Spark gets rows in the order of files",
+        "in_spark_order", "return _variants(array)", "return array",
+    ),
+    Mutation(
+        40, "files do not say in which order their keys are",
+        "key_orders.may_differ", "any(map(orders_may_differ, filter(None, ...)))", "False",
+    ),
+    Mutation(
         33, "decimals that look like integers are integers",
         "ValueNotes.told_apart", "self.integers - self.whole", "self.integers",
     ),

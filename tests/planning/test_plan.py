@@ -140,6 +140,17 @@ def test_rule_31_an_unshredded_variant_is_bytes_to_spark() -> None:
     assert not group.kernels
 
 
+@pytest.mark.rule(40)
+@pytest.mark.parametrize("layout", ["VARIANT", "a DECIMAL(9,2)"])
+def test_rule_40_our_kernels_read_what_spark_has_in_another_order(layout: str) -> None:
+    whole = Ref(("v",), Path(), "variant")
+    for reordered in (True, False):
+        files = [file("1", facts(layout, OPEN, notes=ValueNotes(reordered=reordered)))]
+        for has_kernels in (True, False):
+            (group,) = plan_files(files, [whole], has_kernels=has_kernels).groups
+            assert group.kernels == reordered
+
+
 @pytest.mark.rule(31)
 @pytest.mark.parametrize(("notes", "may_fail"), [(ValueNotes(), False), (None, True)])
 def test_rule_31_a_scalar_of_a_file_without_notes_needs_kernels(

@@ -78,7 +78,7 @@ def test_what_notes_tell_comes_back(notes: ValueNotes) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [None, 1, [], [0], [2, [], []], [0, [], [], [], []], [0, [], [], {}], [0, {}, []],
+    [None, 1, [], [0], [4, [], []], [0, [], [], [], []], [0, [], [], {}], [0, {}, []],
      [0, ["a"], []],
      [0, [[1.5]], []],
      [0, [], [[None]]], [0, [[True]], []]],

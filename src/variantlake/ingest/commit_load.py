@@ -134,7 +134,7 @@ def commit_load(
     if not done:
         target.clean_up(plan.load_id)
         return LoadResult(version=version, already_loaded=True, load_id=load_id)
-    _warn_of_lacking(target, adds)
+    _warn_of_notes(target, adds)
     kept = any(result.quarantine for result in results)
     done_load = LoadResult(
         version=version,
@@ -165,8 +165,8 @@ def _say(done: LoadResult, target: TableWrite) -> None:
     _LOG.warning(text, done.bad_rows, where, extra=IN_RESULT)
 
 
-def _warn_of_lacking(target: TableWrite, adds: Sequence[AddFile]) -> None:
-    """Log a warning for each column in whose residuals are values that Spark's reader lacks."""
+def _warn_of_notes(target: TableWrite, adds: Sequence[AddFile]) -> None:
+    """Log a warning for each column with values or keys at which Spark's reader fails."""
     schema = target.schema
     columns = zip(schema.variant_columns(), schema.variant_columns(physical=True), strict=True)
     for logical, physical in columns:
@@ -176,6 +176,17 @@ def _warn_of_lacking(target: TableWrite, adds: Sequence[AddFile]) -> None:
             _LOG.warning(
                 "%s: residuals of `%s` in %d of %d new files hold TIME, nanoseconds or other types "
                 "that Spark lacks. Spark reads whole Variants there only with variantlake.",
+                target.store.uri,
+                ".".join(logical),
+                files,
+                len(adds),
+            )
+        files = sum(each is not None and each.reordered for each in notes)
+        if files:
+            _LOG.warning(
+                "%s: keys of `%s` in %d of %d new files have characters above U+FFFF, by which "
+                "Spark orders them otherwise. In objects of 32 fields and more it finds them only "
+                "with variantlake.",
                 target.store.uri,
                 ".".join(logical),
                 files,

@@ -14,7 +14,7 @@ import numpy as np
 
 from variantlake.expressions.tree import Predicate, Ref
 from variantlake.logs import logger
-from variantlake.parquet.stats.fact_columns import INTEGERS, LACKING, Int64s
+from variantlake.parquet.stats.fact_columns import INTEGERS, LACKING, REORDERED, Int64s
 from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.choose_files import FileChoice, choose_files, readings_of
 from variantlake.planning.exact.readings import (
@@ -186,8 +186,9 @@ def _need_kernels(
 ) -> Int64s:
     """For each file 1 where our kernels read the Variant column when it is read natively, else 0.
 
-    They have to where Spark's own reader fails. Where there are kernels, they also do where it may
-    fail, and where types of numbers are `shown` that would come out wrong.
+    They have to where Spark's own reader fails, or would not find keys (EXACTNESS, rule 40). Where
+    there are kernels, they also do where it may fail, and where types of numbers are `shown` that
+    would come out wrong.
     """
     variants = files.facts.variant(column)
     if variants is None or not variants.schemas:
@@ -208,6 +209,7 @@ def _need_kernels(
         if shown:
             noted |= variants.notes & INTEGERS != 0
     needs = fails[variants.layout] | (noted & shredded[variants.layout])
+    needs |= ~unknown & (variants.notes & REORDERED != 0)
     return np.where(variants.layout >= 0, needs, False).astype(np.int64)
 
 

@@ -21,6 +21,7 @@ from variantlake.expressions.arrays import Values
 from variantlake.expressions.rows import of_refs, truth_of
 from variantlake.expressions.tree import And, Predicate, Ref, refs
 from variantlake.parquet.stats.fact_columns import Bools
+from variantlake.parquet.variant.key_orders import in_spark_order
 from variantlake.planning.exact.readings import Native
 from variantlake.planning.files import ScanFile
 from variantlake.planning.stats.skipping import Skipper
@@ -122,7 +123,9 @@ class ScanTask:
             given += part.num_rows
             texts = [pa.repeat(pa.scalar(text, pa.string()), table.num_rows) for text in values]
             found = pa.Table.from_arrays([*table.columns, *texts], schema=self.result)
-            yield from found.to_batches(BATCH_ROWS)
+            for batch in found.to_batches(BATCH_ROWS):
+                arrays = [in_spark_order(column) for column in batch.columns]
+                yield pa.RecordBatch.from_arrays(arrays, schema=self.result)
 
     @cached_property
     def result(self) -> pa.Schema:

@@ -1,8 +1,8 @@
 """What a shredded column holds beyond its layout, as its writer notes it in the file and the log.
 
-Two things that neither a layout nor counts tell, and that decide who may read a Variant as a whole:
-types in residuals that Spark lacks (EXACTNESS, rule 31), and integers that stand in columns of
-decimals (rule 33).
+Three things that neither a layout nor counts tell, and that decide who may read a Variant as a
+whole: types in residuals that Spark lacks (EXACTNESS, rule 31), integers that stand in columns of
+decimals (rule 33), and objects whose fields Spark has in another order (rule 40).
 """
 
 from __future__ import annotations
@@ -60,13 +60,15 @@ class ValueNotes:
     `integers` those in which integers stand; `whole` those in which decimals stand that look like
     integers (their fraction is zero, or they have none and are in the range of an integer);
     `padded` those in which decimals stand whose fraction ends in a zero, but is not zero. In a path
-    the step 0 stands for all elements of an array.
+    the step 0 stands for all elements of an array. `reordered` is true where an object may have
+    keys that stand in another order for Spark.
     """
 
     lacking: bool = False
     integers: frozenset[Path] = frozenset()
     whole: frozenset[Path] = frozenset()
     padded: frozenset[Path] = frozenset()
+    reordered: bool = False
 
     @property
     def told_apart(self) -> frozenset[Path]:
@@ -87,12 +89,16 @@ class ValueNotes:
             self.integers | other.integers,
             self.whole | other.whole,
             self.padded | other.padded,
+            self.reordered or other.reordered,
         )
 
     def encode(self) -> list[Any]:
-        """For JSON: `[lacking, integers, whole, padded]`, of the last two what tells something."""
+        """For JSON: `[flags, integers, whole, padded]`, of the last two what tells something.
+
+        The flags are 1 for `lacking` and 2 for `reordered`.
+        """
         sets = (self.integers, self.whole & self.integers, self.padded & self.told_apart)
-        return [int(self.lacking), *map(_encoded, sets)]
+        return [self.lacking + 2 * self.reordered, *map(_encoded, sets)]
 
 
 def _encoded(paths: frozenset[Path]) -> list[list[str | int]]:
@@ -102,11 +108,14 @@ def _encoded(paths: frozenset[Path]) -> list[list[str | int]]:
 def decode_notes(given: Any) -> ValueNotes | None:
     """The notes of what `encode` gave; None for what makes no sense, which counts as absent."""
     match given:
-        case [0 | 1 as lacking, *given_sets] if len(given_sets) in (2, 3):
+        case [0 | 1 | 2 | 3 as flags, *given_sets] if len(given_sets) in (2, 3):
             # Of two sets the second holds what is `whole` or `padded`, and does not say which.
             found = [paths for paths in map(_paths, given_sets) if paths is not None]
             if len(found) == len(given_sets):
-                return ValueNotes(bool(lacking), *found)
+                integers, whole, *padded = found
+                return ValueNotes(
+                    bool(flags & 1), integers, whole, frozenset().union(*padded), bool(flags & 2)
+                )
     return None
 
 

@@ -157,13 +157,41 @@ def test_inspect_says_what_residuals_and_decimals_hold(
         assert ("types that Spark lacks" in shown) == told[-1]["types_spark_lacks"]
         assert ("as decimals" in shown) == bool(told[-1]["integers_as_decimals"])
     assert sorted(told, key=str) == [
-        {"types_spark_lacks": False, "integers": ["$['a']"], "integers_as_decimals": ["$['b']"]},
-        {"types_spark_lacks": True, "integers": ["$['a']"], "integers_as_decimals": []},
+        {
+            "types_spark_lacks": False,
+            "key_orders_differ": False,
+            "integers": ["$['a']"],
+            "integers_as_decimals": ["$['b']"],
+        },
+        {
+            "types_spark_lacks": True,
+            "key_orders_differ": False,
+            "integers": ["$['a']"],
+            "integers_as_decimals": [],
+        },
     ]
     found = json.loads(run(monkeypatch, capfd, "inspect", "--json", odd).out)
-    assert found["residuals"] == {"event": {"types_spark_lacks": 1, "unknown": 0}}
+    assert found["residuals"] == {
+        "event": {"types_spark_lacks": 1, "key_orders_differ": 0, "unknown": 0}
+    }
     shown = run(monkeypatch, capfd, "inspect", odd).out
     assert "files whose residuals hold TIME" in shown
+
+
+def test_inspect_says_where_spark_may_miss_keys(
+    tmp_path: Path, monkeypatch: Patch, capfd: Capture, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = vl.Table.create(tmp_path / "t", "event VARIANT")
+    made.append(
+        pa.table({"event": ['{"\\ud83d\\ude00": 1, "\\uff21": 2}']}), json_columns=["event"]
+    )
+    (message,) = caplog.messages
+    assert "keys of `event` in 1 of 1 new files have characters above U+FFFF" in message
+    (path,) = (tmp_path / "t").glob("*.parquet")
+    assert "above U+FFFF" in run(monkeypatch, capfd, "inspect", path).out
+    found = json.loads(run(monkeypatch, capfd, "inspect", "--json", tmp_path / "t").out)
+    assert found["residuals"]["event"]["key_orders_differ"] == 1
+    assert "files with keys above U+FFFF" in run(monkeypatch, capfd, "inspect", tmp_path / "t").out
 
 
 def test_inspect_says_why(file: Path, table: Path, monkeypatch: Patch, capfd: Capture) -> None:

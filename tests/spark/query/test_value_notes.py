@@ -15,6 +15,7 @@ import pytest
 
 import variantlake as vl
 from tests.parquet.write.test_table_writer import of
+from tests.spark.layouts import PLAINLY, changed
 from variantlake.spark.lake import Lake, connect
 from variantlake.spark.registration import register
 
@@ -195,3 +196,47 @@ def _values() -> str:
 
 def _column(frame: DataFrame, text: str) -> list[Any]:
     return sorted(json.dumps(row[0]) for row in frame.selectExpr(text).collect())
+
+
+# --- Keys in another order ------------------------------------------------------------------------
+
+BELOW, ABOVE = "\uff21", "\U0001f600"
+WIDE = {f"k{i:02}": i for i in range(30)} | {BELOW: 1, ABOVE: 2}
+KEYS = {
+    "a path": f"SELECT event:['{ABOVE}']::int FROM {{t}}",
+    "a condition": f"SELECT id FROM {{t}} WHERE event:['{ABOVE}']::int = 2",
+    "below": f"SELECT event:n['{ABOVE}']::int, event:a[0]['{ABOVE}']::int FROM {{t}}",
+    "text": "SELECT to_json(event), event:n::string FROM {t}",
+    "exploded": "SELECT id, e.pos, e.key FROM {t}, LATERAL variant_explode(event) e",
+}
+
+
+@pytest.mark.rule(40)
+def test_rule_40_spark_finds_keys_above_u_ffff(
+    spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    documents = [WIDE, {"n": WIDE}, {"a": [WIDE]}, {BELOW: 1, ABOVE: 2, "b": 3}, {"b": 4}]
+    texts = [json.dumps(document) for document in documents]
+    judged = spark.createDataFrame(list(enumerate(texts)), "id INT, j STRING")
+    judged.selectExpr("id", "parse_json(j) AS event").createOrReplaceTempView("keys_judge")
+    rows = pa.table({"id": pa.array(range(5), pa.int32()), "event": texts})
+    made = [
+        vl.Table.create(tmp_path / f"{number}", "id INT, event VARIANT", shredding=shredding)
+        for number, shredding in enumerate(({}, {"event": "b BIGINT"}))
+    ]
+    for table in made:
+        table.append(rows, json_columns=["event"])
+        for query in KEYS.values():
+            found = lake.sql(query.format(t=f"delta.`{table.uri}`")).collect()
+            with changed(spark, PLAINLY):
+                expected = spark.sql(query.format(t="keys_judge")).collect()
+            assert sorted(map(str, found)) == sorted(map(str, expected))
+    spark.catalog.dropTempView("keys_judge")
+    name = f"delta.`{made[0].uri}`"
+    edited = f"SELECT variant_set(event, '$.new', parse_json('5')) AS event FROM {name}"
+    (text,) = lake.sql(
+        f"SELECT to_json(event) AS j FROM ({edited}) WHERE event:b::int = 3"
+    ).collect()
+    assert list(json.loads(text.j)) == ["b", "new", ABOVE, BELOW]
+    lake.sql(f"DELETE FROM {name} WHERE event:['{ABOVE}']::int = 2")
+    assert sorted(row.id for row in lake.read(made[0].uri).select("id").collect()) == [1, 2, 4]

@@ -8,7 +8,7 @@ import typer
 
 import variantlake as vl
 from variantlake.cli.tables.cat import VariantOption, is_file, path_of
-from variantlake.cli.tables.inspect_table import LACKING, print_table
+from variantlake.cli.tables.inspect_table import KEY_ORDER, LACKING, print_table
 from variantlake.cli.terminal.options import SourceArgument, json_option
 from variantlake.cli.terminal.output import (
     count,
@@ -167,6 +167,8 @@ def _note_fields(notes: ValueNotes | None) -> dict[str, str]:
     if notes is None:
         return {"residuals": "unknown types"}
     said = {"residuals": LACKING if notes.lacking else "types that Spark reads"}
+    if notes.reordered:
+        said["keys"] = KEY_ORDER
     for name, paths in _integers(notes).items():
         if paths:
             said[f"integers in DECIMAL, {name}"] = ", ".join(paths)
@@ -186,6 +188,7 @@ def _note_document(notes: ValueNotes | None) -> dict[str, Any] | None:
     found = _integers(notes)
     return {
         "types_spark_lacks": notes.lacking,
+        "key_orders_differ": notes.reordered,
         "integers": found["as integers"],
         "integers_as_decimals": found["as decimals"],
     }

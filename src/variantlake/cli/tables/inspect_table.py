@@ -23,7 +23,7 @@ from variantlake.delta.protocol.learned_schemas import (
     learned_schemas,
 )
 from variantlake.parquet.stats.fact_columns import LACKING as SPARK_LACKS
-from variantlake.parquet.stats.fact_columns import Int64s, VariantColumns
+from variantlake.parquet.stats.fact_columns import REORDERED, Int64s, VariantColumns
 from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.log_files import LogFiles
 from variantlake.report.paths import PathTotals, paths_of
@@ -33,6 +33,7 @@ from variantlake.shredding.schema import Leaf
 from variantlake.table import Table
 
 LACKING = "TIME, nanoseconds or other types that Spark lacks"
+KEY_ORDER = "keys above U+FFFF that Spark without variantlake may not find"
 
 
 def print_table(table: Table, *, as_json: bool) -> None:
@@ -109,6 +110,8 @@ def _print_column(
 ) -> None:
     if residuals["types_spark_lacks"]:
         print_line(f"files whose residuals hold {LACKING}: {residuals['types_spark_lacks']:,}")
+    if residuals["key_orders_differ"]:
+        print_line(f"files with {KEY_ORDER}: {residuals['key_orders_differ']:,}")
     if residuals["unknown"]:
         print_line(f"files whose residuals hold unknown types: {residuals['unknown']:,}")
     if len(layouts) > 1:
@@ -166,7 +169,8 @@ def _layouts(
 def _residual_files(variant: VariantColumns) -> dict[str, int]:
     """How many files have residuals of types that Spark lacks, and of how many nobody knows.
 
-    Files whose column is not shredded, or whose residuals are empty, are neither.
+    Files whose column is not shredded, or whose residuals are empty, are neither. Also how many
+    have keys that may stand in another order for Spark.
     """
     some = np.zeros(len(variant.layout), np.bool_)
     for code, schema in enumerate(variant.schemas):
@@ -175,4 +179,9 @@ def _residual_files(variant: VariantColumns) -> dict[str, int]:
             some[rows] |= variant.counts(rows, np.full(len(rows), number)).residuals != 0
     notes = variant.notes[some]
     lacking = (notes != UNKNOWN) & (notes & SPARK_LACKS != 0)
-    return {"types_spark_lacks": int(lacking.sum()), "unknown": int((notes == UNKNOWN).sum())}
+    every = variant.notes
+    return {
+        "types_spark_lacks": int(lacking.sum()),
+        "key_orders_differ": int(((every != UNKNOWN) & (every & REORDERED != 0)).sum()),
+        "unknown": int((notes == UNKNOWN).sum()),
+    }

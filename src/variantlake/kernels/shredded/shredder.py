@@ -156,8 +156,8 @@ class Shredder:
         roots = np.where(good, tape.first[:-1], -1)
         batch = _Batch(tape)
         children = batch.group(self._level, roots, list(self._type)[1:])
-        forms = map(frozenset, batch.noted.values())
-        self.notes = ValueNotes(tape.has_lacking, *forms)
+        integers, whole, padded = map(frozenset, batch.noted.values())
+        self.notes = ValueNotes(tape.has_lacking, integers, whole, padded)
         metadata = batch.dictionary.metadata
         return struct_of(self._type, tape.rows, bitmap_of(good), [metadata, *children])
 

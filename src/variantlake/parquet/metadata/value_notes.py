@@ -27,6 +27,10 @@ SPARK_KEY = "org.apache.spark.version"
 for its writer fails at it as its reader does."""
 
 
+UNKNOWN_REORDERED = ValueNotes(lacking=True, reordered=True)
+"""Notes of rows of which nothing is known but that keys may be in another order for Spark."""
+
+
 class NotesCollector:
     """Joins the notes of a file's parts. A column has some as long as it has them in all parts."""
 
@@ -48,14 +52,18 @@ in it."""
 
 
 def joined_notes(parts: Sequence[NotedPart]) -> dict[ColumnPath, ValueNotes]:
-    """What holds for the rows of all these files; nothing of a column that one of them lacks.
+    """What holds for the rows of all these files.
+
+    Of a column that one of them lacks nothing is known but that keys may be in another order.
 
     Notes in a file do not say how decimals look where no integers are. So the numbers of a path
     count as told apart only where all files that have some give them back in the same form.
     """
     found: dict[ColumnPath, ValueNotes] = {}
-    for column in parts[0] if parts else ():
+    for column in dict.fromkeys(column for part in parts for column in part):
         if not all(column in part for part in parts):
+            if any(column in part and part[column][0].reordered for part in parts):
+                found[column] = UNKNOWN_REORDERED
             continue
         notes = [part[column] for part in parts]
         joined = notes[0][0]

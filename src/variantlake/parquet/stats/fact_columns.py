@@ -131,16 +131,16 @@ class BoundColumns(RowColumns):
         )
 
 
-LACKING, INTEGERS = 1, 2
+LACKING, INTEGERS, REORDERED = 1, 2, 4
 """Bits of notes: a residual may hold types that Spark lacks; integers stand in columns of decimals,
-and our kernels alone tell them apart."""
+and our kernels alone tell them apart; keys of an object may be in another order for Spark."""
 
 
 def note_bits(notes: ValueNotes | None) -> int:
     """The notes as bits, UNKNOWN without any."""
     if notes is None:
         return UNKNOWN
-    return LACKING * notes.lacking | INTEGERS * bool(notes.told_apart)
+    return LACKING * notes.lacking | INTEGERS * bool(notes.told_apart) | REORDERED * notes.reordered
 
 
 @dataclass(frozen=True, slots=True)

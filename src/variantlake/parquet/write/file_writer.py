@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import pyarrow as pa
@@ -18,15 +18,22 @@ import pyarrow.parquet as pq
 from variantlake.errors import InvalidSchema, InvalidValue, MissingSource
 from variantlake.parquet.metadata.annotate import ColumnPath, annotate
 from variantlake.parquet.metadata.footer import parse_footer
-from variantlake.parquet.metadata.value_notes import NO_NOTES, NOTES_KEY, NotesCollector, encode_all
+from variantlake.parquet.metadata.value_notes import (
+    NO_NOTES,
+    NOTES_KEY,
+    UNKNOWN_REORDERED,
+    NotesCollector,
+    encode_all,
+)
 from variantlake.parquet.stats.facts import FileFacts, facts_of, row_group_facts
 from variantlake.parquet.stats.statistics_collector import StatisticsCollector
+from variantlake.parquet.variant.key_orders import may_differ
 from variantlake.parquet.write.encodings import DICTIONARY_BYTES, choose_encodings
 from variantlake.parquet.write.plain_types import plain_array, plain_type
 from variantlake.parquet.write.repair import RequiredFields
 from variantlake.parquet.write.shared_metadata import SharedMetadata
-from variantlake.shredding.arrays import AnyField, element_field, members
-from variantlake.shredding.layout import is_list, is_struct, schema_of
+from variantlake.shredding.arrays import AnyArray, AnyField, element_field, members, struct_of
+from variantlake.shredding.layout import METADATA, is_list, is_struct, schema_of
 from variantlake.shredding.schema import ShreddingSchema, Untyped
 from variantlake.shredding.values import ValueNotes
 
@@ -114,6 +121,8 @@ class FileWriter:
         self._noted = NotesCollector(
             [path for path, each in shreddings.items() if not isinstance(each.root, Untyped)]
         )
+        self._unshredded = frozenset(shreddings) - frozenset(self._noted.found)
+        self._reordered: set[ColumnPath] = set()
         self._metadata: SharedMetadata | None = None
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = 0
@@ -181,8 +190,8 @@ class FileWriter:
             self._write_row_group(self._pending_table())
             self._pending.clear()
         if self._writer is not None:
-            if self._noted.found:
-                self._writer.add_key_value_metadata({NOTES_KEY: encode_all(self._noted.found)})
+            if notes := self._notes():
+                self._writer.add_key_value_metadata({NOTES_KEY: encode_all(notes)})
             self._writer.close()
         self._sink.close()
         tail = annotate(self._path, self._variants)
@@ -190,6 +199,14 @@ class FileWriter:
         groups = row_group_facts(footer) if self._collector.has_long_text else ()
         facts = self._collector.refine(facts_of(footer, tail.size), groups)
         return WrittenFile(self._path, facts.size, facts)
+
+    def _notes(self) -> Mapping[ColumnPath, ValueNotes]:
+        """What the file says of its values: of columns that are not shredded the order alone."""
+        notes = dict(self._noted.found)
+        for path in self._reordered:
+            nothing = ValueNotes() if path in self._unshredded else UNKNOWN_REORDERED
+            notes[path] = replace(notes.get(path, nothing), reordered=True)
+        return notes
 
     def abort(self) -> None:
         """Give up: remove the partial file. Does nothing to one that is closed."""
@@ -220,6 +237,9 @@ class FileWriter:
         if self._metadata is None:
             self._metadata = SharedMetadata(self._schema, batch, self._variants)
         kept = self._metadata.share(batch)
+        for path in self._variants:
+            if path not in self._reordered and may_differ(_metadata_at(kept, path)):
+                self._reordered.add(path)
         self._pending.append(kept)
         self._pending_rows += kept.num_rows
         self._pending_bytes += kept.nbytes
@@ -323,6 +343,20 @@ def _resolve(schema: pa.Schema, path: ColumnPath) -> pa.DataType:
         else:
             raise InvalidSchema(f"there is no column {'.'.join(path)!r}")
     return kind
+
+
+def _metadata_at(batch: pa.RecordBatch, path: ColumnPath) -> AnyArray:
+    """The metadata of a Variant column, by Parquet names; lists may hold more than the rows."""
+    array: Any = batch.column(batch.schema.get_field_index(path[0]))
+    rest = path[1:]
+    while rest:
+        if isinstance(array, pa.MapArray):
+            array, rest = (array.keys if rest[1] == "key" else array.items), rest[2:]
+        elif is_list(array.type):
+            array, rest = array.values, rest[2:]
+        else:
+            array, rest = struct_of(array).field(rest[0]), rest[1:]
+    return struct_of(array).field(METADATA)
 
 
 def inner_fields(arrow: pa.DataType) -> Iterator[tuple[ColumnPath, AnyField]]:

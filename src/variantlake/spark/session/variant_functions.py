@@ -27,6 +27,7 @@ from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidPath, UnsupportedFeature
 from variantlake.kernels.variant.arrow_variants import as_variants, variant_column
 from variantlake.kernels.variant.editor import edit_variants
+from variantlake.parquet.variant.key_orders import in_spark_order
 from variantlake.paths import Path
 from variantlake.shredding.layout import is_variant_type
 from variantlake.spark.session.jvm import is_connect
@@ -222,4 +223,4 @@ def _stored(found: Any) -> Any:
     """As Spark takes a VARIANT from Arrow."""
     parts = [found.field(field.name) for field in _STORED]
     mask = found.is_null() if found.null_count else None
-    return pa.StructArray.from_arrays(parts, fields=_STORED, mask=mask)
+    return in_spark_order(pa.StructArray.from_arrays(parts, fields=_STORED, mask=mask))

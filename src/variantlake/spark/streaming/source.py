@@ -24,6 +24,7 @@ from variantlake.errors import MissingSource, UnsupportedFeature
 from variantlake.expressions.tree import Predicate
 from variantlake.feed.commits import check_schema, first_since, metadata_at
 from variantlake.feed.snapshots import once_each, snapshots_of
+from variantlake.parquet.variant.key_orders import in_spark_order
 from variantlake.planning.files import ScanFile
 from variantlake.scan.scan_task import split_files
 from variantlake.scan.table_scan import Scan
@@ -60,7 +61,7 @@ class SelectTask:
         scan = Scan(self.snapshot, self.items, self.where)
         for batch in scan.batches_of(self.files):
             columns = [
-                as_type(column, item.type)
+                in_spark_order(as_type(column, item.type))
                 for column, item in zip(batch.columns, self.wanted, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=self.wanted)

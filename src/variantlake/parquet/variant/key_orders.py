@@ -1,0 +1,83 @@
+"""Variant columns whose objects Spark keeps in another order than the specification says.
+
+Whatever we give Spark has its order, so that it finds the fields of wide objects; files have the
+specification's, and say where the two may differ (EXACTNESS, rule 40).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.encoding.key_order import in_utf16_order, orders_may_differ
+from variantlake.shredding.arrays import (
+    AnyArray,
+    bytes_of,
+    list_array,
+    list_of,
+    map_array,
+    offsets_of,
+    struct_of,
+)
+from variantlake.shredding.layout import METADATA, VALUE, is_list, is_struct, is_variant_type
+
+
+def may_differ(metadata: AnyArray) -> bool:
+    """Whether the two orders may differ in a row with one of these metadata."""
+    values: Any = metadata.dictionary if isinstance(metadata, pa.DictionaryArray) else metadata
+    data = values.buffers()[-1]
+    # Most metadata have no key above U+FFFF. The buffer may hold more than the rows; no less.
+    if data is None or not data.size or np.frombuffer(cast("bytes", data), np.uint8).max() < 0xF0:
+        return False
+    return any(map(orders_may_differ, filter(None, bytes_of(values.unique()))))
+
+
+def in_spark_order(array: AnyArray) -> AnyArray:
+    """The same rows, of the same type, with the objects of all Variants in Spark's order."""
+    if is_variant_type(array.type):
+        return _variants(array)
+    if not _has_variants(array.type):
+        return array
+    if isinstance(array, pa.MapArray):
+        offsets, pairs = offsets_of(array)
+        parts = [in_spark_order(part) for part in struct_of(pairs).flatten()]
+        return map_array(array.type, offsets, parts, array.is_null())
+    if is_list(array.type):
+        offsets, elements = offsets_of(list_of(array))
+        return list_array(array.type, offsets, in_spark_order(elements), array.is_null())
+    group = struct_of(array)
+    fields = [group.type.field(place) for place in range(group.type.num_fields)]
+    changed = [in_spark_order(group.field(place)) for place in range(len(fields))]
+    return pa.StructArray.from_arrays(changed, fields=fields, mask=_nulls(group))
+
+
+def _variants(array: AnyArray) -> AnyArray:
+    group = struct_of(array)
+    metadata = group.field(METADATA)
+    if not may_differ(metadata):
+        return array
+    differ = cache(orders_may_differ)
+    values = [
+        in_utf16_order(own, value) if own and value and differ(own) else value
+        for own, value in zip(bytes_of(metadata), bytes_of(group.field(VALUE)), strict=True)
+    ]
+    fields = [group.type.field(place) for place in range(group.type.num_fields)]
+    parts = {METADATA: metadata, VALUE: pa.array(values, group.type.field(VALUE).type)}
+    arrays = [parts[field.name] for field in fields]
+    return pa.StructArray.from_arrays(arrays, fields=fields, mask=_nulls(group))
+
+
+def _nulls(group: pa.StructArray) -> Any:
+    return group.is_null() if group.null_count else None
+
+
+@cache
+def _has_variants(arrow: pa.DataType) -> bool:
+    if is_variant_type(arrow):
+        return True
+    inner: Any = arrow
+    nested = is_struct(arrow) or is_list(arrow) or isinstance(arrow, pa.MapType)
+    return nested and any(_has_variants(inner.field(at).type) for at in range(inner.num_fields))
