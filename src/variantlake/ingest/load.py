@@ -269,7 +269,7 @@ def _decide_shredding(
         target = relearned(target)
         return target, target.shredding(column) or UNSHREDDED
     else:
-        schema = infer(sample_profile(sources), options).schema
+        schema = infer(sample_profile(sources, options), options).schema
     return target.with_shredding(column, schema, requested=requested is not None), schema
 
 

@@ -9,6 +9,7 @@ from variantlake.errors import InvalidSchema, in_file
 from variantlake.ingest.conversion.plan import Action, SourceFile, Step
 from variantlake.ingest.conversion.request import Request
 from variantlake.ingest.encode.encode import VariantColumn
+from variantlake.kernels.variant.profile_limits import ProfileLimits
 from variantlake.kernels.variant.profiler import profile
 from variantlake.parquet.read.reader import iter_batches
 from variantlake.shredding.ddl import parse_ddl
@@ -78,5 +79,7 @@ def _inferred(file: SourceFile, own: StructField, target: TableWrite) -> Shreddi
         for batch in iter_batches(file.source.path, columns=[own.name]):
             given, from_json = batch.schema.field(0).type, own.name in file.json
             column = VariantColumn(own, given, lambda _: UNSHREDDED, from_json=from_json)
-            return infer(profile(column.tape(batch.column(0))), options).schema
+            return infer(
+                profile(column.tape(batch.column(0)), ProfileLimits.of(options)), options
+            ).schema
     return UNSHREDDED

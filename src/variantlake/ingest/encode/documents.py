@@ -21,7 +21,9 @@ from variantlake.kernels.json.json_reader import INCOMPLETE, UNEXPECTED, JsonRea
 from variantlake.kernels.json.lines import split_lines
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.tape.words import PADDING
+from variantlake.kernels.variant.profile_limits import ProfileLimits
 from variantlake.kernels.variant.profiler import Profiler
+from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.inference.profile import Profile
 from variantlake.writing.options import BadRows
 from variantlake.writing.quarantine import BadRow, BadRowLog
@@ -196,12 +198,14 @@ def _too_long(line: LongLine) -> BadRow:
     return BadRow(error, line.offset)
 
 
-def sample_profile(sources: Sequence[Source]) -> Profile:
+def sample_profile(sources: Sequence[Source], options: InferenceOptions) -> Profile:
     """What a bounded sample of the documents holds, from several places of several files.
+
+    It is as much as an inference with these options can use.
 
     Bad documents are left out here: the load itself reports them with their position.
     """
-    reader, profiler = JsonReader(), Profiler()
+    reader, profiler = JsonReader(), Profiler(ProfileLimits.of(options))
     for batch in sample_batches(sources):
         profiler.add(reader.read(batch.block.padded, batch.starts, batch.ends))
     return profiler.result()

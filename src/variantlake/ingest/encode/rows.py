@@ -30,6 +30,7 @@ from variantlake.ingest.encode.time_texts import with_time_texts
 from variantlake.ingest.sources.blocks import bytes_at_once
 from variantlake.jobs.write_rows import Partition
 from variantlake.kernels.tape.tape import Tape
+from variantlake.kernels.variant.profile_limits import ProfileLimits
 from variantlake.kernels.variant.profiler import profile
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.shredding.arrays import AnyArray, map_leaves
@@ -208,7 +209,9 @@ class TableRows:
             name = field.physical_name
             if name not in self.shreddings:
                 options = replace(self._inference, hints=hints(self._properties, name))
-                self.shreddings[name] = infer(profile(tape), options).schema
+                self.shreddings[name] = infer(
+                    profile(tape, ProfileLimits.of(options)), options
+                ).schema
             return self.shreddings[name]
 
         return VariantColumn(field, given, decide, from_json=field.name in json_columns)

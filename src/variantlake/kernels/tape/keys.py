@@ -233,6 +233,11 @@ class KeyTable:
         self.slots = np.zeros(1 << (2 * count).bit_length(), np.int32)
         fill_slots(self.keys, self.key_bytes, self.slots, self.state)
 
+    def name(self, key: int) -> bytes:
+        """The name of an id, as UTF-8."""
+        known = self.keys[key]
+        return self.key_bytes[known.start : known.start + known.length].tobytes()
+
     def names(self) -> list[bytes]:
         """UTF-8 names by id; the first stands for no key."""
         known, count = len(self._names), self.count

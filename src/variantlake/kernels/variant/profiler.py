@@ -17,6 +17,7 @@ from variantlake.kernels.tape.exact import count_digits, is_exact_number, scale_
 from variantlake.kernels.tape.keys import KeyTable, mix, new_seed
 from variantlake.kernels.tape.nodes import ARRAY, OBJECT, Nodes
 from variantlake.kernels.tape.tape import Tape
+from variantlake.kernels.variant.profile_limits import MANY_PATHS, ProfileLimits
 from variantlake.shredding.inference.profile import MAX_PROFILE_DEPTH, Profile
 from variantlake.types import Primitive
 
@@ -134,9 +135,9 @@ def enter_paths(parents: Int32s, steps: Int32s, slots: Int32s, state: Int64s) ->
         slots[uint64(slot)] = path + 1
 
 
-def profile(tape: Tape) -> Profile:
+def profile(tape: Tape, limits: ProfileLimits | None = None) -> Profile:
     """Count types, digits and fields at every path of the good rows; see Profiler."""
-    profiler = Profiler()
+    profiler = Profiler(limits)
     profiler.add(tape)
     return profiler.result()
 
@@ -146,10 +147,11 @@ class Profiler:
 
     Containers deeper than MAX_PROFILE_DEPTH count as such, without what is in them. Tapes of one
     reader are counted together, and the tree of profiles is built once: that costs more than
-    counting where there are many paths.
+    counting where there are many paths. With `limits` the rare ones of many paths are left out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits: ProfileLimits | None = None) -> None:
+        self._limits = limits
         self._before = Profile()
         self._stack = np.empty(3 * MAX_PROFILE_DEPTH, np.int64)
         self._begin(None)
@@ -162,7 +164,8 @@ class Profiler:
     def add(self, tape: Tape) -> None:
         """Count the good rows of a tape."""
         if self._keys is not tape.keys:
-            self._before = self.result()
+            if self._keys is not None:
+                self._before.merge(self._counted())
             self._begin(tape.keys)
         row = 0
         while True:
@@ -177,22 +180,54 @@ class Profiler:
 
     def result(self) -> Profile:
         """What was counted so far."""
-        found = Profile()
-        if self._keys is not None:
-            parents, steps, _, facts = self._tables
-            found = _build(self._keys.names(), int(self._state[_COUNT]), parents, steps, facts)
+        found = Profile() if self._keys is None else self._counted()
         found.merge(self._before)
         return found
 
+    def _counted(self) -> Profile:
+        """What was counted of the tapes of the last reader's keys."""
+        if self._limits is not None:
+            self._forget_rare(self._limits.most if self._before.rows else MANY_PATHS)
+        parents, steps, _, facts = self._tables
+        keys = self._keys or KeyTable()
+        return _build(keys, int(self._state[_COUNT]), parents, steps, facts)
+
     def _grow(self, more: int) -> None:
         """Make room for `more` paths."""
+        self._forget_rare(MANY_PATHS)
         parents, steps, _, facts = self._tables
+        if int(self._state[_COUNT]) + more <= len(parents):
+            return
         grown = _tables(max(2 * len(parents), int(self._state[_COUNT]) + more))
         grown[0][: len(parents)] = parents
         grown[1][: len(steps)] = steps
         grown[3][: len(facts)] = facts
         enter_paths(grown[0], grown[1], grown[2], self._state)
         self._tables = grown
+
+    def _forget_rare(self, many: int) -> None:
+        """Leave the rare ones of more than `many` paths out, where that was asked for."""
+        count = int(self._state[_COUNT])
+        if self._limits is None or self._keys is None or count <= many:
+            return
+        tables = self._tables
+        parents, steps = tables[0][:count], tables[1][:count]
+        facts = tables[3].reshape(-1, _FACTS)[:count]
+        wanted = self._limits.names
+        names = self._keys.names() if wanted else ()
+        ids = [key for key, name in enumerate(names) if name in wanted]
+        named = np.flatnonzero(np.isin(steps, ids) & (steps > 0))
+        rows = np.ascontiguousarray(facts[:, _ROWS])
+        stays = self._limits.kept(parents, steps == _ELEMENT, rows, named)
+        number = np.cumsum(stays) - 1
+        kept = _tables(max(2 * int(stays.sum()), 2 * MANY_PATHS))
+        size = int(number[-1]) + 1
+        kept[0][:size] = np.where(parents[stays] < 0, -1, number[parents[stays]])
+        kept[1][:size] = steps[stays]
+        kept[3].reshape(-1, _FACTS)[:size] = facts[stays]
+        self._state[_COUNT] = size
+        enter_paths(kept[0], kept[1], kept[2], self._state)
+        self._tables = kept
 
 
 def _tables(paths: int) -> tuple[Int32s, Int32s, Int32s, Int64s]:
@@ -204,9 +239,7 @@ def _tables(paths: int) -> tuple[Int32s, Int32s, Int32s, Int64s]:
     )
 
 
-def _build(
-    names: list[bytes], count: int, parents: Int32s, steps: Int32s, facts: Int64s
-) -> Profile:
+def _build(keys: KeyTable, count: int, parents: Int32s, steps: Int32s, facts: Int64s) -> Profile:
     """The tree of profiles; a path stands behind its parent."""
     profiles: list[Profile] = []
     table = facts.reshape(-1, _FACTS)[:count]
@@ -229,7 +262,7 @@ def _build(
         )
         profiles.append(found)
         if step > 0:
-            profiles[parent].fields[names[step].decode()] = found
+            profiles[parent].fields[keys.name(step).decode()] = found
         elif step == _ELEMENT:
             profiles[parent].element = found
     return profiles[0] if profiles else Profile()

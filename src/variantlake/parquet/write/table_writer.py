@@ -13,6 +13,7 @@ import pyarrow as pa
 from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError
 from variantlake.kernels.shredded.legacy_shredder import LegacyShredder
 from variantlake.kernels.shredded.shredder import Shredder
+from variantlake.kernels.variant.profile_limits import ProfileLimits
 from variantlake.kernels.variant.profiler import Profiler
 from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant
 from variantlake.parquet.metadata.annotate import ColumnPath
@@ -195,7 +196,7 @@ def _schema(
         case ShreddingSchema():
             return wanted
         case "infer":
-            return infer(_profile(table, column), inference).schema
+            return infer(_profile(table, column, inference), inference).schema
         case str():
             return parse_ddl(wanted)
     raise InvalidSchema(
@@ -204,9 +205,9 @@ def _schema(
     )
 
 
-def _profile(table: pa.Table, column: ColumnPath) -> Profile:
+def _profile(table: pa.Table, column: ColumnPath, inference: InferenceOptions) -> Profile:
     """What the first SAMPLE_ROWS values of a column hold."""
-    profiler, rows, reader = Profiler(), 0, VariantReader()
+    profiler, rows, reader = Profiler(ProfileLimits.of(inference)), 0, VariantReader()
     index = table.schema.names.index(column[0])  # the writer refuses names that repeat
     for batch in table.select([index]).to_batches(max_chunksize=SAMPLE_ROWS):
         array: AnyArray = batch.column(0)

@@ -26,6 +26,7 @@ from variantlake.ingest.encode.rows import check_columns
 from variantlake.ingest.learning.relearn import relearned
 from variantlake.ingest.sources.blocks import bytes_at_once
 from variantlake.jobs.tasks import collect, run_task
+from variantlake.kernels.variant.profile_limits import ProfileLimits
 from variantlake.kernels.variant.profiler import Profiler
 from variantlake.quoting import quote_identifier
 from variantlake.shredding.arrays import AnyArray
@@ -189,7 +190,11 @@ class _Load:
         else:
             columns = [each for each in scan.columns if each.name in names]
             batches = sample_rows(scan.groups, columns)
-        profilers = {field.physical_name: Profiler() for field in fields}
+        wanted = {
+            field.physical_name: self.target.inference(field.physical_name, self.options.inference)
+            for field in fields
+        }
+        profilers = {name: Profiler(ProfileLimits.of(each)) for name, each in wanted.items()}
         encoders: dict[str, VariantColumn] = {}
         for batch in batches:
             for field in fields:
@@ -201,10 +206,7 @@ class _Load:
                     )
                 # What is bad is left out here: the append itself reports it.
                 profilers[field.physical_name].add(encoders[field.name].tape(column))
-        return {
-            name: infer(each.result(), self.target.inference(name, self.options.inference)).schema
-            for name, each in profilers.items()
-        }
+        return {name: infer(each.result(), wanted[name]).schema for name, each in profilers.items()}
 
 
 @dataclass(frozen=True, slots=True)
