@@ -138,7 +138,7 @@ def truth_of(condition: Expression, known: Known, rows: int) -> Truth:
     if found is not None:
         return Truth.of_values(found, found.array)
 
-    def given(operand: Expression) -> Values:
+    def values_of(operand: Expression) -> Values:
         return evaluate(operand, known, rows)
 
     match condition:
@@ -149,23 +149,23 @@ def truth_of(condition: Expression, known: Known, rows: int) -> Truth:
         case Not(term):
             return _not(truth_of(term, known, rows))
         case IsNull(operand):
-            return _of_rows(_is_null, given(operand))
+            return _of_rows(_is_null, values_of(operand))
         case StartsWith(operand, prefix):
-            return _of_rows(partial(_starts_with, prefix), given(operand))
+            return _of_rows(partial(_starts_with, prefix), values_of(operand))
         case Compare(_, Literal(), Literal()):
             pass
         case Compare(op, operand, Literal() as literal):
-            return _of_rows(partial(_compare_with, op, operand, literal), given(operand))
+            return _of_rows(partial(_compare_with, op, operand, literal), values_of(operand))
         case Compare(op, Literal() as literal, operand):
             op = FLIPPED.get(op, op)
-            return _of_rows(partial(_compare_with, op, operand, literal), given(operand))
+            return _of_rows(partial(_compare_with, op, operand, literal), values_of(operand))
         case In(operand, options):
-            return _of_rows(partial(_in, operand, options), given(operand))
+            return _of_rows(partial(_in, operand, options), values_of(operand))
         case Unknown():
             raise UnsupportedFeature(f"the local engine does not take the condition {condition}")
     if isinstance(condition, Compare):
-        return _compare(condition.op, given(condition.left), given(condition.right))
-    values = given(condition)
+        return _compare(condition.op, values_of(condition.left), values_of(condition.right))
+    values = values_of(condition)
     return Truth.of_values(values, values.array)
 
 
