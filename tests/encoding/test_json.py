@@ -59,7 +59,8 @@ def test_what_is_not_json_is_refused(text: str, form: str) -> None:
         ('{"a" 1}', "expected ':'", (5, 1, 6, "$['a']")),
         ('["\\ud83d"]', "lone surrogate", (2, 1, 3, "$[0]")),
         ('["\\q"]', "unknown escape", (2, 1, 3, "$[0]")),
-        ('["abc', "ends inside of a string", (5, 1, 6, "$[0]")),
+        ('["abc', "ends inside of a string", (1, 1, 2, "$[0]")),
+        ('{"a": 1, "b', "ends inside of a string", (9, 1, 10, "$['a']")),
         ("{} 1", "after the end of the document", (3, 1, 4, "$")),
         ("\ufeff{}", "byte order mark", (0, 1, 1, "$")),
         ("", "found the end of the text", (0, 1, 1, "$")),
@@ -74,6 +75,20 @@ def test_errors_say_where_and_what(
             parse_json(form)
         error = caught.value
         assert (error.offset, error.line, error.column, error.path) == where
+
+
+@pytest.mark.parametrize("blanks", ["\n", " \r\n", "\t"])
+@pytest.mark.parametrize(
+    "text", ['["é", "abc', '{"a": "x\\', '["\\u12', '["\\ud83d\\u', '{"a": 1', '{"a":', "[1,", ""]
+)
+def test_white_space_behind_a_cut_document_moves_no_error(text: str, blanks: str) -> None:
+    said = []
+    for each in (text, text + blanks):
+        with pytest.raises(InvalidJson) as caught:
+            parse_json(each)
+        error = caught.value
+        said.append((error.message, error.offset, error.line, error.column, error.path))
+    assert said[0] == said[1]
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,10 @@ def test_a_bad_line_is_raised_kept_or_null(tmp_path: Path, name: str, ending: by
     with pytest.raises(VariantLakeError) as caught:
         ingest_here(source, tmp_path / "strict")
     assert not (tmp_path / "strict").exists()
+    with pytest.raises(VariantLakeError) as alone:
+        parse_json(LINES[name] + ending)
+    assert alone.value.message == caught.value.message
+    assert alone.value.column == caught.value.column
     result = ingest_here(source, tmp_path / "quarantine", mode="quarantine")
     assert (result.rows, result.bad_rows, result.version) == (3, 2, 0)
     assert documents(tmp_path / "quarantine") == [parse_json(text) for text in "123"]

@@ -33,9 +33,12 @@ _NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _NUMBER_GOES_ON = tuple("0123456789.eE+-")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
+_HEX_START = re.compile(r"[0-9a-fA-F]{0,3}")
 _WORDS = {"t": ("true", TRUE), "f": ("false", FALSE), "n": ("null", NULL)}
 LAST_KEY_HINT = "duplicate_keys='last' keeps the last one"
 """Of `parse_json`; loads have no such option."""
+OPEN_STRING = "text ends inside of a string"
+"""The message of a string without end, which stands at its opening quote."""
 
 _ESCAPES = {
     '"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
@@ -149,6 +152,7 @@ class _Parser:
     def __init__(self, text: str, duplicate_keys: DuplicateKeys) -> None:
         self.text = text
         self.position = 0
+        self.quote = 0  # that opens the last string
         self.duplicate_keys = duplicate_keys
         self.open: list[dict[str, Tree] | list[Tree]] = []
         self.steps: list[str | int | None] = []  # into each of them; None before its first child
@@ -233,6 +237,7 @@ class _Parser:
 
     def string(self) -> str:
         """The text of a string; the position is at its opening quote."""
+        self.quote = self.position
         self.position += 1
         return self.rest_of_string()
 
@@ -249,10 +254,14 @@ class _Parser:
                 return "".join(parts)
             if char == "\\":
                 parts.append(self.escape())
-            elif not char:
-                self.fail("text ends inside of a string")
             else:
+                self.check_end(end)
                 self.fail(f"control character {char!r} in a string", hint="JSON escapes it")
+
+    def check_end(self, position: int) -> None:
+        """Raise for the open string if only white space follows, which lines are read without."""
+        if _end_of(_WHITE_SPACE, self.text, position) == len(self.text):
+            self.fail(OPEN_STRING, self.quote)
 
     def escape(self) -> str:
         """The character that an escape means; the position is at its backslash."""
@@ -260,6 +269,7 @@ class _Parser:
         code = self.text[start + 1 : start + 2]
         if code != "u":
             if code not in _ESCAPES:
+                self.check_end(start + 1)
                 self.fail(f"unknown escape {self.text[start : start + 2]!r}")
             self.position += 2
             return _ESCAPES[code]
@@ -275,6 +285,7 @@ class _Parser:
         """The code unit of four hexadecimal digits; the position is at the escape's backslash."""
         digits = self.text[self.position + 2 : self.position + 6]
         if _HEX.fullmatch(digits) is None:
+            self.check_end(_end_of(_HEX_START, self.text, self.position + 2))
             self.fail(f"expected four hexadecimal digits, found {digits!r}")
         self.position += 6
         return int(digits, 16)
@@ -323,8 +334,13 @@ class _Parser:
         return Path(tuple(step for step in self.steps if step is not None)).normalized()
 
     def fail(self, message: str, position: int | None = None, *, hint: str = "") -> NoReturn:
-        """Raise InvalidJson at a position, the current one unless given."""
+        """Raise InvalidJson at a position, the current one unless given.
+
+        The end of the text is in front of its last white space: lines are read without it.
+        """
         where = self.position if position is None else position
+        if where >= len(self.text):
+            where = len(self.text.rstrip(" \t\n\r"))
         raise _at(InvalidJson(message, hint=hint), self.text, where)
 
     def exceed(self, message: str, position: int) -> NoReturn:
@@ -339,6 +355,7 @@ class _Checker(_Parser):
         """See _Parser."""
         if not self.text.startswith('"', self.position):
             return super().value()
+        self.quote = self.position
         self.position = _end_of(_STRING, self.text, self.position + 1)
         self.rest_of_string()
         return NULL

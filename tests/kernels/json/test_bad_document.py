@@ -85,6 +85,8 @@ def test_damaged_documents_have_the_error_of_the_plain_parser(
         b'{"a": 1, "\\u0061": 2',
         b'{"x": [1, {"a": 1, "b": [], "a": tru}]}',
         b'[1, [2, {"a": [3, 4',
+        b'{"a": [1, "x\\u12 \n',
+        b'{"a": [1, {"b',
         b'[{"a": 1}] x',
         b"[1, 2,, 3]",
         b'{"a": 1,}',

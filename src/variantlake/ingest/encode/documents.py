@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from variantlake.encoding.json import LAST_KEY_HINT
+from variantlake.encoding.json import LAST_KEY_HINT, OPEN_STRING
 from variantlake.errors import InvalidJson, LimitExceeded, VariantLakeError
 from variantlake.ingest.sources.blocks import BLOCK_BYTES, Block, LongLine, read_blocks
 from variantlake.ingest.sources.document_hints import expected, expected_at
@@ -153,6 +153,8 @@ def _error(batch: Batch, tape: Tape, row: int, counter: PlaceCounter) -> Variant
     found.line = start["line"] + within
     found.column = column if within else start["column"] + column - 1
     end, found.offset = found.offset or 0, None  # said by line and column
+    if found.message == OPEN_STRING:
+        end = len(text)
     if found.hint == LAST_KEY_HINT:
         found.hint = _ONE_KEY_HINT
     elif not found.hint and isinstance(found, InvalidJson):
