@@ -192,6 +192,10 @@ def test_inspect_says_where_spark_may_miss_keys(
     found = json.loads(run(monkeypatch, capfd, "inspect", "--json", tmp_path / "t").out)
     assert found["residuals"]["event"]["key_orders_differ"] == 1
     assert "files with keys above U+FFFF" in run(monkeypatch, capfd, "inspect", tmp_path / "t").out
+    for source in (path, tmp_path / "t"):
+        done = run(monkeypatch, capfd, "check", source)
+        assert (done.code, done.out) == (0, "1 file, nothing found\n")
+        assert done.err.count(f"{path}: event has keys above U+FFFF") == 1
 
 
 def test_inspect_says_why(file: Path, table: Path, monkeypatch: Patch, capfd: Capture) -> None:

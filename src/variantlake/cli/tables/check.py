@@ -11,6 +11,7 @@ import typer
 import variantlake as vl
 from variantlake.cli.tables.cat import VariantOption, is_file, path_of
 from variantlake.cli.tables.check_deep import check_deep
+from variantlake.cli.tables.inspect_table import KEY_ORDER
 from variantlake.cli.terminal.options import SourceArgument, json_option
 from variantlake.cli.terminal.output import print_json, print_line, print_note
 from variantlake.cli.terminal.progress import rows_of_files
@@ -20,6 +21,7 @@ from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.parquet.metadata.value_notes import notes_of
 from variantlake.shown import counted
 
 
@@ -55,7 +57,8 @@ def check(
     """Check VARIANT columns against every rule; exit code 1 when one is broken.
 
     VARIANT columns of a table's schema need no annotation in its files. A file without a VARIANT
-    column breaks no rule, and is named on stderr.
+    column breaks no rule, and is named on stderr; so is one that notes keys of which Spark has
+    another order.
 
     With --deep: whether a rewrite (OPTIMIZE and the like) kept every row. Rows that differ are
     named by file and place, and the exit code is 1.
@@ -86,6 +89,8 @@ def check(
                 print_note(
                     f"{file}: no VARIANT column, nothing to check (--variant names unmarked ones)"
                 )
+            for column in _reordered(file):
+                print_note(f"{file}: {column} has {KEY_ORDER} (this breaks no rule)")
     if findings:
         print_note(f"{counted(findings, 'finding')} in {counted(files, 'file')}")
         raise typer.Exit(1)
@@ -107,6 +112,15 @@ def _files(source: str, variants: list[str]) -> Iterator[tuple[str, list[str]]]:
     for add in snapshot.add_files():
         location = snapshot.location(add.path)
         yield location, _held(location, columns)
+
+
+def _reordered(file: str) -> list[str]:
+    """The Variant columns of a file that note keys of which Spark has another order."""
+    try:
+        notes = notes_of(read_footer(file).key_value_metadata)
+    except VariantLakeError:
+        return []  # which is a finding
+    return [".".join(column) for column, each in notes.items() if each.reordered]
 
 
 def _held(file: str, columns: Sequence[tuple[str, ...]]) -> list[str]:
