@@ -30,6 +30,7 @@ from variantlake.spark.session.classic_files import (
 )
 from variantlake.spark.session.jobs import functions_of
 from variantlake.spark.session.schemas import type_ddl
+from variantlake.spark.session.settings import ENABLED
 from variantlake.spark.session.versions import at_exit
 
 _GLOB = re.compile(r"[\\{}\[\]*?^]")
@@ -62,7 +63,8 @@ class RemoteFiles(Files):
         # session. The server itself forgets sessions that nobody uses.
         atexit.unregister(at_exit(clone.client))
         for name, value in (SETTINGS | _LISTING).items():
-            if clone.conf.get(name) != value:  # to set a deprecated one warns the user
+            # To set a deprecated one warns the user. Ours is unknown to a server until it is set.
+            if name == ENABLED or clone.conf.get(name) != value:
                 clone.conf.set(name, value)
         return clone
 
