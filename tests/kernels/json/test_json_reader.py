@@ -14,43 +14,43 @@ from variantlake.encoding.json import DuplicateKeys
 from variantlake.encoding.limits import MAX_DEPTH, MAX_NUMBER_DIGITS
 from variantlake.encoding.scalar import Scalar
 from variantlake.encoding.tree import Tree
-from variantlake.kernels.json import json_reader
+from variantlake.kernels.json import json_rows
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.types import Primitive
 
 REFUSED = {
-    "empty": (b"", json_reader.INCOMPLETE),
-    "blank": (b" \n", json_reader.INCOMPLETE),
-    "unclosed": (b"[1", json_reader.INCOMPLETE),
-    "byte-order-mark": (b"\xef\xbb\xbf1", json_reader.UNEXPECTED),
-    "two-documents": (b"1 2", json_reader.UNEXPECTED),
-    "nul-after": (b"1\x00", json_reader.UNEXPECTED),
-    "comma-in-object": (b'{"a":1,}', json_reader.UNEXPECTED),
-    "comma-in-array": (b"[1,]", json_reader.UNEXPECTED),
-    "wrong-bracket": (b'{"a":1]', json_reader.UNEXPECTED),
-    "word": (b"nul", json_reader.UNEXPECTED),
-    "nan": (b"NaN", json_reader.UNEXPECTED),
-    "plus": (b"+1", json_reader.UNEXPECTED),
-    "leading-zero": (b"01", json_reader.BAD_NUMBER),
-    "minus": (b"-", json_reader.BAD_NUMBER),
-    "no-fraction": (b"1.", json_reader.BAD_NUMBER),
-    "no-exponent": (b"1e+", json_reader.BAD_NUMBER),
-    "digits": (b"1" * (MAX_NUMBER_DIGITS + 1), json_reader.BAD_NUMBER),
-    "control-character": (b'"\t"', json_reader.BAD_STRING),
-    "open-string": (b'"abc', json_reader.BAD_STRING),
-    "escape": (b'"\\x"', json_reader.BAD_STRING),
-    "lone-surrogate": (b'"\\ud800"', json_reader.BAD_STRING),
-    "low-surrogate": (b'"\\udc00\\ud800"', json_reader.BAD_STRING),
-    "overlong": (b'"\xc0\x80"', json_reader.BAD_STRING),
-    "encoded-surrogate": (b'"\xed\xa0\x80"', json_reader.BAD_STRING),
-    "beyond-unicode": (b'"\xf4\x90\x80\x80"', json_reader.BAD_STRING),
-    "cut-utf8": (b'"\xe2\x82"', json_reader.BAD_STRING),
-    "bad-key": (b'{"\xff":1}', json_reader.BAD_STRING),
-    "too-deep": (b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), json_reader.TOO_DEEP),
-    "never-closed": (b"[" * 5000, json_reader.TOO_DEEP),
-    "duplicate": (b'{"a":1,"b":2,"a":3}', json_reader.DUPLICATE_KEY),
-    "escaped-duplicate": (b'{"a":1,"\\u0061":3}', json_reader.DUPLICATE_KEY),
+    "empty": (b"", json_rows.INCOMPLETE),
+    "blank": (b" \n", json_rows.INCOMPLETE),
+    "unclosed": (b"[1", json_rows.INCOMPLETE),
+    "byte-order-mark": (b"\xef\xbb\xbf1", json_rows.UNEXPECTED),
+    "two-documents": (b"1 2", json_rows.UNEXPECTED),
+    "nul-after": (b"1\x00", json_rows.UNEXPECTED),
+    "comma-in-object": (b'{"a":1,}', json_rows.UNEXPECTED),
+    "comma-in-array": (b"[1,]", json_rows.UNEXPECTED),
+    "wrong-bracket": (b'{"a":1]', json_rows.UNEXPECTED),
+    "word": (b"nul", json_rows.UNEXPECTED),
+    "nan": (b"NaN", json_rows.UNEXPECTED),
+    "plus": (b"+1", json_rows.UNEXPECTED),
+    "leading-zero": (b"01", json_rows.BAD_NUMBER),
+    "minus": (b"-", json_rows.BAD_NUMBER),
+    "no-fraction": (b"1.", json_rows.BAD_NUMBER),
+    "no-exponent": (b"1e+", json_rows.BAD_NUMBER),
+    "digits": (b"1" * (MAX_NUMBER_DIGITS + 1), json_rows.BAD_NUMBER),
+    "control-character": (b'"\t"', json_rows.BAD_STRING),
+    "open-string": (b'"abc', json_rows.BAD_STRING),
+    "escape": (b'"\\x"', json_rows.BAD_STRING),
+    "lone-surrogate": (b'"\\ud800"', json_rows.BAD_STRING),
+    "low-surrogate": (b'"\\udc00\\ud800"', json_rows.BAD_STRING),
+    "overlong": (b'"\xc0\x80"', json_rows.BAD_STRING),
+    "encoded-surrogate": (b'"\xed\xa0\x80"', json_rows.BAD_STRING),
+    "beyond-unicode": (b'"\xf4\x90\x80\x80"', json_rows.BAD_STRING),
+    "cut-utf8": (b'"\xe2\x82"', json_rows.BAD_STRING),
+    "bad-key": (b'{"\xff":1}', json_rows.BAD_STRING),
+    "too-deep": (b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), json_rows.TOO_DEEP),
+    "never-closed": (b"[" * 5000, json_rows.TOO_DEEP),
+    "duplicate": (b'{"a":1,"b":2,"a":3}', json_rows.DUPLICATE_KEY),
+    "escaped-duplicate": (b'{"a":1,"\\u0061":3}', json_rows.DUPLICATE_KEY),
 }
 
 
@@ -152,7 +152,7 @@ def test_text_is_copied_only_without_padding() -> None:
 def test_rows_may_leave_text_out_and_overlap() -> None:
     text = np.frombuffer(b"xx[1]2[", np.uint8)
     tape = JsonReader().read(text, np.array([2, 3, 5, 2]), np.array([5, 4, 6, 4]))
-    assert tape.status.tolist() == [0, 0, 0, json_reader.INCOMPLETE]
+    assert tape.status.tolist() == [0, 0, 0, json_rows.INCOMPLETE]
 
 
 def test_many_keys_and_nodes_grow_their_tables() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from variantlake.encoding import limits
-from variantlake.kernels.json import json_reader, lines, numbers
+from variantlake.kernels.json import json_rows, lines, numbers
 from variantlake.kernels.native import sources
 from variantlake.kernels.native.declared import ArrayType, Kernel
 from variantlake.kernels.native.sources import digest_of, modules_of
@@ -40,16 +40,14 @@ def changed(
 
 
 def test_a_unit_comes_from_all_modules_that_its_kernels_call() -> None:
-    names = {module.__name__.rpartition(".")[2] for module in modules_of("json.json_reader")}
-    assert {"json_reader", "keys", "numbers", "doubles", "utf8", "words"} <= names
+    names = {module.__name__.rpartition(".")[2] for module in modules_of("json.json_rows")}
+    assert {"json_rows", "keys", "numbers", "doubles", "utf8", "words"} <= names
     assert "unshred_rows" not in names
 
 
 def test_a_constant_of_another_part_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert json_reader._LIMIT == limits.MAX_VALUE_BYTES
-    assert changed(
-        "json.json_reader", monkeypatch, json_reader, "_LIMIT", limits.MAX_VALUE_BYTES - 1
-    )
+    assert json_rows._LIMIT == limits.MAX_VALUE_BYTES
+    assert changed("json.json_rows", monkeypatch, json_rows, "_LIMIT", limits.MAX_VALUE_BYTES - 1)
 
 
 def test_a_constant_of_a_helper_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,11 +62,11 @@ def test_one_number_of_a_table_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_layout_of_records_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    digest_of("json.json_reader")  # a kernel knows its signature from then on
+    digest_of("json.json_rows")  # a kernel knows its signature from then on
     wider = ArrayType(np.dtype([*KEY.descr, ("more", "i4")]))
-    monkeypatch.setattr(json_reader, "Keys", Annotated[Any, wider])
-    again = Kernel(inspect.unwrap(json_reader.read_rows))
-    assert changed("json.json_reader", monkeypatch, json_reader, "read_rows", again)
+    monkeypatch.setattr(json_rows, "Keys", Annotated[Any, wider])
+    again = Kernel(inspect.unwrap(json_rows.read_rows))
+    assert changed("json.json_rows", monkeypatch, json_rows, "read_rows", again)
 
 
 @pytest.mark.parametrize(
@@ -88,4 +86,4 @@ def test_the_compiler_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_is_no_constant_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not changed("json.json_reader", monkeypatch, utf8, "__doc__", "another")
+    assert not changed("json.json_rows", monkeypatch, utf8, "__doc__", "another")

@@ -7,6 +7,8 @@ Everything else is a double, correctly rounded. Twin: encoding.json.
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 
 from variantlake.encoding.limits import MAX_NUMBER_DIGITS
@@ -295,3 +297,12 @@ def _read_exponent(
     else:
         put_double(text, start, p, nodes, at, state)
     return p
+
+
+def finish_doubles(text: Bytes, nodes: Records) -> None:
+    """Python's float() rounds right whatever the digits; few numbers need it."""
+    for at in np.flatnonzero(nodes["tag"] == UNDECIDED_DOUBLE).tolist():
+        start, length = int(nodes["value"][at]), int(nodes["extra"][at])
+        number = float(text[start : start + length].tobytes())
+        nodes["tag"][at] = DOUBLE
+        nodes["value"][at] = struct.unpack("<q", struct.pack("<d", number))[0]
