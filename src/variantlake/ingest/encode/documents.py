@@ -17,7 +17,8 @@ from variantlake.ingest.sources.elements import read_document, read_elements
 from variantlake.ingest.sources.positions import PlaceCounter, place_of
 from variantlake.ingest.sources.sources import Format, Source, Split, split_sources
 from variantlake.kernels.json.bad_document import json_error
-from variantlake.kernels.json.json_reader import INCOMPLETE, UNEXPECTED, JsonReader
+from variantlake.kernels.json.json_reader import JsonReader
+from variantlake.kernels.json.json_rows import INCOMPLETE, UNEXPECTED
 from variantlake.kernels.json.lines import split_lines
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.tape.words import PADDING
