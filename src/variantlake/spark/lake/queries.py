@@ -22,7 +22,7 @@ from variantlake.spark.query.plans.planned import PlannedTable
 from variantlake.spark.query.read_versions import view_mark
 from variantlake.spark.query.table_locations import Location
 from variantlake.spark.rule.accelerate import planner_of
-from variantlake.spark.scan.dataframe import scan
+from variantlake.spark.scan.dataframe import scan_required
 from variantlake.spark.scan.source_options import VERSION_IN_PATH
 from variantlake.spark.session.arguments import (
     check_expressions,
@@ -98,6 +98,9 @@ class LakeQueries(LakeSession):
     def read(self, table: Location, version: int | None = None) -> DataFrame:
         """The whole table as a DataFrame, its VARIANT columns as they are.
 
+        Columns that are NOT NULL in the table are not nullable, as in Delta Spark (of a session of
+        Connect all are). If a file has a NULL there, a query that needs the column fails.
+
         Args:
             table: Its name, path or URL, as everywhere: a name is one that was registered or that
                 a query could use, ``delta.`path` `` as well.
@@ -114,7 +117,7 @@ class LakeQueries(LakeSession):
             return self._runner.read(found)
         self._helper.follow()
         plan = self._tables.plan_everything(found, has_kernels=lambda: self._helper.has_kernels)
-        return self._in_user_session(scan(self._helper, found, plan, {}), view_mark(found))
+        return self._in_user_session(scan_required(self._helper, found, plan), view_mark(found))
 
     def table(
         self, table: Location, version: int | None = None, *, timestamp: str | None = None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
@@ -41,7 +42,13 @@ from variantlake.spark.scan.pushed_filters import pushed_sql
 from variantlake.spark.scan.stored_types import ELEMENT, Tree, data_type, struct_type
 from variantlake.spark.scan.tables import TableVersion
 from variantlake.spark.session.char_columns import char_columns, padded_sql, with_declarations
-from variantlake.spark.session.classic_files import EVERYTHING, Files, KnownFile, unused
+from variantlake.spark.session.classic_files import (
+    EVERYTHING,
+    Files,
+    HelperSession,
+    KnownFile,
+    unused,
+)
 from variantlake.spark.session.schemas import type_ddl, without_ids
 from variantlake.spark.session.versions import arrow_schema
 
@@ -78,6 +85,48 @@ def scan(
         frames = [_Group(helper, table, nothing, columns).empty()]
     whole = functools.reduce(lambda one, other: one.unionAll(other), frames)
     return with_declarations(whole, table.snapshot.schema)
+
+
+def scan_required(helper: HelperSession, table: TableVersion, plan: ScanPlan) -> DataFrame:
+    """All columns as they are, with those that are NOT NULL in the table as such to Spark.
+
+    Spark takes a column for NOT NULL unseen, and would read a NULL as some other value. So it
+    reads it as such only where the log says of every file that it has none, as conditions can be
+    pushed to it only then; anywhere else a NULL is an error.
+    """
+    required = {
+        item.name: f"column {item.name} of {table.location}, which is NOT NULL in the table"
+        for item in table.snapshot.schema.fields
+        if not item.nullable
+    }
+    if not required:
+        return scan(helper, table, plan, {})
+    stored = table.stored_names
+    names = {stored[name] for name in required}
+    table = replace(table, stored=_without_nulls(table.stored, plan.groups, names))
+    return helper.asserted(scan(helper, table, plan, {}), required)
+
+
+def _without_nulls(
+    stored: StructType, groups: Sequence[ScanGroup], required: Collection[str]
+) -> StructType:
+    """The columns, those that are NOT NULL and have no NULL in any file by the log as such."""
+    return StructType(
+        [
+            StructField(
+                item.name,
+                item.dataType,
+                item.name not in required or not all(_lacks_nulls(g, item.name) for g in groups),
+                item.metadata,
+            )
+            for item in stored.fields
+        ]
+    )
+
+
+def _lacks_nulls(group: ScanGroup, column: str) -> bool:
+    known = group.files.columns.facts.column((column,))
+    return known is not None and bool((known.nulls[group.files.rows] == 0).all())
 
 
 class _Group:

@@ -1,9 +1,19 @@
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.expressions.objects.AssertNotNull;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.types.DataTypeUtils$;
 import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.command.ViewHelper$;
 import org.apache.spark.sql.types.DataType$;
@@ -30,6 +40,33 @@ public class ScanViews {
             DataTypeUtils$.MODULE$.toAttributes(columns), none(), false, scala.Option.empty()), name);
     }
 
+    /**
+     * The same rows with columns that are never NULL: a row that has one is an error where it is
+     * needed. Columns that Spark knows to have none stay as they are.
+     *
+     * @param required what to call these columns in the error, by their names
+     */
+    public Dataset asserted(SparkSession session, Dataset frame, Map required) {
+        LogicalPlan plan = frame.queryExecution().analyzed();
+        List items = new ArrayList();
+        scala.collection.Iterator columns = plan.output().iterator();
+        while (columns.hasNext()) {
+            Attribute column = (Attribute) columns.next();
+            Object shown = required.get(column.name());
+            if (shown == null || !column.nullable()) {
+                items.add(column);
+                continue;
+            }
+            List path = new ArrayList();
+            path.add(shown);
+            items.add(new Alias(
+                new AssertNotNull(column, seq(path)), column.name(),
+                NamedExpression$.MODULE$.newExprId(), none(),
+                scala.Option.apply(column.metadata()), none()));
+        }
+        return Dataset$.MODULE$.ofRows(session, new Project(seq(items), plan));
+    }
+
     public void drop(SparkSession session, String name) {
         session.sessionState().catalog().dropGlobalTempView(name);
     }
@@ -47,6 +84,11 @@ public class ScanViews {
                 identifier, session, true, older, scala.Option.empty(), plan, plan, none(),
                 scala.Option.empty()),
             true);
+    }
+
+    private static scala.collection.immutable.Seq seq(List items) {
+        return (scala.collection.immutable.Seq)
+            scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
     }
 
     private static scala.collection.immutable.Seq none() {

@@ -12,7 +12,7 @@ import functools
 import itertools
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -296,6 +296,14 @@ class HelperSession(Files):
             # Of one partition: to group or to sort it needs no exchange. One row is of one as it
             # is, and Spark may have its answer before it starts a job.
             return rows if batch.num_rows == 1 else rows.coalesce(1)
+
+    def asserted(self, frame: DataFrame, required: Mapping[str, str]) -> DataFrame:
+        """The same rows with columns that are never NULL, and an error for a row that has one.
+
+        `required` says what that error calls a column, by its name.
+        """
+        found = self._views.asserted(self._java, dataset_of(frame), dict(required))
+        return DataFrame(found, self.spark)
 
     def merged(
         self, frame: DataFrame, view: str, rows: DataFrame, keys: int, merges: str, *, done: bool

@@ -1,0 +1,103 @@
+"""DataFrames of whole tables: which columns may be NULL."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+
+from tests.spark.layouts import rows
+from tests.spark.query.test_reading import executed
+from variantlake.spark.lake import Lake, connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+
+REQUIRED = """id INT NOT NULL, c CHAR(3) NOT NULL, e VARIANT NOT NULL, n INT, d DOUBLE NOT NULL,
+    s STRUCT<a: INT> NOT NULL, p STRING NOT NULL, q INT"""
+ROWS = """SELECT int(id), 'ab', parse_json(concat('{"x":', id, '}')), int(null), id / 2,
+    named_struct('a', 1), 'p', int(id % 2) FROM range"""
+
+
+@pytest.fixture(scope="module")
+def lake(delta_spark: SparkSession) -> Lake:
+    return connect(delta_spark)
+
+
+def required(spark: SparkSession, table: Path, mode: str) -> str:
+    spark.sql(
+        f"CREATE TABLE delta.`{table}` ({REQUIRED}) USING delta PARTITIONED BY (p, q) TBLPROPERTIES"
+        f" ('delta.enableDeletionVectors'='true', 'delta.columnMapping.mode'='{mode}')"
+    )
+    return str(table)
+
+
+def columns(frame: DataFrame) -> list[tuple[str, str, bool]]:
+    """Without the metadata, of which Delta Spark gives its own of mapped columns."""
+    return [(item.name, item.dataType.simpleString(), item.nullable) for item in frame.schema]
+
+
+@pytest.mark.parametrize("mode", ["none", "id"])
+def test_required_columns_are_not_nullable(
+    delta_spark: SparkSession, lake: Lake, tmp_path: Path, mode: str
+) -> None:
+    table = required(delta_spark, tmp_path / "t", mode)
+
+    def theirs() -> DataFrame:
+        return delta_spark.read.format("delta").load(table)
+
+    assert columns(lake.read(table)) == columns(theirs())
+    delta_spark.sql(f"INSERT INTO delta.`{table}` {ROWS}(0, 6, 1, 1)")
+    delta_spark.sql(f"DELETE FROM delta.`{table}` WHERE id = 2")
+    ours = lake.read(table)
+    assert columns(ours) == columns(theirs())
+    assert [item.nullable for item in ours.schema] == [*[False] * 3, True, *[False] * 3, True]
+    for condition in ("id >= 3", "p = 'p' AND q = 1", "c = 'ab'", "d < 1", "e IS NULL", "s.a = 1"):
+        assert rows(ours.where(condition)) == rows(theirs().where(condition)), condition
+    assert "GreaterThanOrEqual(id,3)" in executed(ours.where("id >= 3")) or mode == "id"
+    assert rows(lake.sql(f"SELECT id FROM delta.`{table}`")) == rows(theirs().select("id"))
+
+
+def add(table: Path, name: str, columns: pa.Table, stats: dict[str, Any] | None) -> dict[str, Any]:
+    pq.write_table(columns, table / name)
+    size = (table / name).stat().st_size
+    action = {"path": name, "partitionValues": {}, "size": size, "modificationTime": 1}
+    return {"add": {**action, "dataChange": True, "stats": stats and json.dumps(stats)}}
+
+
+def write(table: Path, fields: list[dict[str, Any]], feature: str, *adds: dict[str, Any]) -> None:
+    features = {"readerFeatures": [feature], "writerFeatures": [feature]}
+    metadata = {
+        "id": "t", "format": {"provider": "parquet", "options": {}}, "partitionColumns": [],
+        "schemaString": json.dumps({"type": "struct", "fields": fields}), "configuration": {},
+    }  # fmt: skip
+    actions: list[dict[str, Any]] = [
+        {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}
+    ]
+    actions += [{"metaData": metadata}, *adds]
+    (table / "_delta_log").mkdir()
+    lines = "\n".join(map(json.dumps, actions))
+    (table / "_delta_log" / "00000000000000000000.json").write_text(lines)
+
+
+@pytest.mark.parametrize("stats", [None, {"numRecords": 2, "nullCount": {"id": 1, "n": 0}}])
+def test_a_null_in_a_required_column_is_an_error(
+    lake: Lake, tmp_path: Path, stats: dict[str, Any] | None
+) -> None:
+    file = pa.table({"id": pa.array([1, None], pa.int32()), "n": pa.array([1, 2], pa.int32())})
+    field = {"type": "integer", "metadata": {}}
+    fields = [{"name": name, "nullable": name != "id", **field} for name in ("id", "n")]
+    write(tmp_path, fields, "timestampNtz", add(tmp_path, "f.parquet", file, stats))
+    frame = lake.read(tmp_path)
+    assert not frame.schema["id"].nullable
+    assert rows(frame.select("n")) == rows(lake.sql(f"SELECT n FROM delta.`{tmp_path}`"))
+    for query in (frame, frame.where("id = 0"), frame.groupBy("id").count()):
+        with pytest.raises(PySparkException, match=r"column id of .*, which is NOT NULL"):
+            query.collect()
