@@ -1,4 +1,4 @@
-"""DataFrames of whole tables: which columns may be NULL."""
+"""DataFrames of whole tables: which columns may be NULL, and what only kernels can widen."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 
 from tests.spark.layouts import rows
 from tests.spark.query.test_reading import executed
+from variantlake.errors import UnsupportedFeature
 from variantlake.spark.lake import Lake, connect
 
 if TYPE_CHECKING:
@@ -101,3 +102,26 @@ def test_a_null_in_a_required_column_is_an_error(
     for query in (frame, frame.where("id = 0"), frame.groupBy("id").count()):
         with pytest.raises(PySparkException, match=r"column id of .*, which is NOT NULL"):
             query.collect()
+
+
+def test_integers_that_spark_does_not_widen_are_read_by_kernels(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = {"toType": "decimal(4,1)", "fromType": "byte"}
+    old = pa.table({"d": pa.array([1, -2], pa.int8()), "n": pa.array([1, 2], pa.int32())})
+    fields = [
+        {"name": "d", "type": "decimal(4,1)", "nullable": True,
+         "metadata": {"delta.typeChanges": [change]}},
+        {"name": "n", "type": "integer", "nullable": True, "metadata": {}},
+    ]  # fmt: skip
+    write(tmp_path, fields, "typeWidening", add(tmp_path, "f.parquet", old, None))
+    assert sorted((str(d), n) for d, n in lake.read(tmp_path).collect()) == [
+        ("-2.0", 2),
+        ("1.0", 1),
+    ]
+    query = f"SELECT {{}} FROM delta.`{tmp_path}` WHERE {{}}"
+    assert [row.n for row in lake.sql(query.format("n", "d < 0")).collect()] == [2]
+    monkeypatch.setitem(vars(lake._helper), "has_kernels", False)
+    with pytest.raises(UnsupportedFeature, match="column 'd' was widened"):
+        lake.read(tmp_path)
+    assert [row.n for row in lake.sql(query.format("n", "n = 1")).collect()] == [1]

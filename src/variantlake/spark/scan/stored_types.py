@@ -1,10 +1,14 @@
-"""The types of Spark that typed columns have, by which its Parquet reader reads them."""
+"""The types of Spark that columns of files have, by which its Parquet reader reads them."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Mapping
 
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
+from variantlake.delta.schema import table_schema as delta
 from variantlake.types import ShreddedType
 
 Tree = dict[str | None, "DataType | Tree"]
@@ -32,3 +36,34 @@ def data_type(stored: ShreddedType) -> DataType:
     See EXACTNESS, rule 4.
     """
     return from_arrow_type(stored.arrow, prefer_timestamp_ntz=True)
+
+
+_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+"""Digits before the point that Spark wants of a decimal to read an old file's integers as such."""
+
+_DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)")
+
+
+def is_beyond_spark(type_: delta.DataType, metadata: Mapping[str, object]) -> bool:
+    """Whether old files may hold integers, at any depth, that Spark does not read as decimals.
+
+    `metadata` is that of the column. Delta widens to decimals that hold every INT or BIGINT; other
+    writers also to those that hold every byte or short. Spec: PROTOCOL, "Type Widening".
+    """
+    changes = metadata.get("delta.typeChanges")
+    for change in changes if isinstance(changes, list) else ():
+        if not isinstance(change, dict):
+            continue
+        wanted = _DECIMAL.fullmatch(str(change.get("toType")))
+        digits = _DIGITS.get(str(change.get("fromType")))
+        if wanted and digits and int(wanted[1]) - int(wanted[2]) < digits:
+            return True
+    match type_:
+        case delta.StructType(fields):
+            return any(is_beyond_spark(item.type, item.metadata) for item in fields)
+        case delta.ArrayType(element):
+            return is_beyond_spark(element, {})
+        case delta.MapType(key, value):
+            return is_beyond_spark(key, {}) or is_beyond_spark(value, {})
+        case _:
+            return False

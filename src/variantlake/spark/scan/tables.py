@@ -16,6 +16,7 @@ from variantlake.delta.log.time_travel import version_at
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.delta.schema.char_types import char_length_at
 from variantlake.delta.schema.column_mapping import MODE
+from variantlake.errors import UnsupportedFeature
 from variantlake.expressions.tree import Predicate, Ref, refs
 from variantlake.paths import Path
 from variantlake.planning.late_materialization import plan_late_materialization
@@ -23,6 +24,7 @@ from variantlake.planning.log_files import LogFiles
 from variantlake.planning.plan import ScanPlan, plan_scan
 from variantlake.planning.stats.first_rows import FirstRows
 from variantlake.scan.footers import Footers
+from variantlake.spark.scan.stored_types import is_beyond_spark
 from variantlake.spark.session.schemas import spark_schema, stored_schema
 
 _REMEMBERED_TABLES = 64
@@ -85,6 +87,14 @@ class TableVersion:
         if tuple(stored) == ref.column:
             return ref
         return replace(ref, column=tuple(stored), shown=ref.column)
+
+    def columns_beyond_spark(self, columns: Collection[str]) -> list[str]:
+        """Those of some columns (by stored names) that Spark may not read, by the table's names."""
+        return [
+            field.name
+            for field in self.snapshot.schema.fields
+            if field.physical_name in columns and is_beyond_spark(field.type, field.metadata)
+        ]
 
     def whole_variants(self, columns: Collection[str]) -> list[Ref]:
         """The Variants in some columns (by stored names), at any depth, as they are."""
@@ -163,6 +173,8 @@ class Tables:
         `paths` are read of Variants, the columns `whole` as they are. `first` is a LIMIT on the
         rows that fulfil the predicate, which is then all of their condition. `has_kernels` is asked
         where it matters that Spark's tasks can run our kernels.
+
+        Raises UnsupportedFeature for a column among `whole` that only these can read, without them.
         """
         whole_variants = table.whole_variants(whole)
         # Of whole Variants as well: Spark's reader fails on some files (EXACTNESS, rule 10).
@@ -186,7 +198,13 @@ class Tables:
             plan = planned()
         found = plan_late_materialization(plan, table.partition_types)
         prefilters = any(group.prefilter for group in found.groups)
-        return found if prefilters and has_kernels() else plan
+        plan = found if prefilters and has_kernels() else plan
+        beyond = table.columns_beyond_spark(whole)
+        if not beyond or not plan.groups:
+            return plan
+        if not has_kernels():
+            raise _cannot_widen(table, beyond)
+        return replace(plan, groups=tuple(replace(each, kernels=True) for each in plan.groups))
 
     def plan_everything(self, table: TableVersion, *, has_kernels: Callable[[], bool]) -> ScanPlan:
         """How all rows of a table are read as they are."""
@@ -223,3 +241,13 @@ def _index(names: Sequence[str], name: str) -> int:
     if name in names:
         return names.index(name)
     return [known.lower() for known in names].index(name.lower())
+
+
+def _cannot_widen(table: TableVersion, columns: Sequence[str]) -> UnsupportedFeature:
+    return UnsupportedFeature(
+        f"column {columns[0]!r} was widened from an integer type to a decimal that Spark's reader "
+        "does not read from the old files",
+        file=table.location,
+        hint="install this version of variantlake where Spark's Python workers run, whose tasks "
+        "then read it; or read the table with vl.Table, or leave the column out",
+    )
