@@ -29,6 +29,11 @@ _STRING = re.compile(
     r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u(?:[0-9a-cA-CefEF][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2}))*+'
 )
 """What of a string can be passed without a closer look: no surrogates."""
+_WHOLE = re.compile(r'"([^"\\\x00-\x1f]*+)"')
+"""A string without escapes."""
+_FIELD = re.compile(rf"[ \t\n\r]*{_WHOLE.pattern}[ \t\n\r]*:[ \t\n\r]*")
+_NEXT_FIELD = re.compile(rf"[ \t\n\r]*,{_FIELD.pattern}")
+"""Up to a field's value, where nothing is out of the ordinary."""
 _NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _NUMBER_GOES_ON = tuple("0123456789.eE+-")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -177,6 +182,13 @@ class _Parser:
     def member(self) -> None:
         """Read the next child of the innermost container, or its end."""
         container, step = self.open[-1], self.steps[-1]
+        if isinstance(container, dict):
+            field = (_FIELD if step is None else _NEXT_FIELD).match(self.text, self.position)
+            if field is not None and (key := field[1]) not in container:
+                self.steps[-1] = key
+                self.position = field.end()
+                container[key] = self.value()
+                return
         self.skip()
         closing = "}" if isinstance(container, dict) else "]"
         if self.text.startswith(closing, self.position):
@@ -237,6 +249,10 @@ class _Parser:
 
     def string(self) -> str:
         """The text of a string; the position is at its opening quote."""
+        whole = _WHOLE.match(self.text, self.position)
+        if whole is not None:
+            self.position = whole.end()
+            return whole[1]
         self.quote = self.position
         self.position += 1
         return self.rest_of_string()
@@ -313,7 +329,8 @@ class _Parser:
 
     def skip(self) -> None:
         """Pass white space: the four characters of the JSON grammar and no other."""
-        self.position = _end_of(_WHITE_SPACE, self.text, self.position)
+        if self.text[self.position : self.position + 1] <= " ":
+            self.position = _end_of(_WHITE_SPACE, self.text, self.position)
 
     def expect(self, char: str, what: str = "") -> None:
         """Pass exactly this character, with white space on both sides."""

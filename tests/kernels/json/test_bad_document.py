@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 import time
 
 import pytest
@@ -118,6 +119,23 @@ def test_large_documents_are_not_read_by_the_plain_parser(kind: str) -> None:
         "expected ", "key ", "text ends inside of a string"
     )  # fmt: skip
     assert seconds < len(data) / 5e6  # the plain parser takes several times as long
+
+
+def test_short_documents_are_refused_at_once() -> None:
+    fields = ", ".join(f'"field {i}": "{i}"' for i in range(10))
+    calls = 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(count)
+    try:
+        error = json_error(f"{{{fields}".encode())
+    finally:
+        sys.setprofile(None)
+    assert error.message == "expected ',' or '}', found the end of the text"
+    assert calls < 50 * 10  # and returns, of functions; twice as many read each token by itself
 
 
 def test_a_variant_that_would_be_too_large_is_said_without_reading_it() -> None:

@@ -114,7 +114,9 @@ def read_tapes(
                 good = tape.status == 0
                 bad = np.flatnonzero(~good)
                 if bad_rows.mode is BadRows.NULL:
-                    first = partial(_error, batch, tape, int(bad[0]), PlaceCounter(split.source))
+                    row = int(bad[0])
+                    places = PlaceCounter(split.source)
+                    first = partial(_error, batch, tape, row, places, batch.text(row))
                     bad_rows.add_null(len(bad), first)
                 else:
                     for row in bad.tolist():
@@ -137,13 +139,15 @@ def _nothing(line: LongLine) -> Batch:
 
 def _bad_row(batch: Batch, tape: Tape, row: int, counter: PlaceCounter) -> BadRow:
     """A row with what is wrong with it."""
-    error = _error(batch, tape, row, counter)
-    return BadRow(error, batch.block.offset + int(batch.starts[row]), batch.text(row))
-
-
-def _error(batch: Batch, tape: Tape, row: int, counter: PlaceCounter) -> VariantLakeError:
-    """What is wrong with a row, and where in the source."""
     text = batch.text(row)
+    error = _error(batch, tape, row, counter, text)
+    return BadRow(error, batch.block.offset + int(batch.starts[row]), text)
+
+
+def _error(
+    batch: Batch, tape: Tape, row: int, counter: PlaceCounter, text: bytes
+) -> VariantLakeError:
+    """What is wrong with the text of a row, and where in the source."""
     found = json_error(text, int(tape.status[row]), int(tape.position[row]))
     block = batch.block
     offset = block.offset + int(batch.starts[row])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TypedDict
 
 from variantlake.ingest.sources.sources import Format
@@ -26,6 +27,7 @@ _READERS = {
 }
 
 
+@cache
 def expected(format_: Format, *others: Format) -> Hints:
     """What is expected of a file, and how it is read if it is one of `others` instead."""
     found = [_READERS[other] for other in others]
