@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import variantlake as vl
-from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature, VariantLakeError
+from variantlake.errors import (
+    DuplicateKey,
+    InvalidQuery,
+    InvalidValue,
+    UnsupportedFeature,
+    VariantLakeError,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -204,3 +210,22 @@ def test_a_column_with_the_name_of_spark_for_places(
         with pytest.raises(UnsupportedFeature, match="a column _metadata"):
             lake.sql(text)
     assert lake.read(table.uri).count() == 2
+
+
+def test_what_a_function_raises_in_a_task(lake: vl.spark.Lake, tmp_path: Path) -> None:
+    call = "variant_insert(t.event, '$.x', 1)"
+    table = vl.Table.create(tmp_path / "k", "id INT, event VARIANT")
+    lake.append(lake.sql("SELECT 1 AS id, parse_json('{\"x\":1}') AS event"), table.uri)
+    target = f"delta.`{table.uri}` AS t"
+    source = "(SELECT 1 AS id) AS s ON t.id = s.id WHEN MATCHED THEN"
+    for text in (
+        f"UPDATE {target} SET event = {call}",
+        f"MERGE INTO {target} USING {source} UPDATE SET event = {call}",
+    ):
+        with pytest.raises(DuplicateKey) as caught:
+            lake.sql(text)
+        assert caught.value.message.startswith("at $['x']: the field 'x' is there")
+        assert "\n" not in caught.value.message
+        assert caught.value.hint
+        assert caught.value.__suppress_context__
+    assert table.refresh().version == 1

@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as st
 
+from variantlake import errors
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.properties import constraints
 from variantlake.delta.transaction import alter
@@ -31,8 +32,10 @@ REFUSED = "variantlake refuses the row: "
 """How the message of an error in a job begins that is about a row; see `refusals`."""
 
 _SENTENCE = re.compile(re.escape(REFUSED) + r"(.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
-_IN_A_TASK = re.compile(r"^variantlake\.errors\.Invalid(?:Value|Path): (.*)$", re.MULTILINE)
-"""The last line of the traceback of a function of ours that refuses a row."""
+_IN_A_TASK = re.compile(
+    r"^variantlake\.errors\.(\w+): (.*?)(?: SQLSTATE: \w+)?(?:\nHint: (.*))?$", re.MULTILINE
+)
+"""The end of the traceback of a function of ours that refuses a row."""
 
 _ROW_LENGTH = 300
 _NOT_APPENDED = "nothing was appended; correct the row or leave it out"
@@ -151,14 +154,31 @@ def _check_rows(frame: DataFrame, rule: Rule) -> None:
 
 @contextlib.contextmanager
 def refusals(hint: str = _NOT_APPENDED) -> Iterator[None]:
-    """Raise the error for a refused row in the place of Spark's own."""
+    """Raise the error for a refused row in the place of Spark's own.
+
+    What a function of ours raised in a task is raised again, without the worker's traceback.
+    """
     try:
         yield
+    except VariantLakeError:
+        raise
     except Exception as error:
-        found = _SENTENCE.search(str(error)) or _IN_A_TASK.search(str(error))
-        if found is None or isinstance(error, VariantLakeError):
+        refused = _SENTENCE.search(str(error))
+        if refused is not None:
+            raise InvalidValue(refused[1], hint=hint) from error
+        found = _raised_in_a_task(str(error), hint)
+        if found is None:
             raise
-        raise InvalidValue(found[1], hint=hint) from error
+        raise found from None
+
+
+def _raised_in_a_task(text: str, hint: str) -> VariantLakeError | None:
+    """The error of ours that a worker's traceback ends with."""
+    for name, message, more in reversed(_IN_A_TASK.findall(text)):
+        kind = getattr(errors, name, None)
+        if isinstance(kind, type) and issubclass(kind, VariantLakeError):
+            return kind(message, hint=more or hint)
+    return None
 
 
 def _rules(snapshot: Snapshot) -> Iterator[Rule]:

@@ -24,7 +24,7 @@ from pyspark.util import PythonEvalType
 
 from variantlake.encoding.edit import Change, Edit
 from variantlake.encoding.variant import Variant
-from variantlake.errors import InvalidPath, UnsupportedFeature
+from variantlake.errors import InvalidPath, UnsupportedFeature, VariantLakeError
 from variantlake.kernels.variant.arrow_variants import as_variants, variant_column
 from variantlake.kernels.variant.editor import edit_variants
 from variantlake.parquet.variant.key_orders import in_spark_order
@@ -54,13 +54,13 @@ def changed_column(target: Any, edit: Edit, value: Any, *, lenient: bool) -> Any
     if edit.change is Change.DELETE:
 
         def deleted(rows: Any) -> Any:
-            return _stored(edit_variants(_variants(rows), edit, None))
+            return _stored(_edited(_variants(rows), edit, None))
 
         return _udf(deleted, connect=connect)(target)
     if isinstance(value, Column) or is_connect(value):
 
         def changed(rows: Any, values: Any) -> Any:
-            found = edit_variants(_variants(rows), edit, as_variants(values), lenient=lenient)
+            found = _edited(_variants(rows), edit, as_variants(values), lenient=lenient)
             return _stored(found)
 
         return _udf(changed, connect=connect)(target, value)
@@ -68,7 +68,7 @@ def changed_column(target: Any, edit: Edit, value: Any, *, lenient: bool) -> Any
 
     def put(rows: Any) -> Any:
         given = variant_column([new])
-        return _stored(edit_variants(_variants(rows), edit, given, lenient=lenient))
+        return _stored(_edited(_variants(rows), edit, given, lenient=lenient))
 
     return _udf(put, connect=connect)(target)
 
@@ -184,11 +184,20 @@ def _by_path(rows: Any, paths: Any, new: Any, flags: Any, change: Change, *, len
         values = new
         if new is not None and len(kinds) > 1:
             values = new.take(pa.array(chosen))
-        done.append(edit_variants(part, edit, values, lenient=lenient))
+        done.append(_edited(part, edit, values, lenient=lenient))
     if len(done) == 1:
         return done[0]
     whole = pa.concat_arrays([_stored(part) for part in done])
     return whole.take(pa.array(np.argsort(np.concatenate(order), kind="stable")))
+
+
+def _edited(rows: Any, edit: Edit, new: Any, *, lenient: bool = False) -> Any:
+    """As `edit_variants`; its errors name no row: a row of a batch is none of the query."""
+    try:
+        return edit_variants(rows, edit, new, lenient=lenient)
+    except VariantLakeError as error:
+        error.row = None
+        raise
 
 
 def _rows_of(keys: Any, kind: dict[str, Any]) -> Any:
