@@ -69,6 +69,32 @@ def tiny_documents(count: int) -> Iterator[bytes]:
         yield b'{"id":%d,"state":"%s"}' % (i, pick.choice([b"on", b"off", b"unknown"]))
 
 
+def cut_documents(count: int) -> Iterator[bytes]:
+    """An empty object, and one array of events that is cut near its end."""
+    yield b"{}"
+    yield b"[" + b",".join(event_documents(count))[:-10]
+
+
+def short_bad_documents(count: int) -> Iterator[bytes]:
+    """Lines of 100 bytes, each with a mistake of one of five kinds, after an empty object."""
+    yield b"{}"
+    for i in range(count):
+        text = b'{"id": %7d, "kind": "push", "tags": ["a", "b"], "text": "%s"}' % (i, b"x" * 40)
+        yield (
+            text[:-8],
+            text[:-1],
+            text[:-1] + b",}",
+            text.replace(b'"push"', b"push"),
+            text[:-1] + b', "id": 1}',
+        )[i % 5]
+
+
+def distinct_key_documents(count: int) -> Iterator[bytes]:
+    """Objects of one field each, whose key is an identifier that no other has."""
+    for i in range(count):
+        yield b'{"user-%09d": {"state": "on", "n": %d}}' % (i * 7919, i)
+
+
 SETS: dict[str, tuple[Callable[[int], Iterator[bytes]], float]] = {
     "events": (event_documents, 1),
     "wide rows": (wide_documents, 0.3),
@@ -77,10 +103,17 @@ SETS: dict[str, tuple[Callable[[int], Iterator[bytes]], float]] = {
 }
 """For each set its generator, and documents for one event asked for."""
 
+HARD: dict[str, tuple[Callable[[int], Iterator[bytes]], float]] = {
+    "cut at its end": (cut_documents, 0.04),
+    "short bad lines": (short_bad_documents, 0.2),
+    "distinct keys": (distinct_key_documents, 0.4),
+}
+"""Sets that cost more than their bytes: bad documents, and inference over ids as keys."""
+
 
 def write(name: str, path: Path, scale: int) -> tuple[int, int]:
     """Write a set as NDJSON, sized for `scale` events; returns its documents and bytes."""
-    generate, share = SETS[name]
+    generate, share = (SETS | HARD)[name]
     count = max(1, int(scale * share))
     with path.open("wb") as file:
         for document in generate(count):

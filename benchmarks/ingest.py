@@ -4,6 +4,8 @@
 settings, the same input and the same two cores; all take turns, and medians are compared.
 
     python -m benchmarks.ingest [--events 500000] [--rounds 3] [--only SET] [--sail PYTHON]
+
+With --hard it times our loads of bad documents and of many distinct keys instead, without Spark.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 import variantlake as vl
 from benchmarks import documents
 from benchmarks.engines import DuckDb, Sail, delta_append, spark_session
-from benchmarks.report import Times, in_turns, replace_section, table, timed
+from benchmarks.report import Times, best, in_turns, replace_section, table, timed
+from variantlake.ingest.local_run import ingest_here
 
 CORES = 2
 _DUCKDB_FILE = "duckdb.parquet"
@@ -197,6 +200,21 @@ class Bench:
                 pass
 
 
+def print_hard(folder: Path, scale: int, rounds: int) -> None:
+    """Seconds of a load in quarantine mode of each set of documents.HARD."""
+    source, target = folder / "source.ndjson", folder / "table"
+
+    def load() -> None:
+        shutil.rmtree(target, ignore_errors=True)
+        ingest_here(source, target, mode="quarantine")
+
+    for name in documents.HARD:
+        _, size = documents.write(name, source, scale)
+        seconds = best(load, rounds)
+        what = f"{name}: {size / 1e6:.1f} MB"
+        print(what, f"{seconds:.2f} s", f"{size / seconds / 1e6:.1f} MB/s", sep=" | ", flush=True)
+
+
 def row(what: str, times: dict[str, Times], columns: list[str]) -> list[str]:
     """A line of the table: each engine's time, and how many times ours it is."""
     cells = [times[name].text(times[OURS]) for name in columns if name in times]
@@ -209,11 +227,15 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=500_000, help="sizes all sets")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=list(documents.SETS), help="one set, without the page")
+    parser.add_argument("--hard", action="store_true", help="bad documents and distinct keys alone")
     parser.add_argument("--sail", metavar="PYTHON", help="an interpreter that has pysail")
     options = parser.parse_args()
     names = [options.only] if options.only else list(documents.SETS)
     lines: list[list[str]] = []
     with tempfile.TemporaryDirectory(prefix="variantlake-bench-") as folder:
+        if options.hard:
+            print_hard(Path(folder), options.events, options.rounds)
+            return
         bench = Bench(Path(folder), options.rounds, options.sail)
         try:
             for name in names:
