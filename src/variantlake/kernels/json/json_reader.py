@@ -12,7 +12,7 @@ from variantlake.kernels.json.json_rows import (
     LAST_WINS,
     NODES,
     TOO_LARGE,
-    Documents,
+    DocumentSpans,
     Outcome,
     read_rows,
 )
@@ -64,7 +64,7 @@ class JsonReader:
         table.state[[NODES, ARENA, UNDECIDED_COUNT]] = 0
         table.state[LAST_WINS] = self._last_wins
         first, status, position = (np.empty(rows + extra, np.int64) for extra in (1, 0, 0))
-        documents, outcome = Documents(text, starts, ends), Outcome(first, status, position)
+        documents, outcome = DocumentSpans(text, starts, ends), Outcome(first, status, position)
         row = 0
         while True:
             row = read_rows(

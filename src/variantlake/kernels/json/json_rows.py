@@ -334,7 +334,7 @@ def _read_row(
     return t if status == GOOD else -status
 
 
-class Documents(NamedTuple):
+class DocumentSpans(NamedTuple):
     """The documents text[starts[r]:ends[r]].
 
     text: uint8, any bytes, padded by PADDING after the largest end. starts, ends: int64, one a row.
@@ -355,7 +355,7 @@ class Outcome(NamedTuple):
 
 @entry
 def read_rows(
-    documents: Documents,
+    documents: DocumentSpans,
     row: int,
     nodes: Nodes,
     arena: Bytes,

@@ -56,7 +56,7 @@ _VALUE_LIMIT, _DEPTH_LIMIT, _KEYS_LIMIT = MAX_VALUE_BYTES, MAX_DEPTH, MAX_KEYS
 _VERSION, _SORTED = 1, 0x10
 
 
-class NewValues(NamedTuple):
+class EditValues(NamedTuple):
     """The tape of the new values, one row for all or one for each; its keys are the KeyTable's."""
 
     text: BytesIn
@@ -163,7 +163,9 @@ def _close(frames: Int64s, at: int, entries: Int64s, out: Bytes, to: int) -> int
 
 
 @helper
-def _emit(values: NewValues, t: int, at: int, top: int, room: EditRoom, out: Bytes, to: int) -> int:
+def _emit(
+    values: EditValues, t: int, at: int, top: int, room: EditRoom, out: Bytes, to: int
+) -> int:
     """Write the value of nodes[t] with ids of the row's dictionary.
 
     Its frames are from `at` on, its entries from `top`. Returns where it ends, or -TOO_DEEP,
@@ -295,7 +297,7 @@ def write_value(
     depth: int,
     steps: Int64s,
     change: int,
-    values: NewValues,
+    values: EditValues,
     t: int,
     room: EditRoom,
     out: Bytes,

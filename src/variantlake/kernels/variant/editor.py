@@ -28,7 +28,7 @@ from variantlake.kernels.variant.edit_writing import (
     NEED_METADATA,
     STATE_WORDS,
     EditRoom,
-    NewValues,
+    EditValues,
 )
 from variantlake.kernels.variant.variant_reader import (
     VariantReader,
@@ -107,7 +107,9 @@ class _Work:
         variants = VariantRows(
             self._metadata, self._metadata_offsets, self._data, self._offsets, self._valid
         )
-        new_values = NewValues(values.text, values.arena, values.nodes, values.first, values.status)
+        new_values = EditValues(
+            values.text, values.arena, values.nodes, values.first, values.status
+        )
         row = 0
         while row < rows:
             stamps = np.zeros(len(table.keys), np.int64)

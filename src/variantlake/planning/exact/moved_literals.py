@@ -1,6 +1,6 @@
 """Dates and instants that Spark moves when it pushes a condition with them into a Parquet file.
 
-The literal passes through `java.sql.Date` or `Timestamp`: in the calendar before 1582, and with the
+The literal passes through Java's old Date or Timestamp: in the calendar before 1582, and with the
 history of a time zone. A day that either lacks becomes a later one, and the rows between the two
 would be lost (EXACTNESS, rule 39). Spark keeps literals outside of `_MOVED` as they are, and moves
 those inside to others inside. So a file without a value inside gives the same rows for both.

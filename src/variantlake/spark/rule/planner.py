@@ -122,7 +122,7 @@ class RulePlanner:
         relations = {each["name"]: each for each in request["relations"]}
         try:
             plan = node_of(request["plan"])
-            query = _Query.of(plan, tuple(relations))
+            query = _RuleQuery.of(plan, tuple(relations))
         except RecursionError:
             return None  # a condition of thousands of terms
         tables = {name: self._open(each) for name, each in relations.items()}
@@ -150,7 +150,7 @@ class RulePlanner:
             raise TableReplaced("another table is at the location now", file=location)
         return table
 
-    def _planned(self, query: _Query, name: str, table: TableVersion) -> PlannedTable:
+    def _planned(self, query: _RuleQuery, name: str, table: TableVersion) -> PlannedTable:
         use = by_stored_names(query.table_use(name), table)
         plan = self._tables.plan(
             table,
@@ -163,7 +163,7 @@ class RulePlanner:
         return PlannedTable(f"delta.`{table.location}`", name, table, use, plan)
 
     def _to_java(
-        self, planned: Sequence[PlannedTable], query: _Query, helper: HelperSession
+        self, planned: Sequence[PlannedTable], query: _RuleQuery, helper: HelperSession
     ) -> JavaObject:
         answer: JavaObject = gateway_of(self._spark).jvm.java.util.ArrayList()
         relations, uses, frames = [], [], []
@@ -183,7 +183,7 @@ class RulePlanner:
 
 
 @dataclass(frozen=True, slots=True)
-class _Query:
+class _RuleQuery:
     """A plan of the optimizer, read."""
 
     uses: PlanUses
@@ -191,7 +191,7 @@ class _Query:
     limits: Mapping[str, FirstRows]
 
     @classmethod
-    def of(cls, plan: Node, names: Sequence[str]) -> _Query:
+    def of(cls, plan: Node, names: Sequence[str]) -> _RuleQuery:
         lineage = Lineage({name: name for name in names})
         lineage.learn(plan)
         return cls(
