@@ -233,7 +233,14 @@ def test_streams_of_a_connect_client(client: Client, tmp_path: Path) -> None:
     (tmp_path / "in/a").write_text('{"id": 1}\n{"id": 2}\n{"id": 3}\n')
     tables = [str(tmp_path / name) for name in ("first", "second")]
     work = {"source": str(tmp_path / "in"), "tables": tables, "checkpoint": str(tmp_path / "c")}
-    client({"stream": work})
+    try:
+        client({"stream": work})
+    except pytest.fail.Exception as error:
+        # Spark gives the Python worker of a stream ten seconds to start, however busy the machine
+        # is. The same stream started again goes on from its checkpoints.
+        if "PythonWorkerFactory" not in str(error):
+            raise
+        client({"stream": work})
     found: list[list[Any]] = [
         vl.Table.open(table).scan("event:id::int AS id").to_arrow()["id"].to_pylist()
         for table in tables
