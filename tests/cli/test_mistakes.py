@@ -62,7 +62,7 @@ KIND = "SELECT event:kind::string FROM t"
         ("query t|SELECT event:kind::strin FROM t", "does not parse", "event:a.b[0]"),
         ("query t|SELECT rank() OVER (ORDER BY 1) FROM t", "WINDOW", "Spark may run it: install"),
         ("delete t|--where|event:kind::strin = 'a'", "does not parse", "event:a.b[0]"),
-        ("delete t|--where|upper(event:kind) = 'A'", "constant", "Spark may run it: install"),
+        ("delete t|--where|upper(event:kind) = 'A'", "as an operand", "Spark may run it: install"),
         ("ingest a.ndjson|new", "there is no Spark", "--local loads without it"),
         ("ingest --local|none.json|new", "does not exist", "check the spelling"),
         ("ingest --local|empty|new", "holds no newline-delimited JSON", "must end with .ndjson"),

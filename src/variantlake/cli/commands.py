@@ -32,7 +32,6 @@ from variantlake.cli.tables import inspect as inspect_command
 from variantlake.cli.terminal.logs import logged
 from variantlake.cli.terminal.output import print_error, print_note, visible
 from variantlake.delta.log.file_paths import ABSOLUTE_PATHS, set_absolute_paths
-from variantlake.errors import VariantLakeError
 
 app = typer.Typer(
     name="variantlake",
@@ -142,7 +141,9 @@ def run() -> int:
         if os.environ.get("VARIANTLAKE_TRACEBACK"):
             raise
         print_error(error)
-        if isinstance(error, OSError) and not isinstance(error, VariantLakeError):
+        try:
+            sys.stdout.flush()
+        except OSError:  # standard output is what failed
             _drop_output()
         return 1
     if code == 130:  # Ctrl-C: typer turns it into this code

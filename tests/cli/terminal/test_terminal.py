@@ -128,6 +128,9 @@ def test_one_option_refuses_absolute_paths(
 def test_ctrl_c_is_quiet_while_modules_are_loaded(tmp_path: Path, number: signal.Signals) -> None:
     script = (
         "import os, signal, sys\n"
+        # What starts the tests may ignore the signal (nohup does), and a process inherits that.
+        f"if signal.getsignal({number:d}) is signal.SIG_IGN:\n"
+        f"    signal.signal({number:d}, signal.SIG_DFL)\n"
         "from variantlake.cli.main import main\n"
         "class Interrupting:\n"
         "    def find_spec(self, name, *_):\n"
