@@ -112,7 +112,7 @@ CONDITIONS = {
     "case": "CASE WHEN k > 5 THEN event:kind::string = 'good' "
     "ELSE try_cast(event:ok AS boolean) END",
     "computed-doubles": "try_cast(event:dbl AS double) * 2 >= try_cast(event:dbl AS double)",
-    "computed-in": "k IN (event:id::bigint, 7) AND NOT (k + 1 <=> event:n.x::int)",
+    "computed-in": "k IN (event:id::int, 7) AND NOT (k + 1 <=> event:n.x::int)",
 }
 
 
