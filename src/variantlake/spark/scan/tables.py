@@ -249,5 +249,5 @@ def _cannot_widen(table: TableVersion, columns: Sequence[str]) -> UnsupportedFea
         "does not read from the old files",
         file=table.location,
         hint="install this version of variantlake where Spark's Python workers run, whose tasks "
-        "then read it; or read the table with vl.Table, or leave the column out",
+        "then read it; or read the table without Spark, or leave the column out",
     )
