@@ -15,7 +15,7 @@ PYTHON = re.compile(r"\w\(|\b\w+=|\bvl\.|\blake\.|\bTable\.|\b[a-z]+_[a-z_]+s?\b
 SHELL = re.compile(r"(?<!\w)--\w|`variantlake ")
 # Names of formats and of SQL, which every surface shares.
 SHARED = re.compile(
-    r"typed_value|try_cast|try_variant_get|ALTER TABLE.*|REORG TABLE.*|PYSPARK_[A-Z_]+"
+    r"typed_value|try_cast|(?:try_)?variant_get|ALTER TABLE.*|REORG TABLE.*|PYSPARK_[A-Z_]+"
     r"|JAVA_HOME|SKIP_SIGNATURE|_delta_log|VARIANTLAKE_\w+|AWS_\w+|spark\.[\w.]+=?|\{[^}]*\}"
 )
 # What no command calls.
