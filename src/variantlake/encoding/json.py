@@ -7,8 +7,6 @@ replaces bytes that are not UTF-8), this refuses: nothing is dropped silently.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, NoReturn, TypeAlias, get_args
 
@@ -25,10 +23,6 @@ DuplicateKeys: TypeAlias = Literal["error", "last"]
 
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
-_STRING = re.compile(
-    r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u(?:[0-9a-cA-CefEF][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2}))*+'
-)
-"""What of a string can be passed without a closer look: no surrogates."""
 _WHOLE = re.compile(r'"([^"\\\x00-\x1f]*+)"')
 """A string without escapes."""
 _FIELD = re.compile(rf"[ \t\n\r]*{_WHOLE.pattern}[ \t\n\r]*:[ \t\n\r]*")
@@ -40,6 +34,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
 _HEX_START = re.compile(r"[0-9a-fA-F]{0,3}")
 _WORDS = {"t": ("true", TRUE), "f": ("false", FALSE), "n": ("null", NULL)}
+MARK_HINT = "remove it: JSON has none"
+CONTROL_HINT = "JSON escapes it"
 LAST_KEY_HINT = "duplicate_keys='last' keeps the last one"
 """Of `parse_json`; loads have no such option."""
 OPEN_STRING = "text ends inside of a string"
@@ -82,41 +78,6 @@ def parse_json_tree(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "erro
     except VariantLakeError as error:
         error.path = parser.path()
         raise
-
-
-@dataclass(frozen=True, slots=True)
-class OpenContainer:
-    """A container that a document has open at some place: an object, or an array of whole `values`.
-
-    `step` is the key or index of its child that is open, else of its last one; None before the
-    first.
-    """
-
-    step: str | int | None
-    is_object: bool
-    values: int = 0
-
-
-def error_behind(
-    text: str, position: int, containers: Sequence[OpenContainer], repeated: str | None = None
-) -> VariantLakeError | None:
-    """The error of a document that is well-formed up to a character, None where there is none.
-
-    The position is behind the last whole value or open bracket, or at a key of the last container
-    that is `repeated`.
-    """
-    parser = _Checker(text, "error")
-    parser.position = position
-    parser.open = [{} if each.is_object else [NULL] * each.values for each in containers]
-    parser.steps = [each.step for each in containers]
-    try:
-        if repeated is not None:
-            parser.key({repeated: NULL})
-        parser.rest()
-    except VariantLakeError as error:
-        error.path = parser.path()
-        return error
-    return None
 
 
 def unescaped(quoted: str) -> str:
@@ -165,7 +126,7 @@ class _Parser:
     def document(self) -> Tree:
         """The value, and nothing but white space after it."""
         if self.text.startswith("\ufeff"):
-            self.fail("text starts with a byte order mark", hint="remove it: JSON has none")
+            self.fail("text starts with a byte order mark", hint=MARK_HINT)
         self.skip()
         root = self.value()
         self.rest()
@@ -255,10 +216,6 @@ class _Parser:
             return whole[1]
         self.quote = self.position
         self.position += 1
-        return self.rest_of_string()
-
-    def rest_of_string(self) -> str:
-        """The text of a string from the position on, up to its closing quote."""
         parts: list[str] = []
         while True:
             end = _end_of(_PLAIN, self.text, self.position)
@@ -272,7 +229,7 @@ class _Parser:
                 parts.append(self.escape())
             else:
                 self.check_end(end)
-                self.fail(f"control character {char!r} in a string", hint="JSON escapes it")
+                self.fail(f"control character {char!r} in a string", hint=CONTROL_HINT)
 
     def check_end(self, position: int) -> None:
         """Raise for the open string if only white space follows, which lines are read without."""
@@ -363,19 +320,6 @@ class _Parser:
     def exceed(self, message: str, position: int) -> NoReturn:
         """Raise LimitExceeded at a position."""
         raise _at(LimitExceeded(message), self.text, position)
-
-
-class _Checker(_Parser):
-    """Reads only for the error: the text of long strings is passed, and not kept."""
-
-    def value(self) -> Tree:
-        """See _Parser."""
-        if not self.text.startswith('"', self.position):
-            return super().value()
-        self.quote = self.position
-        self.position = _end_of(_STRING, self.text, self.position + 1)
-        self.rest_of_string()
-        return NULL
 
 
 def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int:

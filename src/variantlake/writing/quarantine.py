@@ -19,12 +19,13 @@ import contextlib
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, Self, TypeAlias
 
 import orjson
+import pyarrow as pa
 
 from variantlake.errors import StoreFailed, VariantLakeError
 from variantlake.shown import utf8_text
@@ -32,6 +33,8 @@ from variantlake.storage.store import LocalStore, Store, make_folder
 from variantlake.storage.unreachable import disk_failure
 from variantlake.writing.max_bad import MaxBad
 from variantlake.writing.options import BadRows
+
+Buffer: TypeAlias = bytes | pa.Buffer
 
 _CHECK_ROWS = 1_000
 
@@ -99,21 +102,30 @@ class BadRowLog:
         """
         if self.mode is BadRows.STRICT:
             raise bad.error
-        self.add_null(1, lambda: bad.error)
+        self.add_null(1, lambda: bad)
         if self.check is not None and not self.count % _CHECK_ROWS:
             self.check()
         if self.mode is BadRows.QUARANTINE:
-            file = self._file or self._begin()
-            try:
-                file.write(bad.to_json())
-            except OSError as error:
-                raise self._failed(error) from error
+            self._write(bad.to_json())
 
-    def add_null(self, count: int, error: Callable[[], VariantLakeError]) -> None:
-        """Count bad rows; `error` gives that of the first. Raises LimitExceeded for too many."""
+    def add_lines(
+        self, count: int, first: Callable[[], BadRow], lines: Callable[[], Iterable[Buffer]]
+    ) -> None:
+        """As `add` for each of many rows; `lines` gives theirs of the quarantine, in pieces."""
+        if self.mode is BadRows.STRICT:
+            raise first().error
+        if self.check is not None:
+            self.check()
+        self.add_null(count, first)
+        if self.mode is BadRows.QUARANTINE:
+            for piece in lines():
+                self._write(piece)
+
+    def add_null(self, count: int, first: Callable[[], BadRow]) -> None:
+        """Count bad rows, of which one is the first. Raises LimitExceeded for too many."""
         self.count += count
         if self.max_bad is not None:
-            self.first = self.first or error().sentence()
+            self.first = self.first or first().error.sentence()
             self.max_bad.check(self.count, self.seen, self.first)
 
     def __enter__(self) -> Self:
@@ -135,6 +147,13 @@ class BadRowLog:
         finally:
             if self._scratch is not None:
                 shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _write(self, data: Buffer) -> None:
+        file = self._file or self._begin()
+        try:
+            file.write(data)
+        except OSError as error:
+            raise self._failed(error) from error
 
     def _begin(self) -> IO[bytes]:
         # Two attempts of one task, which Spark may make, write two files.

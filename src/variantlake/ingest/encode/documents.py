@@ -1,22 +1,19 @@
-"""Sources to tapes, and bad documents to errors that say where they are."""
+"""Sources to tapes, without the documents that are bad."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
-from variantlake.encoding.json import LAST_KEY_HINT, OPEN_STRING
-from variantlake.errors import InvalidJson, LimitExceeded, VariantLakeError
+from variantlake.errors import InvalidJson, LimitExceeded
+from variantlake.ingest.encode.bad_documents import Batch, bad_row, quarantine_lines
 from variantlake.ingest.sources.blocks import BLOCK_BYTES, Block, LongLine, read_blocks
-from variantlake.ingest.sources.document_hints import expected, expected_at
+from variantlake.ingest.sources.document_hints import expected
 from variantlake.ingest.sources.elements import read_document, read_elements
 from variantlake.ingest.sources.positions import PlaceCounter, place_of
 from variantlake.ingest.sources.sources import Format, Source, Split, split_sources
-from variantlake.kernels.json.bad_document import json_error
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.json.json_rows import INCOMPLETE, UNEXPECTED
 from variantlake.kernels.json.lines import split_lines
@@ -35,25 +32,10 @@ SAMPLE_ROWS = 4096
 SAMPLE_BYTES = 8 << 20
 """The most text that it looks at."""
 
-_ONE_KEY_HINT = "an object in a Variant cannot have two fields with the same name"
-_LIMIT_HINT = "Spark does not take this document either"
 _LAYOUT_BYTES = 256 << 10
 _SAMPLE_PIECES = 16
 _SAMPLE_FILES = 1024
 _SAMPLE_BLOCK_BYTES = 256 << 10
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Documents of one block: text[starts[i]:ends[i]] of its text, in order."""
-
-    block: Block
-    starts: npt.NDArray[np.int64]
-    ends: npt.NDArray[np.int64]
-
-    def text(self, row: int) -> bytes:
-        """The bytes of a document."""
-        return self.block.text[int(self.starts[row]) : int(self.ends[row])].tobytes()
 
 
 def read_batches(split: Split, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Batch | LongLine]:
@@ -113,15 +95,15 @@ def read_tapes(
                     _check_layout(batch, tape)
                 good = tape.status == 0
                 bad = np.flatnonzero(~good)
+                places = PlaceCounter(split.source)
+                first = partial(bad_row, batch, tape, int(bad[0]), places)
                 if bad_rows.mode is BadRows.NULL:
-                    row = int(bad[0])
-                    places = PlaceCounter(split.source)
-                    first = partial(_error, batch, tape, row, places, batch.text(row))
                     bad_rows.add_null(len(bad), first)
                 else:
-                    for row in bad.tolist():
-                        bad_rows.add(_bad_row(batch, tape, row, counter))
-                    del tape  # see below
+                    bad_rows.add_lines(
+                        len(bad), first, partial(quarantine_lines, batch, tape, bad, counter)
+                    )
+                    del first, tape  # see below
                     tape = reader.read(batch.block.padded, batch.starts[good], batch.ends[good])
             is_first = False
             counter.leave(batch.block)
@@ -135,39 +117,6 @@ def _nothing(line: LongLine) -> Batch:
     nowhere = np.zeros(1, np.int64)
     block = Block(line.source, np.zeros(PADDING, np.uint8), 0, line.offset)
     return Batch(block, nowhere, nowhere)
-
-
-def _bad_row(batch: Batch, tape: Tape, row: int, counter: PlaceCounter) -> BadRow:
-    """A row with what is wrong with it."""
-    text = batch.text(row)
-    error = _error(batch, tape, row, counter, text)
-    return BadRow(error, batch.block.offset + int(batch.starts[row]), text)
-
-
-def _error(
-    batch: Batch, tape: Tape, row: int, counter: PlaceCounter, text: bytes
-) -> VariantLakeError:
-    """What is wrong with the text of a row, and where in the source."""
-    found = json_error(text, int(tape.status[row]), int(tape.position[row]))
-    block = batch.block
-    offset = block.offset + int(batch.starts[row])
-    start = counter.place(block, offset)
-    within = (found.line or 1) - 1
-    column = found.column or (found.offset or 0) + 1
-    found.file = block.source.label
-    found.line = start["line"] + within
-    found.column = column if within else start["column"] + column - 1
-    end, found.offset = found.offset or 0, None  # said by line and column
-    if found.message == OPEN_STRING:
-        end = len(text)
-    if found.hint == LAST_KEY_HINT:
-        found.hint = _ONE_KEY_HINT
-    elif not found.hint and isinstance(found, InvalidJson):
-        hints = expected_at(block.source.format, text, end)
-        found.hint, found.cli_hint = hints["hint"], hints["cli_hint"]
-    elif not found.hint:
-        found.hint = _LIMIT_HINT
-    return found
 
 
 def _check_layout(batch: Batch, tape: Tape) -> None:

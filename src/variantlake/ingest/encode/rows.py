@@ -174,7 +174,7 @@ class TableRows:
         if self.bad_rows.mode is BadRows.NULL:
             first = int(np.flatnonzero(rows)[0])
             count = int(np.count_nonzero(rows))
-            self.bad_rows.add_null(count, lambda: self._bad_row(given, first, bad).error)
+            self.bad_rows.add_null(count, lambda: self._bad_row(given, first, bad))
             return piece
         for row in np.flatnonzero(rows).tolist():
             self.bad_rows.add(self._bad_row(piece, row, bad))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TypedDict
 
 import numpy as np
+import numpy.typing as npt
 
 from variantlake.ingest.sources.blocks import Block
 from variantlake.ingest.sources.sources import Source
 from variantlake.ingest.sources.streams import BOM, fill, open_source
+from variantlake.kernels.json.lines import find_places
 
 _READ_BYTES = 1 << 20
 _INNER_BYTES = bytes(range(0x80, 0xC0))
@@ -45,6 +47,18 @@ class PlaceCounter:
             self._pass(block.text[self._offset - block.offset : offset - block.offset].tobytes())
         self._offset = offset
         return Place(line=self._line, column=self._column)
+
+    def places(
+        self, block: Block, offsets: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Lines and columns of ascending offsets, one or more, each as for `place`."""
+        self.place(block, int(offsets[0]))
+        lines, columns = np.empty_like(offsets), np.empty_like(offsets)
+        place = np.array([offsets[0] - block.offset, self._line, self._column], np.int64)
+        find_places(block.text, offsets - block.offset, lines, columns, place)
+        self._offset = int(offsets[-1])
+        self._line, self._column = int(place[1]), int(place[2])
+        return lines, columns
 
     def leave(self, block: Block) -> None:
         """Nothing more is asked for in this block; costs nothing before the first place."""

@@ -1,25 +1,61 @@
-"""What is wrong with a document that JsonReader refused: the plain parser's own error, at once.
+"""What is wrong with documents that JsonReader refused: the plain parser's own errors, at once.
 
-The reader knows the byte where it stopped. A kernel walks up to there and says which containers are
-open; the plain parser goes on behind the last whole value before it, and meets the mistake with its
-next token.
+A kernel finds the mistakes; here they get their words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 
 import numpy as np
 
-from variantlake.encoding.json import OpenContainer, error_behind, parse_json, unescaped
-from variantlake.encoding.limits import MAX_DEPTH, MAX_VALUE_BYTES
+from variantlake.encoding.json import (
+    CONTROL_HINT,
+    LAST_KEY_HINT,
+    MARK_HINT,
+    OPEN_STRING,
+    parse_json,
+    unescaped,
+)
+from variantlake.encoding.limits import MAX_DEPTH, MAX_NUMBER_DIGITS, MAX_VALUE_BYTES
 from variantlake.errors import InvalidJson, LimitExceeded, VariantLakeError
+from variantlake.kernels.json import mistakes
 from variantlake.kernels.json.json_reader import TOO_LARGE, JsonReader
-from variantlake.kernels.json.open_containers import FRAME, find_open
-from variantlake.kernels.native.declared import Int64s
+from variantlake.kernels.json.mistakes import AT_END, Mistakes, find_mistakes
+from variantlake.kernels.json.open_containers import CONTAINER, NAME, REPEATED_IN, Memory
+from variantlake.kernels.native.declared import Bytes, Int64s
+from variantlake.kernels.tape.keys import KEY_SEED, new_seed
+from variantlake.kernels.tape.words import PADDING
+from variantlake.paths import Path
 
-_SHORT = 256
-"""Bytes that the plain parser reads from their start as fast."""
+_MESSAGES = {
+    mistakes.UNKNOWN: "the document was refused",
+    mistakes.NOT_UTF8: "text is not UTF-8",
+    mistakes.BYTE_ORDER_MARK: "text starts with a byte order mark",
+    mistakes.BEHIND_END: "unexpected {} after the end of the document",
+    mistakes.NO_VALUE: "expected a value, found {}",
+    mistakes.NO_COMMA_OR_BRACE: "expected ',' or '}}', found {}",
+    mistakes.NO_COMMA_OR_BRACKET: "expected ',' or ']', found {}",
+    mistakes.NO_KEY: "expected a key in double quotes, found {}",
+    mistakes.NO_COLON: "expected ':', found {}",
+    mistakes.OPEN_STRING: OPEN_STRING,
+    mistakes.CONTROL_CHARACTER: "control character {} in a string",
+    mistakes.UNKNOWN_ESCAPE: "unknown escape {}",
+    mistakes.NO_DIGITS: "expected digits after {}",
+    mistakes.NUMBER_GOES_ON: "number is cut off or has a leading zero before {}",
+    mistakes.MANY_DIGITS: f"number of more than {MAX_NUMBER_DIGITS} digits",
+    mistakes.TOO_DEEP: f"more than {MAX_DEPTH} containers around one another",
+}
+"""Of each mistake, with the character that is not the right one; those of `encoding.json`."""
+
+_HINTS = {
+    mistakes.BYTE_ORDER_MARK: MARK_HINT,
+    mistakes.REPEATED_KEY: LAST_KEY_HINT,
+    mistakes.CONTROL_CHARACTER: CONTROL_HINT,
+}
+_QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_WITH_TEXT = (mistakes.REPEATED_KEY, mistakes.NO_HEX_DIGITS, mistakes.LONE_SURROGATE)
+"""Mistakes whose message has more of the document in it than one character."""
 
 
 def json_error(
@@ -29,81 +65,122 @@ def json_error(
 
     `status` and `position` are what the reader said of it, None where nobody knows any more.
     """
-    found: VariantLakeError | None = None
-    if len(text) > _SHORT:
-        if status is None or position is None:
-            array = np.frombuffer(text, np.uint8)
-            tape = JsonReader().read(array, np.zeros(1, np.int64), np.array([len(text)]))
-            status, position = int(tape.status[0]), int(tape.position[0])
-        if status == TOO_LARGE:  # which plain Python has no limit for
-            return LimitExceeded(f"its Variant would have more than {MAX_VALUE_BYTES:,} bytes")
-        found = _error_at(text, position)
-    if found is None:
-        try:
-            parse_json(text)
-        except VariantLakeError as error:
-            return error
-        return InvalidJson("the document was refused", hint="internal error; please report it")
-    return found
+    padded = np.frombuffer(text + bytes(PADDING), np.uint8)
+    starts, ends = np.zeros(1, np.int64), np.array([len(text)])
+    if status is None or position is None:
+        tape = JsonReader().read(padded, starts, ends)
+        status, position = int(tape.status[0]), int(tape.position[0])
+    if status == TOO_LARGE:  # which plain Python has no limit for
+        return LimitExceeded(f"its Variant would have more than {MAX_VALUE_BYTES:,} bytes")
+    found, memory = _find(padded, starts, ends, np.array([position]))
+    what, at = int(found.what[0]), int(found.at[0])
+    if what == mistakes.UNKNOWN:
+        return _plain_error(text)
+    kind = LimitExceeded if what in (mistakes.MANY_DIGITS, mistakes.TOO_DEEP) else InvalidJson
+    return kind(
+        _message(what, int(found.mark[0]), text, at),
+        offset=at,
+        line=int(found.line[0]),
+        column=int(found.column[0]),
+        path="" if what == mistakes.NOT_UTF8 else _path(text, what, memory),
+        hint=_HINTS.get(what, ""),
+    )
 
 
-def _error_at(data: bytes, position: int) -> VariantLakeError | None:
-    """The error at a position; None where the plain parser has to read all of the document."""
+def mistakes_of(text: Bytes, starts: Int64s, ends: Int64s, stops: Int64s) -> Mistakes:
+    """What is wrong with documents that JsonReader refused, at the bytes `stops` of each.
+
+    `text` is as the reader takes it, with PADDING bytes behind the last document.
+    """
+    return _find(text, starts, ends, stops)[0]
+
+
+def reasons(text: Bytes, starts: Int64s, ends: Int64s, found: Mistakes) -> tuple[list[str], Int64s]:
+    """The messages of the documents' errors, each one once, and which one is of which document."""
+    kinds, numbers = np.unique(found.what << 32 | found.mark + 1, return_inverse=True)
+    messages: dict[str, int] = {}
+    numbers = numbers.astype(np.int64)
+    of_kinds = np.zeros(len(kinds), np.int64)
+    with_text = np.isin(found.what, _WITH_TEXT)
+    for number, kind in enumerate(kinds.tolist()):
+        what, mark = kind >> 32, (kind & 0xFFFFFFFF) - 1
+        if what not in _WITH_TEXT:
+            of_kinds[number] = messages.setdefault(_message(what, mark, b"", 0), len(messages))
+    numbers = of_kinds[numbers]
+    rows = np.flatnonzero(with_text)
+    spans = (found.what[rows], starts[rows], ends[rows], found.at[rows])
+    for row, what, start, end, at in zip(rows.tolist(), *(s.tolist() for s in spans), strict=True):
+        message = _message(what, AT_END, text[start:end].tobytes(), at)
+        numbers[row] = messages.setdefault(message, len(messages))
+    return list(messages), numbers
+
+
+def _find(text: Bytes, starts: Int64s, ends: Int64s, stops: Int64s) -> tuple[Mistakes, Memory]:
+    """What is wrong, and what the kernel knows of the last document."""
+    longest = int((ends - starts).max())
+    names = longest // 4 + 2
+    memory = Memory(
+        np.empty(CONTAINER * (MAX_DEPTH + 1), np.int64),
+        np.empty(NAME * names, np.int64),
+        np.empty(2 << names.bit_length(), np.int64),
+        np.empty(longest + 2 * PADDING, np.uint8),
+        np.zeros(32, np.int64),
+    )
+    memory.state[KEY_SEED] = new_seed()
+    found = Mistakes(*(np.empty(len(starts), np.int64) for _ in Mistakes._fields))
+    find_mistakes(text, starts, ends, stops, memory, found)
+    return found, memory
+
+
+def _message(what: int, mark: int, document: bytes, at: int) -> str:
+    """The message of one mistake; the document is needed for those in _WITH_TEXT alone."""
+    if what == mistakes.REPEATED_KEY:
+        quoted = _QUOTED.match(document, at)
+        key = unescaped(quoted[0].decode()) if quoted is not None else ""
+        return f"key {key[:100]!r} occurs twice in one object"
+    if what == mistakes.NO_HEX_DIGITS:
+        digits = document[at + 2 : at + 18].decode(errors="ignore")[:4]
+        return f"expected four hexadecimal digits, found {digits!r}"
+    if what == mistakes.LONE_SURROGATE:
+        unit = int(document[at + 2 : at + 6], 16)
+        return f"\\u{unit:04x} is a lone surrogate"
+    if mark == AT_END:
+        return _MESSAGES[what].format("the end of the text")
+    escape = "\\" if what == mistakes.UNKNOWN_ESCAPE else ""
+    return _MESSAGES[what].format(repr(escape + chr(mark)))
+
+
+def _path(text: bytes, what: int, memory: Memory) -> str:
+    """Where in the document the mistake is: at a child, or behind one."""
+    state = memory.state.tolist()
+    words = memory.containers[: state[mistakes.OPEN]].reshape(-1, CONTAINER).tolist()
+    steps: list[str | int] = []
+
+    def name(word: int) -> str:
+        start, end = memory.names[word : word + 2].tolist()
+        return unescaped(text[start:end].decode())
+
+    def step(first: int, child: int, bracket: int) -> str | int:
+        return child if text[bracket] == ord("[") else name(first + NAME * child)
+
+    is_repeated = what == mistakes.REPEATED_KEY
+    last = state[REPEATED_IN] if is_repeated else len(words) - 1
+    for bracket, first, values in words[: max(last, 0)]:
+        steps.append(step(first, values, bracket))
+    if is_repeated:
+        steps.append(name(state[mistakes.REPEATED] - NAME))
+    elif words:
+        bracket, first, values = words[-1]
+        if state[mistakes.ENTERED] and text[bracket] == ord("{"):
+            steps.append(unescaped(text[state[mistakes.KEY] : state[mistakes.KEY_END]].decode()))
+        elif state[mistakes.ENTERED] or values:
+            steps.append(step(first, values if state[mistakes.ENTERED] else values - 1, bracket))
+    return Path(tuple(steps)).normalized()
+
+
+def _plain_error(text: bytes) -> VariantLakeError:
     try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return None  # which the plain parser says at once
-    frames: Int64s = np.empty(FRAME * (MAX_DEPTH + 1), np.int64)
-    keys: Int64s = np.empty(2 * (position // 4 + 2), np.int64)
-    state: Int64s = np.zeros(3, np.int64)
-    array = np.frombuffer(data, np.uint8)
-    depth = find_open(array, min(position, len(data)), frames, keys, state)
-    behind, count, is_root_done = state.tolist()
-    if not depth and not is_root_done:
-        return None  # the first token is the bad one
-    frame_rows = frames[: FRAME * depth].reshape(depth, FRAME).tolist()
-    places = keys[:count].reshape(-1, 2).tolist()
-    ends = [*(base // 2 for _, base, _ in frame_rows[1:]), count // 2]
-    containers: list[OpenContainer] = []
-    repeats: list[tuple[int, str, list[OpenContainer]]] = []
-    for number, (bracket, base, values) in enumerate(frame_rows):
-        is_last = number == depth - 1
-        if data[bracket] == ord("["):
-            step: str | int | None = values if not is_last else values - 1 if values else None
-            containers.append(OpenContainer(step, is_object=False, values=values))
-            continue
-        names = places[base // 2 : ends[number]]
-        twice = _first_repeat(data, names)
-        if twice is not None:
-            before = OpenContainer(_key(data, names[twice - 1]), is_object=True)
-            repeats.append((names[twice][0], _key(data, names[twice]), [*containers, before]))
-        children = values if is_last else values + 1  # the open one is the last
-        step = _key(data, names[children - 1]) if children else None
-        containers.append(OpenContainer(step, is_object=True))
-    if repeats:
-        place, key, above = min(repeats, key=lambda each: each[0])
-        return error_behind(text, len(data[:place].decode()), above, key)
-    return error_behind(text, len(data[:behind].decode()), containers)
-
-
-def _first_repeat(data: bytes, places: Sequence[Sequence[int]]) -> int | None:
-    """Which of the keys of one object is the first that was there before; None where none is."""
-    if len(places) < 2:
-        return None
-    keys = [data[start:end] for start, end in places]
-    if data.find(b"\\", places[0][0], places[-1][1]) >= 0:
-        keys = [b'"%b"' % _key(key, (0, len(key))).encode() for key in keys]
-    if len(set(keys)) == len(keys):
-        return None
-    seen: set[bytes] = set()
-    for number, key in enumerate(keys):
-        if key in seen:
-            return number
-        seen.add(key)
-    return None
-
-
-def _key(data: bytes, place: Sequence[int]) -> str:
-    """The text of a key between its quotes."""
-    start, end = place
-    return unescaped(data[start:end].decode())
+        parse_json(text)
+    except VariantLakeError as error:
+        return error
+    return InvalidJson("the document was refused", hint="internal error; please report it")

@@ -36,7 +36,7 @@ from variantlake.kernels.tape.arrow_arrays import (
     larger_buffer,
     new_buffer,
 )
-from variantlake.kernels.tape.keys import MAX_GUESS, Keys
+from variantlake.kernels.tape.keys import MAX_GUESS, Keys, KeyTable
 from variantlake.kernels.tape.nodes import (
     BINARY,
     DATE,
@@ -47,6 +47,7 @@ from variantlake.kernels.tape.nodes import (
     FLOAT,
     INT8,
     INT64,
+    NODE,
     NULL,
     OBJECT,
     STRING,
@@ -58,6 +59,7 @@ from variantlake.kernels.tape.nodes import (
 )
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.tape.words import (
+    PADDING,
     copy_block,
     load8,
     scan_string,
@@ -242,6 +244,30 @@ def write_json_rows(
         row += 1
         offsets[uint64(row)] = to
     return row
+
+
+def write_texts(text: Bytes, starts: Int64s, ends: Int64s, tags: Bytes) -> AnyArray:
+    """The texts text[starts[r]:ends[r]] as JSON strings: a STRING as it is, a BINARY in base64.
+
+    `text` has PADDING bytes behind the last one. Raises as `write_json`.
+    """
+    rows = len(starts)
+    nodes = np.zeros(rows, NODE).view(np.recarray)
+    nodes.value, nodes.extra, nodes.span = starts, ends - starts, 1
+    nodes.tag = tags
+    nothing = np.zeros(rows, np.int64)
+    keys = KeyTable()
+    tape = Tape(
+        text,
+        np.zeros(PADDING, np.uint8),
+        nodes,
+        np.arange(rows + 1),
+        nothing,
+        nothing,
+        keys,
+        keys.count,
+    )
+    return write_json(tape)[0]
 
 
 def write_json(tape: Tape) -> tuple[AnyArray, Bytes]:

@@ -1,4 +1,4 @@
-"""Newline-delimited text to lines."""
+"""Newline-delimited text to lines, and the lines and columns of places in it."""
 
 from __future__ import annotations
 
@@ -77,6 +77,32 @@ def trim_lines(
             count += 1
         start = following
     return count
+
+
+@entry
+def find_places(
+    text: BytesIn, offsets: Int64sIn, lines: Int64s, columns: Int64s, place: Int64s
+) -> None:
+    """Find lines and columns, of characters and from 1, of places in a text.
+
+    text: uint8, UTF-8 (of other bytes none is lost). offsets: int64, ascending, within the text.
+    lines, columns: int64, as long, filled. place: int64, a known place before them: its offset,
+    line and column; then the last one. Allocates nothing, never raises.
+    """
+    p, line, column = place[0], place[1], place[2]
+    for row in range(offsets.size):
+        offset = offsets[uint64(row)]
+        while p < offset:
+            byte = int64(load8(text, p))
+            if byte == 10:
+                line += 1
+                column = int64(1)
+            elif byte & 0xC0 != 0x80:  # which continues a character
+                column += 1
+            p += 1
+        lines[uint64(row)] = line
+        columns[uint64(row)] = column
+    place[0], place[1], place[2] = p, line, column
 
 
 @dataclass(frozen=True, slots=True)

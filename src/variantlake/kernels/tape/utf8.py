@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from variantlake.kernels.native.declared import Bytes, int64
-from variantlake.kernels.native.jit import helper
+from variantlake.kernels.native.jit import helper, tiny
 from variantlake.kernels.tape.words import load8, load64
 
 _HIGH_BITS = -0x7F7F7F7F7F7F7F80  # 0x80 in each byte, as an int64
 
 
-@helper
+@tiny
 def valid_utf8(source: Bytes, start: int, end: int) -> bool:
     """Whether source[start:end] is well-formed UTF-8. `source` is padded behind `end`."""
+    return utf8_end(source, start, end) >= end
+
+
+@helper
+def utf8_end(source: Bytes, start: int, end: int) -> int:
+    """Where the first character of source[start:end] begins that is not well-formed, else `end`."""
     p = int64(start)
     while p < end:
         if p + 8 <= end and load64(source, p) & _HIGH_BITS == 0:
@@ -38,14 +44,14 @@ def valid_utf8(source: Bytes, start: int, end: int) -> bool:
             elif byte == 0xF4:
                 high = int64(0x8F)
         else:
-            return False
+            return p
         if p + more >= end:
-            return False
+            return p
         second = load8(source, p + 1)
         if second < low or second > high:
-            return False
+            return p
         for k in range(2, more + 1):
             if load8(source, p + k) & 0xC0 != 0x80:
-                return False
+                return p
         p += more + 1
-    return True
+    return int64(end)
