@@ -16,7 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from tests.kernels.batches import expected, read, same, trees
+from variantlake.encoding.json import parse_json
 from variantlake.encoding.json_text import to_json
+from variantlake.errors import VariantLakeError
+from variantlake.kernels.json.bad_document import json_error, mistakes_of, reasons
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.json.json_writer import write_json
 from variantlake.kernels.json.lines import split_lines
@@ -26,6 +29,8 @@ from variantlake.kernels.log.page_headers import SLOTS, check_page_headers
 from variantlake.kernels.shredded.check_rows import find_problems
 from variantlake.kernels.shredded.shredder import Shredder
 from variantlake.kernels.shredded.unshred import unshred
+from variantlake.kernels.tape.tape import Tape
+from variantlake.kernels.tape.words import PADDING
 from variantlake.kernels.variant.profiler import profile
 from variantlake.kernels.variant.variant_reader import VariantReader
 from variantlake.kernels.variant.variant_writer import write_variant
@@ -181,8 +186,40 @@ def check(documents: list[bytes], batch_bytes: int) -> int:
         for column in (variants, shredded, *(damaged(variants, len(batch) + n) for n in range(4))):
             assert list(find_problems(column)) == list(problems(column))
         assert profile(tape).rows == sum(tree is not None for tree in wanted)
+        check_errors(batch, tape)
         del tape
     return good
+
+
+def check_errors(batch: list[bytes], tape: Tape) -> None:
+    """Compare what is said of the documents that are bad, one by one and all at once."""
+    rows = np.flatnonzero(tape.status)
+    if not len(rows):
+        return
+    lengths = np.array([len(document) for document in batch])
+    ends = np.cumsum(lengths + 1) - 1
+    text = np.frombuffer(b"\n".join(batch) + bytes(PADDING), np.uint8)
+    starts, ends = (ends - lengths)[rows], ends[rows]
+    found = mistakes_of(text, starts, ends, tape.position[rows])
+    messages, numbers = reasons(text, starts, ends, found)
+    places = zip(found.at.tolist(), found.line.tolist(), found.column.tolist(), strict=True)
+    for row, number, place in zip(rows.tolist(), numbers.tolist(), places, strict=True):
+        try:
+            parse_json(batch[row])
+        except VariantLakeError as error:
+            wanted = error
+        one = json_error(batch[row], int(tape.status[row]), int(tape.position[row]))
+        assert facts(one) == facts(wanted), batch[row]
+        assert (messages[number], place) == (
+            wanted.message, (wanted.offset, wanted.line, wanted.column)
+        ), batch[row]  # fmt: skip
+
+
+def facts(error: VariantLakeError) -> object:
+    """All that an error of a document says."""
+    return (
+        type(error), error.message, error.offset, error.line, error.column, error.path, error.hint
+    )  # fmt: skip
 
 
 def damaged(variants: pa.StructArray, seed: int) -> pa.StructArray:

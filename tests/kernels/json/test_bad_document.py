@@ -9,6 +9,8 @@ from types import FrameType
 
 import pytest
 
+from tests.kernels.batches import read
+from tests.kernels.fuzz import check_errors, facts
 from tests.strategies import MORE
 from variantlake.encoding import json as plain_parser
 from variantlake.encoding.json import parse_json
@@ -22,13 +24,6 @@ PIECES = (
     b'"', b",", b":", b"{", b"}", b"[", b"]", b"x", b"1", b"\\", b" ", b"\n", b"\x01", b"\xff",
     b"\\u12", b"\\ud800", b"01", b'"a":1,', b'"\\u0061":', b"\xef\xbb\xbf",
 )  # fmt: skip
-
-
-def facts(error: VariantLakeError | None) -> object:
-    assert error is not None
-    return (
-        type(error), error.message, error.offset, error.line, error.column, error.path, error.hint
-    )  # fmt: skip
 
 
 def refused(text: bytes) -> VariantLakeError | None:
@@ -75,6 +70,13 @@ def test_damaged_documents_have_the_error_of_the_plain_parser() -> None:
             compared += 1
 
 
+def test_many_documents_at_once_have_the_same_errors() -> None:
+    rnd = random.Random(8)
+    for size in (1, 2, 300, 1000 * MORE):
+        batch = [damaged(rnd) for _ in range(size)]
+        check_errors(batch, read(batch))
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -93,10 +95,49 @@ def test_damaged_documents_have_the_error_of_the_plain_parser() -> None:
         b'{"a":' * 1001,
         b'["' + b"\\u00e9\\n" * 9 + b"\\ud800" + b'"]',
         b"",
+        b" \n",
+        b"\xef\xbb\xbf[1,",
+        b"\xef\xbb",
+        b'[1, 2 \n "\xed\xa0\x80"',
+        b'{"a": 1} \n {}',
+        b"1 2",
+        b"1x",
+        b"-",
+        b"-x",
+        b"[01]",
+        b"[1.]",
+        b"[1.e5]",
+        b"[1e]",
+        b"[1E+]",
+        b"[1.5.2]",
+        b"[" + b"1" * 1001 + b"]",
+        b"[0." + b"0" * 1000 + b"1e5]",
+        b"[1e" + b"0" * 1000 + b"]",
+        b"[nul",
+        b"[truefalse]",
+        b"[fals]",
+        b"{1: 2}",
+        b'{"a":}',
+        b'{"a": 1 "b": 2}',
+        b'{"a": 1]',
+        b'{"\xc3\xa9": 1, "\\u00e9": 2, "\\u00E9": 3}',
+        b'{"a": {"c": 1, "b": {"x": 1, "x": 2}}, "d": 1, "a": 3}',
+        b'["\t"]',
+        b'["\xf0\x9f\x98\x80\\q"]',
+        b'["\\\xf0\x9f\x98\x80"]',
+        b'["\\u1\xf0\x9f\x98\x80\xf0\x9f\x98\x80x"]',
+        b'["\\ud800\\u12"]',
+        b'["\\ud800\\ud800"]',
+        b'["\\udc00"]',
+        b'["\\u12  ',
+        b'["\\  ',
+        b'["\\ud83d\\ude00\\ud83d',
     ],
 )
 def test_places_that_are_easily_missed(data: bytes) -> None:
-    assert facts(json_error(data)) == facts(refused(data))
+    plain = refused(data)
+    assert plain is not None
+    assert facts(json_error(data)) == facts(plain)
 
 
 @pytest.mark.parametrize("kind", ["cut", "repeated key", "wide", "escapes"])
@@ -112,7 +153,7 @@ def test_large_documents_are_not_read_by_the_plain_parser(kind: str) -> None:
     assert error.message.split("'")[0] in (
         "expected ", "key ", "text ends inside of a string"
     )  # fmt: skip
-    assert calls < 50  # as many as values or escapes, if it read all of them
+    assert calls < 3
 
 
 def plain_calls(data: bytes) -> tuple[VariantLakeError, int]:
@@ -131,11 +172,11 @@ def plain_calls(data: bytes) -> tuple[VariantLakeError, int]:
     return error, calls
 
 
-def test_short_documents_are_refused_at_once() -> None:
+def test_short_documents_are_not_read_by_it_either() -> None:
     fields = ", ".join(f'"field {i}": "{i}"' for i in range(10))
     error, calls = plain_calls(f"{{{fields}".encode())
     assert error.message == "expected ',' or '}', found the end of the text"
-    assert calls < 7 * 10  # twice as many read each token by itself
+    assert calls < 3
 
 
 def test_a_variant_that_would_be_too_large_is_said_without_reading_it() -> None:

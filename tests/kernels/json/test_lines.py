@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from variantlake.kernels.json.lines import split_lines
+from variantlake.kernels.json.lines import find_places, split_lines
 
 
 def lines_of(text: bytes) -> list[tuple[int, bytes]]:
@@ -39,3 +39,18 @@ def test_lines_are_those_of_a_plain_split(parts: list[bytes]) -> None:
 
 def test_more_lines_than_first_guessed() -> None:
     assert len(lines_of(b"1\n" * 5000)) == 5000
+
+
+@settings(deadline=None)
+@given(st.text(st.sampled_from("a\né😀\r"), max_size=30), st.data())
+def test_places_are_those_of_the_text_before_them(text: str, data: st.DataObject) -> None:
+    numbers = sorted(data.draw(st.lists(st.integers(0, len(text)))))
+    offsets = np.array([len(text[:number].encode()) for number in numbers], np.int64)
+    lines, columns = np.empty_like(offsets), np.empty_like(offsets)
+    place = np.array([0, 1, 1])
+    find_places(np.frombuffer(text.encode(), np.uint8), offsets, lines, columns, place)
+    for number, line, column in zip(numbers, lines.tolist(), columns.tolist(), strict=True):
+        before = text[:number].split("\n")
+        assert (line, column) == (len(before), len(before[-1]) + 1)
+    if numbers:
+        assert place.tolist() == [offsets[-1], lines[-1], columns[-1]]

@@ -5,8 +5,6 @@ A kernel finds the mistakes; here they get their words.
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from variantlake.encoding.json import (
@@ -53,9 +51,8 @@ _HINTS = {
     mistakes.REPEATED_KEY: LAST_KEY_HINT,
     mistakes.CONTROL_CHARACTER: CONTROL_HINT,
 }
-_QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_WITH_TEXT = (mistakes.REPEATED_KEY, mistakes.NO_HEX_DIGITS, mistakes.LONE_SURROGATE)
-"""Mistakes whose message has more of the document in it than one character."""
+_WITH_PIECE = (mistakes.REPEATED_KEY, mistakes.NO_HEX_DIGITS, mistakes.LONE_SURROGATE)
+"""Mistakes whose message has a piece of the document in it."""
 
 
 def json_error(
@@ -73,12 +70,12 @@ def json_error(
     if status == TOO_LARGE:  # which plain Python has no limit for
         return LimitExceeded(f"its Variant would have more than {MAX_VALUE_BYTES:,} bytes")
     found, memory = _find(padded, starts, ends, np.array([position]))
-    what, at = int(found.what[0]), int(found.at[0])
+    what, mark, at = int(found.what[0]), int(found.mark[0]), int(found.at[0])
     if what == mistakes.UNKNOWN:
         return _plain_error(text)
     kind = LimitExceeded if what in (mistakes.MANY_DIGITS, mistakes.TOO_DEEP) else InvalidJson
     return kind(
-        _message(what, int(found.mark[0]), text, at),
+        _message(what, mark, text[at : at + max(mark, 0)]),
         offset=at,
         line=int(found.line[0]),
         column=int(found.column[0]),
@@ -97,21 +94,25 @@ def mistakes_of(text: Bytes, starts: Int64s, ends: Int64s, stops: Int64s) -> Mis
 
 def reasons(text: Bytes, starts: Int64s, ends: Int64s, found: Mistakes) -> tuple[list[str], Int64s]:
     """The messages of the documents' errors, each one once, and which one is of which document."""
-    kinds, numbers = np.unique(found.what << 32 | found.mark + 1, return_inverse=True)
     messages: dict[str, int] = {}
-    numbers = numbers.astype(np.int64)
+    has_piece = np.isin(found.what, _WITH_PIECE)
+    kinds, numbers = np.unique(found.what << 32 | found.mark + 1, return_inverse=True)
     of_kinds = np.zeros(len(kinds), np.int64)
-    with_text = np.isin(found.what, _WITH_TEXT)
     for number, kind in enumerate(kinds.tolist()):
         what, mark = kind >> 32, (kind & 0xFFFFFFFF) - 1
-        if what not in _WITH_TEXT:
-            of_kinds[number] = messages.setdefault(_message(what, mark, b"", 0), len(messages))
+        if what not in _WITH_PIECE:
+            of_kinds[number] = messages.setdefault(_message(what, mark, b""), len(messages))
     numbers = of_kinds[numbers]
-    rows = np.flatnonzero(with_text)
-    spans = (found.what[rows], starts[rows], ends[rows], found.at[rows])
-    for row, what, start, end, at in zip(rows.tolist(), *(s.tolist() for s in spans), strict=True):
-        message = _message(what, AT_END, text[start:end].tobytes(), at)
-        numbers[row] = messages.setdefault(message, len(messages))
+    rows = np.flatnonzero(has_piece)
+    places = starts[rows] + found.at[rows]
+    spans = (found.what[rows], places, np.minimum(places + found.mark[rows], ends[rows]))
+    of_pieces: dict[tuple[int, bytes], int] = {}
+    for row, what, start, end in zip(rows.tolist(), *(s.tolist() for s in spans), strict=True):
+        piece = what, text[start:end].tobytes()
+        if piece not in of_pieces:
+            message = _message(what, AT_END, piece[1])
+            of_pieces[piece] = messages.setdefault(message, len(messages))
+        numbers[row] = of_pieces[piece]
     return list(messages), numbers
 
 
@@ -132,18 +133,15 @@ def _find(text: Bytes, starts: Int64s, ends: Int64s, stops: Int64s) -> tuple[Mis
     return found, memory
 
 
-def _message(what: int, mark: int, document: bytes, at: int) -> str:
-    """The message of one mistake; the document is needed for those in _WITH_TEXT alone."""
+def _message(what: int, mark: int, piece: bytes) -> str:
+    """The message of one mistake, which has a piece of the document for those in _WITH_PIECE."""
     if what == mistakes.REPEATED_KEY:
-        quoted = _QUOTED.match(document, at)
-        key = unescaped(quoted[0].decode()) if quoted is not None else ""
-        return f"key {key[:100]!r} occurs twice in one object"
+        return f"key {unescaped(piece.decode())[:100]!r} occurs twice in one object"
     if what == mistakes.NO_HEX_DIGITS:
-        digits = document[at + 2 : at + 18].decode(errors="ignore")[:4]
+        digits = piece[2:].decode(errors="ignore")[:4]
         return f"expected four hexadecimal digits, found {digits!r}"
     if what == mistakes.LONE_SURROGATE:
-        unit = int(document[at + 2 : at + 6], 16)
-        return f"\\u{unit:04x} is a lone surrogate"
+        return f"\\u{int(piece[2:6], 16):04x} is a lone surrogate"
     if mark == AT_END:
         return _MESSAGES[what].format("the end of the text")
     escape = "\\" if what == mistakes.UNKNOWN_ESCAPE else ""

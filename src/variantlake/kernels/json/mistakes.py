@@ -77,6 +77,8 @@ the repeated key; words of open containers."""
 
 _POINT, _PLUS, _SMALL_E, _SMALL_U = 46, 43, 101, 117
 _LOWER = 32
+_ESCAPE = 18
+"""Bytes of a backslash, a u and four characters, at most."""
 _MARK = 0xBFBBEF
 
 
@@ -340,8 +342,9 @@ class Mistakes(NamedTuple):
     """What is filled for each document, all int64.
 
     what: one of the names above. at: bytes of the document before the mistake. mark: the code point
-    that is not the right one, or AT_END. line, column: the characters' place in the document, from
-    1.
+    that is not the right one, or AT_END; of REPEATED_KEY, NO_HEX_DIGITS and LONE_SURROGATE the
+    bytes from `at` on that are to be shown, which may be more than there are. line, column: the
+    characters' place in the document, from 1.
     """
 
     what: Int64s
@@ -367,9 +370,12 @@ def find_mistakes(
         start, end = starts[uint64(row)], ends[uint64(row)]
         _find_mistake(text, start, end, min(start + stops[uint64(row)], end), memory)
         at, mark = state[AT], state[MARK]
-        marks[uint64(row)] = AT_END
-        if mark < end:
-            marks[uint64(row)] = _character(text, mark)
+        marks[uint64(row)] = _character(text, mark) if mark < end else int64(AT_END)
+        if state[WHAT] == REPEATED_KEY:
+            word = state[REPEATED]
+            marks[uint64(row)] = memory.names[uint64(word + 1)] - memory.names[uint64(word)]
+        elif state[WHAT] == NO_HEX_DIGITS or state[WHAT] == LONE_SURROGATE:
+            marks[uint64(row)] = _ESCAPE
         if at >= end:  # the end is in front of the last white space
             at = end
             while at > start and is_blank(load8(text, at - 1)):
