@@ -134,7 +134,7 @@ def names(count: int, batch: int) -> None:
 
 
 def _read(state: LoadState, reader: RunReader) -> None:
-    for _ in state.known(reader):
+    for _ in state.sorted_pieces(reader):
         pass
 
 

@@ -25,7 +25,7 @@ from variantlake.maintenance.digest import DigestFile, FileDigester, RowDigester
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.read.parquet_source import open_parquet
 from variantlake.parquet.read.reader import BATCH_ROWS
-from variantlake.parquet.write.copy_row_groups import copy_row_groups, look
+from variantlake.parquet.write.copy_row_groups import copy_row_groups, open_source
 from variantlake.parquet.write.file_writer import FileWriter
 
 
@@ -84,7 +84,7 @@ def main() -> None:
 
         def copy() -> None:
             target.unlink(missing_ok=True)
-            copy_row_groups([look(file)], target)
+            copy_row_groups([open_source(file)], target)
 
         kept = list(batches(file))
         steps: dict[str, Callable[[], object]] = {

@@ -26,7 +26,7 @@ class Shown:
     __slots__ = ()
 
     def __repr__(self) -> str:
-        parts = [f"{name}={_text(value)}" for name, value in _told(self)]
+        parts = [f"{name}={_text(value)}" for name, value in _shown_fields(self)]
         line = f"{type(self).__name__}({', '.join(parts)})"
         return line if len(line) <= MAX_LINE else f"{line[: MAX_LINE - 2]}…)"
 
@@ -72,7 +72,7 @@ def size(count: int) -> str:
     return counted(count, "byte")
 
 
-def _told(shown: Any) -> list[tuple[str, Any]]:
+def _shown_fields(shown: Any) -> list[tuple[str, Any]]:
     """The fields that say something."""
     found = []
     for item in fields(shown):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import variantlake as vl
 from tests.autoloading.sources import ids, put
 from tests.strategies import MORE
-from variantlake.autoloading.discover import _Known
+from variantlake.autoloading.discover import _SortedPieces
 from variantlake.autoloading.runs import RUN, RunReader, merged
 from variantlake.autoloading.state import FileState, LoadState, read_state
 from variantlake.delta.actions.actions import DomainMetadata
@@ -66,7 +66,7 @@ def test_what_is_known_goes_along_with_a_listing(
 ) -> None:
     table = rows(known)
     pieces = (table.slice(at, piece) for at in range(0, table.num_rows, piece))
-    walk = _Known(pieces)
+    walk = _SortedPieces(pieces)
     seen: list[Any] = []
     for name in sorted(listing):
         given_rows = walk.up_to(name)["name"].to_pylist()
@@ -91,7 +91,7 @@ def test_runs_stay_few_and_small_batches_cost_little(tmp_path: Path) -> None:
     assert len(state.runs) <= 8
     assert written <= 10_000 * 8
     assert sum(run.size for run in state.runs) < 10_000 * 20
-    assert sum(piece.num_rows for piece in state.known(reader)) == 10_000
+    assert sum(piece.num_rows for piece in state.sorted_pieces(reader)) == 10_000
 
 
 def _loaded(tmp_path: Path) -> Path:

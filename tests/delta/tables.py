@@ -130,7 +130,7 @@ def path(text: str) -> Path:
 
 def known_facts(add: AddFile, schema: StructType) -> FileFacts | None:
     """What the log alone says about one file."""
-    return FactsReader(schema).known(add)
+    return FactsReader(schema).read_facts(add)
 
 
 def facts_in_log(add: AddFile, schema: StructType) -> FileFacts:

@@ -15,11 +15,11 @@ import variantlake as vl
 from tests.cli.command import run
 from tests.maintenance.folders import HOUR, add, commit, put, vector_file
 from tests.maintenance.vacuuming.test_vacuum import LONG_AGO, NOW
-from variantlake.maintenance.health_findings import Finding, Severity
+from variantlake.maintenance.health_findings import HealthFinding, Severity
 from variantlake.maintenance.health_overlap import _depths
 
 
-def by_topic(table: vl.Table, *, orphans: bool = False) -> dict[str, Finding]:
+def by_topic(table: vl.Table, *, orphans: bool = False) -> dict[str, HealthFinding]:
     return {each.topic: each for each in table.refresh().health(orphans=orphans).findings}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.expressions.tree import refs
-from variantlake.sql.scopes import Place, PushedFilter, Scopes
+from variantlake.sql.scopes import PushedFilter, Scopes, TableReference
 from variantlake.sql.token_tables import table_names
 from variantlake.sql.tokens import tokenize
 
@@ -32,7 +32,7 @@ def held(
     """For the tables `t`, in the order of the text; all others are Spark's."""
     names = [name for name in table_names(text, tokenize(text)) if name.parts == ("t",)]
     scopes = Scopes(text, case_sensitive=case_sensitive, quoted_names=quoted_names)
-    return [scopes.held(Place(name.start, SCHEMA)) for name in names]
+    return [scopes.pushed_filter(TableReference(name.start, SCHEMA)) for name in names]
 
 
 def shown(text: str, **settings: bool) -> list[str]:

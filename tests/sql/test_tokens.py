@@ -101,7 +101,7 @@ def test_qualifiers_become_the_name_of_a_view(text: str, expected: str) -> None:
 )
 def test_typed_paths(text: str, expected: list[str]) -> None:
     found = typed_paths(text, tokenize(text), frozenset({"event"}))
-    shown = [f"{path.path} {path.type}{'' if path.strict else '?'}" for path in found.found]
+    shown = [f"{path.path} {path.type}{'' if path.strict else '?'}" for path in found.typed]
     assert (shown, found.others, found.stars, found.whole) == (
         expected,
         frozenset(),
@@ -147,7 +147,7 @@ def test_other_ways_to_read_a_variant(text: str) -> None:
 def test_numbers_of_thousands_of_digits_are_no_index_and_no_version() -> None:
     digits = "9" * 5000
     text = f"SELECT event:a[{digits}]::int FROM t VERSION AS OF {digits}"
-    assert not typed_paths(text, tokenize(text), frozenset({"event"})).found
+    assert not typed_paths(text, tokenize(text), frozenset({"event"})).typed
     assert [name.version for name in table_names(text, tokenize(text))] == [None]
 
 

@@ -17,7 +17,7 @@ from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.transaction.commit import create_table
 from variantlake.errors import InvalidSchema
 from variantlake.maintenance.rewrite.copy_group import why_not_copied
-from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, Tier
+from variantlake.maintenance.rewrite.groups import FileGroup, RewriteInput, Tier
 from variantlake.parquet.write import copy_row_groups
 from variantlake.storage.opening import open_store
 
@@ -126,7 +126,7 @@ def test_row_groups_with_a_void_column_are_not_copied(
     snapshot = Snapshot.read(tmp_path)
     group = FileGroup(
         0,
-        tuple(InputFile(add.path, add.size, tier=Tier.COPY) for add in snapshot.add_files()),
+        tuple(RewriteInput(add.path, add.size, tier=Tier.COPY) for add in snapshot.add_files()),
     )
     assert "VOID" in (why_not_copied(snapshot, group) or "")
 

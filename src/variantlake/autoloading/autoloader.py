@@ -14,9 +14,9 @@ from typing import Any
 from variantlake.autoloading.auto_compact import compact_small_files, is_wanted
 from variantlake.autoloading.batch import BatchReport, Job, load_batch
 from variantlake.autoloading.discover import (
+    DiscoveredFile,
     Discovery,
-    Found,
-    Kind,
+    DiscoveryKind,
     Settling,
     begin,
     settle_seconds,
@@ -39,7 +39,7 @@ from variantlake.errors import (
 )
 from variantlake.ingest.encode.document_options import DocumentOptions
 from variantlake.ingest.load import DEFAULT_COLUMN
-from variantlake.ingest.sources.sources import Format
+from variantlake.ingest.sources.sources import DocumentFormat
 from variantlake.jobs.tasks import Runner
 from variantlake.jobs.threads import run_in_threads
 from variantlake.logs import logger
@@ -134,7 +134,7 @@ class Autoloader:
             table=location,
             folder=self._folder,
             documents=DocumentOptions.of(**others),
-            format=Format.of(format),
+            format=DocumentFormat.of(format),
             column=column,
             shredding=shredding,
             properties=dict(properties or {}),
@@ -224,7 +224,7 @@ class Autoloader:
             except CommitConflict as error:
                 log.info("another writer was first, looking again: %s", error.message)
                 raise _Overtaken(result) from error
-            self._tidy([found.file for found in files if found.kind is Kind.DONE])
+            self._tidy([found.file for found in files if found.kind is DiscoveryKind.DONE])
             if done is None:
                 continue
             report, loaded = done
@@ -280,12 +280,12 @@ class Autoloader:
         except NotADeltaTable:
             return None
 
-    def _batches(self, discovery: Discovery) -> Iterator[list[Found]]:
+    def _batches(self, discovery: Discovery) -> Iterator[list[DiscoveredFile]]:
         """The files in batches of bounded size, as they are found."""
-        batch: list[Found] = []
+        batch: list[DiscoveredFile] = []
         count = size = 0
         for found in discovery.files(self._job.reader):
-            loads = found.kind is Kind.NEW
+            loads = found.kind is DiscoveryKind.NEW
             full = count >= self.options.max_files or size + found.file.size > (
                 self.options.max_bytes
             )
@@ -302,7 +302,7 @@ class Autoloader:
         """Move or delete files that were loaded, unless somebody has written to them since."""
         if self.options.keeps:
             return
-        now = self._folder.look([file.name for file in files])
+        now = self._folder.stat_files([file.name for file in files])
         same = [file.name for file, found in zip(files, now, strict=True) if file.is_same(found)]
         target = self.options.move_to
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from variantlake.autoloading.discover import Discovery, Found, Kind
+from variantlake.autoloading.discover import DiscoveredFile, Discovery, DiscoveryKind
 from variantlake.autoloading.listing import Folder, SourceFile
 from variantlake.autoloading.runs import RunReader
 from variantlake.autoloading.state import (
@@ -31,7 +31,7 @@ from variantlake.ingest.encode.document_options import DocumentOptions
 from variantlake.ingest.encode.documents import read_tapes
 from variantlake.ingest.load import plan_load
 from variantlake.ingest.sources.signatures import HEAD_BYTES, compression_of
-from variantlake.ingest.sources.sources import Format, Source, Split
+from variantlake.ingest.sources.sources import DocumentFormat, Source, Split
 from variantlake.jobs.tasks import Runner, TaskResult, collect
 from variantlake.jobs.threads import run_in_threads
 from variantlake.logs import logger
@@ -61,7 +61,7 @@ class Job:
     table: str
     folder: Folder
     documents: DocumentOptions
-    format: Format
+    format: DocumentFormat
     column: str
     shredding: str | None
     properties: dict[str, str]
@@ -121,7 +121,7 @@ def load_batch(
     job: Job,
     snapshot: Snapshot | None,
     state: LoadState,
-    files: Sequence[Found],
+    files: Sequence[DiscoveredFile],
     discovery: Discovery,
 ) -> tuple[BatchReport, list[SourceFile]] | None:
     """Load files in one commit, decided on what `state` says in `snapshot`.
@@ -133,10 +133,10 @@ def load_batch(
     then. Else as `run_load`, but for what is wrong with a file.
     """
     started = time.perf_counter()
-    outcome = _Outcome([found.file for found in files if found.kind is Kind.NEW])
+    outcome = _Outcome([found.file for found in files if found.kind is DiscoveryKind.NEW])
     target = job.target(snapshot)
     written = _write(job, target, outcome)
-    old = [found.file for found in files if found.kind is Kind.OLD]
+    old = [found.file for found in files if found.kind is DiscoveryKind.OLD]
     if not outcome.loaded and not outcome.errors and not old:
         return None
     rows = _rows(job.folder, outcome, old, files, written.results)
@@ -147,7 +147,7 @@ def load_batch(
     committing = time.perf_counter()
     try:
         left_out = {found.file.name for found in files} - {row["name"] for row in rows}
-        is_first = (found.file.name > (state.after or b"") for found in files if not found.known)
+        is_first = (found.file.name > (state.after or b"") for found in files if not found.logged)
         after, listed = _progress(discovery, state, rows, left_out - outcome.gone)
         known = state if snapshot is None else with_versions(state, snapshot)
         following = known.next(
@@ -299,7 +299,7 @@ def _give_up(job: Job, outcome: _Outcome, name: bytes, error: VariantLakeError) 
     """Leave a file out: as failed, unless it has gone or is another by now."""
     known = next(file for file in outcome.loaded if file.name == name)
     outcome.leave_out([name])
-    (now,) = job.folder.look([name])
+    (now,) = job.folder.stat_files([name])
     if now is None or isinstance(error, MissingSource):
         outcome.gone.add(name)
     elif now.is_same(known):
@@ -328,7 +328,7 @@ def _probe(job: Job, target: TableWrite, sources: dict[bytes, Source], outcome: 
 
 def _changed(folder: Folder, outcome: _Outcome) -> list[bytes]:
     """The files that are others now than when they were found."""
-    now = folder.look([file.name for file in outcome.loaded])
+    now = folder.stat_files([file.name for file in outcome.loaded])
     pairs = zip(outcome.loaded, now, strict=True)
     # One that has gone was read to its end: its rows are whole.
     return [file.name for file, found in pairs if found is not None and not file.is_same(found)]
@@ -338,7 +338,7 @@ def _rows(
     folder: Folder,
     outcome: _Outcome,
     old: Sequence[SourceFile],
-    files: Sequence[Found],
+    files: Sequence[DiscoveredFile],
     results: Sequence[TaskResult],
 ) -> list[dict[str, Any]]:
     """What the state says of each file, by name, without batch, version and time."""

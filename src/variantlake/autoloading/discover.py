@@ -24,7 +24,7 @@ requests, which are as many as a batch needs anyway."""
 _COLUMNS = ("name", "size", "tag", "state")
 
 
-class Kind(enum.Enum):
+class DiscoveryKind(enum.Enum):
     """Why a file is spoken of."""
 
     NEW = enum.auto()
@@ -36,12 +36,12 @@ class Kind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DiscoveredFile:
     """A file that something is to be done about; `known` says that the log has spoken of it."""
 
     file: SourceFile
-    kind: Kind
-    known: bool = False
+    kind: DiscoveryKind
+    logged: bool = False
 
 
 @dataclass(slots=True)
@@ -102,16 +102,16 @@ class Discovery:
         """Whether all of the source is listed."""
         return self.after is None
 
-    def files(self, reader: RunReader) -> Iterator[Found]:
+    def files(self, reader: RunReader) -> Iterator[DiscoveredFile]:
         """What is to be done, in the order of names.
 
         Raises InvalidValue for a changed file where that is an error, else as the listing.
         """
-        known = _Known(self.state.known(reader, after=self.after))
+        known = _SortedPieces(self.state.sorted_pieces(reader, after=self.after))
         for page in self.folder.pages(self.after):
             yield from self._of_page(page, known)
 
-    def _of_page(self, page: Page, known: _Known) -> Iterator[Found]:
+    def _of_page(self, page: Page, known: _SortedPieces) -> Iterator[DiscoveredFile]:
         table = known.up_to(page.names[-1])
         places: list[int | None] = [None] * len(page.names)
         if table.num_rows:
@@ -121,11 +121,11 @@ class Discovery:
         columns = (table.column(name).to_pylist() for name in ("size", "tag", "state"))
         known_as = list(zip(*columns, strict=True))
         # Of all that is known, too: only a look shows that a file was written again.
-        files = self.folder.look(page.names) if page.files is None else page.files
+        files = self.folder.stat_files(page.names) if page.files is None else page.files
         for place, file in zip(places, files, strict=True):
             if file is None:
                 continue  # it has gone since
-            kind = Kind.NEW
+            kind = DiscoveryKind.NEW
             if place is not None:
                 *stamp, state = known_as[place]
                 is_same = [file.size, file.tag] == stamp
@@ -134,20 +134,22 @@ class Discovery:
                     continue
                 kind = outcome
             elif self._is_old(file):
-                kind = Kind.OLD
-            if kind is Kind.NEW and not self.settling.is_settled(file):
+                kind = DiscoveryKind.OLD
+            if kind is DiscoveryKind.NEW and not self.settling.is_settled(file):
                 self.waiting += 1
                 self.first_waiting = self.first_waiting or file.name
                 continue
-            yield Found(file, kind, place is not None)
+            yield DiscoveredFile(file, kind, place is not None)
 
-    def _of_known(self, file: SourceFile, state: FileState, *, is_same: bool) -> Kind | None:
+    def _of_known(
+        self, file: SourceFile, state: FileState, *, is_same: bool
+    ) -> DiscoveryKind | None:
         if state is FileState.RETRY:
-            return Kind.NEW
+            return DiscoveryKind.NEW
         if state in (FileState.EMPTY, FileState.FAILED) and not is_same:
-            return Kind.NEW
+            return DiscoveryKind.NEW
         if state is FileState.SKIPPED and not is_same and not self._is_old(file):
-            return Kind.NEW  # it was too old, and never loaded
+            return DiscoveryKind.NEW  # it was too old, and never loaded
         if state is FileState.LOADED and not is_same:
             if self.options.on_change == "error":
                 raise InvalidValue(
@@ -157,39 +159,39 @@ class Discovery:
                     cli_hint="--on-change reload loads it again, ignore leaves it out",
                 )
             if self.options.on_change == "reload":
-                return Kind.NEW
+                return DiscoveryKind.NEW
             self.changed += 1
             self.first_changed = self.first_changed or file.name
             return None
         # Not one that was empty: somebody may be about to write to it.
         done = state is FileState.LOADED and not self.options.keeps
-        return Kind.DONE if done else None
+        return DiscoveryKind.DONE if done else None
 
     def _is_old(self, file: SourceFile) -> bool:
         return self.options.since is not None and file.modified < self.options.since
 
 
-class _Known:
+class _SortedPieces:
     """The sorted pieces of what is known, taken along with a sorted listing."""
 
     def __init__(self, pieces: Iterator[pa.Table]) -> None:
         self._pieces = pieces
-        self._held: list[pa.Table] = []
+        self._pending: list[pa.Table] = []
 
     def up_to(self, name: bytes) -> pa.Table:
         """The rows that were not given yet with names up to this one."""
         given: list[pa.Table] = []
         while True:
-            if not self._held:
+            if not self._pending:
                 piece = next(self._pieces, None)
                 if piece is None:
                     break
-                self._held.append(piece.select(list(_COLUMNS)).combine_chunks())
-            piece = self._held.pop()
+                self._pending.append(piece.select(list(_COLUMNS)).combine_chunks())
+            piece = self._pending.pop()
             cut = upper_bound(piece, name)
             given.append(piece.slice(0, cut))
             if cut < piece.num_rows:
-                self._held.append(piece.slice(cut))
+                self._pending.append(piece.slice(cut))
                 break
         if not given:
             return pa.table({name: [] for name in _COLUMNS})

@@ -21,7 +21,7 @@ import obstore
 from obstore.exceptions import BaseError
 
 from variantlake.errors import InvalidValue, MissingSource, StoreFailed, VariantLakeError
-from variantlake.ingest.sources.find_files import Wanted, names_below
+from variantlake.ingest.sources.find_files import FilePattern, names_below
 from variantlake.storage.objects import ObjectStore, entry_of, open_object
 from variantlake.storage.options import storage_options
 from variantlake.storage.schemes import check_scheme
@@ -75,11 +75,11 @@ def open_folder(source: str | os.PathLike[str]) -> Folder:
         check_scheme(text)
     path = str(Path(local_path(text)).absolute())
     if Path(path).is_dir():
-        return LocalFolder(os.path.realpath(path), Wanted())
+        return LocalFolder(os.path.realpath(path), FilePattern())
     if Path(path).exists():
         root, _, name = path.rpartition("/")
-        return LocalFolder(os.path.realpath(root or "/"), Wanted.one(name))
-    folder, wanted = Wanted.below(path)
+        return LocalFolder(os.path.realpath(root or "/"), FilePattern.one(name))
+    folder, wanted = FilePattern.below(path)
     if wanted.pattern is None:
         raise MissingSource(
             "the source does not exist", file=path, hint="check the spelling; globs need quotes"
@@ -94,8 +94,8 @@ def _object_folder(url: str) -> Folder:
     store, name = open_object(url)
     if name and not name.endswith("/") and store.entry(name):
         prefix, _, last = name.rpartition("/")
-        return ObjectFolder(store, prefix, Wanted.one(last))
-    prefix, wanted = Wanted.below(name)
+        return ObjectFolder(store, prefix, FilePattern.one(last))
+    prefix, wanted = FilePattern.below(name)
     return ObjectFolder(store, prefix.strip("/"), wanted)
 
 
@@ -107,7 +107,7 @@ class LocalFolder:
     """
 
     root: str
-    wanted: Wanted
+    wanted: FilePattern
 
     @property
     def objects(self) -> bool:
@@ -125,11 +125,11 @@ class LocalFolder:
         if names:
             yield Page(names)
 
-    def look(self, names: Sequence[bytes]) -> list[SourceFile | None]:
+    def stat_files(self, names: Sequence[bytes]) -> list[SourceFile | None]:
         """The files as they are now; None for those that have gone."""
-        return [self._look(name) for name in names]
+        return [self._stat_file(name) for name in names]
 
-    def _look(self, name: bytes) -> SourceFile | None:
+    def _stat_file(self, name: bytes) -> SourceFile | None:
         try:
             found = os.stat(self._path(name))  # noqa: PTH116 - names are bytes
         except OSError:
@@ -190,7 +190,7 @@ class ObjectFolder:
 
     store: ObjectStore
     prefix: str
-    wanted: Wanted
+    wanted: FilePattern
 
     @property
     def root(self) -> str:
@@ -234,12 +234,12 @@ class ObjectFolder:
             failed.say_first("the source cannot be listed")
             raise failed from error
 
-    def look(self, names: Sequence[bytes]) -> list[SourceFile | None]:
+    def stat_files(self, names: Sequence[bytes]) -> list[SourceFile | None]:
         """See LocalFolder."""
         with ThreadPoolExecutor(_PARALLEL_REQUESTS) as pool:
-            return list(pool.map(self._look, names))
+            return list(pool.map(self._stat_file, names))
 
-    def _look(self, name: bytes) -> SourceFile | None:
+    def _stat_file(self, name: bytes) -> SourceFile | None:
         entry = self.store.entry(self._path(name))
         return None if entry is None else _source_file(name, entry)
 

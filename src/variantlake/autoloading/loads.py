@@ -66,7 +66,7 @@ def list_loads(
     matches = None if file is None else re.compile(pattern_regex(file)).fullmatch
     reader = RunReader(snapshot.store)
     for known in _states(snapshot, name):
-        for piece in with_versions(known, snapshot).known(reader):
+        for piece in with_versions(known, snapshot).sorted_pieces(reader):
             if wanted is not None:
                 piece = piece.filter(pc.equal(piece.column("state"), pa.scalar(wanted, pa.int8())))  # noqa: PLW2901
             names: list[Any] = piece.column("name").to_pylist()
@@ -123,7 +123,7 @@ def retry_failed(snapshot: Snapshot, *, name: str | None = None, file: str | Non
     for known in list(_states(snapshot, name)):
         rows = [
             row | {"state": int(FileState.RETRY), "error": None}
-            for piece in known.known(reader)
+            for piece in known.sorted_pieces(reader)
             for row in piece.filter(
                 pc.equal(piece.column("state"), pa.scalar(FileState.FAILED, pa.int8()))
             ).to_pylist()

@@ -99,7 +99,7 @@ class LoadState:
         """Files that are known, about: one that stands in several runs counts as often."""
         return sum(run.rows for run in self.runs)
 
-    def known(self, reader: RunReader, *, after: bytes | None = None) -> Iterator[pa.Table]:
+    def sorted_pieces(self, reader: RunReader, *, after: bytes | None = None) -> Iterator[pa.Table]:
         """What is known of all files, or of those after a name, as sorted pieces of RUN."""
         return merged(
             [reader.pieces(run) for run in self.runs if after is None or run.last > after]

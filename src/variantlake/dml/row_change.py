@@ -65,28 +65,28 @@ class RowChange:
     """What one change does. `deleted` and `updated` rows leave their files; none is in both.
 
     `operation`, `parameters` and `metrics` are for the history. `finds` tells whether the change
-    would have found a row of a file that another writer added. `started` and `found` are when it
+    would have found a row of a file that another writer added. `started` and `searched` are when it
     began, and when its rows were found (`time.perf_counter`). `preimages` are the rows that come
-    back changed, `watched` rows that stay and that it depends on. `alone` says that it depends on
-    rows of the table besides, so that no other change may come first.
+    back changed, `watched` rows that stay and that it depends on. `is_exclusive` says that it
+    depends on rows of the table besides, so that no other change may come first.
     """
 
     snapshot: Snapshot
     operation: str
     parameters: Mapping[str, str]
-    taken: Sequence[RemovedRows]
+    removed: Sequence[RemovedRows]
     finds: Callable[[AddFile], bool]
     started: float
-    found: float
+    searched: float
     new: NewRows = NewRows()
     preimages: Sequence[RemovedRows] = ()
     watched: Sequence[RemovedRows] = ()
-    alone: bool = False
+    is_exclusive: bool = False
     metrics: Mapping[str, str] = field(default_factory=dict)
 
     def planned(self, files: NewFiles) -> ChangeResult:
         """What it would do, for a dry run. Raises as `commit` does before it writes."""
-        decided = file_outcomes(self.snapshot, self.taken)
+        decided = file_outcomes(self.snapshot, self.removed)
         check_row_ids(self.snapshot, updated=bool(self.new.updated_count))
         files.check(self._new_rows())
         return replace(self._result(decided, (), 0), dry_run=True)
@@ -97,9 +97,9 @@ class RowChange:
         When anything fails before the commit, no file is left. Raises CommitConflict, FilesMoved,
         UnsupportedFeature for a table whose rows must keep their ids.
         """
-        if not self.taken and not self.new.inserted_count and not self.new.adds:
+        if not self.removed and not self.new.inserted_count and not self.new.adds:
             return self._result(file_outcomes(self.snapshot, ()), (), 0)
-        decided = file_outcomes(self.snapshot, self.taken)
+        decided = file_outcomes(self.snapshot, self.removed)
         check_row_ids(self.snapshot, updated=bool(self.new.updated_count))
         with files.taken_back_on(BaseException):
             changes, done = self._written(files, decided)
@@ -129,13 +129,13 @@ class RowChange:
         changes = Changes(
             operation=self.operation,
             adds=(*marked, *adds),
-            removes=removes_of(each.add for each in self.taken),
+            removes=removes_of(each.add for each in self.removed),
             change_files=change_files,
             reads=whole_table,
             # Rows that stay have gone through the table's expressions before.
             evaluated=files.target.evaluated or not adds_rows,
             rebased=None
-            if self.alone
+            if self.is_exclusive
             else RowLevel(
                 self.snapshot,
                 marked=_by_path(decided.marked),
@@ -157,7 +157,7 @@ class RowChange:
     def _changed(self) -> Iterator[Changed]:
         """The rows of the change feed: of updated ones both images."""
         updated = {each.add.path: each for each in self.preimages}
-        for each in self.taken:
+        for each in self.removed:
             both = updated.get(each.add.path)
             if both is None:
                 yield DELETE, removed_rows_of(self.snapshot, [each])
@@ -176,10 +176,10 @@ class RowChange:
     def _result(self, decided: FileOutcomes, adds: Sequence[AddFile], more: int) -> ChangeResult:
         return ChangeResult(
             version=self.snapshot.version,
-            deleted=sum(each.count for each in self.taken) - self.new.updated_count,
+            deleted=sum(each.count for each in self.removed) - self.new.updated_count,
             updated=self.new.updated_count,
             inserted=self.new.inserted_count,
-            files_touched=len(self.taken),
+            files_touched=len(self.removed),
             files_removed=len(decided.gone),
             files_rewritten=len(decided.rewritten),
             files_added=len(adds),
@@ -207,8 +207,8 @@ class RowChange:
             "numDeletionVectorsAdded": done.vectors,
             "numDeletionVectorsRemoved": had + again,
             "numDeletionVectorsUpdated": again,
-            "scanTimeMs": round((self.found - self.started) * 1000),
-            "rewriteTimeMs": round((now - self.found) * 1000),
+            "scanTimeMs": round((self.searched - self.started) * 1000),
+            "rewriteTimeMs": round((now - self.searched) * 1000),
             "executionTimeMs": round((now - self.started) * 1000),
         }
         if self.operation == "DELETE":

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from variantlake.encoding.limits import MAX_DEPTH, MAX_PADDING
-from variantlake.encoding.metadata import Metadata, decode_metadata, encode_dictionary
+from variantlake.encoding.metadata import VariantMetadata, decode_metadata, encode_dictionary
 from variantlake.encoding.scalar import encode_string
 from variantlake.encoding.tree import Tree, encode_array, encode_object, encode_value, keys_of
 from variantlake.encoding.value import (
@@ -84,7 +84,7 @@ class Edit:
 class _Keys:
     """The ids of keys in a dictionary that may grow."""
 
-    def __init__(self, dictionary: Metadata) -> None:
+    def __init__(self, dictionary: VariantMetadata) -> None:
         self.dictionary = dictionary
         self.added: list[str] = []
         # Of a key that is repeated the first id counts.
@@ -112,13 +112,13 @@ class _Keys:
 class _Frame:
     """A container on the way: its parts, and the place where the change is.
 
-    `found` says that the place is a field or an element that is there.
+    `is_present` says that the place is a field or an element that is there.
     """
 
     ids: list[int] | None
     parts: list[bytes]
     place: int
-    found: bool
+    is_present: bool
 
     def closed(self) -> bytes:
         """The container with its parts as they are now."""
@@ -154,7 +154,7 @@ def edited(metadata: bytes, value: bytes, edit: Edit, new: Tree | None) -> tuple
     return keys.encoded(metadata), result
 
 
-def _way(dictionary: Metadata, value: bytes, edit: Edit) -> list[_Frame] | None:
+def _way(dictionary: VariantMetadata, value: bytes, edit: Edit) -> list[_Frame] | None:
     """The containers down to the one that changes; None where nothing does."""
     frames: list[_Frame] = []
     start, end = 0, len(value)
@@ -175,7 +175,7 @@ def _way(dictionary: Metadata, value: bytes, edit: Edit) -> list[_Frame] | None:
         if basic_type(value, start) is not BasicType.ARRAY:
             raise _mismatch(value, start, edit.path, BasicType.ARRAY)
         frame, _ = _frame(dictionary, value, (start, end), edit.path, 0)
-        frame.place, frame.found = len(frame.parts), False
+        frame.place, frame.is_present = len(frame.parts), False
         frames.append(frame)
     if edit.change is Change.INSERT and frames[-1].ids is not None:
         raise DuplicateKey(
@@ -187,7 +187,7 @@ def _way(dictionary: Metadata, value: bytes, edit: Edit) -> list[_Frame] | None:
 
 
 def _frame(
-    dictionary: Metadata, value: bytes, extent: tuple[int, int], at: Path, step: str | int
+    dictionary: VariantMetadata, value: bytes, extent: tuple[int, int], at: Path, step: str | int
 ) -> tuple[_Frame, tuple[int, int] | None]:
     """The container that fills `extent`, and where the step's child is."""
     try:
@@ -232,7 +232,7 @@ def _put(frames: list[_Frame], edit: Edit, new: Tree, keys: _Keys) -> None:
     depth = len(frames) + len(rest)
     if depth > MAX_DEPTH:
         raise LimitExceeded(f"more than {MAX_DEPTH} containers around one another")
-    adds = not last.found
+    adds = not last.is_present
     # The keys of the path come before those of the value: the kernel meets them in this order.
     field_id = -1
     if adds and last.ids is not None:

@@ -72,7 +72,7 @@ def parse_json_tree(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "erro
         raise InvalidValue(
             f"duplicate_keys is {duplicate_keys!r}", hint="one of 'error' and 'last'"
         )
-    parser = _Parser(_decoded(text), duplicate_keys)
+    parser = _JsonParser(_decoded(text), duplicate_keys)
     try:
         return parser.document()
     except VariantLakeError as error:
@@ -82,7 +82,7 @@ def parse_json_tree(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "erro
 
 def unescaped(quoted: str) -> str:
     """The text of a JSON string that is well-formed, with its quotes."""
-    return _Parser(quoted, "error").string() if "\\" in quoted else quoted[1:-1]
+    return _JsonParser(quoted, "error").string() if "\\" in quoted else quoted[1:-1]
 
 
 def _decoded(text: str | Buffer) -> str:
@@ -112,7 +112,7 @@ def _at(error: VariantLakeError, text: str, position: int) -> VariantLakeError:
     return error
 
 
-class _Parser:
+class _JsonParser:
     """Reads one document from left to right; open containers are on a stack of its own."""
 
     def __init__(self, text: str, duplicate_keys: DuplicateKeys) -> None:
@@ -138,7 +138,7 @@ class _Parser:
             self.member()
         self.skip()
         if self.position < len(self.text):
-            self.fail(f"unexpected {self.found()} after the end of the document")
+            self.fail(f"unexpected {self.describe_next()} after the end of the document")
 
     def member(self) -> None:
         """Read the next child of the innermost container, or its end."""
@@ -181,7 +181,7 @@ class _Parser:
             return self.number()
         word, scalar = _WORDS.get(start, ("", NULL))
         if not word or not self.text.startswith(word, self.position):
-            self.fail(f"expected a value, found {self.found()}")
+            self.fail(f"expected a value, found {self.describe_next()}")
         self.position += len(word)
         return scalar
 
@@ -198,7 +198,7 @@ class _Parser:
         """The name of the next field."""
         start = self.position
         if not self.text.startswith('"', start):
-            self.fail(f"expected a key in double quotes, found {self.found()}")
+            self.fail(f"expected a key in double quotes, found {self.describe_next()}")
         key = self.string()
         if key in container and self.duplicate_keys == "error":
             self.fail(
@@ -268,10 +268,10 @@ class _Parser:
         start = self.position
         match = _NUMBER.match(self.text, start)
         if match is None:
-            self.fail(f"expected digits after {self.found()}", start)
+            self.fail(f"expected digits after {self.describe_next()}", start)
         self.position = match.end()
         if self.text[self.position : self.position + 1] in _NUMBER_GOES_ON:
-            self.fail(f"number is cut off or has a leading zero before {self.found()}")
+            self.fail(f"number is cut off or has a leading zero before {self.describe_next()}")
         text, whole, fraction, exponent = match[0], match[2], match[3] or "", match[4] or ""
         # As Jackson counts: a whole part of 0 has no digits.
         digits = len(whole.lstrip("0")) + len(fraction[1:]) + len(exponent.lstrip("eE+-"))
@@ -293,11 +293,11 @@ class _Parser:
         """Pass exactly this character, with white space on both sides."""
         self.skip()
         if not self.text.startswith(char, self.position):
-            self.fail(f"expected {what or repr(char)}, found {self.found()}")
+            self.fail(f"expected {what or repr(char)}, found {self.describe_next()}")
         self.position += 1
         self.skip()
 
-    def found(self) -> str:
+    def describe_next(self) -> str:
         """What stands at the position, for messages."""
         if self.position >= len(self.text):
             return "the end of the text"

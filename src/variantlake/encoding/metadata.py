@@ -17,7 +17,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata:
+class VariantMetadata:
     """A decoded dictionary. `keys[i]` is the key of field id `i`.
 
     Keys are valid UTF-8. They are unique if `sorted_strings`; whether they are also in order is
@@ -51,7 +51,7 @@ def metadata_size(data: bytes) -> int:
     return start + offsets[-1]
 
 
-def decode_metadata(metadata: bytes) -> Metadata:
+def decode_metadata(metadata: bytes) -> VariantMetadata:
     """The dictionary that fills `metadata` exactly.
 
     Raises MalformedVariant for a wrong version, offsets that break the spec's order, bytes missing
@@ -75,10 +75,10 @@ def decode_metadata(metadata: bytes) -> Metadata:
             f"key {_first_repeated(keys)!r} is repeated although sorted_strings is set",
             offset=start,
         )
-    return Metadata(keys, sorted_strings)
+    return VariantMetadata(keys, sorted_strings)
 
 
-def check_sorted(dictionary: Metadata) -> None:
+def check_sorted(dictionary: VariantMetadata) -> None:
     """If `sorted_strings` is set, keys must be in the order of their UTF-8 bytes.
 
     Raises MalformedVariant. Reading does not need the order, so `decode_metadata` leaves it out.

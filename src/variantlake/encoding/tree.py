@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from variantlake.encoding.limits import MAX_DEPTH
 from variantlake.encoding.metadata import (
-    Metadata,
+    VariantMetadata,
     decode_metadata,
     encode_metadata,
     offset_list,
@@ -69,7 +69,9 @@ def decode(metadata: bytes, value: bytes) -> Tree:
     return root
 
 
-def _decode_one(dictionary: Metadata, value: bytes, start: int, end: int, walk: Walk) -> Tree:
+def _decode_one(
+    dictionary: VariantMetadata, value: bytes, start: int, end: int, walk: Walk
+) -> Tree:
     """A scalar, or an empty container whose children `walk` then gives."""
     basic = basic_type(value, start)
     if basic in (BasicType.PRIMITIVE, BasicType.SHORT_STRING):

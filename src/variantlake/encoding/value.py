@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 
 from variantlake.encoding.limits import MAX_DEPTH, MAX_VALUE_BYTES
-from variantlake.encoding.metadata import Metadata, check_sorted, decode_metadata
+from variantlake.encoding.metadata import VariantMetadata, check_sorted, decode_metadata
 from variantlake.encoding.scalar import decode_scalar, primitive_type, scalar_size
 from variantlake.errors import LimitExceeded, MalformedVariant, VariantLakeError
 from variantlake.paths import Path
@@ -22,7 +22,7 @@ from variantlake.types import PRIMITIVES, BasicType
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ContainerLayout:
     """Where the parts of one object or array are, as offsets into the whole value.
 
     `field_ids` are at `ids_start`, `num_elements` of `id_size` bytes (0 for an array); the
@@ -106,7 +106,7 @@ def value_size(value: bytes, start: int = 0) -> int:
     return size
 
 
-def read_layout(value: bytes, start: int, end: int) -> Layout:
+def read_layout(value: bytes, start: int, end: int) -> ContainerLayout:
     """Take the header of the object or array at `start` apart; `end` bounds all of it.
 
     Raises MalformedVariant when `num_elements`, ids, offsets or values would pass `end`.
@@ -139,12 +139,12 @@ def read_layout(value: bytes, start: int, end: int) -> Layout:
         raise MalformedVariant(
             f"{num_elements} values cannot fit {data_end - data_start} bytes", offset=start + 1
         )
-    return Layout(
+    return ContainerLayout(
         num_elements, ids_start, id_size, offsets_start, offset_size, data_start, data_end
     )
 
 
-def read_children(dictionary: Metadata, value: bytes, start: int, end: int) -> Children:
+def read_children(dictionary: VariantMetadata, value: bytes, start: int, end: int) -> Children:
     """The fields or elements of the container that fills `value[start:end]` exactly.
 
     Raises MalformedVariant for anything out of bounds, values that overlap or leave gaps, field
@@ -171,7 +171,7 @@ def _read_unsigned_list(data: bytes, start: int, count: int, size: int) -> array
     )
 
 
-def _read_extents(value: bytes, layout: Layout) -> tuple[array[int], array[int]]:
+def _read_extents(value: bytes, layout: ContainerLayout) -> tuple[array[int], array[int]]:
     """Starts and ends of the values, as offsets into the whole value.
 
     Values may stand in any order, so each ends where the next one in the data starts. That gives a
@@ -201,7 +201,9 @@ def _read_extents(value: bytes, layout: Layout) -> tuple[array[int], array[int]]
     return starts, ends
 
 
-def _read_names(dictionary: Metadata, value: bytes, layout: Layout) -> tuple[str, ...]:
+def _read_names(
+    dictionary: VariantMetadata, value: bytes, layout: ContainerLayout
+) -> tuple[str, ...]:
     """The field names of an object, in stored order."""
     ids = _read_unsigned_list(value, layout.ids_start, layout.num_elements, layout.id_size)
     keys = dictionary.keys
@@ -220,7 +222,7 @@ def _read_names(dictionary: Metadata, value: bytes, layout: Layout) -> tuple[str
     return names
 
 
-def find(dictionary: Metadata, value: bytes, path: Path) -> tuple[int, int] | None:
+def find(dictionary: VariantMetadata, value: bytes, path: Path) -> tuple[int, int] | None:
     """Start and end of the value at `path`, None when a step is not there.
 
     Reads only the containers on the way: what is beside the path is not touched, and may be of
@@ -301,7 +303,7 @@ def validate(metadata: bytes, value: bytes) -> None:
     validate_value(dictionary, value)
 
 
-def validate_value(dictionary: Metadata, value: bytes) -> None:
+def validate_value(dictionary: VariantMetadata, value: bytes) -> None:
     """The same of a value alone, with metadata that is checked already (rows often share one)."""
     check_value_size(value)
     walk = Walk()
@@ -322,7 +324,9 @@ def check_value_size(value: bytes) -> None:
         raise LimitExceeded(f"value of {len(value)} bytes is over {MAX_VALUE_BYTES}")
 
 
-def _validate_one(dictionary: Metadata, value: bytes, start: int, end: int, walk: Walk) -> None:
+def _validate_one(
+    dictionary: VariantMetadata, value: bytes, start: int, end: int, walk: Walk
+) -> None:
     if basic_type(value, start) not in (BasicType.OBJECT, BasicType.ARRAY):
         decode_scalar(value, start, end)
         return

@@ -24,7 +24,7 @@ MERGED = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartialGroups:
     """Some groups: the value of each key, and the state of each aggregate, of `count` groups."""
 
     keys: tuple[Any, ...]
@@ -40,17 +40,17 @@ class Part:
 
 def part_of_rows(
     keys: Sequence[Expression], aggregates: Sequence[Aggregate], some: Counted
-) -> Part:
+) -> PartialGroups:
     """The groups of some rows. Raises InvalidValue."""
-    known, rows = some.known, some.count
-    columns = [coded(used(key, known, rows)) for key in keys]
+    known, rows = some.values, some.count
+    columns = [coded(evaluate_used(key, known, rows)) for key in keys]
     found = group(columns, rows)
     states = []
     for aggregate in aggregates:
         argument = aggregate.argument
-        array = None if argument is None else used(argument, known, rows)
+        array = None if argument is None else evaluate_used(argument, known, rows)
         states.append(state_of(aggregate, array, found.ids, found.count, some.sizes))
-    return Part(
+    return PartialGroups(
         tuple(column.of_rows(found.first) for column in columns),
         tuple(states),
         found.count,
@@ -64,7 +64,7 @@ def are_of_stretches(aggregates: Sequence[Aggregate]) -> bool:
 
 def part_of_log(
     keys: Sequence[Expression], aggregates: Sequence[Aggregate], known: KnownFiles
-) -> Part:
+) -> PartialGroups:
     """The groups of files that the log answers for, one a file."""
     columns = []
     for at, key in enumerate(keys):
@@ -74,10 +74,10 @@ def part_of_log(
         known_state(aggregate, [each[at] for each in known.values])
         for at, aggregate in enumerate(aggregates)
     ]
-    return Part(tuple(columns), tuple(states), len(known.answered))
+    return PartialGroups(tuple(columns), tuple(states), len(known.answered))
 
 
-def merged(parts: Sequence[Part]) -> Part:
+def merged(parts: Sequence[PartialGroups]) -> PartialGroups:
     """The parts as one, in which no two groups have the same keys."""
     first, *others = parts
     columns = [coded(one_array([part.keys[at] for part in parts])) for at in range(len(first.keys))]
@@ -88,25 +88,25 @@ def merged(parts: Sequence[Part]) -> Part:
         for at, state in enumerate(first.states)
     ]
     keys = tuple(column.of_rows(found.first) for column in columns)
-    return Part(keys, tuple(states), found.count)
+    return PartialGroups(keys, tuple(states), found.count)
 
 
-def all_merged(parts: Iterable[Part]) -> Part | None:
+def all_merged(parts: Iterable[PartialGroups]) -> PartialGroups | None:
     """All parts as one, merged as they come; None without any."""
-    held: list[Part] = []
+    held: list[PartialGroups] = []
     for part in parts:
         held = merged_if_many([*held, part])
     return None if not held else merged(held)
 
 
-def merged_if_many(parts: list[Part]) -> list[Part]:
+def merged_if_many(parts: list[PartialGroups]) -> list[PartialGroups]:
     """The parts as one once they are much more than the first, in which others are merged."""
     if len(parts) > 1 and sum(each.size for each in parts) > MERGED + parts[0].size:
         return [merged(parts)]
     return parts
 
 
-def used(expression: Expression, known: Known, rows: int) -> Any:
+def evaluate_used(expression: Expression, known: Known, rows: int) -> Any:
     """The values of an expression that a query uses. Raises InvalidValue where Spark raises."""
     values = evaluate(expression, known.get, rows)
     if values.failed is not None and np.any(values.failed):

@@ -52,7 +52,7 @@ class FileTask:
 class Counted:
     """Columns in some rows, or in stretches of rows that are alike: `sizes` says of how many."""
 
-    known: Known
+    values: Known
     count: int
     sizes: Int64s | None = None
 
@@ -72,7 +72,7 @@ class Reading:
         self.scan = Scan(snapshot, items, query.where, decoded=decoded or DecodedLog())
 
     @cached_property
-    def known(self) -> KnownFiles:
+    def log_answer(self) -> KnownFiles:
         """Which files the log answers for, and which are read."""
         keys = self.query.keys
         asked = None
@@ -80,7 +80,7 @@ class Reading:
             asked = asked_of_log(keys, self.query.aggregates, self.scan.stored)
         if asked is None:
             return replace(_NOTHING, read=self.scan.choice.rows)
-        return self._facts.known(self.scan.predicate, *asked)
+        return self._facts.answerable(self.scan.predicate, *asked)
 
     @cached_property
     def _facts(self) -> ExactFacts:
@@ -88,7 +88,7 @@ class Reading:
 
     def files(self) -> Iterable[ScanFile]:
         """The files that are read."""
-        return self.scan.choice.table.files(self.known.read)
+        return self.scan.choice.table.files(self.log_answer.read)
 
     @cached_property
     def is_small(self) -> bool:
@@ -97,7 +97,7 @@ class Reading:
         Only of local files: of an object store one thread would wait for each answer. Variants and
         ordinary columns take longer than paths that are columns.
         """
-        choice, read = self.scan.choice, self.known.read
+        choice, read = self.scan.choice, self.log_answer.read
         asked = {self.scan.stored(column) for column in self.query.columns}
         asked |= set(refs(self.scan.predicate))
         partitions = self.scan.partition_types
@@ -114,7 +114,7 @@ class Reading:
     def tasks(self) -> Iterator[FileTask]:
         """The files that are read; where they are fewer than threads, parts of large ones."""
         threads = pa.cpu_count()
-        read = self.known.read
+        read = self.log_answer.read
         few = len(read) < threads
         # Where the log proves that every row fulfils the condition, nobody asks the rows.
         _, certain = self._facts.matching(self.scan.predicate)
@@ -203,7 +203,7 @@ class Reading:
         return {column: rows.values(self.scan.stored(column)) for column in columns}
 
 
-def taken(known: Known, rows: Int64s) -> Known:
+def take_rows(known: Known, rows: Int64s) -> Known:
     """Some rows, in this order."""
     return {each: values.take(rows) for each, values in known.items()}
 

@@ -18,17 +18,17 @@ from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.engine.grouped import (
     MERGED,
-    Part,
+    PartialGroups,
     all_merged,
     are_of_stretches,
+    evaluate_used,
     merged,
     part_of_log,
     part_of_rows,
-    used,
 )
 from variantlake.engine.ordering import in_order
 from variantlake.engine.queries import Query
-from variantlake.engine.reading import Counted, FileTask, Known, Reading, taken
+from variantlake.engine.reading import Counted, FileTask, Known, Reading, take_rows
 from variantlake.engine.top import sorted_rows
 from variantlake.expressions.arrays import Values
 from variantlake.expressions.tree import Expression, Ref
@@ -105,18 +105,18 @@ class LocalQuery(Shown):
     def read_bytes(self) -> int:
         """Bytes of the files that are read; of these only some columns are."""
         table = self._reading.scan.choice.table
-        return int(table.sizes[self._reading.known.read].sum())
+        return int(table.sizes[self._reading.log_answer.read].sum())
 
     def explain(self) -> Explanation:
         """What is read, what is skipped, and what the log alone answers."""
         found = self._reading.scan.explain()
-        answered = len(self._reading.known.answered)
+        answered = len(self._reading.log_answer.answered)
         if not answered:
             return found
         return replace(
             found,
             answered=answered,
-            read_files=len(self._reading.known.read),
+            read_files=len(self._reading.log_answer.read),
             read_bytes=self.read_bytes,
             row_groups=None,
         )
@@ -159,19 +159,19 @@ class LocalQuery(Shown):
             above[aggregate] = Values(state.result())
         rows = found.count
         if query.having is not None:
-            true = used(query.having, above, rows)
+            true = evaluate_used(query.having, above, rows)
             kept = np.flatnonzero(true.fill_null(False).to_numpy(zero_copy_only=False))
-            above, rows = taken(above, kept), len(kept)
-        terms = [used(term.expression, above, rows) for term in query.order]
+            above, rows = take_rows(above, kept), len(kept)
+        terms = [evaluate_used(term.expression, above, rows) for term in query.order]
         chosen = in_order(query.order, terms, rows, query.limit)
-        above = taken(above, chosen)
+        above = take_rows(above, chosen)
         for start in range(0, len(chosen), BATCH_ROWS):
             size = min(BATCH_ROWS, len(chosen) - start)
             yield self._batch({k: _slice(v, start, size) for k, v in above.items()}, size)
 
-    def _parts(self, keys: tuple[Expression, ...]) -> Iterator[Part]:
-        if len(self._reading.known.answered):
-            yield part_of_log(keys, self.query.aggregates, self._reading.known)
+    def _parts(self, keys: tuple[Expression, ...]) -> Iterator[PartialGroups]:
+        if len(self._reading.log_answer.answered):
+            yield part_of_log(keys, self.query.aggregates, self._reading.log_answer)
         tasks = self._reading.tasks()
         found = (
             map(self._parts_of, tasks) if self._reading.is_small else ahead(tasks, self._parts_of)
@@ -179,7 +179,7 @@ class LocalQuery(Shown):
         for parts in found:
             yield from parts
 
-    def _parts_of(self, task: FileTask) -> list[Part]:
+    def _parts_of(self, task: FileTask) -> list[PartialGroups]:
         """The groups of part of a file; threads do this where there is much to read."""
         query = self.query
         stretched = are_of_stretches(query.aggregates)
@@ -191,7 +191,7 @@ class LocalQuery(Shown):
         return found if sum(part.size for part in found) < MERGED else [merged(found)]
 
     def _batch(self, known: Known, rows: int) -> pa.RecordBatch:
-        arrays = [used(each.expression, known, rows) for each in self.query.outputs]
+        arrays = [evaluate_used(each.expression, known, rows) for each in self.query.outputs]
         return pa.RecordBatch.from_arrays(
             [
                 array if array.type == item.type else array.cast(item.type)

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from variantlake.encoding.scalar import decode_string
-from variantlake.engine.grouped import used
+from variantlake.engine.grouped import evaluate_used
 from variantlake.engine.ordering import in_order
 from variantlake.engine.queries import Ordering
-from variantlake.engine.reading import Known, Reading, joined, taken
+from variantlake.engine.reading import Known, Reading, joined, take_rows
 from variantlake.expressions.tree import Ref, below
 from variantlake.expressions.typing import STRING, type_of
 from variantlake.parquet.stats.bounds import Raw
@@ -31,7 +31,7 @@ from variantlake.shredding.fit import raws_of
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _TopRows:
     """Rows in order, with the columns that the order needs, and where each lies.
 
     `places` has a row each: the file, its row group, and the place in that.
@@ -58,35 +58,35 @@ def sorted_rows(reading: Reading) -> Known | None:
     for number, rows in top.rows(columns):
         places = np.empty((rows.count, 3), np.int64)
         places[:, 0], places[:, 1], places[:, 2] = number, rows.row_group, rows.places
-        found = _Held(reading.values(rows, columns), places)
+        found = _TopRows(reading.values(rows, columns), places)
         found = found if query.limit is None else _first(reading, found)
-        both = found if top.held is None else _both(top.held, found)
-        top.held = both if query.limit is None else _first(reading, both)
-    if top.held is None or top.held.count == 0:
+        both = found if top.best is None else _both(top.best, found)
+        top.best = both if query.limit is None else _first(reading, both)
+    if top.best is None or top.best.count == 0:
         return None
-    held = _first(reading, top.held)
+    held = _first(reading, top.best)
     return held.columns | _rest(reading, files, others, held.places) if others else held.columns
 
 
-def _first(reading: Reading, held: _Held) -> _Held:
+def _first(reading: Reading, held: _TopRows) -> _TopRows:
     query = reading.query
-    terms = [used(term.expression, held.columns, held.count) for term in query.order]
+    terms = [evaluate_used(term.expression, held.columns, held.count) for term in query.order]
     order = in_order(query.order, terms, held.count, query.limit)
-    return _Held(taken(held.columns, order), held.places[order])
+    return _TopRows(take_rows(held.columns, order), held.places[order])
 
 
-def _both(one: _Held, other: _Held) -> _Held:
+def _both(one: _TopRows, other: _TopRows) -> _TopRows:
     columns = joined([one.columns, other.columns])
-    return _Held(columns, np.concatenate([one.places, other.places]))
+    return _TopRows(columns, np.concatenate([one.places, other.places]))
 
 
 class _Top:
-    """The rows that may matter; whoever takes them says what is `held` by then."""
+    """The rows that may matter; whoever takes them says what are the `best` by then."""
 
     def __init__(self, reading: Reading, files: list[ScanFile]) -> None:
         self._reading = reading
         self._files = files
-        self.held: _Held | None = None
+        self.best: _TopRows | None = None
 
     def rows(self, columns: list[Ref]) -> Iterator[tuple[int, Rows]]:
         """Rows with the number of their file."""
@@ -101,7 +101,7 @@ class _Top:
                     yield number, rows
             return
         for number, bound in _by_bound(reading, term, ref):
-            last = _last(self.held, term, limit)
+            last = _last(self.best, term, limit)
             if last is not None and bound is not None and _after(term, bound, last[0]):
                 continue
             order = Order(ref, term.descending, term.nulls_first)
@@ -126,7 +126,7 @@ def _by_bound(reading: Reading, term: Ordering, ref: Ref) -> Iterator[tuple[int,
     domains = domains_in(scan.choice.table, ref, scan.partition_types)
     side = domains.maximum if term.descending else domains.minimum
     bounds: list[tuple[int, Raw | None]] = []
-    for number, row in enumerate(reading.known.read.tolist()):
+    for number, row in enumerate(reading.log_answer.read.tolist()):
         open_ = (term.nulls_first and domains.nulls[row]) or (term.descending and domains.nan[row])
         bounds.append((number, None if open_ else side.raw(row)))
     known = [(_key(bound), number, bound) for number, bound in bounds if bound is not None]
@@ -135,7 +135,7 @@ def _by_bound(reading: Reading, term: Ordering, ref: Ref) -> Iterator[tuple[int,
     yield from (each for each in bounds if each[1] is None)
 
 
-def _last(held: _Held | None, term: Ordering, limit: int) -> tuple[Raw | None] | None:
+def _last(held: _TopRows | None, term: Ordering, limit: int) -> tuple[Raw | None] | None:
     """The value of the last row that the limit has room for; None while it is not full."""
     if held is None or held.count < limit:
         return None
@@ -172,4 +172,4 @@ def _rest(reading: Reading, files: list[ScanFile], columns: list[Ref], places: I
                 parts.append(reading.values(rows, columns))
     back = np.empty(len(order), np.int64)
     back[order] = np.arange(len(order))
-    return taken(joined(parts), back)
+    return take_rows(joined(parts), back)

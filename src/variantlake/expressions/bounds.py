@@ -57,7 +57,7 @@ TRUE, FALSE, NULL = (np.uint8(int(may)) for may in (May.TRUE, May.FALSE, May.NUL
 class Domains(Protocol):
     """What values an operand may take in each of many files, as the requested type.
 
-    See `planning.stats.domains.Domains`.
+    See `planning.stats.domains.OperandDomains`.
     """
 
     @property
@@ -147,7 +147,7 @@ class Evaluation:
         found = self.domains(ref)
         within = any_within(found.minimum, found.maximum, numbers)
         if len(numbers) < len(keys):
-            within |= ~found.maximum.known  # NaN is the greatest
+            within |= ~found.maximum.valid  # NaN is the greatest
         only = within & found.exact & equal(found.minimum, found.maximum)
         may = TRUE * within | no_match * ~only
         on_nan = TRUE if len(numbers) < len(keys) else no_match
@@ -215,12 +215,12 @@ def _equal(domains: Domains, key: Raw) -> Truths:
 
 def _less(domains: Domains, key: Raw) -> Truths:
     low, high = domains.minimum, domains.maximum
-    return TRUE * (~low.known | below(low, key)) | FALSE * ~below(high, key)
+    return TRUE * (~low.valid | below(low, key)) | FALSE * ~below(high, key)
 
 
 def _less_or_equal(domains: Domains, key: Raw) -> Truths:
     low, high = domains.minimum, domains.maximum
-    return TRUE * ~above(low, key) | FALSE * (~high.known | above(high, key))
+    return TRUE * ~above(low, key) | FALSE * (~high.valid | above(high, key))
 
 
 _OnRange = Callable[[Domains, Raw], Truths]
@@ -244,8 +244,8 @@ _ON_RANGE: dict[CompareOp, tuple[_OnRange, _OnNan]] = {
 
 
 def _cut(column: RawColumn, length: int) -> RawColumn:
-    cut = RawColumn(column.values.copy(), column.known)
-    cut.values[column.known] = [text[:length] for text in column.values[column.known]]
+    cut = RawColumn(column.values.copy(), column.valid)
+    cut.values[column.valid] = [text[:length] for text in column.values[column.valid]]
     return cut
 
 
@@ -255,14 +255,14 @@ def _cut(column: RawColumn, length: int) -> RawColumn:
 def below(column: RawColumn, key: Raw) -> Bools:
     """Where the bound is less than `key`; False where it is not known."""
     if isinstance(key, float) and math.isnan(key):
-        return column.known
+        return column.valid
     return _compared(np.less, column, key, math.ceil)
 
 
 def above(column: RawColumn, key: Raw) -> Bools:
     """Where the bound is greater than `key`; False where it is not known."""
     if isinstance(key, float) and math.isnan(key):
-        return np.zeros(len(column.known), np.bool_)
+        return np.zeros(len(column.valid), np.bool_)
     return _compared(np.greater, column, key, math.floor)
 
 
@@ -272,12 +272,12 @@ def _compared(compare: Any, column: RawColumn, key: Raw, whole: Callable[[Decima
     if column.values.dtype != np.object_:
         # NumPy compares integers with a Python int of any size, and small ones with doubles.
         compared: Bools = compare(column.values, key)
-        return compared & column.known
-    result = np.zeros(len(column.known), np.bool_)
+        return compared & column.valid
+    result = np.zeros(len(column.valid), np.bool_)
     # In a box: NumPy would take the trailing zeros off a bare string.
     box = np.empty((), np.object_)
     box[()] = key
-    result[column.known] = compare(column.values[column.known], box)
+    result[column.valid] = compare(column.values[column.valid], box)
     return result
 
 
@@ -289,16 +289,16 @@ def any_within(low: RawColumn, high: RawColumn, keys: Sequence[Raw]) -> Bools:
         keys = [int(key) for key in keys if key == _whole(key) and -(2**63) <= key < 2**63]
     ordered = np.empty(len(keys), dtype)
     ordered[:] = sorted(keys)
-    first = np.zeros(len(low.known), np.int64)
-    last = np.full(len(low.known), len(keys), np.int64)
-    first[low.known] = np.searchsorted(ordered, low.values[low.known], "left")
-    last[high.known] = np.searchsorted(ordered, high.values[high.known], "right")
+    first = np.zeros(len(low.valid), np.int64)
+    last = np.full(len(low.valid), len(keys), np.int64)
+    first[low.valid] = np.searchsorted(ordered, low.values[low.valid], "left")
+    last[high.valid] = np.searchsorted(ordered, high.values[high.valid], "right")
     return np.greater(last, first)
 
 
 def equal(one: RawColumn, other: RawColumn) -> Bools:
     """Where both bounds are known and the same."""
-    both = one.known & other.known
+    both = one.valid & other.valid
     result = np.zeros(len(both), np.bool_)
     result[both] = one.values[both] == other.values[both]
     return result

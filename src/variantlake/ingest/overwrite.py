@@ -103,12 +103,12 @@ class PartitionsWhere:
         self._predicate = predicate
         self._fields = {field.name: field for field in snapshot.schema.fields}
         self._names = [self._fields[name].physical_name for name in snapshot.partition_columns]
-        self._known: dict[tuple[str | None, ...], bool] = {}
+        self._matches: dict[tuple[str | None, ...], bool] = {}
 
     def __call__(self, values: StringMap) -> bool:
         """See Reads."""
         key = tuple(values.get(name) for name in self._names)
-        if key not in self._known:
+        if key not in self._matches:
 
             def operand(ref: Ref) -> Values:
                 field = self._fields[ref.column[0]]
@@ -118,5 +118,5 @@ class PartitionsWhere:
             truth = truth_of(self._predicate, of_refs(operand), 1)
             if truth.failed[0]:
                 raise InvalidValue(f"a value cannot be cast or computed: {self._predicate}")
-            self._known[key] = bool(truth.true[0])
-        return self._known[key]
+            self._matches[key] = bool(truth.true[0])
+        return self._matches[key]

@@ -25,7 +25,7 @@ MAX_PENDING_BYTES = 192 << 20
 """Bytes of rows (Arrow) that wait for their row groups in all partitions together."""
 
 
-class StoredRows(Protocol):
+class PartitionedRows(Protocol):
     """Rows in the columns that files store, batch by batch, each batch of one partition.
 
     `notes` are about the Variants of the latest batch, `bad_rows` takes rows that cannot be stored.
@@ -41,7 +41,7 @@ class StoredRows(Protocol):
 
 
 def write_rows(
-    rows: StoredRows,
+    rows: PartitionedRows,
     plan: FilePlan,
     task: int = 0,
     check: Callable[[], None] | None = None,

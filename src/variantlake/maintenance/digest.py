@@ -29,7 +29,7 @@ from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.parquet_source import ParquetSource, open_parquet
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.read.reader import BATCH_ROWS
-from variantlake.parquet.variant.variant_columns import Column, column_of, is_variant
+from variantlake.parquet.variant.variant_columns import ColumnWithVariants, column_of, is_variant
 from variantlake.parquet.variant.variant_group import parse_group
 from variantlake.scan.conform import conformed, find_field
 from variantlake.storage.input_file import InputFile
@@ -86,7 +86,7 @@ class RowDigester:
         self._variants = frozenset(table.schema.variant_columns(physical=True))
         self._local = threading.local()
 
-    def columns_of(self, footer: Footer, *, by_id: bool) -> FileColumns:
+    def columns_of(self, footer: Footer, *, by_id: bool) -> DigestColumns:
         """How the columns of a file are read. `by_id` as for `find_field`.
 
         Raises MalformedFile for an invalid Variant group.
@@ -96,11 +96,11 @@ class RowDigester:
             node = find_field(footer.schema, field, by_id=by_id)
             if node is not None:
                 columns.append(_FileColumn.of(node, field, self._variants, by_id=by_id))
-        return FileColumns(tuple(columns))
+        return DigestColumns(tuple(columns))
 
     def hashes(
         self,
-        columns: FileColumns,
+        columns: DigestColumns,
         batch: pa.RecordBatch,
         partition: Mapping[str, str | None],
         kept: np.ndarray[Any, Any] | None = None,
@@ -134,7 +134,7 @@ class RowDigester:
 
 
 @dataclass(frozen=True, slots=True)
-class FileColumns:
+class DigestColumns:
     """The columns of one file that count."""
 
     columns: tuple[_FileColumn, ...]
@@ -153,7 +153,7 @@ class _FileColumn:
     field: StructField
     leaves: tuple[int, ...]
     is_stored: bool
-    variant: Column | None
+    variant: ColumnWithVariants | None
     by_id: bool
 
     @classmethod
@@ -221,7 +221,9 @@ class FileDigester:
                 if progress is not None:
                     progress(len(found.hashes))
 
-    def _reading(self, opened: InputFile, file: DigestFile, places: Int64s | None) -> _Reading:
+    def _reading(
+        self, opened: InputFile, file: DigestFile, places: Int64s | None
+    ) -> _DigestReading:
         footer = read_footer(opened.borrowed())
         rows = footer.num_rows
         deleted = _NO_ROWS
@@ -230,7 +232,7 @@ class FileDigester:
         by_id = not self._table.has_stored_names(footer)
         columns = self._digester.columns_of(footer, by_id=by_id)
         parquet = open_parquet(opened.borrowed(), file.location, footer)
-        return _Reading(self._digester, file, footer, columns, parquet, deleted, places)
+        return _DigestReading(self._digester, file, footer, columns, parquet, deleted, places)
 
     def digest(
         self,
@@ -250,13 +252,13 @@ class FileDigester:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _DigestReading:
     """One open file: its batches, and what becomes of each."""
 
     digester: RowDigester
     file: DigestFile
     footer: Footer
-    columns: FileColumns
+    columns: DigestColumns
     parquet: ParquetSource
     deleted: Int64s
     places: Int64s | None

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from variantlake.delta.log.logical_files import bytes_of, values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import VariantLakeError
-from variantlake.maintenance.health_findings import Finding, Health, Severity
+from variantlake.maintenance.health_findings import Health, HealthFinding, Severity
 from variantlake.maintenance.health_log import log_findings
 from variantlake.maintenance.health_overlap import Overlap, overlaps
 from variantlake.maintenance.vacuuming.vacuum import vacuum
@@ -61,7 +61,7 @@ def health(snapshot: Snapshot, *, orphans: bool = False) -> Health:
     )
 
 
-def _small_files(snapshot: Snapshot) -> Iterator[Finding]:
+def _small_files(snapshot: Snapshot) -> Iterator[HealthFinding]:
     sizes: Any = snapshot.files["size"]
     small = snapshot.files.filter(pc.less(sizes, pa.scalar(SMALL_BYTES)))
     names = values(small["partition_values"])
@@ -74,7 +74,7 @@ def _small_files(snapshot: Snapshot) -> Iterator[Finding]:
     worst = sorted(crowded.items(), key=lambda item: (-item[1], repr(item[0])))[:_MAX_NAMED]
     many = total - len(crowded) >= _MANY_SMALL
     where = f" in {counted(len(crowded), 'partition')}" if snapshot.partition_columns else ""
-    yield Finding(
+    yield HealthFinding(
         "small files",
         Severity.WARNING if many else Severity.INFO,
         f"{total:,} of {snapshot.files.num_rows:,} files have less than {SMALL_BYTES >> 20} MiB"
@@ -89,11 +89,11 @@ def _small_files(snapshot: Snapshot) -> Iterator[Finding]:
     )
 
 
-def _overlaps(snapshot: Snapshot, log: LogFiles) -> Iterator[Finding]:
+def _overlaps(snapshot: Snapshot, log: LogFiles) -> Iterator[HealthFinding]:
     try:
         yield from map(_overlap, overlaps(snapshot, log))
     except VariantLakeError as error:
-        yield Finding(
+        yield HealthFinding(
             "overlap",
             Severity.WARNING,
             f"what the table is clustered by does not fit it: {error.message}",
@@ -102,14 +102,14 @@ def _overlaps(snapshot: Snapshot, log: LogFiles) -> Iterator[Finding]:
         )
 
 
-def _overlap(found: Overlap) -> Finding:
+def _overlap(found: Overlap) -> HealthFinding:
     deep = found.mean >= _DEEP
     unknown = f"; {counted(found.unknown, 'file')} without bounds" if found.unknown else ""
-    lacking = found.unknown > found.known
-    return Finding(
+    lacking = found.unknown > found.bounded
+    return HealthFinding(
         "overlap",
         Severity.WARNING if deep or lacking else Severity.INFO,
-        f"{found.path}: a value is in {found.mean:.1f} of {found.known:,} files on average, in "
+        f"{found.path}: a value is in {found.mean:.1f} of {found.bounded:,} files on average, in "
         f"{found.most:,} at most{unknown}",
         mend="Table.cluster()" if deep or lacking else "",
         command="variantlake cluster" if deep or lacking else "",
@@ -117,13 +117,13 @@ def _overlap(found: Overlap) -> Finding:
             "path": found.path,
             "mean_depth": found.mean,
             "max_depth": found.most,
-            "files": found.known,
+            "files": found.bounded,
             "files_without_bounds": found.unknown,
         },
     )
 
 
-def _deleted_rows(snapshot: Snapshot, facts: FactColumns) -> Iterator[Finding]:
+def _deleted_rows(snapshot: Snapshot, facts: FactColumns) -> Iterator[HealthFinding]:
     vectors = snapshot.files["deletion_vector"]
     if vectors.null_count == len(vectors):
         return
@@ -132,7 +132,7 @@ def _deleted_rows(snapshot: Snapshot, facts: FactColumns) -> Iterator[Finding]:
     records = facts.num_records
     rows = int(records[records >= 0].sum())
     share = deleted / rows if rows else 0.0
-    yield Finding(
+    yield HealthFinding(
         "deleted rows",
         Severity.WARNING if share >= _MANY_DELETED else Severity.INFO,
         f"{counted(deleted, 'deleted row')} in {counted(len(there), 'file')}, {share:.1%} of all; "
@@ -143,7 +143,7 @@ def _deleted_rows(snapshot: Snapshot, facts: FactColumns) -> Iterator[Finding]:
     )
 
 
-def _residuals(snapshot: Snapshot, facts: FactColumns) -> Iterator[Finding]:
+def _residuals(snapshot: Snapshot, facts: FactColumns) -> Iterator[HealthFinding]:
     for column in snapshot.schema.variant_columns(physical=True):
         typed = residual = unknown = 0
         variants = facts.variant(column)
@@ -163,7 +163,7 @@ def _residuals(snapshot: Snapshot, facts: FactColumns) -> Iterator[Finding]:
         name = ".".join(column)
         many = share >= _MANY_RESIDUAL
         told = f"; the log does not tell for {counted(unknown, 'file')}" if unknown else ""
-        yield Finding(
+        yield HealthFinding(
             "residuals",
             Severity.WARNING if many else Severity.INFO,
             f"{name}: {share:.1%} of the values of its typed columns are of other types and lie in "
@@ -174,10 +174,10 @@ def _residuals(snapshot: Snapshot, facts: FactColumns) -> Iterator[Finding]:
         )
 
 
-def _statistics(facts: FactColumns) -> Iterator[Finding]:
+def _statistics(facts: FactColumns) -> Iterator[HealthFinding]:
     without = int((facts.num_records < 0).sum())
     if without:
-        yield Finding(
+        yield HealthFinding(
             "statistics",
             Severity.WARNING,
             f"{counted(without, 'file')} without statistics: no query skips them",
@@ -187,10 +187,10 @@ def _statistics(facts: FactColumns) -> Iterator[Finding]:
         )
 
 
-def _unneeded(snapshot: Snapshot) -> Iterator[Finding]:
+def _unneeded(snapshot: Snapshot) -> Iterator[HealthFinding]:
     plan = vacuum(snapshot, dry_run=True)
     if plan.files:
-        yield Finding(
+        yield HealthFinding(
             "unneeded files",
             Severity.WARNING if plan.size > bytes_of(snapshot.files) else Severity.INFO,
             f"{counted(plan.files, 'file')} of {counted(plan.size, 'byte')} that no version within "

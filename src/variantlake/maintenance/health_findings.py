@@ -21,7 +21,7 @@ class Severity(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Finding(Result):
+class HealthFinding(Result):
     """One thing to know of a table.
 
     `topic` is one of `small files`, `overlap`, `deleted rows`, `residuals`, `statistics`, `log`,
@@ -45,7 +45,7 @@ class Health(Shown):
     version: int
     files: int
     size: int
-    findings: tuple[Finding, ...]
+    findings: tuple[HealthFinding, ...]
 
     @property
     def worst(self) -> Severity | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from variantlake.delta.checkpoint.checkpoint_writer import DEFAULT_INTERVAL
 from variantlake.delta.log.log_segment import LOG, all_checkpoints, commit_version
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.maintenance.health_findings import Finding, Severity
+from variantlake.maintenance.health_findings import HealthFinding, Severity
 from variantlake.shown import counted
 from variantlake.storage.store import Entry
 
@@ -17,14 +17,14 @@ _LATE = 5
 _INTERVAL = "delta.checkpointInterval"
 
 
-def log_findings(snapshot: Snapshot) -> Iterator[Finding]:
+def log_findings(snapshot: Snapshot) -> Iterator[HealthFinding]:
     """What there is to say of the log, and of its checkpoints."""
     entries = list(snapshot.store.list_from(LOG))
     versions = [v for e in entries if (v := commit_version(e.path)) is not None]
     versions = [version for version in versions if version <= snapshot.version]
     oldest = min(versions, default=snapshot.version)
     size = sum(entry.size for entry in entries)
-    yield Finding(
+    yield HealthFinding(
         "log",
         Severity.INFO,
         f"{counted(len(versions), 'commit')} from version {oldest} on, "
@@ -35,7 +35,7 @@ def log_findings(snapshot: Snapshot) -> Iterator[Finding]:
     yield from _checkpoint(snapshot, entries)
 
 
-def _checkpoint(snapshot: Snapshot, entries: list[Entry]) -> Iterator[Finding]:
+def _checkpoint(snapshot: Snapshot, entries: list[Entry]) -> Iterator[HealthFinding]:
     found = [each for each in all_checkpoints(entries) if each.version <= snapshot.version]
     newest = max(found, key=lambda each: each.version, default=None)
     text = snapshot.properties.get(_INTERVAL, "")
@@ -52,7 +52,7 @@ def _checkpoint(snapshot: Snapshot, entries: list[Entry]) -> Iterator[Finding]:
         f"the newest checkpoint is of version {newest.version}"
     )  # fmt: skip
     late = since >= _LATE * interval or (since >= 100 and since > 2 * DEFAULT_INTERVAL)
-    yield Finding(
+    yield HealthFinding(
         "checkpoint",
         Severity.WARNING if late else Severity.INFO,
         f"{where}, {counted(since, 'commit')} before the newest version"
@@ -62,7 +62,7 @@ def _checkpoint(snapshot: Snapshot, entries: list[Entry]) -> Iterator[Finding]:
         details=details,
     )
     if parts > 1:
-        yield Finding(
+        yield HealthFinding(
             "checkpoint",
             Severity.INFO,
             f"the newest checkpoint has {parts} parts in a form that is no longer recommended; "

@@ -25,14 +25,14 @@ from variantlake.planning.log_files import LogFiles
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Along one path: of the files with `known` bounds, how many meet in one value.
+    """Along one path: of the files with `bounded` ones, how many meet in one value.
 
     `mean` is taken over the lower bounds of the files, `most` is the greatest; a file alone counts
     1. Files of different partitions do not meet.
     """
 
     path: str
-    known: int
+    bounded: int
     unknown: int
     mean: float
     most: int
@@ -58,11 +58,11 @@ def _overlap(
     depths: list[int] = []
     for rows in by_partition(snapshot, files, np.arange(files.rows)):
         found = bounds_of(files, rows, column, path, options)
-        sides = found.low[found.known].tolist(), found.high[found.known].tolist()
+        sides = found.low[found.bounded].tolist(), found.high[found.bounded].tolist()
         depths += _depths(list(zip(*sides, strict=True)))
     return Overlap(
         path=text,
-        known=len(depths),
+        bounded=len(depths),
         unknown=files.rows - len(depths),
         mean=sum(depths) / len(depths) if depths else 0.0,
         most=max(depths, default=0),

@@ -22,7 +22,7 @@ from variantlake.maintenance.rewrite.commit_rewrite import Operation
 from variantlake.maintenance.rewrite.copy_group import why_not_copied
 from variantlake.maintenance.rewrite.groups import (
     APART_TAG,
-    Counts,
+    InputCounts,
     Tier,
     TierCounts,
     joined,
@@ -46,9 +46,9 @@ class OptimizeResult(RewriteResult):
     writer was first to change, which were planned anew.
     """
 
-    copied: Counts = field(default_factory=Counts)
-    encoded: Counts = field(default_factory=Counts)
-    reshredded: Counts = field(default_factory=Counts)
+    copied: InputCounts = field(default_factory=InputCounts)
+    encoded: InputCounts = field(default_factory=InputCounts)
+    reshredded: InputCounts = field(default_factory=InputCounts)
     not_copied: Mapping[str, int] = field(default_factory=dict)
     deletion_vectors: int = 0
     commits: int = 0
@@ -95,11 +95,11 @@ def optimize(
 
 def _result(totals: RewriteTotals, started: float, **others: Any) -> OptimizeResult:
     return OptimizeResult(
-        **totals.told(),
+        **totals.result_fields(),
         **others,
-        copied=totals.tiers.get(Tier.COPY, Counts()),
-        encoded=totals.tiers.get(Tier.COLUMNS, Counts()),
-        reshredded=totals.tiers.get(Tier.SHRED, Counts()),
+        copied=totals.tiers.get(Tier.COPY, InputCounts()),
+        encoded=totals.tiers.get(Tier.COLUMNS, InputCounts()),
+        reshredded=totals.tiers.get(Tier.SHRED, InputCounts()),
         deletion_vectors=totals.vectors,
         seconds=time.perf_counter() - started,
     )
@@ -123,7 +123,7 @@ def _expected(plan: CompactionPlan, started: float) -> OptimizeResult:
                 continue
             decoded = (replace(each, tier=max(each.tier, Tier.COLUMNS)) for each in group.files)
             tiers.append(replace(group, files=tuple(decoded)).tiers)
-            encoded = tiers[-1].get(Tier.COLUMNS, Counts()).files
+            encoded = tiers[-1].get(Tier.COLUMNS, InputCounts()).files
             not_copied[reason] = not_copied.get(reason, 0) + encoded
     totals = RewriteTotals((), len(plan.groups), written, vectors, tiers=joined(tiers))
     not_copied = {reason: files for reason, files in not_copied.items() if files}

@@ -79,7 +79,7 @@ class CompactionOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _JoinedRows:
     """Rows of the snapshot's files that are joined, and the layout that they get.
 
     `apart` as in FileGroup.
@@ -100,7 +100,7 @@ class CompactionPlan:
     options: CompactionOptions
     log: LogFiles
     deleted: Int64s
-    groups: tuple[_Group, ...]
+    groups: tuple[_JoinedRows, ...]
 
     @property
     def bytes(self) -> int:
@@ -109,7 +109,7 @@ class CompactionPlan:
 
     def steps(self) -> Iterator[list[FileGroup]]:
         """The groups of each commit, made when they are wanted."""
-        step: list[tuple[int, _Group]] = []
+        step: list[tuple[int, _JoinedRows]] = []
         files = size = 0
         for number, group in enumerate(self.groups):
             own = int(self.log.sizes[group.rows].sum())
@@ -122,7 +122,7 @@ class CompactionPlan:
         if step:
             yield [self._made(*each) for each in step]
 
-    def why_not(self, group: _Group) -> str | None:
+    def why_not(self, group: _JoinedRows) -> str | None:
         """Why no row groups of these files are copied as bytes, by what the log knows; else None.
 
         The footers have the last word.
@@ -141,11 +141,11 @@ class CompactionPlan:
             return "rows are in an order within files"
         return None
 
-    def _order(self, group: _Group) -> tuple[ClusterPath, ...]:
+    def _order(self, group: _JoinedRows) -> tuple[ClusterPath, ...]:
         names = variant_columns(self.snapshot)
         return wanted_paths(self.snapshot, dict(zip(names, group.target, strict=True)))
 
-    def _tags(self, group: _Group) -> dict[str, str]:
+    def _tags(self, group: _JoinedRows) -> dict[str, str]:
         """That a run of clustering ordered the files, as far as that holds of what they become.
 
         Neighbours in the log need not be neighbours in the order: where one of the files is new, or
@@ -156,7 +156,7 @@ class CompactionPlan:
         by = tag_text(self._order(group))
         return {ORDERED_TAG: by} if by and texts == {by} else {}
 
-    def _made(self, number: int, group: _Group) -> FileGroup:
+    def _made(self, number: int, group: _JoinedRows) -> FileGroup:
         names = variant_columns(self.snapshot)
         layouts = dict(zip(names, group.target, strict=True))
         made = file_group(
@@ -167,7 +167,7 @@ class CompactionPlan:
             facts = FactsReader(self.snapshot.schema)
             adds = adds_of(self.snapshot.files.take(group.rows))
             files = tuple(
-                replace(file, tier=Tier.COPY, known=facts.known(add))
+                replace(file, tier=Tier.COPY, facts=facts.read_facts(add))
                 for file, add in zip(made.files, adds, strict=True)
             )
             return replace(made, files=files)
@@ -208,7 +208,7 @@ def plan_compaction(
     worn = share > options.max_deleted_share
     small = live < options.target_file_bytes * _SMALL_SHARE
     rows = rows[(worn | small)[rows]]
-    groups: list[_Group] = []
+    groups: list[_JoinedRows] = []
     for partition in by_partition(snapshot, log, rows):
         if len(partition) > 1 or worn[partition].any():
             groups += _groups_of(
@@ -232,12 +232,14 @@ def _groups_of(
     live: Int64s,
     whole: Bools,
     options: CompactionOptions,
-) -> Iterator[_Group]:
+) -> Iterator[_JoinedRows]:
     """The groups of one partition; of all files `live` bytes, and which of them are `whole`."""
     layouts = layouts_of(snapshot, log, rows)
 
-    def made(members: list[int], target: tuple[ShreddingSchema, ...], number: int) -> _Group:
-        return _Group(rows[members], tuple(layouts[place] for place in members), target, number)
+    def made(members: list[int], target: tuple[ShreddingSchema, ...], number: int) -> _JoinedRows:
+        return _JoinedRows(
+            rows[members], tuple(layouts[place] for place in members), target, number
+        )
 
     targets = Targets(snapshot, layouts, live[rows].tolist())
     files = snapshot.files.take(rows)

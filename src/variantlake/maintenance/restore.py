@@ -83,7 +83,7 @@ def restore(
         raise InvalidValue(f"missing is {missing!r}", hint="one of 'refuse', 'skip'")
     old = _opened(newest, version, timestamp)
     found = difference(newest, old)
-    gone = _Missing.of(old, found.back, progress)
+    gone = _MissingFiles.of(old, found.back, progress)
     if gone.count and missing == "refuse" and not dry_run:
         raise gone.error(old, found.back.num_rows)
     if gone.count and missing == "skip":
@@ -94,7 +94,7 @@ def restore(
     asked = None if timestamp is None else _text(timestamp)
     changes = _changes(found, result, None if timestamp else old.version, asked)
     committed = commit(newest, changes)
-    lost = _Missing.of(old, found.back)
+    lost = _MissingFiles.of(old, found.back)
     if lost.count:
         raise lost.error_since(old, committed)
     return replace(result, version=committed)
@@ -149,7 +149,7 @@ def _changes(
 
 
 def _result(
-    newest: Snapshot, old: Snapshot, found: Difference, gone: _Missing, *, is_dry_run: bool
+    newest: Snapshot, old: Snapshot, found: Difference, gone: _MissingFiles, *, is_dry_run: bool
 ) -> RestoreResult:
     back, removed = bytes_of(found.back), bytes_of(found.gone)
     return RestoreResult(
@@ -169,7 +169,7 @@ def _result(
 
 
 @dataclass(frozen=True, slots=True)
-class _Missing:
+class _MissingFiles:
     """Which files of those that come back are not in the store: how many, the first ones' names."""
 
     count: int
@@ -179,7 +179,7 @@ class _Missing:
     @classmethod
     def of(
         cls, old: Snapshot, back: pa.Table, progress: Callable[[int, int], None] | None = None
-    ) -> _Missing:
+    ) -> _MissingFiles:
         names: list[str] = []
         is_there: list[bool] = []
         count = 0

@@ -54,7 +54,7 @@ class RowGroups:
 
 
 @dataclass(frozen=True, slots=True)
-class PathUse:
+class PathExplanation:
     """How one requested path is read, in numbers of files.
 
     `kernels` counts the native files whose Variants our kernels rebuild, and not the engine.
@@ -100,7 +100,7 @@ class Explanation:
     groups: int
     row_groups: RowGroups | None
     skipped_by: tuple[tuple[str, int], ...]
-    paths: tuple[PathUse, ...]
+    paths: tuple[PathExplanation, ...]
     kept: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     prefilter: tuple[tuple[str, int], ...] = ()
     """Conditions by which rows are found before their Variants are rebuilt, with their files."""
@@ -263,7 +263,7 @@ def _layouts(
         yield from sorted(uses, key=lambda use: (use.schema or 0, use.layout))
 
 
-def _use(choice: FileChoice, ref: Ref) -> PathUse:
+def _use(choice: FileChoice, ref: Ref) -> PathExplanation:
     physical = absent = native = kernels = 0
     why: Counter[str] = Counter()
     for reading, files, by_kernels in _ways(choice, ref):
@@ -279,7 +279,9 @@ def _use(choice: FileChoice, ref: Ref) -> PathUse:
     variants = choice.table.facts.variant(ref.column)
     layouts = () if variants is None else variants.schemas
     suggestions = () if physical else _suggest(ref, layouts)
-    return PathUse(ref, physical, absent, native, tuple(why.most_common()), suggestions, kernels)
+    return PathExplanation(
+        ref, physical, absent, native, tuple(why.most_common()), suggestions, kernels
+    )
 
 
 def _ways(choice: FileChoice, ref: Ref) -> Iterator[tuple[Reading, int, bool]]:
@@ -312,7 +314,7 @@ def _suggest(ref: Ref, layouts: Sequence[ShreddingSchema]) -> tuple[str, ...]:
     return tuple(str(replace(ref, path=known[text], type="variant", strict=True)) for text in found)
 
 
-def _how(use: PathUse) -> str:
+def _how(use: PathExplanation) -> str:
     parts = []
     if use.physical:
         parts.append(f"a typed column in {counted(use.physical, 'file')}")

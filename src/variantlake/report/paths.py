@@ -16,8 +16,8 @@ from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import (
     BoundColumns,
     ColumnPath,
-    Counts,
     Int64s,
+    NodeCounts,
     VariantColumns,
 )
 from variantlake.parquet.variant.variant_group import variant_groups
@@ -62,7 +62,7 @@ class PathTotals:
         """The type as DDL names it."""
         return type_name(self.node)
 
-    def count(self, counts: Counts, bounds: BoundColumns | None) -> None:
+    def count(self, counts: NodeCounts, bounds: BoundColumns | None) -> None:
         """Add files that have the path so."""
         self.files += len(counts.typed)
         self.clean += int(counts.clean.sum())
@@ -71,7 +71,7 @@ class PathTotals:
         self.residuals += _sum(counts.residuals)
         if bounds is None:
             return
-        known = bounds.minimum.known & bounds.maximum.known
+        known = bounds.minimum.valid & bounds.maximum.valid
         self.bounded += int(known.sum())
         if known.any():
             low: Any = min(bounds.minimum.values[known].tolist())
@@ -87,7 +87,7 @@ class VariantPaths:
     `sized_bytes` is all that the files hold which were looked at for the bytes of paths.
     """
 
-    known: int
+    described: int
     counted: int
     layouts: int
     paths: list[PathTotals] = field(default_factory=list)

@@ -87,7 +87,7 @@ def _power(
     variant: VariantColumns, files: int, path: Path, type_: ShreddedType
 ) -> SkipPower | None:
     bounds = _bounds(variant, files, path, type_)
-    known = bounds.minimum.known & bounds.maximum.known
+    known = bounds.minimum.valid & bounds.maximum.valid
     low, high = bounds.minimum.values[known], bounds.maximum.values[known]
     values, places = np.unique(np.concatenate([low, high]), return_inverse=True)
     if not len(values):
@@ -110,7 +110,7 @@ def _bounds(variant: VariantColumns, files: int, path: Path, type_: ShreddedType
                 counts = variant.counts(rows, nodes)
                 bounds = variant.bounds(rows, nodes, type_)
                 # A value in a residual lies outside of the bounds: such a file is always read.
-                bounds.minimum.known[:] &= counts.clean
+                bounds.minimum.valid[:] &= counts.clean
                 found.put(rows, bounds)
     return found
 

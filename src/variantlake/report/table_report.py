@@ -150,7 +150,7 @@ def _column(
     return {
         "name": name,
         "layouts": paths.layouts,
-        "files_known": paths.known,
+        "files_known": paths.described,
         "files_counted": paths.counted,
         "sampled_rows": sample.rows,
         "shredding": snapshot.properties.get(f"variantlake.shredding.{physical}", ""),

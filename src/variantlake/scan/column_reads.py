@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.parquet.metadata.schema_tree import SchemaNode
-from variantlake.parquet.variant.variant_columns import Column, column_of
+from variantlake.parquet.variant.variant_columns import ColumnWithVariants, column_of
 from variantlake.scan.conform import conformed
 from variantlake.shredding.arrays import (
     AnyArray,
@@ -37,7 +37,7 @@ class ColumnRead:
     node: SchemaNode
     leaves: tuple[int, ...]
     field: StructField | None
-    variant: Column | None
+    variant: ColumnWithVariants | None
     by_id: bool
 
     @classmethod

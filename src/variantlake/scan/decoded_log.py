@@ -20,13 +20,13 @@ class DecodedLog:
     def __init__(self) -> None:
         self._footers = Footers()
         self.layouts = FileLayouts()
-        self._known: tuple[Snapshot, LogFiles] | None = None
+        self._last: tuple[Snapshot, LogFiles] | None = None
 
     def files(self, snapshot: Snapshot, requested: Iterable[Ref]) -> LogFiles:
         """The files of the snapshot; of those whose layout the log lacks, footers are read."""
-        known = self._known
+        known = self._last
         if known is None or known[0] is not snapshot:
-            known = self._known = (snapshot, LogFiles(snapshot))
+            known = self._last = (snapshot, LogFiles(snapshot))
         return self._footers.with_facts(snapshot, known[1], requested)
 
     def __reduce__(self) -> tuple[type[DecodedLog], tuple[()]]:

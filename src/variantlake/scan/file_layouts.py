@@ -80,18 +80,18 @@ class FileLayouts:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._known: OrderedDict[object, FileLayout] = OrderedDict()
+        self._layouts: OrderedDict[object, FileLayout] = OrderedDict()
 
     def of(self, snapshot: Snapshot, file: ScanFile, source: InputFile) -> FileLayout:
         """The layout of a file, which is open as `source`. Raises as `read_footer` does."""
         key = (file.path, file.size, file.modified, *sorted(file.partition.items()))
         with self._lock:
-            if key in self._known:
-                self._known.move_to_end(key)
-                return self._known[key]
+            if key in self._layouts:
+                self._layouts.move_to_end(key)
+                return self._layouts[key]
         made = FileLayout(snapshot, file, read_footer(source))
         with self._lock:
-            self._known[key] = made
-            if len(self._known) > MOST_FILES:
-                self._known.popitem(last=False)
+            self._layouts[key] = made
+            if len(self._layouts) > MOST_FILES:
+                self._layouts.popitem(last=False)
         return made

@@ -160,7 +160,7 @@ class FileReader:
     def whole(self, column: str, row_group: int, chosen: Int64s) -> Any:
         """A column in some rows of a row group; None where the file has no such column."""
         if column in self._cached:
-            return _taken(self._cached[column], chosen)
+            return _take(self._cached[column], chosen)
         parts = list(self.parts(column, row_group, chosen))
         if not parts:
             return None
@@ -178,7 +178,7 @@ class FileReader:
         declared = declared_type(field)
 
         def chosen_of(part: tuple[pa.RecordBatch, Int64s]) -> Any:
-            return padded(read.of_table(_taken(part[0].column(0), part[1])), declared)
+            return padded(read.of_table(_take(part[0].column(0), part[1])), declared)
 
         yield from ahead(self._chosen(row_group, sorted(read.leaves), chosen), chosen_of, _bytes_of)
 
@@ -241,7 +241,7 @@ class FileReader:
         parts: list[pa.RecordBatch] = []
         given = gathered = 0
         for batch, rows in self._chosen(row_group, leaves, chosen):
-            parts.append(_taken(batch, rows))
+            parts.append(_take(batch, rows))
             gathered += len(rows)
             if gathered >= BATCH_ROWS or given + gathered == len(chosen):
                 columns = zip(*(part.columns for part in parts), strict=True)
@@ -377,7 +377,7 @@ def _bytes_of(read: tuple[pa.RecordBatch, Int64s]) -> int:
     return read[0].get_total_buffer_size()
 
 
-def _taken(array: Any, places: Int64s) -> Any:
+def _take(array: Any, places: Int64s) -> Any:
     if len(places) == len(array):  # rows are taken once each, in order
         return array
     return array.take(pa.array(places, pa.int64()))
@@ -389,4 +389,4 @@ def partition_column(field: StructField, text: str | None, rows: int) -> Values:
     Raises UnsupportedFeature for a text whose meaning is not certain.
     """
     array = partition_array(text, field)
-    return Values(_taken(array, np.zeros(rows, np.int64)))
+    return Values(_take(array, np.zeros(rows, np.int64)))

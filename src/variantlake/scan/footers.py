@@ -29,7 +29,7 @@ class Footers:
     """Remembers what footers of foreign files say; one for all tables."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, int, int], FileFacts | None] = {}
+        self._facts: dict[tuple[str, int, int], FileFacts | None] = {}
         self._layouts: dict[ShreddingSchema, ShreddingSchema] = {}
 
     def with_facts(self, snapshot: Snapshot, files: LogFiles, paths: Iterable[Ref]) -> LogFiles:
@@ -42,13 +42,13 @@ class Footers:
         if not len(lacking):
             return files
         unknown = list(files.files(lacking))
-        missing = [file for file in unknown if _key(file) not in self._known]
+        missing = [file for file in unknown if _key(file) not in self._facts]
         if missing:
             with ThreadPoolExecutor(min(_THREADS, len(missing))) as pool:
                 found = pool.map(lambda file: _facts(snapshot, file), missing)
                 for file, facts in zip(missing, found, strict=True):
-                    self._known[_key(file)] = facts and self._shared(facts)
-        known = [self._known.get(_key(file)) for file in unknown]
+                    self._facts[_key(file)] = facts and self._shared(facts)
+        known = [self._facts.get(_key(file)) for file in unknown]
         return files.with_facts(lacking, RecordColumns(known)) if any(known) else files
 
     def _shared(self, facts: FileFacts) -> FileFacts:

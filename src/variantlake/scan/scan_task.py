@@ -107,7 +107,7 @@ class ScanTask:
                     yield from self._read(reader, rows)
 
     def _read(self, reader: FileReader, rows: Rows) -> Iterator[pa.RecordBatch]:
-        chosen = np.flatnonzero(self._found(reader, rows))
+        chosen = np.flatnonzero(self._find_rows(reader, rows))
         if not len(chosen):
             return
         values = [reader.file.partition.get(column) or None for column in self.texts.values()]
@@ -132,7 +132,7 @@ class ScanTask:
         """The schema of the batches."""
         return pa.schema([*self.schema, *(pa.field(name, pa.string()) for name in self.texts)])
 
-    def _found(self, reader: FileReader, rows: Rows) -> Bools:
+    def _find_rows(self, reader: FileReader, rows: Rows) -> Bools:
         """The rows that no condition leaves out; one with an error is the engine's to judge."""
         kept = rows.kept.copy()
         for condition in self.prefilter:

@@ -55,9 +55,9 @@ def files_matching(snapshot: Snapshot, where: str | None) -> Callable[[Snapshot]
         error.cli_hint = None
         raise
 
-    def found(version: Snapshot) -> Int64s:
+    def matching_files(version: Snapshot) -> Int64s:
         stored = map_refs(condition, lambda ref: stored_ref(version, ref))
         files = Footers().with_facts(version, LogFiles(version), refs(stored))
         return np.flatnonzero(Skipper(stored, partition_types(version)).may_match(files))
 
-    return found
+    return matching_files

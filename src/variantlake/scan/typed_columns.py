@@ -17,7 +17,7 @@ from variantlake.expressions.arrays import Values, one_array
 from variantlake.expressions.tree import Ref
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.parquet_source import open_parquet
-from variantlake.parquet.read.path_values import Members
+from variantlake.parquet.read.path_values import GroupMembers
 from variantlake.parquet.read.reader import BATCH_ROWS
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.variant.group_parts import list_element
@@ -90,7 +90,7 @@ class TypedColumns:
             array: Any = batch.column(0)
             for step in reading.steps:
                 if isinstance(step, str):
-                    array = Members(array).required(step)
+                    array = GroupMembers(array).required(step)
                 else:
                     array = element_at(array, step)
             arrays.append(array)

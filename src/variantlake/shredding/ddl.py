@@ -30,7 +30,7 @@ def parse_ddl(text: str) -> ShreddingSchema:
 
     Raises InvalidSchema with the offset of what was not understood.
     """
-    parser = _Parser(text, _tokens(text))
+    parser = _ShreddingDdlParser(text, _tokens(text))
     root = parser.bare_type(0) if parser.starts_with_type() else Object(parser.fields(0, end=""))
     parser.expect_end()
     return ShreddingSchema(root)
@@ -95,7 +95,7 @@ def _tokens(text: str) -> list[_Token]:
     return tokens
 
 
-class _Parser:
+class _ShreddingDdlParser:
     """Recursive descent over the tokens, one method per rule of the grammar."""
 
     def __init__(self, text: str, tokens: list[_Token]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from variantlake.encoding.metadata import Metadata, decode_metadata, encode_metadata
+from variantlake.encoding.metadata import VariantMetadata, decode_metadata, encode_metadata
 from variantlake.encoding.tree import encode_object
 from variantlake.encoding.value import basic_type, find
 from variantlake.paths import Path
@@ -61,7 +61,7 @@ def value_at(metadata: bytes | None, value: bytes, path: Path) -> bytes | None:
 
 
 @lru_cache(maxsize=8)  # rows share few; one may take a gigabyte
-def _decoded(metadata: bytes) -> tuple[Metadata, dict[str, int]]:
+def _decoded(metadata: bytes) -> tuple[VariantMetadata, dict[str, int]]:
     decoded = decode_metadata(metadata)
     ids: dict[str, int] = {}
     for i, key in enumerate(decoded.keys):

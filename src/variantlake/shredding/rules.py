@@ -35,7 +35,7 @@ from variantlake.types import NULL_VALUE, BasicType, Primitive
 DAY_MICROS = 86_400_000_000
 
 
-class Rule(enum.Enum):
+class ShreddingRule(enum.Enum):
     """What is demanded, in a few words."""
 
     FILE = "the file can be read"
@@ -72,25 +72,25 @@ def problems(array: pa.StructArray) -> Iterator[Problem]:
     schema_of(array.type)
     storage = struct_of(array)
     valid, all_metadata = validity(storage), bytes_of(storage.field(METADATA))
-    root = _Group(storage, required=True)
+    root = _GroupRules(storage, required=True)
     for row, metadata in enumerate(all_metadata):
         if not valid[row]:
             continue
         path = Path()
         if metadata is None:
-            yield Problem(row, str(path), Rule.METADATA, "`metadata` is null")
+            yield Problem(row, str(path), ShreddingRule.METADATA, "`metadata` is null")
             continue
         try:
             dictionary = RowDictionary(metadata)
             check_sorted(dictionary.decoded)
         except VariantLakeError as error:
-            yield Problem(row, str(path), Rule.METADATA, _text(error))
+            yield Problem(row, str(path), ShreddingRule.METADATA, _text(error))
             continue
         for where, rule, message in root.check(row, dictionary, path):
             yield Problem(row, str(where), rule, message)
 
 
-_Broken = Iterator[tuple[Path, Rule, str]]
+_Broken = Iterator[tuple[Path, ShreddingRule, str]]
 
 
 def _text(error: VariantLakeError) -> str:
@@ -98,7 +98,7 @@ def _text(error: VariantLakeError) -> str:
     return f"{error.message} ({where})" if where else error.message
 
 
-class _Typed(Protocol):
+class _TypedRules(Protocol):
     """The checks of one `typed_value`."""
 
     def is_set(self, i: int) -> bool:
@@ -108,11 +108,11 @@ class _Typed(Protocol):
         """What is wrong with slot `i` of a row, whose typed_value is set."""
 
     @property
-    def misplaced(self) -> tuple[BasicType, Rule] | None:
+    def misplaced(self) -> tuple[BasicType, ShreddingRule] | None:
         """What must not stand in `value` alone, and the rule that says so."""
 
 
-class _Group:
+class _GroupRules:
     """The checks of a `value` and its `typed_value`. `required`: missing is a broken rule."""
 
     def __init__(self, group: pa.StructArray, *, required: bool) -> None:
@@ -132,7 +132,7 @@ class _Group:
         """What is wrong with slot `i`."""
         if not self.is_set(i):
             if self._required:
-                yield path, Rule.REQUIRED, "value and typed_value are both null"
+                yield path, ShreddingRule.REQUIRED, "value and typed_value are both null"
             return
         value = None if self._values is None else self._values[i]
         if value is not None and value != NULL_VALUE:
@@ -141,7 +141,7 @@ class _Group:
             except VariantLakeError as error:
                 inner = Path.parse(error.path) if error.path.startswith("$") else Path()
                 error.path = ""
-                yield Path(path.steps + inner.steps), Rule.VALUE, _text(error)
+                yield Path(path.steps + inner.steps), ShreddingRule.VALUE, _text(error)
                 return
         if self._typed is not None and self._typed.is_set(i):
             yield from self._typed.check(i, row, path, value)
@@ -164,26 +164,26 @@ class _LeafChecks:
 
     def check(self, i: int, _: RowDictionary, path: Path, value: bytes | None) -> _Broken:
         if value is not None:
-            yield path, Rule.CONFLICT, "both are set, and the typed_value is not an object"
+            yield path, ShreddingRule.CONFLICT, "both are set, and the typed_value is not an object"
         raw = self._raws[i]
         if raw is None:
             return
         try:
             encode_scalar(scalar_of(raw, self._primitive))
         except (InvalidValue, MalformedVariant) as error:
-            yield path, Rule.TYPED_VALUE, error.message
+            yield path, ShreddingRule.TYPED_VALUE, error.message
         time = raw if self._primitive is Primitive.TIME and isinstance(raw, int) else 0
         if not 0 <= time < DAY_MICROS:
-            yield path, Rule.TYPED_VALUE, f"{time} microseconds are no time of a day"
+            yield path, ShreddingRule.TYPED_VALUE, f"{time} microseconds are no time of a day"
 
 
 class _ObjectChecks:
-    misplaced = (BasicType.OBJECT, Rule.OBJECT)
+    misplaced = (BasicType.OBJECT, ShreddingRule.OBJECT)
 
     def __init__(self, array: pa.StructArray) -> None:
         self._valid = validity(array)
         self._groups = {
-            field.name: _Group(struct_of(array.field(index)), required=False)
+            field.name: _GroupRules(struct_of(array.field(index)), required=False)
             for index, field in enumerate(members(array.type))
         }
 
@@ -196,39 +196,43 @@ class _ObjectChecks:
         for name, group in self._groups.items():
             child = path.child(name)
             if group.is_set(i) and not row.has(name):
-                yield child, Rule.KEYS, f"key {name!r} is not in the metadata"
+                yield child, ShreddingRule.KEYS, f"key {name!r} is not in the metadata"
             yield from group.check(i, row, child)
 
     def _check_residual(self, row: RowDictionary, path: Path, value: bytes) -> _Broken:
         if basic_type(value) is not BasicType.OBJECT:
-            yield path, Rule.CONFLICT, "both are set, and the value is not an object"
+            yield path, ShreddingRule.CONFLICT, "both are set, and the value is not an object"
             return
         children = read_children(row.decoded, value, 0, len(value))
         for name in children.names or ():
             if name in self._groups:
-                yield path.child(name), Rule.DISJOINT, f"field {name!r} is a column of its own"
+                yield (
+                    path.child(name),
+                    ShreddingRule.DISJOINT,
+                    f"field {name!r} is a column of its own",
+                )
 
 
 class _ArrayChecks:
-    misplaced = (BasicType.ARRAY, Rule.ARRAY)
+    misplaced = (BasicType.ARRAY, ShreddingRule.ARRAY)
 
     def __init__(self, array: AnyArray) -> None:
         lists = list_of(array)
         self._valid = validity(lists)
         self._offsets, elements = offsets_of(lists)
-        self._element = _Group(struct_of(elements), required=True)
+        self._element = _GroupRules(struct_of(elements), required=True)
 
     def is_set(self, i: int) -> bool:
         return self._valid[i]
 
     def check(self, i: int, row: RowDictionary, path: Path, value: bytes | None) -> _Broken:
         if value is not None:
-            yield path, Rule.CONFLICT, "both are set, and the typed_value is an array"
+            yield path, ShreddingRule.CONFLICT, "both are set, and the typed_value is an array"
         for index, slot in enumerate(range(self._offsets[i], self._offsets[i + 1])):
             yield from self._element.check(slot, row, path.child(index))
 
 
-def _typed_checks(array: AnyArray) -> _Typed:
+def _typed_checks(array: AnyArray) -> _TypedRules:
     if is_struct(array.type):
         return _ObjectChecks(struct_of(array))
     if is_list(array.type):

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from variantlake.encoding.metadata import Metadata
+from variantlake.encoding.metadata import VariantMetadata
 from variantlake.encoding.scalar import decode_scalar
 from variantlake.encoding.value import Children, basic_type, check_value_size, read_children
 from variantlake.encoding.variant import Variant
@@ -36,7 +36,7 @@ def shred(values: Iterable[Variant | None], schema: ShreddingSchema) -> pa.Struc
     Variant; InvalidSchema for a schema that must not be written.
     """
     column_type = arrow_type(schema)
-    root = _Group(schema.root, required=True)
+    root = _GroupBuilder(schema.root, required=True)
     metadata: list[bytes] = []
     nulls: list[bool] = []
     for row, variant in enumerate(values):
@@ -72,7 +72,7 @@ class Encoded:
         """The fields or elements if the value is an object (array), as asked for; else None."""
         if basic_type(self.data) is not basic:
             return None
-        decoded: Metadata = self.dictionary.decoded
+        decoded: VariantMetadata = self.dictionary.decoded
         return read_children(decoded, self.data, 0, len(self.data))
 
     def part(self, children: Children, i: int) -> Encoded:
@@ -80,7 +80,7 @@ class Encoded:
         return Encoded(self.dictionary, self.data[children.starts[i] : children.ends[i]])
 
 
-class _Typed(Protocol):
+class _TypedBuilder(Protocol):
     """The builder of one `typed_value`."""
 
     def add(self, value: Encoded) -> tuple[bool, bytes | None]:
@@ -93,7 +93,7 @@ class _Typed(Protocol):
         """The column."""
 
 
-class _Group:
+class _GroupBuilder:
     """The builder of a `value` with its `typed_value`. `required` groups are never missing."""
 
     def __init__(self, node: Node, *, required: bool) -> None:
@@ -123,7 +123,7 @@ class _Group:
         return [values] if self._typed is None else [values, self._typed.finish()]
 
 
-class _LeafColumn:
+class _LeafBuilder:
     def __init__(self, column: ShreddedType) -> None:
         self._column = column
         self._raws: list[Raw | None] = []
@@ -147,11 +147,11 @@ class _LeafColumn:
         return raw_array(self._raws, self._column)
 
 
-class _ObjectColumn:
+class _ObjectBuilder:
     def __init__(self, node: Object) -> None:
         self._type = typed_value_type(node)
         self._nulls: list[bool] = []
-        self._groups = {name: _Group(child, required=False) for name, child in node.fields}
+        self._groups = {name: _GroupBuilder(child, required=False) for name, child in node.fields}
 
     def add(self, value: Encoded) -> tuple[bool, bytes | None]:
         children = value.children(BasicType.OBJECT)
@@ -185,12 +185,12 @@ class _ObjectColumn:
         )
 
 
-class _ArrayColumn:
+class _ArrayBuilder:
     def __init__(self, node: Array) -> None:
         self._type = typed_value_type(node)
         self._nulls: list[bool] = []
         self._offsets = [0]
-        self._element = _Group(node.element, required=True)
+        self._element = _GroupBuilder(node.element, required=True)
 
     def add(self, value: Encoded) -> tuple[bool, bytes | None]:
         children = value.children(BasicType.ARRAY)
@@ -213,13 +213,13 @@ class _ArrayColumn:
         return list_array(self._type, self._offsets, elements, pa.array(self._nulls, pa.bool_()))
 
 
-def _typed_builder(node: Node) -> _Typed | None:
+def _typed_builder(node: Node) -> _TypedBuilder | None:
     match node:
         case Untyped():
             return None
         case Leaf(type=column):
-            return _LeafColumn(column)
+            return _LeafBuilder(column)
         case Object():
-            return _ObjectColumn(node)
+            return _ObjectBuilder(node)
         case Array():
-            return _ArrayColumn(node)
+            return _ArrayBuilder(node)

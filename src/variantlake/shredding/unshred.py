@@ -68,7 +68,7 @@ def unshred_plain(array: pa.StructArray, forms: NumberForms = ALL_AS_STORED) -> 
     schema_of(array.type)
     storage = struct_of(array)
     valid, all_metadata = validity(storage), bytes_of(storage.field(METADATA))
-    root = _Group(storage, Path(), forms)
+    root = _GroupReader(storage, Path(), forms)
     rows: list[tuple[bytes, bytes] | None] = [None] * len(valid)
     for row in np.flatnonzero(valid).tolist():
         try:
@@ -80,7 +80,7 @@ def unshred_plain(array: pa.StructArray, forms: NumberForms = ALL_AS_STORED) -> 
     return variants_of(rows)
 
 
-def _read(root: _Group, row: int, metadata: bytes | None) -> tuple[bytes, bytes]:
+def _read(root: _GroupReader, row: int, metadata: bytes | None) -> tuple[bytes, bytes]:
     """Metadata and value of a row that is not SQL NULL."""
     if metadata is None:
         raise MalformedFile("`metadata` is null")
@@ -113,7 +113,7 @@ def _unshredded(array: pa.StructArray) -> pa.StructArray | None:
     )
 
 
-class _Typed(Protocol):
+class _TypedReader(Protocol):
     """The reader of one `typed_value`."""
 
     @property
@@ -127,14 +127,14 @@ class _Typed(Protocol):
         """The encoded slot `i`, whose typed_value is set, with the `value` beside it."""
 
 
-class _Group:
+class _GroupReader:
     """The reader of a `value` with its `typed_value`, each of which may be absent."""
 
     def __init__(self, group: pa.StructArray, path: Path, forms: NumberForms) -> None:
         names = {field.name for field in members(group.type)}
         self._valid = validity(group)
         self._values = bytes_of(group.field(VALUE)) if VALUE in names else None
-        self._typed: _Typed | None = None
+        self._typed: _TypedReader | None = None
         if TYPED_VALUE in names:
             self._typed = _typed_reader(group.field(TYPED_VALUE), path, forms)
 
@@ -167,7 +167,7 @@ class _Group:
             raise MalformedFile(f"an {noun} is in `value` while typed_value is null")
 
 
-class _LeafColumn:
+class _LeafReader:
     basic = None
 
     def __init__(self, array: AnyArray, *, form: int) -> None:
@@ -188,13 +188,13 @@ class _LeafColumn:
             raise MalformedFile(f"typed_value: {error.message}") from None
 
 
-class _ObjectColumn:
+class _ObjectReader:
     basic = BasicType.OBJECT
 
     def __init__(self, array: pa.StructArray, path: Path, forms: NumberForms) -> None:
         self._valid = validity(array)
         self._groups = {
-            field.name: _Group(struct_of(array.field(index)), path.child(field.name), forms)
+            field.name: _GroupReader(struct_of(array.field(index)), path.child(field.name), forms)
             for index, field in enumerate(members(array.type))
         }
 
@@ -229,14 +229,14 @@ class _ObjectColumn:
         }
 
 
-class _ArrayColumn:
+class _ArrayReader:
     basic = BasicType.ARRAY
 
     def __init__(self, array: AnyArray, path: Path, forms: NumberForms) -> None:
         lists = list_of(array)
         self._valid = validity(lists)
         self._offsets, elements = offsets_of(lists)
-        self._element = _Group(struct_of(elements), path.child(0), forms)
+        self._element = _GroupReader(struct_of(elements), path.child(0), forms)
 
     def is_set(self, i: int) -> bool:
         return self._valid[i]
@@ -259,9 +259,9 @@ def _conflict(why: str) -> MalformedFile:
     )
 
 
-def _typed_reader(array: AnyArray, path: Path, forms: NumberForms) -> _Typed:
+def _typed_reader(array: AnyArray, path: Path, forms: NumberForms) -> _TypedReader:
     if is_struct(array.type):
-        return _ObjectColumn(struct_of(array), path, forms)
+        return _ObjectReader(struct_of(array), path, forms)
     if is_list(array.type):
-        return _ArrayColumn(array, path, forms)
-    return _LeafColumn(array, form=forms.of(path))
+        return _ArrayReader(array, path, forms)
+    return _LeafReader(array, form=forms.of(path))

@@ -79,7 +79,7 @@ def parse_change(text: str) -> ChangeText | None:
 
     Raises UnsupportedFeature for a form that only Delta Spark takes, by name.
     """
-    reader = _Reader(text)
+    reader = _TokenCursor(text)
     if reader.take("DELETE", "FROM"):
         target = reader.named(("WHERE",))
         where = reader.rest() if reader.take("WHERE") else None
@@ -147,7 +147,7 @@ def has_star(text: str) -> bool:
 
 def conjuncts(text: str) -> tuple[str, ...]:
     """The conditions that an AND joins, those in parentheses around all of them too."""
-    return _Reader(text).conjuncts()
+    return _TokenCursor(text).conjuncts()
 
 
 _BEFORE_STAR = (None, TokenType.DOT, TokenType.L_PAREN, TokenType.COMMA)
@@ -174,12 +174,12 @@ def _clause_text(clause: Clause) -> str:
 
 def parse_clauses(text: str) -> tuple[Clause, ...] | None:
     """The WHEN clauses of a MERGE; None where they are not of its form."""
-    reader = _Reader(text)
+    reader = _TokenCursor(text)
     clauses = reader.clauses()
     return clauses if clauses and reader.read else None
 
 
-class _Reader:
+class _TokenCursor:
     """A place in the tokens of a text."""
 
     def __init__(self, text: str) -> None:
@@ -235,7 +235,7 @@ class _Reader:
         if self._kind() is TokenType.L_PAREN:
             self._close()
             if self.done:
-                return _Reader(self._span(1, self._at - 1)).conjuncts()
+                return _TokenCursor(self._span(1, self._at - 1)).conjuncts()
             self._at = 0
         start, between, found = 0, False, list[str]()
         while not self.done:

@@ -21,7 +21,7 @@ PARTS = frozenset({"expressions", "from_", "limit", "offset", "order", "where", 
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class SelectNames:
     """What names of a SELECT over one table mean to Spark.
 
     `means` tells whether a name can only be a column of the table (a star: all of them), `same`
@@ -32,7 +32,7 @@ class Names:
     same: Callable[[str, str], bool]
 
 
-def limit_of(select: exp.Select, columns: Columns, names: Names) -> FirstRows | None:
+def limit_of(select: exp.Select, columns: Columns, names: SelectNames) -> FirstRows | None:
     """What a SELECT that has no more than PARTS, and computes row by row, asks for of its table.
 
     None without a LIMIT, and where it is not known by what it chooses. Raises VariantLakeError for
@@ -58,7 +58,7 @@ def limit_of(select: exp.Select, columns: Columns, names: Names) -> FirstRows | 
 
 
 def _meant(
-    select: exp.Select, key: exp.Expression, columns: Columns, names: Names
+    select: exp.Select, key: exp.Expression, columns: Columns, names: SelectNames
 ) -> exp.Expression | None:
     """A key of ORDER BY over the columns of the FROM; None where that is not sure."""
     stars = [item for item in select.expressions if item.is_star]
@@ -80,7 +80,7 @@ def _meant(
     return key
 
 
-def _is_of_table(item: exp.Expression, names: Names) -> bool:
+def _is_of_table(item: exp.Expression, names: SelectNames) -> bool:
     """Whether an item is a column of the table, or all of them, and no field of a struct."""
     return isinstance(item, exp.Star) or (isinstance(item, exp.Column) and names.means(item))
 

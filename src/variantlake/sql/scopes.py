@@ -30,7 +30,7 @@ from variantlake.expressions.from_sqlglot import Expressions
 from variantlake.expressions.tree import And, Not, Or, Predicate, Unknown, is_by_bounds
 from variantlake.planning.stats.first_rows import FirstRows
 from variantlake.sql.joins import JOINS, LEFT, RIGHT, join_of_text
-from variantlake.sql.limits import PARTS, Names, limit_of
+from variantlake.sql.limits import PARTS, SelectNames, limit_of
 from variantlake.sql.select import other_part
 from variantlake.sql.token_paths import count_stars
 from variantlake.sql.tokens import TEXTS, kind_at, tokenize
@@ -40,7 +40,7 @@ KEEPS_ROWS = "no condition skips its files: the query needs rows that fail those
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TableReference:
     """Where a text reads a table of ours: the start of its name, and the table's columns."""
 
     start: int
@@ -139,14 +139,14 @@ class Scopes:
             if kind_at(self._tokens, at + 1) is not TokenType.DOT
         )
 
-    def held(self, place: Place) -> PushedFilter:
+    def pushed_filter(self, place: TableReference) -> PushedFilter:
         """The condition on the rows of one of our tables."""
         table = next((table for table in self._tables if _start(table) == place.start), None)
         if table is None:
             why = self._unread or "the table stands where no SELECT reads it"
             return PushedFilter(None, UNREAD.format(why))
         try:
-            return self._held(table, place.schema)
+            return self._pushed_filter(table, place.schema)
         except RecursionError:  # a condition of thousands of terms
             return PushedFilter(None, UNREAD.format("they are too many"))
 
@@ -180,7 +180,7 @@ class Scopes:
         aliases = (alias for alias in self._tree.find_all(exp.TableAlias) if alias.columns)
         return not all(isinstance(alias.parent, exp.Values) for alias in aliases)
 
-    def _held(self, table: exp.Table, schema: StructType) -> PushedFilter:
+    def _pushed_filter(self, table: exp.Table, schema: StructType) -> PushedFilter:
         select = _select_of(table)
         if select is None or not _has_only(table, _PLAIN_TABLE) or table.alias_column_names:
             return PushedFilter(None, UNREAD.format("the table is not a plain item of FROM"))
@@ -209,7 +209,7 @@ class Scopes:
         if not _are_computed([*select.expressions, *terms]):
             return None
         try:
-            names = Names(lambda name: self._means(name, columns, item), self._same)
+            names = SelectNames(lambda name: self._means(name, columns, item), self._same)
             return limit_of(select, columns, names)
         except VariantLakeError:
             return None

@@ -42,7 +42,7 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class TypedPath:
+class PathExpression:
     """`column:path::type`, `cast(column:path AS type)` or `variant_get(column, path, type)`.
 
     Also the column's name alone, where what follows is a test for NULL: of the type PRESENCE.
@@ -77,7 +77,7 @@ class Paths:
     columns beside stars; None where others may be read, too. All names are in lower case.
     """
 
-    found: tuple[TypedPath, ...] = ()
+    typed: tuple[PathExpression, ...] = ()
     others: frozenset[tuple[str, str]] = field(default_factory=frozenset)
     stars: frozenset[str] = field(default_factory=frozenset)
     whole: str = ""
@@ -108,7 +108,7 @@ class Paths:
         grew = True
         while grew:
             grew = False
-            for path in self.found:
+            for path in self.typed:
                 columns = [
                     needed
                     for table, needed in zip(tables, whole, strict=True)
@@ -122,10 +122,10 @@ class Paths:
 
     def usable(
         self, tables: Sequence[Owner], whole: Sequence[frozenset[str]]
-    ) -> tuple[TypedPath, ...]:
+    ) -> tuple[PathExpression, ...]:
         """The paths that can only be of Variants that are not read whole; as `read_whole`."""
 
-        def is_usable(path: TypedPath) -> bool:
+        def is_usable(path: PathExpression) -> bool:
             found = [
                 path.column not in needed
                 for table, needed in zip(tables, whole, strict=True)
@@ -133,7 +133,7 @@ class Paths:
             ]
             return bool(found) and all(found)
 
-        return tuple(filter(is_usable, self.found))
+        return tuple(filter(is_usable, self.typed))
 
     def _reads_whole(self, table: Owner, column: str) -> bool:
         if self.whole or self.is_starred(table):
@@ -157,7 +157,7 @@ def typed_paths(
     stars, whole = _looks_at_everything(tokens, tables, renames=renames)
     found = []
     others = set()
-    reader = _Reader(text, tokens, tables)
+    reader = _PathReader(text, tokens, tables)
     at = 0
     while at < len(tokens):
         path, after = reader.typed_path(at)
@@ -260,7 +260,7 @@ _DECIMALS = ("decimal", "dec", "numeric")
 _AFTER_TYPE = ("COLLATE", "WITH", "WITHOUT", "<")
 
 
-class _Reader:
+class _PathReader:
     """Reads typed paths at tokens of a text."""
 
     def __init__(
@@ -270,7 +270,7 @@ class _Reader:
         self._tokens = tokens
         self._tables = tables
 
-    def typed_path(self, at: int) -> tuple[TypedPath | None, int]:
+    def typed_path(self, at: int) -> tuple[PathExpression | None, int]:
         """The typed path that starts at this token, and the token after it."""
         word = self._tokens[at].text.lower()
         if self._kind(at - 1) is TokenType.DOT or self._kind(at) in TEXTS:
@@ -287,9 +287,9 @@ class _Reader:
         if self._kind(after) is not TokenType.DCOLON:
             return None, at
         type_, after = self.type_at(after + 1)
-        return self._found(at, after, name, path, type_, strict=True)
+        return self._path_at(at, after, name, path, type_, strict=True)
 
-    def _null_test(self, at: int) -> tuple[TypedPath | None, int]:
+    def _null_test(self, at: int) -> tuple[PathExpression | None, int]:
         """The name of a column before IS NULL or IS NOT NULL."""
         last = self._chain(at)
         if last is None or self._kind(last + 1) is not TokenType.IS:
@@ -297,19 +297,19 @@ class _Reader:
         tested = last + (3 if self._kind(last + 2) is TokenType.NOT else 2)
         if self._kind(tested) is not TokenType.NULL:
             return None, at
-        found, after = self._found(at, last + 1, (at, last), Path(), PRESENCE, strict=True)
+        found, after = self._path_at(at, last + 1, (at, last), Path(), PRESENCE, strict=True)
         return found and replace(found, bare="", item_end=None), after
 
-    def _cast(self, at: int, *, strict: bool) -> tuple[TypedPath | None, int]:
+    def _cast(self, at: int, *, strict: bool) -> tuple[PathExpression | None, int]:
         name, path, after = self._extraction(at + 2)
         if path is None or self._kind(after) is not TokenType.ALIAS:
             return None, at
         type_, after = self.type_at(after + 1)
         if self._kind(after) is not TokenType.R_PAREN:
             return None, at
-        return self._found(at, after + 1, name, path, type_, strict=strict)
+        return self._path_at(at, after + 1, name, path, type_, strict=strict)
 
-    def _variant_get(self, at: int, *, strict: bool) -> tuple[TypedPath | None, int]:
+    def _variant_get(self, at: int, *, strict: bool) -> tuple[PathExpression | None, int]:
         name = self._chain(at + 2)
         if name is None:
             return None, at
@@ -319,7 +319,7 @@ class _Reader:
         if kinds != [TokenType.COMMA, TokenType.COMMA, TokenType.R_PAREN]:
             return None, at
         inner = tokenize(type_text or "")
-        type_, end = _Reader(type_text or "", inner).type_at(0)
+        type_, end = _PathReader(type_text or "", inner).type_at(0)
         try:
             path = Path.parse_spark(written or "")
         except InvalidPath:
@@ -327,7 +327,7 @@ class _Reader:
         if end != len(inner):
             return None, at
         # Spark names it after the whole call, so the item has no bare name.
-        found, after = self._found(at, comma + 5, (at + 2, name), path, type_, strict=strict)
+        found, after = self._path_at(at, comma + 5, (at + 2, name), path, type_, strict=strict)
         return found and replace(found, bare="", item_end=None), after
 
     def _extraction(self, at: int) -> tuple[Span, Path | None, int]:
@@ -395,14 +395,14 @@ class _Reader:
             type_ = type_ if self._tokens[after].text == "<" else ""
         return type_, after
 
-    def _found(
+    def _path_at(
         self, at: int, after: int, name: Span, path: Path, type_: str, *, strict: bool
-    ) -> tuple[TypedPath | None, int]:
+    ) -> tuple[PathExpression | None, int]:
         if not type_:
             return None, at
         first, last = self._tokens[name[0]], self._tokens[name[1]]
         last_step = path.steps[-1] if path.steps else ""
-        found = TypedPath(
+        found = PathExpression(
             column=last.text.lower(),
             owner=_owner(self._tokens, name[1], self._tables),
             path=path,

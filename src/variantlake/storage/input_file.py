@@ -39,7 +39,7 @@ class InputFile:
     has opened stays open.
     """
 
-    __slots__ = ("_is_ours", "_object", "held", "name", "native")
+    __slots__ = ("_is_ours", "_object", "data", "name", "native")
 
     def __init__(
         self,
@@ -48,10 +48,10 @@ class InputFile:
         found: ObjectFile | None = None,
         *,
         is_ours: bool = True,
-        held: bytes | None = None,
+        data: bytes | None = None,
     ) -> None:
         self.name = name
-        self.held = held
+        self.data = data
         self.native = native  # a pa.NativeFile: its methods lack their parameters in the stubs
         self._object = found
         self._is_ours = is_ours
@@ -64,7 +64,7 @@ class InputFile:
 
     def borrowed(self) -> InputFile:
         """The same file for somebody who closes it when he has done: it stays open."""
-        return InputFile(self.name, self.native, self._object, is_ours=False, held=self.held)
+        return InputFile(self.name, self.native, self._object, is_ours=False, data=self.data)
 
     def in_memory(self) -> InputFile:
         """A copy of the file whose bytes were read at once; this one may be closed."""
@@ -72,7 +72,7 @@ class InputFile:
         if self._object is not None:
             self._object.prefetch([(0, size)])
         held = self.read_at(size, 0)
-        return InputFile(self.name, pa.BufferReader(held), held=held)
+        return InputFile(self.name, pa.BufferReader(held), data=held)
 
     @property
     def size(self) -> int:
@@ -126,7 +126,7 @@ class ObjectFile:
         self._read_ranges = read_ranges
         self._window = window
         self._position = 0
-        self._known: list[tuple[int, memoryview]] = []
+        self._ranges: list[tuple[int, memoryview]] = []
         self._last = (0, memoryview(b""))
         tail = b""
         if size is None:
@@ -141,12 +141,12 @@ class ObjectFile:
             for start, length in sorted(ranges)
             if start >= 0 and length > 0 and start + length <= self._size
         ]
-        self._known = []
-        lacking = [each for each in inside if self._held(*each) is None]
+        self._ranges = []
+        lacking = [each for each in inside if self._find_range(*each) is None]
         if not lacking or sum(length for _, length in lacking) > PREFETCH_BYTES:
             return
         starts, lengths = zip(*lacking, strict=True)
-        self._known = list(zip(starts, self._fetched(starts, lengths), strict=True))
+        self._ranges = list(zip(starts, self._fetched(starts, lengths), strict=True))
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         """Go to a byte."""
@@ -184,7 +184,7 @@ class ObjectFile:
     def _read_at(self, length: int) -> memoryview:
         if not length:
             return memoryview(b"")
-        held = self._held(self._position, length)
+        held = self._find_range(self._position, length)
         if held is None:
             wanted = min(max(length, self._window), self._size - self._position)
             (data,) = self._fetched([self._position], [wanted])
@@ -192,10 +192,10 @@ class ObjectFile:
             held = data[:length]
         return held
 
-    def _held(self, start: int, length: int) -> memoryview | None:
+    def _find_range(self, start: int, length: int) -> memoryview | None:
         """The bytes where one earlier request fetched them all."""
-        place = bisect.bisect_right(self._known, start, key=lambda each: each[0])
-        for at, data in (*self._known[max(place - 1, 0) : place], self._last, self._tail):
+        place = bisect.bisect_right(self._ranges, start, key=lambda each: each[0])
+        for at, data in (*self._ranges[max(place - 1, 0) : place], self._last, self._tail):
             if at <= start and start + length <= at + len(data):
                 return data[start - at : start - at + length]
         return None

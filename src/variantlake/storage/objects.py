@@ -31,23 +31,26 @@ class ObjectStore:
     a task to which it went, too.
     """
 
-    __slots__ = ("_own", "uri")
+    __slots__ = ("_backend", "uri")
 
     def __init__(self, uri: str, backend: Backend | None = None) -> None:
         self.uri = uri
-        self._own = backend
+        self._backend = backend
 
     @property
     def backend(self) -> Backend:
         """The client."""
-        return _client(self.uri) if self._own is None else self._own
+        return _client(self.uri) if self._backend is None else self._backend
 
     def __reduce__(self) -> tuple[type[ObjectStore], tuple[str]]:
         # A client's own copy would have no option of the environment.
         return ObjectStore, (self.uri,)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ObjectStore) and (self.uri, self._own) == (other.uri, other._own)
+        return isinstance(other, ObjectStore) and (self.uri, self._backend) == (
+            other.uri,
+            other._backend,
+        )
 
     def __hash__(self) -> int:
         return hash(self.uri)

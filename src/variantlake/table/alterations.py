@@ -8,7 +8,7 @@ from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.known_properties import check_properties
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.transaction import alter
-from variantlake.delta.transaction.analyze import Analysis, analyze
+from variantlake.delta.transaction.analyze import AnalyzeResult, analyze
 from variantlake.delta.transaction.backfill import backfill_row_ids
 from variantlake.delta.transaction.commit import commit
 from variantlake.errors import InvalidValue
@@ -40,7 +40,7 @@ class TableAlterations(TableHandle):
             snapshot = backfill_row_ids(snapshot)
         return commit(snapshot, alter.set_properties(snapshot, properties))
 
-    def analyze(self, *, dry_run: bool = False) -> Analysis:
+    def analyze(self, *, dry_run: bool = False) -> AnalyzeResult:
         """Add missing statistics to files of other writers, from their footers.
 
         The files are added again under their own paths; no row changes. With `dry_run` nothing is

@@ -177,7 +177,7 @@ class FileSet:
         batches, self._unsorted = self._unsorted, []
         notes, self._unsorted_notes = self._unsorted_notes, NotesCollector(self.variant_columns)
         for batch in sorted_pieces(batches, self.order):
-            self._write(batch, notes.found)
+            self._write(batch, notes.by_column)
         self._unsorted_bytes = 0
         self._finish()
 

@@ -199,8 +199,8 @@ def adds(draw: st.DrawFn) -> AddFile:
 
 
 def _same_bound(mine: RawColumn, plain: RawColumn) -> None:
-    assert mine.known.tolist() == plain.known.tolist()
-    left, right = mine.values[mine.known].tolist(), plain.values[plain.known].tolist()
+    assert mine.valid.tolist() == plain.valid.tolist()
+    left, right = mine.values[mine.valid].tolist(), plain.values[plain.valid].tolist()
     assert left == right
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import variantlake as vl
 from variantlake.errors import InvalidQuery, InvalidSchema, InvalidValue, VariantLakeError
-from variantlake.ingest.encode.document_columns import Wanted
+from variantlake.ingest.encode.document_columns import RequestedColumns
 from variantlake.ingest.load import IngestResult
 from variantlake.ingest.local_run import ingest_here
 
@@ -252,12 +252,14 @@ def test_options_nobody_knows(source: Path, tmp_path: Path) -> None:
 
 
 def test_several_ways_to_say_it() -> None:
-    assert Wanted.of("`odd name`=event:a::int", None, None).paths == {"odd name": "event:a::int"}
-    assert Wanted.of(("a", "b = event:b::decimal(10,2)"), None, None).paths == {
+    assert RequestedColumns.of("`odd name`=event:a::int", None, None).paths == {
+        "odd name": "event:a::int"
+    }
+    assert RequestedColumns.of(("a", "b = event:b::decimal(10,2)"), None, None).paths == {
         "a": None,
         "b": "event:b::decimal(10,2)",
     }
-    assert Wanted.of({"a": None}, None, None).paths == {"a": None}
+    assert RequestedColumns.of({"a": None}, None, None).paths == {"a": None}
 
 
 def test_text_that_is_no_utf8_is_refused_by_its_row_behind_rows_in_quarantine(

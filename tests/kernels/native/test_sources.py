@@ -14,7 +14,7 @@ import pytest
 from variantlake.encoding import limits
 from variantlake.kernels.json import json_rows, lines, numbers
 from variantlake.kernels.native import sources
-from variantlake.kernels.native.declared import ArrayType, Kernel
+from variantlake.kernels.native.declared import Kernel, KernelArray
 from variantlake.kernels.native.sources import digest_of, modules_of
 from variantlake.kernels.tape import containers, exact, utf8
 from variantlake.kernels.tape.keys import KEY
@@ -63,7 +63,7 @@ def test_one_number_of_a_table_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_layout_of_records_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     digest_of("json.json_rows")  # a kernel knows its signature from then on
-    wider = ArrayType(np.dtype([*KEY.descr, ("more", "i4")]))
+    wider = KernelArray(np.dtype([*KEY.descr, ("more", "i4")]))
     monkeypatch.setattr(json_rows, "Keys", Annotated[Any, wider])
     again = Kernel(inspect.unwrap(json_rows.read_rows))
     assert changed("json.json_rows", monkeypatch, json_rows, "read_rows", again)

@@ -42,7 +42,7 @@ def documents(table: vl.Table) -> list[str]:
 
 def layouts(table: vl.Table) -> list[str]:
     reader = FactsReader(table.schema)
-    known = [reader.known(add) for add in table.snapshot.add_files()]
+    known = [reader.read_facts(add) for add in table.snapshot.add_files()]
     return sorted(format_ddl(each.variants[0].schema) for each in known if each is not None)
 
 

@@ -158,4 +158,4 @@ def test_notes_that_make_no_sense_are_none(text: str) -> None:
 def test_notes_of_nested_columns_have_their_names() -> None:
     collector = NotesCollector([("l", "list", "element"), ("a.b",)])
     collector.add({("l", "list", "element"): ValueNotes(lacking=True), ("a.b",): ValueNotes()})
-    assert notes_of([(NOTES_KEY, encode_all(collector.found))]) == collector.found
+    assert notes_of([(NOTES_KEY, encode_all(collector.by_column))]) == collector.by_column

@@ -20,7 +20,7 @@ from variantlake.encoding.variant import Variant
 from variantlake.parquet.read.check import check_file
 from variantlake.parquet.read.reader import read_table
 from variantlake.parquet.read.single_paths import read_paths
-from variantlake.shredding.rules import Rule
+from variantlake.shredding.rules import ShreddingRule
 
 
 def written(kinds: dict[str, pa.DataType], row: dict[str, Any]) -> io.BytesIO:
@@ -38,7 +38,7 @@ def check(file: io.BytesIO, expected: Any) -> None:
     tree = Variant.of(expected).tree()
     assert trees == [tree, None, tree]
     # pyarrow cannot mark a group as VARIANT.
-    assert {finding.rule for finding in check_file(file)} == {Rule.ANNOTATION.value}
+    assert {finding.rule for finding in check_file(file)} == {ShreddingRule.ANNOTATION.value}
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_decimals(kind: pa.DataType) -> None:
         None,
         Variant.of(Decimal("1.25")),
     ]
-    assert {finding.rule for finding in check_file(file)} == {Rule.ANNOTATION.value}
+    assert {finding.rule for finding in check_file(file)} == {ShreddingRule.ANNOTATION.value}
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from variantlake.parquet.write.copy_row_groups import (
     CopySource,
     NotMovable,
     copy_row_groups,
-    look,
+    open_source,
     why_not,
 )
 from variantlake.parquet.write.file_writer import FileWriter, WriteOptions
@@ -42,7 +42,7 @@ DDL = "kind STRING, n BIGINT, tags ARRAY<STRING>, at STRUCT<x: INT>"
 
 def joined(folder: File, files: list[File]) -> File:
     target = folder / "joined.parquet"
-    copy_row_groups([look(file) for file in files], target)
+    copy_row_groups([open_source(file) for file in files], target)
     return target
 
 
@@ -158,7 +158,7 @@ def test_facts_are_those_of_a_file_written_at_once(data: st.DataObject, schema: 
         for number, rows in enumerate(parts):
             file = folder / f"{number}.parquet"
             facts = written(file, [rows])
-            sources.append(look(file, facts))
+            sources.append(open_source(file, facts))
         expected = written(folder / "whole.parquet", parts)
         found = copy_row_groups(sources, folder / "joined.parquet").facts
         assert found.num_records == expected.num_records
@@ -204,7 +204,7 @@ def test_columns_of_the_files_must_be_the_same(tmp_path: File) -> None:
     first, second = tmp_path / "1.parquet", tmp_path / "2.parquet"
     pq.write_table(pa.table({"a": [1]}), first)
     pq.write_table(pa.table({"b": [1]}), second)
-    sources = [look(first), look(second)]
+    sources = [open_source(first), open_source(second)]
     assert why_not(sources, small=True) == "their schemas differ"
     with pytest.raises(NotMovable, match="their schemas differ"):
         copy_row_groups(sources, tmp_path / "3.parquet")
@@ -216,7 +216,7 @@ def test_a_file_that_is_there_is_not_touched(tmp_path: File) -> None:
     pq.write_table(pa.table({"a": [1]}), first)
     second.write_bytes(b"of another")
     with pytest.raises(FileExistsError):
-        copy_row_groups([look(first)], second)
+        copy_row_groups([open_source(first)], second)
     assert second.read_bytes() == b"of another"
 
 
@@ -228,7 +228,7 @@ def test_ids_of_fields_must_be_the_same(tmp_path: File) -> None:
         pq.write_table(
             pa.table([pa.array([1])], schema=pa.schema([field])), file, store_schema=False
         )
-        sources.append(look(file))
+        sources.append(open_source(file))
     assert why_not(sources, small=True) == "their schemas differ"
 
 
@@ -239,14 +239,14 @@ def test_metadata_that_may_change_values_must_be_the_same(tmp_path: File) -> Non
         with pq.ParquetWriter(file, pa.schema([("d", pa.date32())])) as writer:
             writer.write_table(pa.table({"d": pa.array([1], pa.date32())}))
             writer.add_key_value_metadata(metadata)
-        sources.append(look(file))
+        sources.append(open_source(file))
     reason = why_not(sources, small=True)
     assert reason is not None
     assert "org.apache.spark.legacyDateTime" in reason
 
 
 def test_small_row_groups_are_not_copied(tmp_path: File) -> None:
-    sources = [look(file) for file in events(tmp_path)]
+    sources = [open_source(file) for file in events(tmp_path)]
     assert "row groups are small" in str(why_not(sources))
     assert why_not(sources, small=True) is None
     assert sources[0].pages_bytes < MIN_ROW_GROUP_BYTES
@@ -255,7 +255,7 @@ def test_small_row_groups_are_not_copied(tmp_path: File) -> None:
 def numbers(folder: File, name: str, texts: list[str]) -> CopySource:
     table = pa.table({"v": variant_array([parse_json(f'{{"n": {t}}}') for t in texts])})
     write_table(table, folder / name, shredding="n DECIMAL(9,2)")
-    return look(folder / name)
+    return open_source(folder / name)
 
 
 def test_integers_are_not_turned_into_decimals(tmp_path: File) -> None:
@@ -278,7 +278,7 @@ def test_files_without_rows_say_nothing(tmp_path: File) -> None:
     write_table(documents(0, 0), empty, shredding=DDL, options=OPTIONS)
     for order in ([empty, *files], [files[0], empty, files[1]], [empty, empty]):
         target = tmp_path / "joined.parquet"
-        copied = copy_row_groups([look(file) for file in order], target)
+        copied = copy_row_groups([open_source(file) for file in order], target)
         assert copied.facts.num_records == sum(file is not empty for file in order) * 100
         assert read_table(target).equals(pa.concat_tables([read_table(file) for file in order]))
         target.unlink()
@@ -305,7 +305,7 @@ def test_any_footer_is_copied_right_or_refused(tmp_path: File) -> None:
         bad.write_bytes(changed)
         target = tmp_path / "out.parquet"
         try:
-            copy_row_groups([look(bad)], target)
+            copy_row_groups([open_source(bad)], target)
         except (NotMovable, MalformedFile):
             outcomes["refused"] += 1
             assert not target.exists()
@@ -333,7 +333,7 @@ def test_unknown_fields_are_refused(tmp_path: File, reason: str, change: Any) ->
     with_footer(file, change)
     parse_footer(read_tail(file).footer)
     with pytest.raises(NotMovable, match=reason):
-        look(file)
+        open_source(file)
 
 
 def test_a_damaged_page_is_not_copied(tmp_path: File) -> None:
@@ -342,7 +342,7 @@ def test_a_damaged_page_is_not_copied(tmp_path: File) -> None:
     data[4:20] = bytes(16)
     file.write_bytes(data)
     with pytest.raises(MalformedFile) as raised:
-        copy_row_groups([look(file)], tmp_path / "out.parquet")
+        copy_row_groups([open_source(file)], tmp_path / "out.parquet")
     assert raised.value.file == str(file)
     assert not (tmp_path / "out.parquet").exists()
 

@@ -43,7 +43,7 @@ def known(
     *aggregates: LogAggregate,
     keys: tuple[Ref, ...] = (),
 ) -> KnownFiles:
-    return ExactFacts(RecordFiles([scan]), PARTITION_TYPES).known(predicate, aggregates, keys)
+    return ExactFacts(RecordFiles([scan]), PARTITION_TYPES).answerable(predicate, aggregates, keys)
 
 
 def same(one: Any, other: Any) -> bool:

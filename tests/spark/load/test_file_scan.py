@@ -14,8 +14,8 @@ import variantlake as vl
 from variantlake.errors import InvalidJson
 from variantlake.ingest.encode.parquet_rows import (
     FileColumn,
-    FilePart,
     LeftToSpark,
+    RowGroupRange,
     file_parts,
     part_rows,
 )
@@ -153,7 +153,9 @@ def test_every_row_group_is_in_one_part(tmp_path: Path) -> None:
     assert [(part.start, part.end) for part in group] == [(0, path.stat().st_size)]
     scan_columns = [FileColumn("n", "n", "int64")]
     size = path.stat().st_size
-    parts = [FilePart(str(path), start, min(start + 900, size)) for start in range(0, size, 900)]
+    parts = [
+        RowGroupRange(str(path), start, min(start + 900, size)) for start in range(0, size, 900)
+    ]
     found = [list(part_rows([part], scan_columns)) for part in parts]
     assert sum(map(bool, found)) > 1
     numbers = [n for batches in found for batch in batches for n in batch.column(0).to_pylist()]
@@ -164,6 +166,11 @@ def test_parts_are_spread_over_the_cores() -> None:
     groups = file_parts([("a", 300 << 20), ("b", 10 << 20), ("c", 1 << 20)], 2)
     sizes = [[part.end - part.start for part in group] for group in groups]
     assert sizes == [[128 << 20], [128 << 20], [44 << 20, 10 << 20, 1 << 20]]
-    assert file_parts([("a", 1), ("b", 1)], 1) == ((FilePart("a", 0, 1), FilePart("b", 0, 1)),)
-    assert file_parts([("a", 1), ("b", 1)], 2) == ((FilePart("a", 0, 1),), (FilePart("b", 0, 1),))
+    assert file_parts([("a", 1), ("b", 1)], 1) == (
+        (RowGroupRange("a", 0, 1), RowGroupRange("b", 0, 1)),
+    )
+    assert file_parts([("a", 1), ("b", 1)], 2) == (
+        (RowGroupRange("a", 0, 1),),
+        (RowGroupRange("b", 0, 1),),
+    )
     assert file_parts([], 2) == ()

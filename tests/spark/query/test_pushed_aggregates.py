@@ -18,7 +18,7 @@ import variantlake as vl
 from tests.spark.judged import Judged, judged_table
 from tests.spark.layouts import INTERPRETED, changed
 from tests.strategies import MORE
-from variantlake.engine.grouped import Part
+from variantlake.engine.grouped import PartialGroups
 from variantlake.errors import InvalidValue
 from variantlake.expressions.tree import Ref
 from variantlake.expressions.typing import aggregate
@@ -339,7 +339,7 @@ def test_the_driver_groups_what_is_neither_small_nor_too_much(
     table = made["plain"]
     begun: list[int] = []
 
-    def counted(task: AggregateTask, known: Part | None) -> pa.RecordBatch | None:
+    def counted(task: AggregateTask, known: PartialGroups | None) -> pa.RecordBatch | None:
         found = driver_groups.groups_here(task, known)
         begun.append(-1 if found is None else found.num_rows)
         return found

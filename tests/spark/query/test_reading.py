@@ -39,7 +39,7 @@ from variantlake.errors import (
 )
 from variantlake.shredding import layout
 from variantlake.spark.lake import Lake, connect
-from variantlake.spark.session.classic_files import HelperSession, KnownFile, is_for_one_task
+from variantlake.spark.session.classic_files import HelperSession, ListedFile, is_for_one_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-SMALL = KnownFile("f", 100_000, 0)
-LARGE = KnownFile("f", 100 << 20, 0)
+SMALL = ListedFile("f", 100_000, 0)
+LARGE = ListedFile("f", 100 << 20, 0)
 
 
 @pytest.fixture(scope="module")
@@ -415,7 +415,7 @@ def test_rule_5_columns_of_another_writer_that_differ_by_case_are_told_apart(
 @pytest.mark.parametrize(
     ("files", "one"), [([SMALL], True), ([SMALL] * 3, True), ([SMALL] * 4, False), ([LARGE], False)]
 )
-def test_one_task_reads_few_small_files(files: list[KnownFile], one: bool) -> None:
+def test_one_task_reads_few_small_files(files: list[ListedFile], one: bool) -> None:
     assert is_for_one_task(files) is one
 
 
@@ -542,7 +542,7 @@ def test_a_version_that_is_not_there(lake: Lake, table: str) -> None:
 
 
 def test_a_store_that_spark_has_no_file_system_for_is_named(spark: SparkSession) -> None:
-    file = KnownFile("az://bucket/a.parquet", 10, 0)
+    file = ListedFile("az://bucket/a.parquet", 10, 0)
     with pytest.raises(MissingDependency, match="hadoop-aws") as caught:
         HelperSession(spark).read_parquet([file], StructType(), StructType())
     assert caught.value.file == file.path

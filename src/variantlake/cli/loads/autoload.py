@@ -38,7 +38,7 @@ from variantlake.cli.terminal.output import print_fields, print_json, print_note
 from variantlake.delta.log.log_segment import has_log
 from variantlake.errors import InvalidValue
 from variantlake.ingest.sources.find_files import NDJSON
-from variantlake.ingest.sources.sources import Format
+from variantlake.ingest.sources.sources import DocumentFormat
 from variantlake.logs import logger
 from variantlake.shown import size
 from variantlake.storage.opening import open_store
@@ -150,7 +150,7 @@ def autoload(
     ] = None,
     column: VariantColumnOption = "event",
     shredding: ShreddingOption = None,
-    format: FormatOption = Format.LINES,  # noqa: A002 - the option's name
+    format: FormatOption = DocumentFormat.LINES,  # noqa: A002 - the option's name
     mode: Annotated[
         BadRows,
         typer.Option(

@@ -30,7 +30,7 @@ from variantlake.cli.terminal.progress import bytes_bar
 from variantlake.ingest.load import IngestResult
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.overwrite import Overwrite
-from variantlake.ingest.sources.sources import Documents, Format, SourceSpec
+from variantlake.ingest.sources.sources import DocumentFormat, Documents, SourceSpec
 from variantlake.shown import size
 from variantlake.writing.options import BadRows
 
@@ -49,7 +49,7 @@ def ingest(
     *,
     column: VariantColumnOption = "event",
     shredding: ShreddingOption = None,
-    format: FormatOption = Format.LINES,  # noqa: A002 - the option's name
+    format: FormatOption = DocumentFormat.LINES,  # noqa: A002 - the option's name
     mode: Annotated[
         BadRows,
         typer.Option(

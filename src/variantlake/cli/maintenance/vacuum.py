@@ -90,8 +90,8 @@ def vacuum(
 
 def _text(at: VacuumProgress) -> str:
     if at.deleted:
-        return f"{at.deleted:,} of {counted(at.found, 'file')} deleted"
-    return f"{counted(at.listed, 'file')} listed, {at.found:,} of them not needed"
+        return f"{at.deleted:,} of {counted(at.unneeded, 'file')} deleted"
+    return f"{counted(at.listed, 'file')} listed, {at.unneeded:,} of them not needed"
 
 
 def _document(done: VacuumResult) -> dict[str, Any]:

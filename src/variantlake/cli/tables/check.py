@@ -111,7 +111,7 @@ def _files(source: str, variants: list[str]) -> Iterator[tuple[str, list[str]]]:
     columns = snapshot.schema.variant_columns(physical=True)
     for add in snapshot.add_files():
         location = snapshot.location(add.path)
-        yield location, _held(location, columns)
+        yield location, _columns_in(location, columns)
 
 
 def _reordered(file: str) -> list[str]:
@@ -123,7 +123,7 @@ def _reordered(file: str) -> list[str]:
     return [".".join(column) for column, each in notes.items() if each.reordered]
 
 
-def _held(file: str, columns: Sequence[tuple[str, ...]]) -> list[str]:
+def _columns_in(file: str, columns: Sequence[tuple[str, ...]]) -> list[str]:
     """The columns of a table that a file has; one that does not read has none."""
     try:
         schema = read_footer(file).schema

@@ -17,7 +17,7 @@ from variantlake.cli.terminal.output import (
     print_rows,
 )
 from variantlake.expressions.tree import path_text
-from variantlake.ingest.sources.sources import Format
+from variantlake.ingest.sources.sources import DocumentFormat
 from variantlake.report.profile import PathProfile, SourceProfile
 from variantlake.report.samples import SAMPLE_ROWS
 from variantlake.shown import shortened
@@ -44,9 +44,9 @@ def profile(
         str | None, typer.Option(metavar="NAME", help="The VARIANT column of a table or a file.")
     ] = None,
     format: Annotated[  # noqa: A002 - the option's name
-        Format | None,
+        DocumentFormat | None,
         typer.Option(
-            metavar="|".join(Format),
+            metavar="|".join(DocumentFormat),
             help="How files hold JSON documents: one per line, one array of them, or one per file.",
         ),
     ] = None,

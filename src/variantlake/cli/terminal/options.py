@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from variantlake.ingest.sources.sources import Format
+from variantlake.ingest.sources.sources import DocumentFormat
 
 TableArgument = Annotated[
     str,
@@ -85,9 +85,9 @@ ShreddingOption = Annotated[
 ]
 
 FormatOption = Annotated[
-    Format,
+    DocumentFormat,
     typer.Option(
-        metavar="|".join(Format),
+        metavar="|".join(DocumentFormat),
         help="How a file holds documents: one per line, one array of them, or one document "
         "per file, on any number of lines.",
     ),

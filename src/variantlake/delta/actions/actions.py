@@ -144,7 +144,7 @@ class Protocol(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Format(Record):
+class FileFormat(Record):
     """How the table's files are encoded."""
 
     ABSENT_MAPS: ClassVar[frozenset[str]] = frozenset({"options"})
@@ -173,7 +173,7 @@ class Metadata(Record):
     name: str | None = None
     description: str | None = None
     created_time: int | None = None
-    format: Format = field(default_factory=Format)
+    format: FileFormat = field(default_factory=FileFormat)
 
     @classmethod
     def from_json(cls, fields: Json) -> Self:

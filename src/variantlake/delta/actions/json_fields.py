@@ -21,7 +21,7 @@ StringMap = Mapping[str, str | None]
 Json = dict[str, Any]
 
 
-class Kind(enum.Enum):
+class FieldKind(enum.Enum):
     """The types that the protocol gives to fields."""
 
     STRING = enum.auto()
@@ -37,7 +37,7 @@ class Kind(enum.Enum):
     """An object with fields of its own."""
 
 
-Int = Annotated[int, Kind.INT]
+Int = Annotated[int, FieldKind.INT]
 """An integer of 32 bits; `int` is one of 64."""
 
 
@@ -47,7 +47,7 @@ class Field:
 
     name: str
     key: str
-    kind: Kind
+    kind: FieldKind
     optional: bool
     record: type[Record] | None = None
 
@@ -117,19 +117,19 @@ def _field(name: str, hint: Any) -> Field:
     first, *others = name.split("_")
     key = first + "".join(part.capitalize() for part in others)
     if isinstance(hint, type) and issubclass(hint, Record):
-        return Field(name, key, Kind.RECORD, optional, hint)
+        return Field(name, key, FieldKind.RECORD, optional, hint)
     kind = next(kind for type_, kind in _KINDS if type_ == hint)
     return Field(name, key, kind, optional)
 
 
-_KINDS: list[tuple[Any, Kind]] = [
-    (str, Kind.STRING),
-    (Int, Kind.INT),
-    (int, Kind.LONG),
-    (bool, Kind.BOOLEAN),
-    (StringMap, Kind.MAP),
-    (Mapping[str, str], Kind.PROPERTIES),
-    (tuple[str, ...], Kind.STRINGS),
+_KINDS: list[tuple[Any, FieldKind]] = [
+    (str, FieldKind.STRING),
+    (Int, FieldKind.INT),
+    (int, FieldKind.LONG),
+    (bool, FieldKind.BOOLEAN),
+    (StringMap, FieldKind.MAP),
+    (Mapping[str, str], FieldKind.PROPERTIES),
+    (tuple[str, ...], FieldKind.STRINGS),
 ]
 
 
@@ -151,10 +151,10 @@ def _reader(field: Field, absent_maps: frozenset[str]) -> Callable[[Json], Any]:
     return read
 
 
-_MAKERS: dict[Kind, Callable[[Any], Any]] = {
-    Kind.MAP: dict,
-    Kind.PROPERTIES: dict,
-    Kind.RECORD: Record.to_json,
+_MAKERS: dict[FieldKind, Callable[[Any], Any]] = {
+    FieldKind.MAP: dict,
+    FieldKind.PROPERTIES: dict,
+    FieldKind.RECORD: Record.to_json,
 }
 """What makes a value one that orjson takes."""
 
@@ -201,12 +201,12 @@ def _record(record: type[Record], key: str, value: Any) -> Record:
     return record.from_json(value)
 
 
-_PARSERS: dict[Kind, Callable[[str, Any], Any]] = {
-    Kind.STRING: functools.partial(_of_type, str, "a string"),
-    Kind.INT: functools.partial(_integer, 32),
-    Kind.LONG: functools.partial(_integer, 64),
-    Kind.BOOLEAN: functools.partial(_of_type, bool, "a boolean"),
-    Kind.MAP: _map,
-    Kind.PROPERTIES: _properties,
-    Kind.STRINGS: _strings,
+_PARSERS: dict[FieldKind, Callable[[str, Any], Any]] = {
+    FieldKind.STRING: functools.partial(_of_type, str, "a string"),
+    FieldKind.INT: functools.partial(_integer, 32),
+    FieldKind.LONG: functools.partial(_integer, 64),
+    FieldKind.BOOLEAN: functools.partial(_of_type, bool, "a boolean"),
+    FieldKind.MAP: _map,
+    FieldKind.PROPERTIES: _properties,
+    FieldKind.STRINGS: _strings,
 }

@@ -42,7 +42,7 @@ _PIECE = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class CheckpointRows:
     """The rows of one checkpoint file; `variants` are the paths of the Variants in them."""
 
     table: pa.Table
@@ -57,7 +57,7 @@ def file_rows(
     metadata: Metadata,
     *,
     always: Collection[Column] = (),
-) -> Rows:
+) -> CheckpointRows:
     """A row for each action and then one `add` for each file; `keys` name the kinds of actions.
 
     `always` are the columns that have statistics whatever the properties say.
@@ -73,7 +73,9 @@ def file_rows(
         adds.append(column)
         others = max(others - piece.num_rows, 0)
     columns["add"] = pa.chunked_array(adds)
-    return Rows(pa.table(columns), tuple(("add", "stats_parsed", *path) for path in variants))
+    return CheckpointRows(
+        pa.table(columns), tuple(("add", "stats_parsed", *path) for path in variants)
+    )
 
 
 def _small(key: str, actions: Sequence[Action], others: int) -> Any:

@@ -24,10 +24,10 @@ from variantlake.delta.actions.actions import (
     Transaction,
     natural,
 )
-from variantlake.delta.checkpoint.checkpoint_schema import Rows, file_rows
+from variantlake.delta.checkpoint.checkpoint_schema import CheckpointRows, file_rows
 from variantlake.delta.log.last_checkpoint import write_last_checkpoint
 from variantlake.delta.log.log_segment import LOG, SIDECARS
-from variantlake.delta.log.reconciliation import State
+from variantlake.delta.log.reconciliation import LogState
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_removes, read_state
 from variantlake.delta.protocol.clustering import clustering_columns
@@ -67,7 +67,7 @@ def write_checkpoint(store: Store, version: int | None = None) -> int:
     return segment.version
 
 
-def write_state(store: Store, version: int, state: State) -> list[str]:
+def write_state(store: Store, version: int, state: LogState) -> list[str]:
     """Write the checkpoint of `version`, whose state is known; the paths of its files.
 
     Else as `write_checkpoint`. Where the state does not say which files were removed, the log is
@@ -97,7 +97,7 @@ def write_state(store: Store, version: int, state: State) -> list[str]:
     return paths
 
 
-def check_actions_known(state: State | Snapshot) -> None:
+def check_actions_known(state: LogState | Snapshot) -> None:
     """Raise UnsupportedFeature, by name, where a checkpoint of ours would leave out actions."""
     if state.unknown_actions:
         names = sorted(state.unknown_actions)
@@ -111,7 +111,7 @@ def check_actions_known(state: State | Snapshot) -> None:
 
 
 def _write_classic(
-    store: Store, version: int, state: State, protocol: Protocol, metadata: Metadata
+    store: Store, version: int, state: LogState, protocol: Protocol, metadata: Metadata
 ) -> tuple[list[str], int, int]:
     """One file with all actions: its path, how many there are, and the bytes."""
     actions = [*_small_actions(state, protocol, metadata), *_tombstones(state, metadata)]
@@ -124,7 +124,7 @@ def _write_classic(
 
 
 def _write_v2(
-    store: Store, version: int, state: State, protocol: Protocol, metadata: Metadata
+    store: Store, version: int, state: LogState, protocol: Protocol, metadata: Metadata
 ) -> tuple[list[str], int, int]:
     """Sidecars first, then the file that names them: only that makes a checkpoint of them."""
     actions: list[Action] = [CheckpointMetadata(version)]
@@ -148,7 +148,7 @@ def _write_v2(
     return paths, size + rows.table.num_rows, written + len(data)
 
 
-def _sidecars(state: State, protocol: Protocol, metadata: Metadata) -> Iterator[Rows]:
+def _sidecars(state: LogState, protocol: Protocol, metadata: Metadata) -> Iterator[CheckpointRows]:
     """The rows of each sidecar; the tombstones stand in the first one."""
     removes: list[Action] = _tombstones(state, metadata)
     always = clustering_columns(state.domains)
@@ -158,11 +158,11 @@ def _sidecars(state: State, protocol: Protocol, metadata: Metadata) -> Iterator[
         removes = []
 
 
-def _small_actions(state: State, protocol: Protocol, metadata: Metadata) -> list[Action]:
+def _small_actions(state: LogState, protocol: Protocol, metadata: Metadata) -> list[Action]:
     return [protocol, metadata, *_transactions(state, metadata), *state.domains.values()]
 
 
-def _transactions(state: State, metadata: Metadata) -> list[Transaction]:
+def _transactions(state: LogState, metadata: Metadata) -> list[Transaction]:
     """Those that the table still remembers: all, unless it says for how long."""
     oldest = _now() - property_millis(
         metadata.configuration, "delta.setTransactionRetentionDuration", "for ever"
@@ -175,7 +175,7 @@ def _transactions(state: State, metadata: Metadata) -> list[Transaction]:
     ]
 
 
-def _tombstones(state: State, metadata: Metadata) -> list[Action]:
+def _tombstones(state: LogState, metadata: Metadata) -> list[Action]:
     """Those that somebody may still need: who reads an older version that had the file."""
     oldest = _now() - property_millis(
         metadata.configuration, "delta.deletedFileRetentionDuration", "interval 1 week"
@@ -184,7 +184,7 @@ def _tombstones(state: State, metadata: Metadata) -> list[Action]:
     return [remove for remove in removes if (remove.deletion_timestamp or 0) >= oldest]
 
 
-def _parquet(rows: Rows, properties: Mapping[str, str]) -> bytes:
+def _parquet(rows: CheckpointRows, properties: Mapping[str, str]) -> bytes:
     """The file; bounds of Variant columns are marked as Variants."""
     sink = io.BytesIO()
     pq.write_table(

@@ -1,6 +1,6 @@
 """Reading checkpoints: classic, in parts, and V2 with sidecars, in Parquet or JSON.
 
-The files stay in Arrow from Parquet to `State.files`; only the few other actions become objects.
+The files stay in Arrow from Parquet to `LogState.files`; only the few other actions become objects.
 Spec: PROTOCOL, "Checkpoints", "Checkpoint Schema", "V2 Spec".
 """
 
@@ -40,7 +40,7 @@ from variantlake.delta.log.logical_files import (
     struct_type,
     values,
 )
-from variantlake.delta.log.reconciliation import Key, State, check_unique_paths, key_of
+from variantlake.delta.log.reconciliation import Key, LogState, check_unique_paths, key_of
 from variantlake.delta.stats.stats_struct_to_json import is_text, stats_to_json
 from variantlake.errors import MalformedFile, MalformedLog, in_file
 from variantlake.parquet.metadata.footer import read_footer
@@ -54,7 +54,7 @@ _BATCH_ROWS = 1 << 16
 
 def read_checkpoint(
     store: Store, checkpoint: CheckpointFiles, *, tombstones: bool = False
-) -> State:
+) -> LogState:
     """The state that a checkpoint holds; `removes` too where `tombstones` asks for them.
 
     Its protocol and metadata are None where the checkpoint has none: nobody may go on without.
@@ -146,7 +146,7 @@ def _sidecar_paths(
             yield path
 
 
-def _state(actions: list[Action], files: pa.Table, file: str, *, tombstones: bool) -> State:
+def _state(actions: list[Action], files: pa.Table, file: str, *, tombstones: bool) -> LogState:
     protocols = [action for action in actions if isinstance(action, Protocol)]
     metadata = [action for action in actions if isinstance(action, Metadata)]
     if len(protocols) > 1 or len(metadata) > 1:
@@ -155,7 +155,7 @@ def _state(actions: list[Action], files: pa.Table, file: str, *, tombstones: boo
             f"expected one of each",
             file=file,
         )
-    return State(
+    return LogState(
         protocol=protocols[0] if protocols else None,
         metadata=metadata[0] if metadata else None,
         files=files,

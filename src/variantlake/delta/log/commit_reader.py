@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from variantlake.delta.actions import actions as log_actions
 from variantlake.delta.actions.actions import Action, AddFile, RemoveFile, parse_line
-from variantlake.delta.actions.json_fields import Kind, fields_of
+from variantlake.delta.actions.json_fields import FieldKind, fields_of
 from variantlake.delta.log.logical_files import (
     ADD_FIELDS,
     DELETION_VECTOR,
@@ -38,12 +38,12 @@ BLOCK_BYTES = 32 << 20
 """Text that is read at once: some thousand files, which then stay together in memory."""
 
 
-def _keys(kind: Kind) -> dict[str, str]:
+def _keys(kind: FieldKind) -> dict[str, str]:
     """The fields of an `add` of one kind: the protocol's spelling by the column's name."""
     return {field.name: field.key for field in ADD_FIELDS.values() if field.kind is kind}
 
 
-_STRINGS, _INTEGERS, _MAPS = _keys(Kind.STRING), _keys(Kind.LONG), _keys(Kind.MAP)
+_STRINGS, _INTEGERS, _MAPS = _keys(FieldKind.STRING), _keys(FieldKind.LONG), _keys(FieldKind.MAP)
 _MEMBERS = [field.key for field in fields_of(AddFile)]
 
 

@@ -15,19 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor
-from variantlake.delta.actions.json_fields import Field, Kind, Record, fields_of
+from variantlake.delta.actions.json_fields import Field, FieldKind, Record, fields_of
 from variantlake.errors import MalformedLog
 
 STRING_MAP: Any = pa.map_(pa.string(), pa.string())
 
-_TYPES: dict[Kind, Any] = {
-    Kind.STRING: pa.string(),
-    Kind.INT: pa.int32(),
-    Kind.LONG: pa.int64(),
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.MAP: STRING_MAP,
-    Kind.PROPERTIES: STRING_MAP,
-    Kind.STRINGS: pa.list_(pa.string()),
+_TYPES: dict[FieldKind, Any] = {
+    FieldKind.STRING: pa.string(),
+    FieldKind.INT: pa.int32(),
+    FieldKind.LONG: pa.int64(),
+    FieldKind.BOOLEAN: pa.bool_(),
+    FieldKind.MAP: STRING_MAP,
+    FieldKind.PROPERTIES: STRING_MAP,
+    FieldKind.STRINGS: pa.list_(pa.string()),
 }
 
 
@@ -105,8 +105,8 @@ def vector_id(vector: Mapping[str, Any] | None) -> str | None:
 
 
 def _column(field: Field, found: list[Any]) -> Any:
-    if field.kind is Kind.MAP:
+    if field.kind is FieldKind.MAP:
         found = [item if item is None else list(item.items()) for item in found]
-    elif field.kind is Kind.RECORD:
+    elif field.kind is FieldKind.RECORD:
         found = [item if item is None else dataclasses.asdict(item) for item in found]
     return pa.array(found, _type(field, keys=False))

@@ -23,19 +23,19 @@ _BEGINNING = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class _Own:
+class _OwnCommit:
     version: int
     txn_id: str
     before: Entry
     moment: float
 
 
-_last: dict[str, _Own] = {}
+_last: dict[str, _OwnCommit] = {}
 
 
 def remember(store: Store, version: int, txn_id: str, before: Entry) -> None:
     """Note that this process committed `version`, under this id, after the commit `before`."""
-    _last[store.uri] = _Own(version, txn_id, before, time.monotonic())
+    _last[store.uri] = _OwnCommit(version, txn_id, before, time.monotonic())
 
 
 def forget(store: Store) -> None:

@@ -37,7 +37,7 @@ Key = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class LogState:
     """What a log says at one version.
 
     `removes` holds the tombstones by key where they were asked for, else None. `protocol` and
@@ -102,7 +102,7 @@ def _check_adds(adds: pa.Table, others: Sequence[Action]) -> None:
         _check_commit([*adds_of(adds)])
 
 
-def apply_commits(state: State, commits: Iterable[list[Action] | Commit]) -> State:
+def apply_commits(state: LogState, commits: Iterable[list[Action] | Commit]) -> LogState:
     """The state after these commits, oldest first."""
     protocol, metadata, info = state.protocol, state.metadata, state.commit_info
     transactions, domains = dict(state.transactions), dict(state.domains)
@@ -130,7 +130,7 @@ def apply_commits(state: State, commits: Iterable[list[Action] | Commit]) -> Sta
                     info = action
                 case UnknownAction():
                     unknown.add(action.name)
-    return State(
+    return LogState(
         protocol=protocol,
         metadata=metadata,
         files=changes.applied(state.files),

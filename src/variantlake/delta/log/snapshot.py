@@ -27,7 +27,7 @@ from variantlake.delta.log.file_paths import AbsolutePaths, check_paths, check_v
 from variantlake.delta.log.log_segment import all_commits, commits_after
 from variantlake.delta.log.logical_files import FILES, adds_of
 from variantlake.delta.log.reconciliation import (
-    State,
+    LogState,
     apply_commits,
     check_unique_paths,
     read_commit,
@@ -181,9 +181,9 @@ class Snapshot(Shown):
             applies=self.applies,
         )
 
-    def state(self) -> State:
+    def state(self) -> LogState:
         """What the log says at this version, for the commits after it."""
-        return State(
+        return LogState(
             protocol=self.protocol,
             metadata=self.metadata,
             files=self.files,
@@ -263,7 +263,7 @@ def _snapshot(
     store: Store,
     version: int,
     last: Entry,
-    state: State,
+    state: LogState,
     *,
     new_paths: pa.ChunkedArray[Any] | None = None,
     absolute_paths: AbsolutePaths,

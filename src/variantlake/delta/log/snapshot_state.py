@@ -13,7 +13,7 @@ from variantlake.delta.log.log_segment import CheckpointFiles, LogSegment, find_
 from variantlake.delta.log.reconciliation import (
     Commit,
     Key,
-    State,
+    LogState,
     apply_commits,
     check_unique_paths,
     read_commit,
@@ -32,7 +32,7 @@ _THREADS = min(4, os.cpu_count() or 1)
 
 def read_state(
     store: Store, version: int | None, *, tombstones: bool = False, compactions: bool = True
-) -> tuple[LogSegment, State]:
+) -> tuple[LogSegment, LogState]:
     """The files of `version` (the newest if None) and the state that they make.
 
     An unreadable checkpoint gives way to an older one or to none; log compactions that are broken,
@@ -49,7 +49,7 @@ def read_state(
                 # Without the damaged checkpoint the version cannot be had: that is what to say.
                 raise next(iter(unreadable.values())) from error
             raise
-        state = State(removes={} if tombstones else None)
+        state = LogState(removes={} if tombstones else None)
         if segment.checkpoint is not None:
             try:
                 state = read_checkpoint(store, segment.checkpoint, tombstones=tombstones)
@@ -61,7 +61,7 @@ def read_state(
         return segment, compacted or _by_commits(store, segment, state)
 
 
-def _check_complete(store: Store, checkpoint: CheckpointFiles, state: State) -> None:
+def _check_complete(store: Store, checkpoint: CheckpointFiles, state: LogState) -> None:
     """Raise for a checkpoint that is whole and yet lacks what each must have.
 
     It does not give way, as a damaged one: its writer went wrong, and may have before.
@@ -77,7 +77,7 @@ def _check_complete(store: Store, checkpoint: CheckpointFiles, state: State) -> 
 
 
 def read_removes(store: Store, version: int) -> Mapping[Key, RemoveFile]:
-    """The removed files that the log of `version` remembers, as `State.removes`.
+    """The removed files that the log of `version` remembers, as `LogState.removes`.
 
     Of the files that are there only those of commits after the checkpoint are read. Raises as
     `read_state`.
@@ -88,17 +88,17 @@ def read_removes(store: Store, version: int) -> Mapping[Key, RemoveFile]:
     except MalformedLog:
         _, state = read_state(store, version, tombstones=True)  # by an older checkpoint or none
     else:
-        state = apply_commits(State(removes=removes), _commits(store, segment.commits))
+        state = apply_commits(LogState(removes=removes), _commits(store, segment.commits))
     return state.removes or {}
 
 
-def _by_commits(store: Store, segment: LogSegment, state: State) -> State:
+def _by_commits(store: Store, segment: LogSegment, state: LogState) -> LogState:
     state = apply_commits(state, _commits(store, segment.commits))
     verify_checksum(store, segment, state)
     return state
 
 
-def _by_compactions(store: Store, segment: LogSegment, state: State) -> State | None:
+def _by_compactions(store: Store, segment: LogSegment, state: LogState) -> LogState | None:
     """The state by log compactions; None without any, or where the commits have to be asked."""
     # A commit may be empty, which says nothing; in the place of several it would take them away.
     if not segment.compacted or not all(entry.size for entry in segment.compacted):

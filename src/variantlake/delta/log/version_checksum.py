@@ -15,7 +15,7 @@ import orjson
 from variantlake.delta.actions.actions import CommitInfo, Metadata, Protocol, info_of
 from variantlake.delta.log.log_segment import LogSegment, checksum_path, commit_path
 from variantlake.delta.log.logical_files import bytes_of
-from variantlake.delta.log.reconciliation import State, read_commit
+from variantlake.delta.log.reconciliation import LogState, read_commit
 from variantlake.delta.protocol.features import check_log_writable
 from variantlake.errors import MalformedLog, MissingSource, StoreFailed, VariantLakeError
 from variantlake.storage.store import Store
@@ -24,7 +24,7 @@ MAX_CHECKSUM_BYTES = 64 << 20
 """Our limit on a checksum that is read: larger ones hold all files, and say nothing new."""
 
 
-def write_checksum(store: Store, version: int, state: State) -> None:
+def write_checksum(store: Store, version: int, state: LogState) -> None:
     """Write the checksum of a version that is in the log, unless there is one.
 
     Raises UnsupportedFeature, by name, for a protocol that we must not write.
@@ -34,7 +34,7 @@ def write_checksum(store: Store, version: int, state: State) -> None:
     store.put_if_absent(checksum_path(version), orjson.dumps(checksum(state)))
 
 
-def checksum(state: State) -> dict[str, Any]:
+def checksum(state: LogState) -> dict[str, Any]:
     """The document for a state."""
     if state.protocol is None or state.metadata is None:
         raise MalformedLog("a version without protocol or metadata has no checksum")
@@ -56,7 +56,7 @@ def checksum(state: State) -> dict[str, Any]:
     return document
 
 
-def verify_checksum(store: Store, segment: LogSegment, state: State) -> None:
+def verify_checksum(store: Store, segment: LogSegment, state: LogState) -> None:
     """Compare the state of a version with its checksum, if there is one that speaks of it.
 
     Raises MalformedLog naming the checksum and what differs.
@@ -98,7 +98,7 @@ def _speaks_of(
     return info is not None and info.txn_id == recorded
 
 
-def _compared(document: dict[str, Any], state: State) -> list[tuple[str, Any, Any]]:
+def _compared(document: dict[str, Any], state: LogState) -> list[tuple[str, Any, Any]]:
     """What is compared: its name, what the log says, what the checksum says (None: nothing)."""
     protocol, metadata = document.get("protocol"), document.get("metadata")
     return [

@@ -245,7 +245,7 @@ def check_protocol(protocol: Protocol) -> None:
     """
     _check_versions(protocol)
     for name in reader_features(protocol):
-        feature = _known(name, "read")
+        feature = _feature(name, "read")
         if feature.read is Support.NO:
             raise _unreadable(feature)
 
@@ -263,7 +263,7 @@ def check_readable(
     Raises UnsupportedFeature by name. `check_protocol` comes first.
     """
     for name in reader_features(protocol):
-        feature = _known(name, "read")
+        feature = _feature(name, "read")
         obeyed = feature.read is Support.YES or name in applies
         if not obeyed and feature.active(properties, schema):
             raise _unreadable(feature)
@@ -302,7 +302,7 @@ def check_log_writable(protocol: Protocol) -> None:
     """
     _check_versions(protocol)
     for name in writer_features(protocol):
-        feature = _known(name, "write")
+        feature = _feature(name, "write")
         if feature.write is Support.NO:
             raise _unwritable(feature)
 
@@ -351,7 +351,7 @@ def _unwritable(feature: TableFeature) -> UnsupportedFeature:
     )
 
 
-def _known(name: str, verb: str) -> TableFeature:
+def _feature(name: str, verb: str) -> TableFeature:
     feature = FEATURES.get(name)
     if feature is None:
         raise UnsupportedFeature(

@@ -62,13 +62,13 @@ def parse_table_ddl(text: str) -> StructType:
 
     Raises InvalidSchema with the offset of what was not understood.
     """
-    parser = _Parser(text)
+    parser = _TableDdlParser(text)
     return StructType(tuple(map(_stored, parser.fields(end=""))))
 
 
 def parse_type_ddl(text: str) -> DataType:
     """One type, with CHAR and VARCHAR as they are. Raises as `parse_table_ddl`."""
-    parser = _Parser(text)
+    parser = _TableDdlParser(text)
     return parser.whole_type()
 
 
@@ -107,7 +107,7 @@ def _type_text(type_: DataType) -> str:
 
 
 @dataclass(slots=True)
-class _Parser:
+class _TableDdlParser:
     """Recursive descent; `position` is the offset of the next token."""
 
     text: str

@@ -116,7 +116,7 @@ def raw_column(
     texts = _strings(values[rows], sizes[rows], arena) if kind is Kind.STRING else None
     if texts is not None:
         column.values[rows] = texts
-        column.known[rows] = True
+        column.valid[rows] = True
         return column
     data = arena.tobytes()
     for row in rows.tolist():
@@ -124,7 +124,7 @@ def raw_column(
         raw = data[start : start + int(sizes[row])]
         try:
             column.values[row] = raw.decode() if kind is Kind.STRING else raw
-            column.known[row] = True
+            column.valid[row] = True
         except UnicodeDecodeError:
             continue
     return column
@@ -164,5 +164,5 @@ def _decimals(
         if digits is not None and abs(value) >= 10**digits:
             continue
         column.values[row] = _WIDE.scaleb(Decimal(value), -scale) if digits else Decimal(value)
-        column.known[row] = True
+        column.valid[row] = True
     return column

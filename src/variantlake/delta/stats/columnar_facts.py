@@ -21,15 +21,15 @@ from variantlake.delta.schema.table_schema import (
     VariantType,
     arrow_type,
 )
-from variantlake.delta.stats.columnar_part import Layouts, Part, key_of
+from variantlake.delta.stats.columnar_part import FilesPart, Layouts, key_of
 from variantlake.delta.stats.tags import (
     CLEAN_INSIDE_SHIFT,
 )
 from variantlake.parquet.stats.fact_columns import (
     BoundColumns,
     ColumnPath,
-    Counts,
     Int64s,
+    NodeCounts,
     OrdinaryColumns,
     VariantColumns,
     stored_type,
@@ -56,9 +56,9 @@ class LogFacts:
         layouts = Layouts() if previous is None else previous.layouts
         self.schema: StructType = schema
         self.layouts: Layouts = layouts
-        self.parts: list[Part] = []
+        self.parts: list[FilesPart] = []
         for batch in files.select(["size", "stats", "tags", "deletion_vector"]).to_batches():
-            self.parts.append(known.get(key_of(batch)) or Part(batch, schema, layouts))
+            self.parts.append(known.get(key_of(batch)) or FilesPart(batch, schema, layouts))
         self._ends = np.cumsum([part.rows for part in self.parts]).astype(np.int64)
         self._memo: dict[Any, Any] = {}
 
@@ -82,11 +82,11 @@ class LogFacts:
         if column not in leaves or isinstance(leaves[column].type, VariantType):
             return None
         if column not in self._memo:
-            self._memo[column] = _Column(self, column, leaves[column])
-        found: _Column = self._memo[column]
+            self._memo[column] = _OrdinaryColumn(self, column, leaves[column])
+        found: _OrdinaryColumn = self._memo[column]
         return found
 
-    def of_parts(self, rows: Int64s) -> Iterator[tuple[Part, Int64s, Int64s]]:
+    def of_parts(self, rows: Int64s) -> Iterator[tuple[FilesPart, Int64s, Int64s]]:
         """The parts that hold some of `rows`; which of them, and their rows within the part."""
         part_of = np.searchsorted(self._ends, rows, "right")
         for number in np.unique(part_of).tolist():
@@ -111,14 +111,14 @@ class _Variant:
         """See VariantColumns."""
         return _joined([part.notes(self._column) for part in self._facts.parts])
 
-    def counts(self, rows: Int64s, nodes: Int64s) -> Counts:
+    def counts(self, rows: Int64s, nodes: Int64s) -> NodeCounts:
         """See VariantColumns."""
         table = np.full((len(rows), 4), UNKNOWN, np.int64)
         for path, some in self._paths(rows, nodes):
             for part, which, there in self._facts.of_parts(rows[some]):
                 table[some[which]] = part.counts(self._column, path)[there]
         inside = np.where(table[:, 3] > 0, table[:, 3] >> CLEAN_INSIDE_SHIFT, 0)
-        return Counts(table[:, 0], table[:, 1], table[:, 2], inside)
+        return NodeCounts(table[:, 0], table[:, 1], table[:, 2], inside)
 
     def bounds(self, rows: Int64s, nodes: Int64s, leaf: ShreddedType) -> BoundColumns:
         """See VariantColumns."""
@@ -140,7 +140,7 @@ class _Variant:
             yield path, np.flatnonzero(alike[inverse])
 
 
-class _Column:
+class _OrdinaryColumn:
     """One ordinary column of LogFacts, as OrdinaryColumns."""
 
     def __init__(self, facts: LogFacts, column: ColumnPath, item: StructField) -> None:

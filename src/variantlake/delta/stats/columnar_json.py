@@ -55,7 +55,7 @@ def texts_of(array: Any) -> StringColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class JsonMembers:
     """One member of each document.
 
     `tags` are Primitives, MISSING or UNUSUAL: what only the plain parser can give. `values` hold
@@ -98,14 +98,14 @@ class Members:
         return None
 
 
-def members_of(documents: StringColumn, paths: Sequence[tuple[str, ...]]) -> list[Members]:
+def members_of(documents: StringColumn, paths: Sequence[tuple[str, ...]]) -> list[JsonMembers]:
     """The members at these paths of keys; MISSING where a text is not JSON. Of equal keys the last.
 
     One pass over the texts, whatever is asked.
     """
     rows = len(documents.starts)
     found = [
-        Members(
+        JsonMembers(
             documents,
             np.full(rows, MISSING, np.uint8),
             np.zeros(rows, np.int64),

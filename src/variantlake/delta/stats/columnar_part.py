@@ -16,7 +16,7 @@ from variantlake.delta.schema.table_schema import (
     StructType,
 )
 from variantlake.delta.stats.columnar_bounds import BoundTexts
-from variantlake.delta.stats.columnar_json import Members, StringColumn, members_of, texts_of
+from variantlake.delta.stats.columnar_json import JsonMembers, StringColumn, members_of, texts_of
 from variantlake.delta.stats.stats_reader import (
     INTEGERS,
     bound_of,
@@ -89,7 +89,7 @@ def key_of(batch: pa.RecordBatch) -> tuple[int, ...]:
     return (batch.num_rows, *(array.offset for array in arrays), *places)
 
 
-class Part:
+class FilesPart:
     """Files that came into memory together. Everything is decoded at most once."""
 
     def __init__(self, batch: pa.RecordBatch, schema: StructType, layouts: Layouts) -> None:
@@ -117,19 +117,19 @@ class Part:
         return text
 
     @cached_property
-    def _first_members(self) -> dict[ColumnPath, Members]:
+    def _first_members(self) -> dict[ColumnPath, JsonMembers]:
         """What every query needs, in one pass: counts of rows, and all about Variant columns."""
         paths: list[ColumnPath] = [("numRecords",), ("tightBounds",)]
         for column in self._schema.variant_columns(physical=True):
             paths += [(name, *column) for name in ("nullCount", *_SIDES)]
         return dict(zip(paths, members_of(self.stats, paths), strict=True))
 
-    def members(self, column: ColumnPath) -> list[Members]:
+    def members(self, column: ColumnPath) -> list[JsonMembers]:
         """`nullCount`, `minValues` and `maxValues` of a column."""
         paths = [(name, *column) for name in ("nullCount", *_SIDES)]
         if paths[0] in self._first_members:
             return [self._first_members[path] for path in paths]
-        found: list[Members] = self.once(column, lambda: members_of(self.stats, paths))
+        found: list[JsonMembers] = self.once(column, lambda: members_of(self.stats, paths))
         return found
 
     @cached_property
@@ -241,8 +241,8 @@ class Part:
         return BoundColumns(
             low,
             high,
-            exact & low.known & (flags & MINIMUM_EXACT != 0),
-            exact & high.known & (flags & MAXIMUM_EXACT != 0),
+            exact & low.valid & (flags & MINIMUM_EXACT != 0),
+            exact & high.valid & (flags & MAXIMUM_EXACT != 0),
             (flags >= 0) & (flags & PLAIN_FLOATS != 0),
         )
 
@@ -295,7 +295,7 @@ class Part:
             exact = self.tight & sure
             unknown = np.zeros(self.rows, np.bool_)
             return BoundColumns(
-                minimum, maximum, exact & minimum.known, exact & maximum.known, unknown
+                minimum, maximum, exact & minimum.valid, exact & maximum.valid, unknown
             )
 
         found: BoundColumns = self.once(("column", column, stored), read)
@@ -304,7 +304,7 @@ class Part:
     def _ordinary(
         self,
         column: ColumnPath,
-        members: Members,
+        members: JsonMembers,
         side: int,
         type_: PrimitiveType,
         stored: ShreddedType,

@@ -32,7 +32,7 @@ class FactsReader:
         self._stats = StatsReader(schema)
         self._variants = schema.variant_columns(physical=True)
 
-    def known(self, add: AddFile) -> FileFacts | None:
+    def read_facts(self, add: AddFile) -> FileFacts | None:
         """The facts of a file from our tags and its statistics.
 
         None where the tags are absent, of another version, or of another file, for any Variant

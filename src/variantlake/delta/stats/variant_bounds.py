@@ -18,7 +18,7 @@ from typing import Any
 
 from variantlake.delta.stats import z85
 from variantlake.encoding.metadata import (
-    Metadata,
+    VariantMetadata,
     decode_metadata,
     encode_dictionary,
     metadata_size,
@@ -78,7 +78,7 @@ def plain_bounds(text: Any) -> Mapping[Path, Scalar]:
 
 
 @lru_cache(maxsize=64)
-def dictionary_of(metadata: bytes) -> tuple[Metadata, dict[str, Path]]:
+def dictionary_of(metadata: bytes) -> tuple[VariantMetadata, dict[str, Path]]:
     """The keys, and those that are paths as such: files of one layout share them.
 
     Keys that are two spellings of one path are none.

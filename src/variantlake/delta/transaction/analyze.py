@@ -34,7 +34,7 @@ _THREADS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Analysis:
+class AnalyzeResult:
     """What an analysis did, or would do: `files` of the table, `completed` ones among them.
 
     `version` is the new version, None where nothing was committed.
@@ -45,7 +45,7 @@ class Analysis:
     version: int | None
 
 
-def analyze(snapshot: Snapshot, *, dry_run: bool = False) -> Analysis:
+def analyze(snapshot: Snapshot, *, dry_run: bool = False) -> AnalyzeResult:
     """Complete the statistics and tags of the files that lack some, in one commit.
 
     A file lacks tags, or the null count of a column that gets statistics. What another writer's
@@ -60,7 +60,7 @@ def analyze(snapshot: Snapshot, *, dry_run: bool = False) -> Analysis:
     adds: list[AddFile] = []
     tagged: list[bool] = []
     for add in snapshot.add_files():
-        known = reader.known(add) is not None
+        known = reader.read_facts(add) is not None
         if not known or _lacks_counts(add, counted):
             adds.append(add)
             tagged.append(known)
@@ -76,7 +76,7 @@ def analyze(snapshot: Snapshot, *, dry_run: bool = False) -> Analysis:
     version = None
     if found and not dry_run:
         version = commit(snapshot, Changes("COMPUTE STATS", adds=tuple(found)))
-    return Analysis(snapshot.files.num_rows, len(found), version)
+    return AnalyzeResult(snapshot.files.num_rows, len(found), version)
 
 
 def completed(snapshot: Snapshot, add: AddFile) -> AddFile:

@@ -33,7 +33,7 @@ from variantlake.delta.actions.actions import (
 from variantlake.delta.log import lost_commit_check
 from variantlake.delta.log.identity import check_before_commit, replaced
 from variantlake.delta.log.log_segment import commit_path, has_log
-from variantlake.delta.log.reconciliation import State, apply_commits, read_commit
+from variantlake.delta.log.reconciliation import LogState, apply_commits, read_commit
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.time_travel import SINCE_TIME, SINCE_VERSION, is_stamped, stamp_of
 from variantlake.delta.protocol.clustering import clustering_domain
@@ -138,7 +138,7 @@ def commit_new(
     payload = _payload(changes, base, 0)
     if _put(store, 0, payload) is not None:
         raise _exists(store)
-    _confirm(store, 0, payload, State(), [])
+    _confirm(store, 0, payload, LogState(), [])
     return 0
 
 
@@ -342,7 +342,7 @@ def _confirm(
     store: Store,
     version: int,
     payload: _Payload,
-    state: State,
+    state: LogState,
     winners: Sequence[list[Action]],
     *,
     before: Entry | None = None,

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from variantlake.delta.checkpoint.checkpoint_writer import checkpoint_due, write_state
 from variantlake.delta.checkpoint.log_cleanup import clean_log
 from variantlake.delta.log.log_segment import all_commits
-from variantlake.delta.log.reconciliation import State
+from variantlake.delta.log.reconciliation import LogState
 from variantlake.delta.log.version_checksum import write_checksum
 from variantlake.delta.protocol.intervals import DAY_MILLIS
 from variantlake.storage.store import Entry, Store
 
 
-def run_post_commit_hooks(store: Store, version: int, state: State) -> None:
+def run_post_commit_hooks(store: Store, version: int, state: LogState) -> None:
     """Do what the table's properties want after the commit of `version`, which made `state`."""
     properties = {} if state.metadata is None else dict(state.metadata.configuration)
     _attempt("checksum", version, lambda: write_checksum(store, version, state))

@@ -36,7 +36,7 @@ from variantlake.errors import (
     in_file,
 )
 from variantlake.ingest.encode.rows import given_schema
-from variantlake.ingest.sources.find_files import PARQUET, Wanted
+from variantlake.ingest.sources.find_files import PARQUET, FilePattern
 from variantlake.ingest.sources.sources import Source, SourceSpec, expand, specs
 from variantlake.parquet.metadata.footer import Footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
@@ -78,7 +78,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFile:
+class ConvertedFile:
     """A Parquet file as its footer shows it.
 
     `arrow` is what reading it gives, `schema` the columns of a table for that, all nullable;
@@ -137,12 +137,12 @@ def _folder_of(given: str) -> str:
     """A folder that is named, or the one that a glob begins with."""
     if is_local(given):
         given = str(Path(local_path(given)).absolute())
-    return given if os.path.lexists(given) else Wanted.below(given)[0] or "/"
+    return given if os.path.lexists(given) else FilePattern.below(given)[0] or "/"
 
 
 def read_source(
     source: Source, json_columns: Collection[str], variant_columns: Collection[str]
-) -> SourceFile:
+) -> ConvertedFile:
     """Look at one file.
 
     Raises MalformedFile for what is no Parquet file, InvalidSchema for columns that a table cannot
@@ -169,7 +169,7 @@ def read_source(
                     hint=f"the file has {', '.join(map(repr, arrow.names))}",
                 )
         schema = _nullable(given_schema(arrow, json_columns))
-    return SourceFile(
+    return ConvertedFile(
         source, footer.num_rows, footer.schema, arrow, schema, variants, frozenset(json_columns)
     )
 
@@ -208,7 +208,7 @@ def _in_micros(kind: Any, leaves: Iterator[SchemaNode]) -> Any:
     return kind
 
 
-def merged_schema(files: Sequence[SourceFile]) -> StructType:
+def merged_schema(files: Sequence[ConvertedFile]) -> StructType:
     """The columns of all files. Raises InvalidSchema, naming the file, where two disagree."""
     fields: dict[str, StructField] = {}
     for file in files:
@@ -224,7 +224,7 @@ def merged_schema(files: Sequence[SourceFile]) -> StructType:
 
 
 def open_target(
-    location: str, files: Sequence[SourceFile], properties: Mapping[str, str]
+    location: str, files: Sequence[ConvertedFile], properties: Mapping[str, str]
 ) -> TableWrite:
     """The table at `location`, or the new one that the files make.
 
@@ -252,7 +252,7 @@ def open_target(
     return target
 
 
-def _check_columns(file: SourceFile, target: TableWrite) -> None:
+def _check_columns(file: ConvertedFile, target: TableWrite) -> None:
     names = {field.name for field in target.schema.fields}
     for field in file.schema.fields:
         if field.name not in names:
@@ -272,7 +272,7 @@ def _check_columns(file: SourceFile, target: TableWrite) -> None:
 
 
 def plan_steps(
-    files: Sequence[SourceFile], target: TableWrite, *, rewrite: bool
+    files: Sequence[ConvertedFile], target: TableWrite, *, rewrite: bool
 ) -> tuple[Step, ...]:
     """What to do with each file."""
     known: frozenset[str] = frozenset()
@@ -285,7 +285,7 @@ def plan_steps(
 
 
 def _plan_step(
-    file: SourceFile, target: TableWrite, known: Collection[str], *, rewrite: bool
+    file: ConvertedFile, target: TableWrite, known: Collection[str], *, rewrite: bool
 ) -> Step:
     inside = _inside(target.store, file.source.path)
     step = Step(file.source.path, file.source.size, file.rows, Action.REWRITE, "", inside)
@@ -301,7 +301,7 @@ def _plan_step(
     return replace(step, action=Action.COPY, reason="it is in the published layout")
 
 
-def _why_not_as_it_is(file: SourceFile, target: TableWrite) -> str:
+def _why_not_as_it_is(file: ConvertedFile, target: TableWrite) -> str:
     """Why the file cannot be a file of the table; empty when it can."""
     if file.json:
         return f"column {min(file.json)!r} is JSON text"
@@ -339,7 +339,7 @@ def _is_plain(node: SchemaNode, kind: DataType) -> bool:
     return all(_is_plain(child, StructType(())) for child in node.children)
 
 
-def _why_not_by_mapping(file: SourceFile, target: TableWrite) -> str:
+def _why_not_by_mapping(file: ConvertedFile, target: TableWrite) -> str:
     mode = target.properties.get(MODE, "none").lower()
     if mode not in ("name", "id"):
         return ""

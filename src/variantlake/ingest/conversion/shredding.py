@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from variantlake.delta.schema.table_schema import StructField, VariantType
 from variantlake.errors import InvalidSchema, in_file
-from variantlake.ingest.conversion.plan import Action, SourceFile, Step
+from variantlake.ingest.conversion.plan import Action, ConvertedFile, Step
 from variantlake.ingest.conversion.request import Request
 from variantlake.ingest.encode.encode import VariantColumn
 from variantlake.kernels.variant.profile_limits import ProfileLimits
@@ -20,7 +20,7 @@ from variantlake.writing.table_write import UNSHREDDED, TableWrite
 
 
 def with_shredding(
-    target: TableWrite, files: Sequence[SourceFile], steps: Sequence[Step], request: Request
+    target: TableWrite, files: Sequence[ConvertedFile], steps: Sequence[Step], request: Request
 ) -> tuple[TableWrite, list[tuple[StructField, ShreddingSchema]]]:
     """The schemas of the columns that have rewritten files; the table keeps them."""
     rewritten = [
@@ -58,7 +58,7 @@ def _check_requested(
     target.check_requested(requested.values() if isinstance(requested, Mapping) else [requested])
 
 
-def _schema_of_files(files: Sequence[SourceFile], column: str) -> ShreddingSchema | None:
+def _schema_of_files(files: Sequence[ConvertedFile], column: str) -> ShreddingSchema | None:
     """How the first file that shreds the column does it, if that may be written."""
     for file in files:
         schema = file.shredding(column)
@@ -72,7 +72,7 @@ def _schema_of_files(files: Sequence[SourceFile], column: str) -> ShreddingSchem
     return None
 
 
-def _inferred(file: SourceFile, own: StructField, target: TableWrite) -> ShreddingSchema:
+def _inferred(file: ConvertedFile, own: StructField, target: TableWrite) -> ShreddingSchema:
     """From the first rows of a file; what is bad in them is for who rewrites it."""
     options = target.inference(own.physical_name, InferenceOptions())
     with in_file(file.source.path):

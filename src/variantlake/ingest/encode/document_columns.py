@@ -53,7 +53,7 @@ _OF_PATH = re.compile(r"\s*(\w+|`[^`]+`)\s*=\s*(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestedColumns:
     """What was asked for: partition columns with their paths, or None for folders, and two names.
 
     `types` are those that were given for columns of folders.
@@ -67,7 +67,7 @@ class Wanted:
     @classmethod
     def of(
         cls, partition_by: PartitionBy, file_column: str | None, loaded_at_column: str | None
-    ) -> Wanted:
+    ) -> RequestedColumns:
         """What the keywords of a load ask for. Raises InvalidSchema for what does not parse."""
         paths: dict[str, str | None] = {}
         types: dict[str, StructField] = {}
@@ -112,7 +112,7 @@ class DocumentColumns:
     @classmethod
     def of(
         cls,
-        wanted: Wanted,
+        wanted: RequestedColumns,
         schema: StructType,
         partition_columns: Sequence[str],
         column: str,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self, Unpack, cast
 
 from variantlake.errors import InvalidValue
-from variantlake.ingest.encode.document_columns import PartitionBy, Wanted
+from variantlake.ingest.encode.document_columns import PartitionBy, RequestedColumns
 from variantlake.writing.keywords import check_keywords
 from variantlake.writing.options import LoadKeywords, LoadOptions
 
@@ -39,7 +39,7 @@ class DocumentOptions:
     """
 
     load: LoadOptions
-    wanted: Wanted
+    wanted: RequestedColumns
     skip_empty: bool = True
     merge_schema: bool = False
     hints: str | None = None
@@ -61,7 +61,7 @@ class DocumentOptions:
         shared: dict[str, Any] = {
             name: value for name, value in keywords.items() if name in LoadKeywords.__annotations__
         }
-        wanted = Wanted.of(
+        wanted = RequestedColumns.of(
             keywords.get("partition_by") or (),
             keywords.get("file_column"),
             keywords.get("loaded_at_column"),

@@ -13,7 +13,7 @@ from variantlake.ingest.sources.blocks import BLOCK_BYTES, Block, LongLine, read
 from variantlake.ingest.sources.document_hints import expected
 from variantlake.ingest.sources.elements import read_document, read_elements
 from variantlake.ingest.sources.positions import PlaceCounter, place_of
-from variantlake.ingest.sources.sources import Format, Source, Split, split_sources
+from variantlake.ingest.sources.sources import DocumentFormat, Source, Split, split_sources
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.json.json_rows import INCOMPLETE, UNEXPECTED
 from variantlake.kernels.json.lines import split_lines
@@ -40,11 +40,11 @@ _SAMPLE_BLOCK_BYTES = 256 << 10
 
 def read_batches(split: Split, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Batch | LongLine]:
     """The documents of a split, a block at a time. Raises as `read_blocks` and `read_elements`."""
-    if split.source.format is Format.ARRAY:
+    if split.source.format is DocumentFormat.ARRAY:
         for block, starts, ends in read_elements(split.source, block_bytes=block_bytes):
             yield Batch(block, starts, ends)
         return
-    if split.source.format is Format.WHOLE:
+    if split.source.format is DocumentFormat.WHOLE:
         batch = Batch(*read_document(split.source))
         if batch.starts[0] < batch.ends[0]:  # else it is blank
             yield batch
@@ -124,7 +124,7 @@ def _check_layout(batch: Batch, tape: Tape) -> None:
 
     Line by line such a file would be bad from its start to its end.
     """
-    if batch.block.source.format is not Format.LINES or tape.rows < 2:
+    if batch.block.source.format is not DocumentFormat.LINES or tape.rows < 2:
         return
     if tape.status[0] not in (INCOMPLETE, UNEXPECTED):
         return
@@ -139,7 +139,9 @@ def _check_layout(batch: Batch, tape: Tape) -> None:
     raise InvalidJson(
         f"the file is {what}, not one document a line",
         file=batch.block.source.label,
-        **expected(Format.LINES, Format.ARRAY if is_array else Format.WHOLE),
+        **expected(
+            DocumentFormat.LINES, DocumentFormat.ARRAY if is_array else DocumentFormat.WHOLE
+        ),
         **place_of(batch.block.source, batch.block.offset + start),
     )
 
@@ -148,7 +150,7 @@ def _too_long(line: LongLine) -> BadRow:
     error = LimitExceeded(
         f"the line has more than {line.limit:,} bytes",
         file=line.source.label,
-        **expected(Format.LINES, Format.ARRAY, Format.WHOLE),
+        **expected(DocumentFormat.LINES, DocumentFormat.ARRAY, DocumentFormat.WHOLE),
         **place_of(line.source, line.offset),
     )
     return BadRow(error, line.offset)
@@ -182,7 +184,7 @@ def _sample_pieces(sources: Sequence[Source]) -> list[Split]:
     total = sum(source.size for source in sources)
     splits = split_sources(sources, max(total // _SAMPLE_PIECES, _SAMPLE_BLOCK_BYTES))
     pieces = _SAMPLE_PIECES
-    if all(source.format is Format.WHOLE for source in sources):
+    if all(source.format is DocumentFormat.WHOLE for source in sources):
         # One document each: many of them, unless they are large.
         pieces = min(max(pieces, len(splits) * SAMPLE_BYTES // max(total, 1)), _SAMPLE_FILES)
     count = min(len(splits), pieces)

@@ -82,7 +82,7 @@ class PlainColumn:
         self._field = field
         self._type = arrow_type(field.type)
         self._stored = physical_type(field.type)
-        self._given = given
+        self._values = given
         self._most = most_characters(field)
         self._holds_void = any(type_ == VOID for type_ in types_in(field.type))
 
@@ -98,7 +98,7 @@ class PlainColumn:
             if pa.types.is_timestamp(self._type):
                 check_micros(array, self._field.name)
             raise InvalidSchema(
-                f"column {self._field.name!r} is {self._field.type}; {self._given} cannot be "
+                f"column {self._field.name!r} is {self._field.type}; {self._values} cannot be "
                 f"stored in it: {error}"
             ) from error
         if self._most:

@@ -119,7 +119,7 @@ class _Struct:
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
 
 
-class _Array:
+class _ArrayEncoder:
     def __init__(
         self, where: StructField, kind: ArrayType, declared: ArrayType, given: pa.DataType
     ) -> None:
@@ -177,7 +177,7 @@ def _encoder(where: StructField, given: pa.DataType) -> _Encoder:
     if isinstance(kind, StructType) and isinstance(declared, StructType):
         return _Struct(where, kind, declared, given)
     if isinstance(kind, ArrayType) and isinstance(declared, ArrayType):
-        return _Array(where, kind, declared, given)
+        return _ArrayEncoder(where, kind, declared, given)
     if isinstance(kind, MapType) and isinstance(declared, MapType):
         return _Map(where, kind, declared, given)
     return PlainColumn(replace(where, nullable=True), given)

@@ -40,7 +40,7 @@ class LeftToSpark(VariantLakeError):
 
 
 @dataclass(frozen=True, slots=True)
-class FilePart:
+class RowGroupRange:
     """The row groups of a file whose middle lies in its bytes start <= byte < end, as in Spark."""
 
     path: str
@@ -57,12 +57,14 @@ class FileColumn:
     type: str
 
 
-def file_parts(files: Sequence[tuple[str, int]], cores: int) -> tuple[tuple[FilePart, ...], ...]:
+def file_parts(
+    files: Sequence[tuple[str, int]], cores: int
+) -> tuple[tuple[RowGroupRange, ...], ...]:
     """The parts of each task, as large as Spark makes them; `files` are paths with their sizes."""
     total = sum(size + _OPEN_BYTES for _, size in files)
     limit = min(_LARGEST_PART, max(_SMALLEST_PART, total // max(cores, 1)))
     parts = [
-        FilePart(path, start, min(start + limit, size))
+        RowGroupRange(path, start, min(start + limit, size))
         for path, size in files
         for start in range(0, size, limit)
     ]
@@ -73,7 +75,7 @@ def file_parts(files: Sequence[tuple[str, int]], cores: int) -> tuple[tuple[File
 
 
 def part_rows(
-    parts: Iterable[FilePart], columns: Sequence[FileColumn], batch_bytes: int = BATCH_BYTES
+    parts: Iterable[RowGroupRange], columns: Sequence[FileColumn], batch_bytes: int = BATCH_BYTES
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some parts; a column of Variants is struct<metadata, value>.
 
@@ -104,7 +106,7 @@ def _open(path: str, columns: Sequence[FileColumn]) -> VariantFile:
 
 
 def sample_rows(
-    groups: Sequence[Sequence[FilePart]], columns: Sequence[FileColumn]
+    groups: Sequence[Sequence[RowGroupRange]], columns: Sequence[FileColumn]
 ) -> Iterator[pa.RecordBatch]:
     """A bounded sample of the rows, from several places of several files. Raises as `part_rows`."""
     parts = [part for group in groups for part in group]
@@ -119,7 +121,7 @@ def sample_rows(
                 break
 
 
-def _groups(footer: Footer, part: FilePart) -> list[int]:
+def _groups(footer: Footer, part: RowGroupRange) -> list[int]:
     """The row groups of a part."""
     return [
         number

@@ -9,7 +9,7 @@ from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.cluster_paths import ClusterPath, cluster_paths, column_path
 from variantlake.delta.protocol.properties import hints
 from variantlake.errors import InvalidSchema
-from variantlake.ingest.learning.sample import Sample
+from variantlake.ingest.learning.sample import ColumnSample
 from variantlake.paths import Path
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.inference.hints import with_leaf
@@ -19,7 +19,7 @@ from variantlake.shredding.schema import Leaf, ShreddingSchema
 
 
 def learned_schema(
-    snapshot: Snapshot, sample: Sample, known: ShreddingSchema | None
+    snapshot: Snapshot, sample: ColumnSample, known: ShreddingSchema | None
 ) -> ShreddingSchema:
     """What a sample speaks for, with the table's hints and the paths that it is clustered by.
 

@@ -25,7 +25,7 @@ from variantlake.delta.stats.tags import PREFIX as TAG_PREFIX
 from variantlake.delta.stats.tags import column_name, residual_share
 from variantlake.errors import VariantLakeError
 from variantlake.ingest.learning.learn import learned_schema
-from variantlake.ingest.learning.sample import Sample, Trial, sample_column, spread
+from variantlake.ingest.learning.sample import ColumnSample, Trial, sample_column, spread
 from variantlake.shredding.inference.hints import with_hints
 from variantlake.shredding.schema import Leaf, ShreddingSchema
 from variantlake.writing.table_write import TableWrite
@@ -74,14 +74,14 @@ def relearned(target: TableWrite) -> TableWrite:
                 log.info("%s: hints change the schema of %r", target.store.uri, column)
                 target = target.with_shredding(column, hinted)
             elif learned is not None:
-                target = _relearned(target, snapshot, _Column(column, schema, learned))
+                target = _relearned(target, snapshot, _LearnedColumn(column, schema, learned))
         except (VariantLakeError, OSError, pa.ArrowException) as error:
             log.warning("%s: no schema was learned for %r: %s", target.store.uri, column, error)
     return target
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class _LearnedColumn:
     """A VARIANT column by its physical name, its schema, and what is known of it."""
 
     name: str
@@ -89,7 +89,7 @@ class _Column:
     learned: LearnedSchemas
 
 
-def _relearned(target: TableWrite, snapshot: Snapshot, column: _Column) -> TableWrite:
+def _relearned(target: TableWrite, snapshot: Snapshot, column: _LearnedColumn) -> TableWrite:
     bound = max_residual_share(target.properties)
     if column.learned.residuals is not None:
         bound = max(bound, column.learned.residuals + MARGIN)
@@ -123,7 +123,7 @@ class _Recent:
     rows: int
 
 
-def _recent(snapshot: Snapshot, column: _Column) -> _Recent:
+def _recent(snapshot: Snapshot, column: _LearnedColumn) -> _Recent:
     files: Any = snapshot.files.select(["path", "modification_time", "tags"])
     key = f"{TAG_PREFIX}layout.{column_name((column.name,))}"
     found = _Recent([], [], 0)
@@ -156,7 +156,7 @@ def _rows(tags: dict[str, str | None]) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def _better(snapshot: Snapshot, column: _Column, recent: _Recent) -> ShreddingSchema | None:
+def _better(snapshot: Snapshot, column: _LearnedColumn, recent: _Recent) -> ShreddingSchema | None:
     """A schema that makes columns of what lies in residuals now; None where there is none."""
     newest = sample_column(snapshot, recent.paths, column.name, rows=SAMPLE_ROWS)
     taken = set(recent.paths)
@@ -170,14 +170,14 @@ def _better(snapshot: Snapshot, column: _Column, recent: _Recent) -> ShreddingSc
     return schema if gained >= LEAST_GAIN * before.residuals else None
 
 
-def _balanced(newest: Sample, older: Sample) -> Sample:
+def _balanced(newest: ColumnSample, older: ColumnSample) -> ColumnSample:
     """Both, with no more rows of the older files than of the newest."""
     most = newest.table.num_rows
     if older.table.num_rows <= most:
         return newest + older
     step = older.table.num_rows / most
     places = pa.array([int(number * step) for number in range(most)], pa.int64())
-    return newest + Sample(older.column, older.table.take(places))
+    return newest + ColumnSample(older.column, older.table.take(places))
 
 
 def _has_more(schema: ShreddingSchema, known: ShreddingSchema) -> bool:

@@ -32,15 +32,15 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ColumnSample:
     """Rows of one top Variant column: `table` has it alone, as struct<metadata, value>."""
 
     column: str
     table: pa.Table
 
-    def __add__(self, other: Sample) -> Sample:
+    def __add__(self, other: ColumnSample) -> ColumnSample:
         """Both, of the same column."""
-        return Sample(self.column, pa.concat_tables([self.table, other.table]))
+        return ColumnSample(self.column, pa.concat_tables([self.table, other.table]))
 
     def infer(self, options: InferenceOptions | None = None) -> Inference:
         """What inference makes of them. Raises MalformedVariant for bytes that are none."""
@@ -59,7 +59,7 @@ class Trial:
     sizes: VariantSizes
 
     @classmethod
-    def of(cls, sample: Sample, schema: ShreddingSchema) -> Trial:
+    def of(cls, sample: ColumnSample, schema: ShreddingSchema) -> Trial:
         """The sample, written with this schema."""
         with tempfile.TemporaryDirectory(prefix="variantlake-") as folder:
             file = f"{folder}/sample.parquet"
@@ -83,7 +83,7 @@ def sample_column(
     *,
     rows: int = SAMPLE_ROWS,
     progress: Progress | None = None,
-) -> Sample:
+) -> ColumnSample:
     """Rows of a top Variant column (physical name) from these files, as many of each.
 
     Each file gives rows from its middle, because the first rows of a sorted file are alike.
@@ -98,7 +98,7 @@ def sample_column(
         if progress is not None:
             progress(number, len(paths))
     schema = pa.schema([pa.field(column, VARIANT_TYPE)])
-    return Sample(column, pa.Table.from_batches(batches, schema))
+    return ColumnSample(column, pa.Table.from_batches(batches, schema))
 
 
 def _rows(location: str, column: str, rows: int) -> Iterator[pa.RecordBatch]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TypedDict
 
-from variantlake.ingest.sources.sources import Format
+from variantlake.ingest.sources.sources import DocumentFormat
 
 
-class Hints(TypedDict):
+class SurfaceHints(TypedDict):
     """The hints of an error, in the words of each surface."""
 
     hint: str
@@ -16,36 +16,36 @@ class Hints(TypedDict):
 
 
 _EXPECTED = {
-    Format.LINES: "write each document on one line, as JSON in UTF-8",
-    Format.ARRAY: "one array of documents is expected, JSON in UTF-8 with commas between them",
-    Format.WHOLE: "the file is to be one document, as JSON in UTF-8",
+    DocumentFormat.LINES: "write each document on one line, as JSON in UTF-8",
+    DocumentFormat.ARRAY: "one array of documents is expected, in UTF-8 with commas between them",
+    DocumentFormat.WHOLE: "the file is to be one document, as JSON in UTF-8",
 }
 _READERS = {
-    Format.LINES: ("one document a line", "vl.ndjson(...)", "--format ndjson"),
-    Format.ARRAY: ("one array of documents", "vl.json_array(...)", "--format array"),
-    Format.WHOLE: ("one document over many lines", "vl.json_files(...)", "--format json"),
+    DocumentFormat.LINES: ("one document a line", "vl.ndjson(...)", "--format ndjson"),
+    DocumentFormat.ARRAY: ("one array of documents", "vl.json_array(...)", "--format array"),
+    DocumentFormat.WHOLE: ("one document over many lines", "vl.json_files(...)", "--format json"),
 }
 
 
 @cache
-def expected(format_: Format, *others: Format) -> Hints:
+def expected(format_: DocumentFormat, *others: DocumentFormat) -> SurfaceHints:
     """What is expected of a file, and how it is read if it is one of `others` instead."""
     found = [_READERS[other] for other in others]
     python = [f"is it {what}? {reader} reads that" for what, reader, _ in found]
     options = [f"is it {what}? {option} reads that" for what, _, option in found]
-    return Hints(
+    return SurfaceHints(
         hint="; ".join([_EXPECTED[format_], *python]),
         cli_hint="; ".join([_EXPECTED[format_], *options]),
     )
 
 
-def expected_at(format_: Format, text: bytes, end: int) -> Hints:
+def expected_at(format_: DocumentFormat, text: bytes, end: int) -> SurfaceHints:
     """What is expected of a document's text that stops being JSON at its byte `end`."""
     cut = end >= len(text.rstrip())
-    if format_ is Format.LINES and cut and text.startswith(b"{"):
-        return expected(format_, Format.WHOLE)
-    if format_ is Format.LINES and cut and text.startswith(b"["):
-        return expected(format_, Format.ARRAY)
-    if format_ is Format.WHOLE and not cut:
-        return expected(format_, Format.LINES)
+    if format_ is DocumentFormat.LINES and cut and text.startswith(b"{"):
+        return expected(format_, DocumentFormat.WHOLE)
+    if format_ is DocumentFormat.LINES and cut and text.startswith(b"["):
+        return expected(format_, DocumentFormat.ARRAY)
+    if format_ is DocumentFormat.WHOLE and not cut:
+        return expected(format_, DocumentFormat.LINES)
     return expected(format_)

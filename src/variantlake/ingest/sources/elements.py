@@ -12,7 +12,7 @@ from variantlake.errors import InvalidJson, LimitExceeded, VariantLakeError
 from variantlake.ingest.sources.blocks import BLOCK_BYTES, Block
 from variantlake.ingest.sources.document_hints import expected
 from variantlake.ingest.sources.positions import place_of
-from variantlake.ingest.sources.sources import Format, Source
+from variantlake.ingest.sources.sources import DocumentFormat, Source
 from variantlake.ingest.sources.streams import BOM, Stream, fill, open_source
 from variantlake.kernels.json.elements import ElementFinder
 from variantlake.kernels.tape.words import PADDING
@@ -91,7 +91,7 @@ def read_document(source: Source) -> tuple[Block, Places, Places]:
                 raise LimitExceeded(
                     f"the document has more than {MAX_VALUE_BYTES:,} bytes",
                     file=source.label,
-                    **expected(source.format, Format.LINES),
+                    **expected(source.format, DocumentFormat.LINES),
                 )
             if size == len(buffer) - PADDING:  # compressed, or grown since
                 buffer += bytes(len(buffer))
@@ -133,6 +133,6 @@ def _refused(source: Source, offset: int, message: str) -> VariantLakeError:
     return InvalidJson(
         message,
         file=source.label,
-        **expected(source.format, Format.LINES, Format.WHOLE),
+        **expected(source.format, DocumentFormat.LINES, DocumentFormat.WHOLE),
         **place_of(source, offset),
     )

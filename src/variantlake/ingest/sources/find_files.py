@@ -31,7 +31,7 @@ _HIDDEN = ("_", ".")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class SourceKind:
     """What a folder is read for: files whose names end so, in letters of any case."""
 
     suffixes: tuple[str, ...]
@@ -43,16 +43,18 @@ class Kind:
         return name.lower().endswith(self.suffixes)
 
 
-NDJSON = Kind(
+NDJSON = SourceKind(
     tuple(json + packed for json in SUFFIXES for packed in COMPRESSED_SUFFIXES),
     "newline-delimited JSON",
     f"files must end with {', '.join(SUFFIXES)} (and .gz, .zst, .bz2); use a glob for others",
 )
-PARQUET = Kind((".parquet",), "Parquet file", "files must end with .parquet; use a glob for others")
+PARQUET = SourceKind(
+    (".parquet",), "Parquet file", "files must end with .parquet; use a glob for others"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FilePattern:
     """Which files of a folder are meant: those of a glob, or all of a kind.
 
     `pattern` and `parts`, its parts by folder, are regular expressions; without parts any folder is
@@ -60,14 +62,14 @@ class Wanted:
     for each part those of its alternatives that do.
     """
 
-    kind: Kind = NDJSON
+    kind: SourceKind = NDJSON
     pattern: str | None = None
     parts: tuple[str, ...] = ()
     hidden: bool = False
     hidden_folders: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, pattern: str, kind: Kind = NDJSON) -> Self:
+    def of(cls, pattern: str, kind: SourceKind = NDJSON) -> Self:
         """A glob, from the folder on. Raises InvalidValue as `without_braces`."""
         globs = [each.split("/") for each in without_braces(pattern)]
         parts: list[list[str]] = []
@@ -87,7 +89,7 @@ class Wanted:
         return cls(pattern=re.escape(name), parts=(re.escape(name),), hidden=True)
 
     @classmethod
-    def below(cls, text: str, kind: Kind = NDJSON) -> tuple[str, Self]:
+    def below(cls, text: str, kind: SourceKind = NDJSON) -> tuple[str, Self]:
         """The folder that a glob begins with, and what of it is wanted; else all of a folder."""
         found = _MAGIC.search(text)
         if found is None:
@@ -126,7 +128,7 @@ class Wanted:
         return not (named and re.fullmatch(named, folder))
 
 
-def names_below(root: str, wanted: Wanted, after: bytes = b"") -> Iterator[bytes]:
+def names_below(root: str, wanted: FilePattern, after: bytes = b"") -> Iterator[bytes]:
     """The wanted files of a folder on a disk, by their paths from it, in the order of these bytes.
 
     Only those after a name. Links to files are followed, and links to folders where a glob without
@@ -137,7 +139,7 @@ def names_below(root: str, wanted: Wanted, after: bytes = b"") -> Iterator[bytes
     yield from _names(os.fsencode(root), b"", wanted, after)
 
 
-def _names(root: bytes, folder: bytes, wanted: Wanted, after: bytes) -> Iterator[bytes]:
+def _names(root: bytes, folder: bytes, wanted: FilePattern, after: bytes) -> Iterator[bytes]:
     follows = folder.count(b"/") < len(wanted.parts)
     for name, is_folder in _entries(root, folder, follows=follows):
         path = folder + name

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from variantlake.ingest.sources.signatures import Compression
-from variantlake.ingest.sources.sources import Format, Split
+from variantlake.ingest.sources.sources import DocumentFormat, Split
 from variantlake.ingest.sources.streams import BOM, fill, open_source
 from variantlake.kernels.tape.words import PADDING
 
@@ -54,7 +54,7 @@ def groups(splits: Sequence[Split], most_bytes: int, *, by_folder: bool) -> Iter
         source = split.source
         joins = (
             source.compression is Compression.NONE
-            and source.format is Format.LINES
+            and source.format is DocumentFormat.LINES
             and not split.start
             and split.end == source.size <= MAX_FILE_BYTES
         )

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import obstore
 
 from variantlake.errors import MissingSource
-from variantlake.ingest.sources.find_files import Kind, Wanted
+from variantlake.ingest.sources.find_files import FilePattern, SourceKind
 from variantlake.storage.objects import open_object
 
 
-def find_objects(url: str, kind: Kind) -> Iterator[tuple[str, int]]:
+def find_objects(url: str, kind: SourceKind) -> Iterator[tuple[str, int]]:
     """The objects that a URL means, with their sizes in bytes, sorted by name.
 
     A URL with `*`, `?` or `[` is a pattern, in which `**` enters folders, unless an object has just
@@ -25,7 +25,7 @@ def find_objects(url: str, kind: Kind) -> Iterator[tuple[str, int]]:
         if entry is not None:
             yield url, entry.size
             return
-    folder, wanted = Wanted.below(name, kind)
+    folder, wanted = FilePattern.below(name, kind)
     start = len(folder) + 1 if folder else 0
     with store.failures(folder):
         found = sorted(

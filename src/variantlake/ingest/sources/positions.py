@@ -17,7 +17,7 @@ _INNER_BYTES = bytes(range(0x80, 0xC0))
 """Those that continue a character."""
 
 
-class Place(TypedDict):
+class TextPosition(TypedDict):
     """A position as errors say it: both 1-based, columns in characters."""
 
     line: int
@@ -35,7 +35,7 @@ class PlaceCounter:
         self._offset: int | None = None
         self._line, self._column = 1, 1
 
-    def place(self, block: Block, offset: int) -> Place:
+    def place(self, block: Block, offset: int) -> TextPosition:
         """The place of `offset`, which is within the block and not before the last one asked for.
 
         Between two calls for different blocks, those on the way are given to `leave`.
@@ -46,7 +46,7 @@ class PlaceCounter:
             # As bytes: what is between two bad lines is short, and NumPy takes longer to begin.
             self._pass(block.text[self._offset - block.offset : offset - block.offset].tobytes())
         self._offset = offset
-        return Place(line=self._line, column=self._column)
+        return TextPosition(line=self._line, column=self._column)
 
     def places(
         self, block: Block, offsets: npt.NDArray[np.int64]
@@ -88,6 +88,6 @@ class PlaceCounter:
         self._column += len(text.translate(None, _INNER_BYTES))
 
 
-def place_of(source: Source, offset: int) -> Place:
+def place_of(source: Source, offset: int) -> TextPosition:
     """The place of one byte of a source's text, by reading the source up to there."""
     return PlaceCounter(source).place(Block(source, np.empty(0, np.uint8), 0, offset), offset)

@@ -24,7 +24,13 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
-from variantlake.ingest.sources.find_files import NDJSON, Kind, Wanted, is_pattern, names_below
+from variantlake.ingest.sources.find_files import (
+    NDJSON,
+    FilePattern,
+    SourceKind,
+    is_pattern,
+    names_below,
+)
 from variantlake.ingest.sources.objects import find_objects
 from variantlake.ingest.sources.signatures import HEAD_BYTES, Compression, compression_of
 from variantlake.shown import Shown
@@ -40,7 +46,7 @@ _OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "ht
 _PARALLEL_REQUESTS = 16
 
 
-class Format(enum.StrEnum):
+class DocumentFormat(enum.StrEnum):
     """How documents stand in a file, by the names that users give it."""
 
     LINES = "ndjson"
@@ -72,7 +78,7 @@ class Source:
     path: str
     size: int
     compression: Compression = Compression.NONE
-    format: Format = Format.LINES
+    format: DocumentFormat = DocumentFormat.LINES
     name: str = ""
 
     @property
@@ -83,7 +89,7 @@ class Source:
     @property
     def divisible(self) -> bool:
         """Whether tasks can share the file: whether a line can be found from anywhere in it."""
-        return self.compression is Compression.NONE and self.format is Format.LINES
+        return self.compression is Compression.NONE and self.format is DocumentFormat.LINES
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +145,7 @@ class Documents(Shown):
                     hint="leave it out, or give the paths alone",
                 )
             return given
-        form = Format.of(format)
+        form = DocumentFormat.of(format)
         return cls(tuple(replace(each, format=form) for each in expand(given)))
 
 
@@ -156,7 +162,7 @@ def ndjson(*sources: SourceSpec) -> Documents:
             way that is not read.
         StoreFailed: An object store does not answer.
     """
-    return Documents.of(sources, Format.LINES)
+    return Documents.of(sources, DocumentFormat.LINES)
 
 
 def json_array(*sources: SourceSpec) -> Documents:
@@ -170,7 +176,7 @@ def json_array(*sources: SourceSpec) -> Documents:
     Raises:
         MissingSource, StoreFailed: As `ndjson`.
     """
-    return Documents.of(sources, Format.ARRAY)
+    return Documents.of(sources, DocumentFormat.ARRAY)
 
 
 def json_files(*sources: SourceSpec) -> Documents:
@@ -182,10 +188,12 @@ def json_files(*sources: SourceSpec) -> Documents:
     Raises:
         MissingSource, InvalidJson, StoreFailed: As `ndjson`.
     """
-    return Documents.of(sources, Format.WHOLE)
+    return Documents.of(sources, DocumentFormat.WHOLE)
 
 
-def expand(sources: SourceSpec | Iterable[SourceSpec], kind: Kind = NDJSON) -> tuple[Source, ...]:
+def expand(
+    sources: SourceSpec | Iterable[SourceSpec], kind: SourceKind = NDJSON
+) -> tuple[Source, ...]:
     """The files that `sources` name: in the order given, sorted within a glob or folder.
 
     A file that is named more than once is read once. In globs and folders names that start
@@ -261,16 +269,16 @@ def split_sources(sources: Iterable[Source], target_bytes: int) -> tuple[Split, 
     return tuple(splits)
 
 
-def _files(path: str, kind: Kind) -> Iterator[str]:
+def _files(path: str, kind: SourceKind) -> Iterator[str]:
     """The files that one path, glob or folder means. Raises MissingSource when none."""
     # A file whose own name looks like a pattern (`a[1].json`) is that file.
     is_glob = is_pattern(path) and not os.path.lexists(path)
     if not is_glob and not Path(path).is_dir():
         yield path
         return
-    folder, wanted = path, Wanted(kind)
+    folder, wanted = path, FilePattern(kind)
     if is_glob:
-        folder, wanted = Wanted.below(str(Path(path).absolute()), kind)
+        folder, wanted = FilePattern.below(str(Path(path).absolute()), kind)
     found = False
     if Path(folder or "/").is_dir():
         for name in names_below(folder, wanted):
@@ -286,7 +294,7 @@ def _files(path: str, kind: Kind) -> Iterator[str]:
         raise MissingSource(f"the folder holds no {kind.noun}", file=path, hint=kind.hint)
 
 
-def _source(path: str, kind: Kind) -> Source:
+def _source(path: str, kind: SourceKind) -> Source:
     """The file at `path` with its size and compression.
 
     Raises MissingSource, UnsupportedFeature as `compression_of`.
@@ -315,7 +323,7 @@ def _source(path: str, kind: Kind) -> Source:
     return Source(path, status.st_size, _compression(head, path, kind))
 
 
-def _objects(url: str, kind: Kind) -> Iterator[Source]:
+def _objects(url: str, kind: SourceKind) -> Iterator[Source]:
     """The objects that a URL means. Raises MissingSource, StoreFailed."""
     scheme = url.partition("://")[0].lower()
     if scheme not in _OBJECT_STORES:
@@ -339,6 +347,6 @@ def _objects(url: str, kind: Kind) -> Iterator[Source]:
         yield from pool.map(source, find_objects(url, kind))
 
 
-def _compression(head: bytes, path: str, kind: Kind) -> Compression:
+def _compression(head: bytes, path: str, kind: SourceKind) -> Compression:
     # Of other kinds their own readers say what is wrong.
     return compression_of(head, path) if kind is NDJSON else Compression.NONE

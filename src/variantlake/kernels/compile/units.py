@@ -35,9 +35,9 @@ from variantlake.kernels.compile import snippets
 from variantlake.kernels.native.declared import (
     BOUNDS_CHECKED,
     Argument,
-    ArrayType,
     Inner,
     Kernel,
+    KernelArray,
     RecordType,
 )
 from variantlake.kernels.native.library import symbol_of
@@ -59,8 +59,8 @@ _WORD = ir.IntType(64)
 def compile_unit(entries: Sequence[Kernel], levels: Sequence[str]) -> list[bytes]:
     """Object code of a module's kernels, for each of these processors.
 
-    It has a function of the name `symbol_of(level, entry)` for each entry; see `native.jit.Entry`
-    for how it is called.
+    Each entry has a function called `symbol_of(level, entry)`; `native.jit.KernelEntry` tells how
+    Python calls it.
     """
     with global_compiler_lock, _without_collecting():
         unit = _Unit(_target().target_context.codegen(), entries[0].unit)
@@ -129,14 +129,14 @@ class _Operator(numba.types.Function):
     """A built-in function that knows its signatures: Numba looks in a hundred places each time."""
 
     def __init__(self, templates: Any) -> None:
-        self._found: dict[Any, Any] = {}
+        self._signatures: dict[Any, Any] = {}
         super().__init__(templates)
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
         key = (args, *kws.items())
-        if key not in self._found:
-            self._found[key] = super().get_call_type(context, args, kws)
-        return self._found[key]
+        if key not in self._signatures:
+            self._signatures[key] = super().get_call_type(context, args, kws)
+        return self._signatures[key]
 
     def augment(self, other: Any) -> Any:
         return numba.types.Function(self.templates).augment(other)
@@ -256,7 +256,7 @@ def _signature(entry: Kernel) -> Any:
 def _type(declared: Argument) -> Any:
     if isinstance(declared, RecordType):
         return numba.types.NamedTuple([_type(part) for _, part in declared.fields], declared.kind)
-    if isinstance(declared, ArrayType):
+    if isinstance(declared, KernelArray):
         items = numba.from_dtype(declared.dtype)
         return numba.types.Array(items, 1, "C", readonly=declared.readonly)
     return numba.int64 if declared.name == "int64" else numba.void

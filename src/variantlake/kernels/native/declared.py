@@ -31,7 +31,7 @@ float64 = cast("Callable[[Any], float]", np.float64)
 
 
 @dataclass(frozen=True)
-class ArrayType:
+class KernelArray:
     """A contiguous one-dimensional array; one that is only read may be read-only."""
 
     dtype: np.dtype[Any]
@@ -49,7 +49,7 @@ class ArrayType:
 
 
 @dataclass(frozen=True)
-class Result:
+class KernelResult:
     """What a kernel returns: an int64 or nothing."""
 
     name: Literal["int64", "void"]
@@ -60,29 +60,29 @@ class RecordType:
     """Arguments that belong together: a NamedTuple of arrays and integers, which is only read."""
 
     kind: type[tuple[Any, ...]]
-    fields: tuple[tuple[str, ArrayType | Result], ...]
+    fields: tuple[tuple[str, KernelArray | KernelResult], ...]
 
-    def parts(self, value: object) -> Iterator[tuple[ArrayType | Result, Any]]:
+    def parts(self, value: object) -> Iterator[tuple[KernelArray | KernelResult, Any]]:
         """The type of each field with its value; TypeError for anything but this record."""
         if not isinstance(value, self.kind):
             raise TypeError(f"a kernel wants a {self.kind.__name__}, and not {value!r}")
         yield from zip((type_ for _, type_ in self.fields), value, strict=True)
 
 
-Argument = ArrayType | Result | RecordType
+Argument = KernelArray | KernelResult | RecordType
 
 
 @dataclass(frozen=True)
 class Signature:
     """Of an entry: each argument is an array, an int64, or a record of these."""
 
-    result: Result
+    result: KernelResult
     arguments: tuple[Argument, ...]
 
 
-def _simple(hint: Any) -> ArrayType | Result:
+def _simple(hint: Any) -> KernelArray | KernelResult:
     """An annotation: `int`, or an array by its alias."""
-    return i64 if hint is int else cast("ArrayType", hint.__metadata__[0])
+    return i64 if hint is int else cast("KernelArray", hint.__metadata__[0])
 
 
 def _argument(hint: Any) -> Argument:
@@ -92,13 +92,13 @@ def _argument(hint: Any) -> Argument:
     return _simple(hint)
 
 
-i64, void = Result("int64"), Result("void")
-uint8s = ArrayType(np.dtype(np.uint8))
-int32s = ArrayType(np.dtype(np.int32))
-int64s = ArrayType(np.dtype(np.int64))
-bytes_in = ArrayType(np.dtype(np.uint8), readonly=True)
-int32s_in = ArrayType(np.dtype(np.int32), readonly=True)
-int64s_in = ArrayType(np.dtype(np.int64), readonly=True)
+i64, void = KernelResult("int64"), KernelResult("void")
+uint8s = KernelArray(np.dtype(np.uint8))
+int32s = KernelArray(np.dtype(np.int32))
+int64s = KernelArray(np.dtype(np.int64))
+bytes_in = KernelArray(np.dtype(np.uint8), readonly=True)
+int32s_in = KernelArray(np.dtype(np.int32), readonly=True)
+int64s_in = KernelArray(np.dtype(np.int64), readonly=True)
 
 Bytes = Annotated[np.ndarray[tuple[int], np.dtype[np.uint8]], uint8s]
 Int32s = Annotated[np.ndarray[tuple[int], np.dtype[np.int32]], int32s]

@@ -30,9 +30,9 @@ import numpy as np
 from variantlake.kernels.native.declared import (
     BOUNDS_CHECKED,
     PURE_PYTHON,
-    ArrayType,
     Inner,
     Kernel,
+    KernelArray,
     RecordType,
     i64,
 )
@@ -41,7 +41,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Entry(Kernel):
+class KernelEntry(Kernel):
     """How Python calls a kernel: by position.
 
     Arguments go to the machine code as int64 words: address and length of an array, an integer,
@@ -68,7 +68,7 @@ class Entry(Kernel):
         for type_, value in zip(self.signature.arguments, arguments, strict=True):
             parts = type_.parts(value) if isinstance(type_, RecordType) else ((type_, value),)
             for part, item in parts:
-                if isinstance(part, ArrayType):
+                if isinstance(part, KernelArray):
                     words.extend(part.words(item))
                 else:
                     words.append(item)
@@ -79,7 +79,7 @@ class Entry(Kernel):
 
 def entry(function: Callable[P, R]) -> Callable[P, R]:
     """Declare a kernel that Python calls: its annotations are its signature."""
-    return _plain(function) if PURE_PYTHON else cast("Callable[P, R]", Entry(function))
+    return _plain(function) if PURE_PYTHON else cast("Callable[P, R]", KernelEntry(function))
 
 
 def helper(function: Callable[P, R]) -> Callable[P, R]:

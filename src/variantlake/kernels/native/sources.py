@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from variantlake import kernels
-from variantlake.kernels.native.declared import ArrayType, Inner, Kernel
+from variantlake.kernels.native.declared import Inner, Kernel, KernelArray
 
 _FOLDER = Path(kernels.__file__).parent
 
-CONSTANTS = (int, float, str, bytes, tuple, np.dtype, np.ndarray, np.generic, ArrayType)
+CONSTANTS = (int, float, str, bytes, tuple, np.dtype, np.ndarray, np.generic, KernelArray)
 """What a kernel may name of its module besides functions: it is frozen into the machine code."""
 
 

@@ -77,7 +77,7 @@ def doubtful_rows(array: pa.StructArray) -> Flags:
 
 
 @dataclass(frozen=True, slots=True)
-class _Dictionaries:
+class _RowDictionaries:
     """The key dictionaries of the rows, as `read_dictionaries` leaves them.
 
     has: bool, shape (dictionaries, names).
@@ -112,7 +112,7 @@ class _Rows:
         self._mark(valid & ~there, None)
         return self._marked.astype(np.bool_)
 
-    def _read_dictionaries(self, metadata: AnyArray) -> _Dictionaries:
+    def _read_dictionaries(self, metadata: AnyArray) -> _RowDictionaries:
         data, offsets = bytes_of(metadata)
         rows = len(metadata)
         encoded = [name.encode() for name in self._names]
@@ -127,7 +127,7 @@ class _Rows:
             of_row, places, firsts, keys, has,
         )  # fmt: skip
         table = has.reshape(rows + 1, len(encoded))[:found].astype(np.bool_)
-        return _Dictionaries(data, of_row, places, firsts, keys, table)
+        return _RowDictionaries(data, of_row, places, firsts, keys, table)
 
     def _mark(self, which: Any, rows: Int64s | None) -> None:
         """Leave the rows of the slots that are set in `which` to the twin."""

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import numpy as np
 
 from variantlake.kernels.native.declared import (
-    ArrayType,
     Bytes,
     BytesIn,
     Int32s,
     Int32sIn,
     Int64s,
     Int64sIn,
+    KernelArray,
     Records,
     int64,
     uint64,
@@ -93,7 +93,7 @@ typed_bytes   STRINGS: bytes of all; ARRAYS: elements of all. value_bytes: bytes
 the rest    where in the output the bitmaps, offsets and data go
 """
 
-Fields = Annotated[Any, ArrayType(FIELD)]
+Fields = Annotated[Any, KernelArray(FIELD)]
 
 INTEGER = 2
 """Of `special` in DECIMALS: an integer. The bits for a decimal that is not in its shortest form are

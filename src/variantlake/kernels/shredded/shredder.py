@@ -154,7 +154,7 @@ class Shredder:
         self._bind(tape)
         good = tape.status == 0
         roots = np.where(good, tape.first[:-1], -1)
-        batch = _Batch(tape)
+        batch = _ShredBatch(tape)
         children = batch.group(self._level, roots, list(self._type)[1:])
         integers, whole, padded = map(frozenset, batch.noted.values())
         self.notes = ValueNotes(tape.has_lacking, integers, whole, padded)
@@ -170,7 +170,7 @@ class Shredder:
             self._bound = bound
 
 
-class _Batch:
+class _ShredBatch:
     """One tape on its way into columns."""
 
     def __init__(self, tape: Tape) -> None:
@@ -222,7 +222,7 @@ class _Columns:
     def __init__(self, level: _Level, records: Records, rows: int) -> None:
         self.level = level
         self.rows = rows
-        self.elements: dict[int, tuple[_Batch, _Level, Int64s]] = {}
+        self.elements: dict[int, tuple[_ShredBatch, _Level, Int64s]] = {}
         self._size = 0
         self._takes, self._typed_counts, self._value_counts = (
             records[name].tolist() for name in ("takes", "typed_count", "value_count")

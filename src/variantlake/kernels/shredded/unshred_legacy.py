@@ -66,7 +66,7 @@ def unshred_legacy(array: pa.StructArray) -> pa.StructArray:
 
 def _unshred(storage: pa.StructArray, group: LegacyGroup) -> pa.StructArray:
     rows = len(storage)
-    batch = _Batch(storage, group)
+    batch = _LegacyBatch(storage, group)
     if rows * len(batch.metadata) > _DICTIONARIES_BYTES and rows > 1:
         halves = [storage.slice(0, rows // 2), storage.slice(rows // 2)]
         return pa.concat_arrays([_unshred(half, group) for half in halves])
@@ -84,7 +84,7 @@ def _unshred(storage: pa.StructArray, group: LegacyGroup) -> pa.StructArray:
     return write_variant(tape)
 
 
-class _Batch:
+class _LegacyBatch:
     """One batch on its way.
 
     `metadata` is that of all rows, `marked` (uint8, one a row) what the twin reads.
@@ -94,7 +94,9 @@ class _Batch:
         self.marked = np.zeros(len(array), np.uint8)
         self._nothing = _nothing_set(array)
         self._untyped: list[tuple[AnyArray, Int64s]] = []
-        self._root = _Group(array, group, np.arange(len(array), dtype=np.int64), self._untyped)
+        self._root = _LegacyGroup(
+            array, group, np.arange(len(array), dtype=np.int64), self._untyped
+        )
         names = set(_names(group))
         reader = VariantReader()
         # That puts them into the reader's table of keys.
@@ -151,7 +153,7 @@ class _Batch:
         )
 
 
-class _Group:
+class _LegacyGroup:
     """One group of the batch, taken apart; its `untyped_value` went to the list of all."""
 
     def __init__(
@@ -168,20 +170,20 @@ class _Group:
             self._value = len(untyped)
             untyped.append((values, rows))
         self._typed: AnyArray | None = None
-        self._fields: dict[str, _Group] = {}
-        self._element: _Group | None = None
+        self._fields: dict[str, _LegacyGroup] = {}
+        self._element: _LegacyGroup | None = None
         self._offsets: Int32s = np.zeros(1, np.int32)
         if group.object is not None:
             self._typed = parts[OBJECT]
             for (name, child), below in zip(
                 group.object, struct_of(parts[OBJECT]).flatten(), strict=True
             ):
-                self._fields[name] = _Group(struct_of(below), child, rows, untyped)
+                self._fields[name] = _LegacyGroup(struct_of(below), child, rows, untyped)
         elif group.array is not None:
             self._typed = parts[ARRAY]
             self._offsets, elements = elements_of(list_of(parts[ARRAY]))
             of_elements = np.repeat(rows, np.diff(self._offsets))
-            self._element = _Group(struct_of(elements), group.array, of_elements, untyped)
+            self._element = _LegacyGroup(struct_of(elements), group.array, of_elements, untyped)
         elif group.typed_value is not None:
             self._typed = parts[TYPED_VALUE]
 

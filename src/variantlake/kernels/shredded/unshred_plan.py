@@ -14,7 +14,7 @@ from typing import Annotated, Any, cast
 import numpy as np
 import pyarrow as pa
 
-from variantlake.kernels.native.declared import ArrayType, Bytes, Records
+from variantlake.kernels.native.declared import Bytes, KernelArray, Records
 from variantlake.kernels.shredded.shredded_arrays import LeftToTwin, elements_of
 from variantlake.kernels.tape.arrow_arrays import AnyArray, new_buffer, slots_of
 from variantlake.kernels.tape.words import PADDING
@@ -79,7 +79,7 @@ typed_low, typed_high   the same; of an array 0 and the number of elements
 gap       bytes left free for a container's header: what the last one took
 """
 
-Groups = Annotated[Any, ArrayType(GROUP)]
+Groups = Annotated[Any, KernelArray(GROUP)]
 
 ALL_SET, NONE_SET = -1, -2
 
@@ -88,13 +88,13 @@ _HEADER_GAP = 8
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _GroupType:
     """What a group is by its type: `static` are the first fields of its record."""
 
     static: list[int]
     value: int | None
     typed: int | None
-    below: tuple[tuple[int, _Group], ...] = ()
+    below: tuple[tuple[int, _GroupType], ...] = ()
 
     @property
     def kind(self) -> int:
@@ -102,26 +102,26 @@ class _Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class UnshredLayout:
     """What all batches of a type have in common.
 
     names: of the shredded fields, each once; depth: containers in each other.
     """
 
-    root: _Group
+    root: _GroupType
     names: tuple[str, ...]
     depth: int
 
 
 @functools.lru_cache(maxsize=64)
-def layout_of(arrow: pa.DataType, forms: NumberForms = ALL_AS_STORED) -> Layout:
+def layout_of(arrow: pa.DataType, forms: NumberForms = ALL_AS_STORED) -> UnshredLayout:
     """The layout of struct<metadata, value, typed_value>; `forms` as for `unshred`.
 
     Raises InvalidSchema.
     """
     names: dict[str, int] = {}
     root, _, depth = _layout(arrow, -1, 0, names, Path(), forms)
-    return Layout(root, tuple(names), depth)
+    return UnshredLayout(root, tuple(names), depth)
 
 
 def _layout(
@@ -131,11 +131,11 @@ def _layout(
     names: dict[str, int],
     path: Path,
     forms: NumberForms,
-) -> tuple[_Group, int, int]:
+) -> tuple[_GroupType, int, int]:
     """The group, the record behind its own, and the containers in each other."""
     places = {field.name: place for place, field in enumerate(members(arrow))}
     value, typed = places.get(VALUE), places.get(TYPED_VALUE)
-    below: list[tuple[int, _Group]] = []
+    below: list[tuple[int, _GroupType]] = []
     kind, after, depth = NOTHING, at + 1, 0
     leaf = [0, 0, 0, 0]
     if typed is not None:
@@ -161,7 +161,7 @@ def _layout(
         else:
             kind, leaf = _leaf(inner)
     static = [kind, after, name, len(below), *leaf, forms.of(path)]
-    return _Group(static, value, typed, tuple(below)), after, depth
+    return _GroupType(static, value, typed, tuple(below)), after, depth
 
 
 def _leaf(arrow: pa.DataType) -> tuple[int, list[int]]:
@@ -188,7 +188,7 @@ def _leaf(arrow: pa.DataType) -> tuple[int, list[int]]:
     return kind, [head, width, stride, limit]
 
 
-def plan_of(storage: pa.StructArray, layout: Layout) -> tuple[Bytes, Records]:
+def plan_of(storage: pa.StructArray, layout: UnshredLayout) -> tuple[Bytes, Records]:
     """A batch of a column of that layout for unshred_rows: uint8, padded; GROUP records.
 
     Raises LeftToTwin, or ArrowNotImplementedError, for arrays that are better left to the twin.
@@ -212,7 +212,7 @@ class _Block:
         self.size = 0
         self.records: list[list[int]] = []
 
-    def add(self, array: AnyArray, group: _Group) -> None:
+    def add(self, array: AnyArray, group: _GroupType) -> None:
         """Append the records of a group and of those below."""
         struct = struct_of(array)
         record = [*group.static, self._bits(struct)]
@@ -265,7 +265,7 @@ class _Block:
             raise LeftToTwin
         return 8 * self._put(data[start // 8 : (end + 7) // 8]) + start % 8
 
-    def _fixed(self, array: Any, group: _Group) -> int:
+    def _fixed(self, array: Any, group: _GroupType) -> int:
         """The place of slot 0, for booleans the bit."""
         if isinstance(array, pa.ExtensionArray):
             array = array.storage

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import numpy as np
 
 from variantlake.kernels.native.declared import (
-    ArrayType,
     Bytes,
     BytesIn,
     Int32s,
     Int32sIn,
     Int64s,
+    KernelArray,
     Records,
     int64,
     uint64,
@@ -39,7 +39,7 @@ where a JSON reader may recognise the key by comparing one block, else NO_GUESS:
 too long, or that JSON has to escape.
 """
 
-Keys = Annotated[Any, ArrayType(KEY)]
+Keys = Annotated[Any, KernelArray(KEY)]
 
 NO_GUESS = 99
 MAX_GUESS = 30

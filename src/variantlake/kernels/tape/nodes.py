@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from variantlake.kernels.native.declared import ArrayType, int64
+from variantlake.kernels.native.declared import KernelArray, int64
 from variantlake.kernels.native.jit import tiny
 from variantlake.types import PRIMITIVES, Primitive
 
@@ -35,8 +35,8 @@ span     nodes of the subtree, itself included
 content  containers: sum of the children's `length`
 """
 
-Nodes = Annotated[Any, ArrayType(NODE)]
-NodesIn = Annotated[Any, ArrayType(NODE, readonly=True)]
+Nodes = Annotated[Any, KernelArray(NODE)]
+NodesIn = Annotated[Any, KernelArray(NODE, readonly=True)]
 
 # Tags as plain integers, because kernels cannot read enums as constants.
 NULL = int(Primitive.NULL)

@@ -63,23 +63,23 @@ def boxes_of(
     sides = []
     for path in paths:
         bounds = bounds_of(files, rows, (path.column,), path.path, options)
-        bounds.empty |= ordered & ~bounds.known
+        bounds.empty |= ordered & ~bounds.bounded
         sides.append(_ranks(bounds))
     low, high = (np.stack([each[side] for each in sides], axis=1) for side in (0, 1))
     return Boxes(low, high)
 
 
 @dataclass(slots=True)
-class Bounds:
+class PathBounds:
     """Bounds of one path: objects that order among each other where `known`; `empty` has none."""
 
     low: npt.NDArray[np.object_]
     high: npt.NDArray[np.object_]
-    known: npt.NDArray[np.bool_]
+    bounded: npt.NDArray[np.bool_]
     empty: npt.NDArray[np.bool_]
 
     @classmethod
-    def unknown(cls, rows: int) -> Bounds:
+    def unknown(cls, rows: int) -> PathBounds:
         """Nothing known of any row."""
         flags = (np.zeros(rows, np.bool_) for _ in range(2))
         return cls(np.empty(rows, object), np.empty(rows, object), *flags)
@@ -88,7 +88,7 @@ class Bounds:
         """Note what is known of these rows, whose values are of this type."""
         order = order_of(leaf)
         nanos = leaf.kind in (Kind.TIMESTAMP_NANOS, Kind.TIMESTAMP_NTZ_NANOS)
-        known = bounds.minimum.known & bounds.maximum.known
+        known = bounds.minimum.valid & bounds.maximum.valid
         lows, highs = bounds.minimum.values.tolist(), bounds.maximum.values.tolist()
         for place, is_known, low, high in zip(
             places.tolist(), known.tolist(), lows, highs, strict=True
@@ -98,7 +98,7 @@ class Bounds:
             sides = (low // 1000, high // 1000) if nanos else (low, high)
             least, most = _uncut(*sides, cut)
             self.low[place], self.high[place] = (order, least), (order, most)
-            self.known[place] = True
+            self.bounded[place] = True
 
 
 def _uncut(low: Any, high: Any, cut: int) -> tuple[Any, Any]:
@@ -118,9 +118,9 @@ def _uncut(low: Any, high: Any, cut: int) -> tuple[Any, Any]:
 
 def bounds_of(
     files: LogFiles, rows: Int64s, column: ColumnPath, path: Path | None, options: StatsOptions
-) -> Bounds:
+) -> PathBounds:
     """The bounds of a path in these files; of the column itself for None."""
-    found = Bounds.unknown(len(rows))
+    found = PathBounds.unknown(len(rows))
     if path is None:
         _put_column(found, files, rows, column, options)
         return found
@@ -142,7 +142,7 @@ def bounds_of(
 
 
 def _put_column(
-    found: Bounds, files: LogFiles, rows: Int64s, column: ColumnPath, options: StatsOptions
+    found: PathBounds, files: LogFiles, rows: Int64s, column: ColumnPath, options: StatsOptions
 ) -> None:
     facts = files.facts.column(column)
     if facts is None:
@@ -156,7 +156,7 @@ def _put_column(
         found.put(places, bounds, stored, -_MILLISECOND if is_time else options.string_length)
         nulls = facts.nulls[rows[places]]
         records = files.facts.num_records[rows[places]]
-        found.empty[places] = ~found.known[places] & (nulls == records) & (records >= 0)
+        found.empty[places] = ~found.bounded[places] & (nulls == records) & (records >= 0)
 
 
 def _leaf(schema: ShreddingSchema, path: Path) -> tuple[int, Leaf | None]:
@@ -166,9 +166,9 @@ def _leaf(schema: ShreddingSchema, path: Path) -> tuple[int, Leaf | None]:
     return -1, None
 
 
-def _ranks(bounds: Bounds) -> tuple[Int64s, Int64s]:
+def _ranks(bounds: PathBounds) -> tuple[Int64s, Int64s]:
     """The slots of both sides."""
-    known = bounds.known
+    known = bounds.bounded
     values = sorted({*bounds.low[known].tolist(), *bounds.high[known].tolist()})
     places = {value: 2 * place + 1 for place, value in enumerate(values)}
     last = 2 * len(values) + 2

@@ -122,7 +122,7 @@ def cluster(
     after = planned(snapshot.refresh(), 0)
     return replace(
         result,
-        **totals.told(),
+        **totals.result_fields(),
         read_share_after=after.read_share[0],
         seconds=time.perf_counter() - started,
     )

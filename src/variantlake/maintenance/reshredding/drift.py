@@ -17,8 +17,8 @@ from variantlake.delta.schema.table_schema import VariantType
 from variantlake.errors import InvalidSchema, did_you_mean, in_file
 from variantlake.ingest.learning.sample import (
     SAMPLE_FILES,
+    ColumnSample,
     Progress,
-    Sample,
     Trial,
     sample_column,
     spread,
@@ -333,7 +333,7 @@ def _rows(snapshot: Snapshot, versions: Sequence[VersionsDrift]) -> int:
 
 def _column(
     name: str,
-    sample: Sample,
+    sample: ColumnSample,
     options: InferenceOptions,
     shredding: ShreddingSchema | None,
     rows: int,

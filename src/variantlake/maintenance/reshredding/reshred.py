@@ -328,7 +328,7 @@ def reshred(
         },
     )
     totals += run_rewrite(snapshot, prepare, run, operation, progress=progress)
-    return replace(result, **totals.told(), seconds=time.perf_counter() - started)
+    return replace(result, **totals.result_fields(), seconds=time.perf_counter() - started)
 
 
 def _rows(plan: ReshredPlan) -> int:

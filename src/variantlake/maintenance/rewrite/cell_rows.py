@@ -99,16 +99,16 @@ class CellRows:
         # Cells are sorted while those before them are written.
         sort = lambda given: (given[0], list(sorted_pieces(given[1], self.cells.keys)))
         weigh = lambda given: 2 * sum(int(batch.nbytes) for batch in given[1])
-        for key, pieces in ahead(map(self._taken, keys), sort, weigh):
+        for key, pieces in ahead(map(self._take_batches, keys), sort, weigh):
             if before is not None and files[key[0]] != before:
                 finish()
             before = files[key[0]]
             while pieces:
-                write(StoredRows(pieces.pop(0), self._notes[key].found, key[1]))
+                write(StoredRows(pieces.pop(0), self._notes[key].by_column, key[1]))
         if before is not None:
             finish()
 
-    def _taken(self, key: _Waiting) -> tuple[_Waiting, list[pa.RecordBatch]]:
+    def _take_batches(self, key: _Waiting) -> tuple[_Waiting, list[pa.RecordBatch]]:
         """The rows of a cell, which are kept no longer."""
         batches = self._batches.pop(key, [])
         for start, size in self._spilled.pop(key, []):

@@ -11,14 +11,14 @@ import uuid
 from pathlib import Path
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, Tier
+from variantlake.maintenance.rewrite.groups import FileGroup, RewriteInput, Tier
 from variantlake.parquet.stats.facts import FileFacts
 from variantlake.parquet.write.copy_row_groups import (
     MIN_ROW_GROUP_BYTES,
     CopySource,
     NotMovable,
     copy_row_groups,
-    look,
+    open_source,
     why_not,
 )
 from variantlake.parquet.write.file_writer import WrittenFile
@@ -67,11 +67,11 @@ def _why_not(sources: list[CopySource]) -> str | None:
     return why_not(sources)
 
 
-def _source(table: Snapshot, file: InputFile) -> CopySource:
+def _source(table: Snapshot, file: RewriteInput) -> CopySource:
     columns = table.schema.variant_columns(physical=True)
-    source = look(table.location(file.path), file.known, columns)
-    if file.known is not None and not _is_of(file.known, source):
-        return look(table.location(file.path), None, columns)
+    source = open_source(table.location(file.path), file.facts, columns)
+    if file.facts is not None and not _is_of(file.facts, source):
+        return open_source(table.location(file.path), None, columns)
     return source
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from variantlake.delta.log.logical_files import FILES, adds_of
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.maintenance.rewrite.groups import FileGroup, InputFile, Tier
+from variantlake.maintenance.rewrite.groups import FileGroup, RewriteInput, Tier
 from variantlake.maintenance.rewrite.layouts import (
     FileLayout,
     joined_layout,
@@ -41,7 +41,7 @@ def file_group(
     adds = list(adds_of(_without_texts(snapshot.files.take(rows))))
     records = log.of_log.num_records[rows].tolist()
     files = tuple(
-        InputFile.of(
+        RewriteInput.of(
             add,
             count,
             Tier.COLUMNS if tuple(each.schema for each in layout) == wanted else Tier.SHRED,

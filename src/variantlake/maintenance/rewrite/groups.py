@@ -43,10 +43,10 @@ class Tier(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class InputFile:
+class RewriteInput:
     """One file that is rewritten. `rows` are those that are not deleted, -1 where unknown.
 
-    `tier` is what the plan expects; the file's own footer decides. `size` is in bytes. `known` is
+    `tier` is what the plan expects; the file's own footer decides. `size` is in bytes. `facts` is
     what the log says of a file that may be copied.
     """
 
@@ -57,7 +57,7 @@ class InputFile:
     base_row_id: int | None = None
     row_commit_version: int | None = None
     tier: Tier = Tier.COLUMNS
-    known: FileFacts | None = None
+    facts: FileFacts | None = None
 
     @classmethod
     def of(cls, add: AddFile, records: int, tier: Tier) -> Self:
@@ -104,7 +104,7 @@ class FileGroup:
     """
 
     number: int
-    files: tuple[InputFile, ...]
+    files: tuple[RewriteInput, ...]
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     layouts: Mapping[str, ShreddingSchema] = field(default_factory=dict)
     told_apart: Mapping[str, frozenset[Path]] = field(default_factory=dict)
@@ -126,7 +126,9 @@ class FileGroup:
     @property
     def tiers(self) -> TierCounts:
         """The input files by how their rows are expected to come."""
-        return joined({file.tier: Counts(1, file.size, max(file.rows, 0))} for file in self.files)
+        return joined(
+            {file.tier: InputCounts(1, file.size, max(file.rows, 0))} for file in self.files
+        )
 
     @property
     def keys(self) -> Iterator[Key]:
@@ -135,29 +137,29 @@ class FileGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class InputCounts:
     """Input files of one tier: how many, their bytes, and the rows that are not deleted."""
 
     files: int = 0
     bytes: int = 0
     rows: int = 0
 
-    def __add__(self, more: Counts) -> Counts:
-        return Counts(self.files + more.files, self.bytes + more.bytes, self.rows + more.rows)
+    def __add__(self, more: InputCounts) -> InputCounts:
+        return InputCounts(self.files + more.files, self.bytes + more.bytes, self.rows + more.rows)
 
 
-TierCounts = Mapping[Tier, Counts]
+TierCounts = Mapping[Tier, InputCounts]
 
 
-def total(tiers: TierCounts) -> Counts:
+def total(tiers: TierCounts) -> InputCounts:
     """The sum of all tiers."""
-    return sum(tiers.values(), Counts())
+    return sum(tiers.values(), InputCounts())
 
 
-def joined(parts: Iterable[TierCounts]) -> dict[Tier, Counts]:
+def joined(parts: Iterable[TierCounts]) -> dict[Tier, InputCounts]:
     """The sums by tier."""
-    found: dict[Tier, Counts] = {}
+    found: dict[Tier, InputCounts] = {}
     for part in parts:
         for tier, each in part.items():
-            found[tier] = found.get(tier, Counts()) + each
+            found[tier] = found.get(tier, InputCounts()) + each
     return dict(sorted(found.items()))

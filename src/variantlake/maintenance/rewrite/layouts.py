@@ -97,14 +97,14 @@ def _of_log(snapshot: Snapshot, files: LogFiles, name: str, rows: Int64s) -> lis
     notes = pc.map_lookup(tags, key, "first").to_pylist()
     told = list(zip(codes, notes, nulls, strict=True))
     made = {
-        each: UNKNOWN if each[0] < 0 else _shared(usable[each[0]], _told(each[1]), each[2])
+        each: UNKNOWN if each[0] < 0 else _shared(usable[each[0]], _told_apart(each[1]), each[2])
         for each in set(told)
     }
     return [made[each] for each in told]
 
 
 @lru_cache(maxsize=1024)
-def _told(text: str | None) -> frozenset[Path]:
+def _told_apart(text: str | None) -> frozenset[Path]:
     notes = parse_notes(text)
     return NO_PATHS if notes is None else notes.told_apart
 
@@ -171,17 +171,17 @@ class Targets:
             known.get(name) or self._most([layout[place].schema for layout in layouts], sizes)
             for place, name in enumerate(variant_columns(snapshot))
         )
-        self._known: dict[tuple[ShreddingSchema | None, ...], tuple[ShreddingSchema, ...]] = {}
+        self._by_columns: dict[tuple[ShreddingSchema | None, ...], tuple[ShreddingSchema, ...]] = {}
 
     def of(self, layout: FileLayout) -> tuple[ShreddingSchema, ...]:
         """The layout that files of this one are rewritten in: their own, where that may be."""
         own = tuple(each.schema for each in layout)
-        if own not in self._known:
-            self._known[own] = tuple(
+        if own not in self._by_columns:
+            self._by_columns[own] = tuple(
                 schema if schema is not None and self._may_write(schema) else common
                 for schema, common in zip(own, self.common, strict=True)
             )
-        return self._known[own]
+        return self._by_columns[own]
 
     def _may_write(self, schema: ShreddingSchema) -> bool:
         if schema == UNSHREDDED:

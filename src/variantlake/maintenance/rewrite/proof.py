@@ -22,7 +22,7 @@ from variantlake.delta.schema.table_schema import VOID, VariantType, arrow_type,
 from variantlake.errors import MalformedFile
 from variantlake.kernels.digest.rows import Digest, RowSums
 from variantlake.maintenance.compare_versions import Side, differences
-from variantlake.maintenance.digest import DigestFile, FileColumns, FileDigester, RowDigester
+from variantlake.maintenance.digest import DigestColumns, DigestFile, FileDigester, RowDigester
 from variantlake.parquet.metadata.footer import Footer
 from variantlake.parquet.read.reader import BATCH_ROWS
 from variantlake.parquet.write.file_writer import WrittenFile
@@ -67,12 +67,12 @@ class RewriteProof:
             for field in self._fields
         )
 
-    def columns_of(self, footer: Footer) -> FileColumns:
+    def columns_of(self, footer: Footer) -> DigestColumns:
         """How the columns of a file are hashed. Raises MalformedFile for an invalid Variant."""
         by_id = not self._table.has_stored_names(footer)
         return self._digester.columns_of(footer, by_id=by_id)
 
-    def read(self, columns: FileColumns, batch: pa.RecordBatch) -> None:
+    def read(self, columns: DigestColumns, batch: pa.RecordBatch) -> None:
         """Take rows as files of these columns have them, without deleted ones.
 
         Raises MalformedVariant and MalformedFile, with the row of the batch.

@@ -16,8 +16,8 @@ from variantlake.maintenance.rewrite.copy_group import copy_group
 from variantlake.maintenance.rewrite.gather_rows import Gathered
 from variantlake.maintenance.rewrite.groups import (
     APART_TAG,
-    Counts,
     FileGroup,
+    InputCounts,
     Tier,
     TierCounts,
 )
@@ -103,7 +103,7 @@ def rewrite_group(
     copied = copy_group(plan.table, plan.files, group)
     if copied is not None:
         rows = copied.facts.num_records
-        counts = Counts(len(group.files), group.bytes, rows)
+        counts = InputCounts(len(group.files), group.bytes, rows)
         return _result(plan, group, {group.apart: [copied]}, rows, {Tier.COPY: counts})
     form = StoredForm.of(plan.table.schema, plan.files.partition_columns, group, plan.row_ids)
     proof = None

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from variantlake.delta.protocol.row_tracking import PROPERTY
 from variantlake.errors import MalformedLog
-from variantlake.maintenance.rewrite.groups import InputFile
+from variantlake.maintenance.rewrite.groups import RewriteInput
 from variantlake.parquet.stats.fact_columns import Int64s
 
 ROW_ID = "delta.rowTracking.materializedRowIdColumnName"
@@ -53,7 +53,7 @@ class RowIdColumns:
         """The columns as files have them."""
         return [pa.field(name, pa.int64()) for name in self.names]
 
-    def check(self, file: InputFile) -> None:
+    def check(self, file: RewriteInput) -> None:
         """Raise MalformedLog for a file whose rows have no ids."""
         if file.base_row_id is None or file.row_commit_version is None:
             raise MalformedLog(
@@ -63,7 +63,7 @@ class RowIdColumns:
             )
 
     def values(
-        self, file: InputFile, positions: Int64s, stored: Mapping[str, Any]
+        self, file: RewriteInput, positions: Int64s, stored: Mapping[str, Any]
     ) -> list[pa.Array[Any]]:
         """Both columns for the rows at these positions of a file.
 

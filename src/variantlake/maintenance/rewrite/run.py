@@ -27,7 +27,7 @@ from variantlake.maintenance.rewrite.commit_rewrite import (
 )
 from variantlake.maintenance.rewrite.groups import (
     FileGroup,
-    InputFile,
+    RewriteInput,
     TierCounts,
     joined,
     total,
@@ -72,7 +72,7 @@ class RewriteTask:
         return self.plan.files
 
     @property
-    def groups(self) -> Sequence[Sequence[InputFile]]:
+    def groups(self) -> Sequence[Sequence[RewriteInput]]:
         """The input files by task."""
         return [group.files for group in self.work]
 
@@ -140,7 +140,7 @@ class RewriteTotals:
             joined([self.tiers, more.tiers]),
         )
 
-    def told(self) -> dict[str, Any]:
+    def result_fields(self) -> dict[str, Any]:
         """The fields of a RewriteResult."""
         read = total(self.tiers)
         return {

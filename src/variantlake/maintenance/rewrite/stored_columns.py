@@ -17,7 +17,7 @@ from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.footer import Footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.stats.facts import facts_of
-from variantlake.parquet.variant.variant_columns import Column, column_of
+from variantlake.parquet.variant.variant_columns import ColumnWithVariants, column_of
 from variantlake.parquet.variant.variant_group import VariantGroup, parse_group
 from variantlake.paths import Path
 from variantlake.scan.column_reads import as_type
@@ -72,7 +72,7 @@ def column_rows(
     """
     node = find_field(footer.schema, item, by_id=by_id)
     if node is None:
-        return _Missing((), isinstance(item.type, VariantType))
+        return _MissingColumn((), isinstance(item.type, VariantType))
     if not isinstance(item.type, VariantType):
         variant = None
         if StructType((item,)).holds_variant():
@@ -123,7 +123,7 @@ def _noted(footer: Footer, column: ColumnPath) -> ValueNotes | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Missing(ColumnRows):
+class _MissingColumn(ColumnRows):
     """A column that the file does not have: NULL."""
 
     is_variant: bool
@@ -138,7 +138,7 @@ class _Ordinary(ColumnRows):
 
     field: StructField
     node: SchemaNode
-    variant: Column | None
+    variant: ColumnWithVariants | None
     by_id: bool
 
     def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
@@ -170,11 +170,11 @@ class _Same(ColumnRows):
     node: SchemaNode
     notes: ValueNotes | None
     decimals: frozenset[Path]
-    found: bool
+    is_present: bool
 
     @property
     def is_of_schema(self) -> bool:
-        return not self.found
+        return not self.is_present
 
     def convert(self, batch: pa.RecordBatch, wanted: Any) -> tuple[Any, ValueNotes | None]:
         array: Any = batch.column(self.node.name)
@@ -198,7 +198,7 @@ class _Rebuilt(ColumnRows):
 
     column: StructField
     node: SchemaNode
-    variant: Column
+    variant: ColumnWithVariants
     wanted: ShreddingSchema
     idle: list[VariantColumn] = field(default_factory=list)
 

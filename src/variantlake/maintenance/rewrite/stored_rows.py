@@ -25,13 +25,13 @@ from variantlake.delta.schema.column_mapping import physical_type
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.errors import VariantLakeError, in_file
 from variantlake.ingest.encode.nested import variant_paths
-from variantlake.maintenance.digest import FileColumns, file_batches
+from variantlake.maintenance.digest import DigestColumns, file_batches
 from variantlake.maintenance.rewrite.cells import Cells
 from variantlake.maintenance.rewrite.gather_rows import GATHERED_BYTES, GATHERED_ROWS, joined
 from variantlake.maintenance.rewrite.groups import (
-    Counts,
     FileGroup,
-    InputFile,
+    InputCounts,
+    RewriteInput,
     Tier,
     TierCounts,
     total,
@@ -128,7 +128,7 @@ class StoredRows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _StoredReading:
     """How the columns of a file are read; one object for files of one schema.
 
     `ids` are the columns of row ids that the file has, `hashed` is for the proof.
@@ -136,7 +136,7 @@ class _Reading:
 
     columns: tuple[ColumnRows, ...]
     ids: Mapping[str, SchemaNode]
-    hashed: FileColumns | None
+    hashed: DigestColumns | None
 
     @property
     def leaves(self) -> list[int]:
@@ -155,8 +155,8 @@ class _Reading:
 class _Piece:
     """Rows of one file as it has them, without deleted ones, and their places in it."""
 
-    reading: _Reading
-    file: InputFile
+    reading: _StoredReading
+    file: RewriteInput
     location: str
     batch: pa.RecordBatch
     positions: Int64s
@@ -185,7 +185,7 @@ class InputRows:
         self._check = check
         self._variants = frozenset(table.schema.variant_columns(physical=True))
         self._counts: deque[TierCounts] = deque()
-        self._known: tuple[SchemaNode, _Reading] | None = None
+        self._last_reading: tuple[SchemaNode, _StoredReading] | None = None
 
     @property
     def tiers(self) -> TierCounts:
@@ -197,7 +197,7 @@ class InputRows:
         """The rows that are not deleted."""
         return total(self.tiers).rows
 
-    def of(self, files: Iterable[InputFile]) -> Iterator[StoredRows]:
+    def of(self, files: Iterable[RewriteInput]) -> Iterator[StoredRows]:
         """The rows of files, in their order.
 
         Raises MalformedFile, MalformedVariant, with file and row; MissingSource.
@@ -213,7 +213,7 @@ class InputRows:
             for rows in ahead(together, self._at_once, weigh_files):
                 yield from rows
 
-    def _at_once(self, files: Sequence[InputFile]) -> Iterable[StoredRows]:
+    def _at_once(self, files: Sequence[RewriteInput]) -> Iterable[StoredRows]:
         """The rows of small files; those beyond AHEAD_BYTES when they are asked for."""
         waiting = map(self._stored, self._alike(chain.from_iterable(map(self._pieces, files))))
         taken, size = [], 0
@@ -245,7 +245,7 @@ class InputRows:
 
     # --- Reading ----------------------------------------------------------------------------------
 
-    def _pieces(self, file: InputFile) -> Iterator[_Piece]:
+    def _pieces(self, file: RewriteInput) -> Iterator[_Piece]:
         """The rows of a file, batch by batch."""
         if self._check is not None:
             self._check()
@@ -262,14 +262,16 @@ class InputRows:
                 deleted: Int64s = np.empty(0, np.int64)
                 if file.vector is not None:
                     deleted = deleted_rows(self._table.store, file.vector, rows)
-                self._counts.append({reading.tier: Counts(1, file.size, rows - len(deleted))})
+                self._counts.append({reading.tier: InputCounts(1, file.size, rows - len(deleted))})
                 with open_parquet(opened, location, footer) as source:
                     batches = file_batches(source, footer, reading.leaves)
                     for batch, positions in _kept(batches, deleted):
                         yield _Piece(reading, file, location, batch, positions)
 
-    def _reading(self, footer: Footer) -> _Reading:
-        known = self._known  # perhaps of another thread: footers of one schema share its object
+    def _reading(self, footer: Footer) -> _StoredReading:
+        known = (
+            self._last_reading
+        )  # perhaps of another thread: footers of one schema share its object
         if known is not None and known[0] is footer.schema:
             return known[1]
         by_id = not self._table.has_stored_names(footer)
@@ -281,9 +283,9 @@ class InputRows:
         names = () if self._form.row_ids is None else self._form.row_ids.names
         ids = {name: found[name] for name in names if name in found}
         hashed = None if self._proof is None else self._proof.columns_of(footer)
-        reading = _Reading(columns, ids, hashed)
+        reading = _StoredReading(columns, ids, hashed)
         if all(column.is_of_schema for column in columns):
-            self._known = footer.schema, reading
+            self._last_reading = footer.schema, reading
         return reading
 
     # --- Converting -------------------------------------------------------------------------------
@@ -312,7 +314,7 @@ class InputRows:
         return StoredRows(rows, notes, None if is_alike else True, by_cell)
 
     def _converted(
-        self, reading: _Reading, batch: pa.RecordBatch
+        self, reading: _StoredReading, batch: pa.RecordBatch
     ) -> tuple[list[Any], dict[ColumnPath, ValueNotes], bool]:
         """The table's columns, their notes, and whether these go with what is told apart."""
         arrays: list[Any] = []

@@ -132,7 +132,7 @@ def list_unneeded(
     Later ones may be a running writer's. `quarantine` says that old quarantine files go too; else
     only those of killed loads do. `progress` is told how many files were looked at.
     """
-    names = Names.of(snapshot)
+    names = FolderNames.of(snapshot)
     listing = Listing()
     killed: set[str] = set()
     entries = _files(snapshot, names, listing, cutoff)
@@ -155,7 +155,9 @@ def list_unneeded(
     return listing
 
 
-def _files(snapshot: Snapshot, names: Names, listing: Listing, cutoff: int) -> Iterator[Entry]:
+def _files(
+    snapshot: Snapshot, names: FolderNames, listing: Listing, cutoff: int
+) -> Iterator[Entry]:
     """The files of a walk; the rest of what it gives goes into `listing`."""
     store = snapshot.store
 
@@ -184,13 +186,13 @@ def _files(snapshot: Snapshot, names: Names, listing: Listing, cutoff: int) -> I
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class FolderNames:
     """What names mean in a table with these starts of partition folders."""
 
     partitions: tuple[str, ...]
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Names:
+    def of(cls, snapshot: Snapshot) -> FolderNames:
         """Those of a table."""
         fields = [snapshot.schema.get(name) for name in snapshot.partition_columns]
         names = {name for f in fields if f is not None for name in (f.name, f.physical_name)}

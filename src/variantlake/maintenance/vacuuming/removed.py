@@ -28,7 +28,12 @@ from variantlake.delta.log.file_paths import decode_path, is_absolute
 from variantlake.delta.log.log_segment import LOG, all_commits, commit_version
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue, VariantLakeError
-from variantlake.maintenance.vacuuming.listing import Listing, Names, UnneededFile, UnneededFiles
+from variantlake.maintenance.vacuuming.listing import (
+    FolderNames,
+    Listing,
+    UnneededFile,
+    UnneededFiles,
+)
 from variantlake.maintenance.vacuuming.retained import COMMITS_AT_ONCE, THREADS, RetainedPaths
 from variantlake.storage.store import Entry, LocalStore, Store
 
@@ -51,7 +56,7 @@ def list_removed(
     """
     commits = list(all_commits(snapshot.store, snapshot.version).values())
     _check_reach(snapshot, commits)
-    names, listing, seen = Names.of(snapshot), Listing(visited=0), RetainedPaths()
+    names, listing, seen = FolderNames.of(snapshot), Listing(visited=0), RetainedPaths()
     place = _Place(snapshot.store, names)
     with ThreadPoolExecutor(THREADS) as pool:
         for some in batched(_named(snapshot.store, pool, commits, cutoff), _FILES_AT_ONCE):
@@ -160,8 +165,8 @@ class _Place:
     """Which folders are the table's own, as a listing would enter them."""
 
     store: Store
-    names: Names
-    _known: dict[str, bool] = field(default_factory=lambda: {"": True})
+    names: FolderNames
+    _existing: dict[str, bool] = field(default_factory=lambda: {"": True})
 
     def is_own(self, path: str) -> bool:
         """Whether a file is no link, and in none but such folders."""
@@ -171,11 +176,11 @@ class _Place:
         return self._is_entered(path.rpartition("/")[0])
 
     def _is_entered(self, folder: str) -> bool:
-        if folder not in self._known:
+        if folder not in self._existing:
             above = self._is_entered(folder.rpartition("/")[0])
             entered = above and self.names.is_entered(folder) and not self._is_another(folder)
-            self._known[folder] = entered
-        return self._known[folder]
+            self._existing[folder] = entered
+        return self._existing[folder]
 
     def _is_another(self, folder: str) -> bool:
         """Whether it is a link, or has a log of its own."""

@@ -61,7 +61,7 @@ class VacuumProgress:
     """How far a vacuum is, in files: `listed` so far, `found` to be removed, `deleted`."""
 
     listed: int
-    found: int = 0
+    unneeded: int = 0
     deleted: int = 0
 
 
@@ -231,9 +231,9 @@ class _Run:
     snapshot: Snapshot
     span: _Span
     retained: RetainedPaths
-    found: UnneededFiles
+    unneeded: UnneededFiles
     listing: Listing
-    told: Callable[[VacuumProgress], None]
+    report: Callable[[VacuumProgress], None]
 
     def delete(self) -> tuple[Deletion, int, int | None]:
         """Delete the files; what came of it, the folders removed, and the version of the end.
@@ -247,11 +247,11 @@ class _Run:
         try:
             delete_files(
                 self.snapshot.store,
-                (each.path for each in self.found),
+                (each.path for each in self.unneeded),
                 self._still_unneeded,
                 done,
-                lambda d: self.told(
-                    VacuumProgress(self.listing.files, self.found.count, d.deleted)
+                lambda d: self.report(
+                    VacuumProgress(self.listing.files, self.unneeded.count, d.deleted)
                 ),
             )
             folders = delete_empty_folders(self.snapshot.store, self.listing.folders)
@@ -263,7 +263,7 @@ class _Run:
             names = "; ".join(done.failures)
             more = done.failed - len(done.failures)
             raise StoreFailed(
-                f"{done.failed:,} of {self.found.count:,} files could not be deleted: {names}"
+                f"{done.failed:,} of {self.unneeded.count:,} files could not be deleted: {names}"
                 + (f"; and {more:,} more" if more else ""),
                 file=self.snapshot.store.uri,
                 hint="the others are gone; a repeat tries these again",
@@ -278,8 +278,8 @@ class _Run:
         if self.span.specified is not None:
             parameters["specifiedRetentionMillis"] = self.span.specified
         metrics = {
-            "numFilesToDelete": str(self.found.count),
-            "sizeOfDataToDelete": str(self.found.size),
+            "numFilesToDelete": str(self.unneeded.count),
+            "sizeOfDataToDelete": str(self.unneeded.size),
         }
         # A change of the protocol or the properties since is a conflict: nothing is gone yet.
         changes = Changes("VACUUM START", parameters=parameters, metrics=metrics, provenance=_BLIND)

@@ -41,7 +41,7 @@ _BLOOM_HEADER = Struct({1: Wire.I32})
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ChunkPart:
     """Bytes that belong to a chunk and lie elsewhere: an index or a bloom filter.
 
     `place` is where the footer says their offset, `length_place` their length, if it does.
@@ -64,9 +64,9 @@ class MovedChunk:
     end: int
     moving: tuple[tuple[Span, int], ...]
     cleared: tuple[Span, ...]
-    column_index: Part | None
-    offset_index: Part | None
-    bloom_filter: Part | None
+    column_index: ChunkPart | None
+    offset_index: ChunkPart | None
+    bloom_filter: ChunkPart | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +205,13 @@ def _chunk(reader: CompactReader, limit: int, read_at: ReadAt) -> MovedChunk:
 
 def _part(
     reader: CompactReader, fields: Mapping[int, Span], places: tuple[int, int], limit: int
-) -> Part | None:
+) -> ChunkPart | None:
     offset, length = places
     if offset not in fields and length not in fields:
         return None
     if offset not in fields or length not in fields:
         raise NotMovable("an index has an offset or a length alone")
-    part = Part(
+    part = ChunkPart(
         fields[offset],
         fields[length],
         _number(reader, fields[offset]),
@@ -228,7 +228,7 @@ _MAX_BLOOM_BYTES = 128 << 20
 
 def _bloom_filter(
     reader: CompactReader, meta: Mapping[int, Span], limit: int, read_at: ReadAt
-) -> Part | None:
+) -> ChunkPart | None:
     """A bloom filter; where the footer lacks its length, its header has that of the bits."""
     if 14 not in meta:
         if 15 in meta:
@@ -248,7 +248,7 @@ def _bloom_filter(
         raise NotMovable("a bloom filter lies outside of the file")
     if 15 in meta and _number(reader, meta[15], 32) != length:
         raise NotMovable("a bloom filter has another length than its header says")
-    return Part(meta[14], None, offset, length)
+    return ChunkPart(meta[14], None, offset, length)
 
 
 def _check_places(groups: Sequence[MovedGroup], limit: int) -> None:
@@ -261,7 +261,7 @@ def _check_places(groups: Sequence[MovedGroup], limit: int) -> None:
         raise NotMovable("its indexes overlap")
 
 
-def parts_of(group: MovedGroup) -> Iterator[Part]:
+def parts_of(group: MovedGroup) -> Iterator[ChunkPart]:
     """The indexes and bloom filters of all chunks of a row group."""
     for chunk in group.chunks:
         for part in (chunk.column_index, chunk.offset_index, chunk.bloom_filter):

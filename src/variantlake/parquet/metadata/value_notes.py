@@ -35,15 +35,15 @@ class NotesCollector:
     """Joins the notes of a file's parts. A column has some as long as it has them in all parts."""
 
     def __init__(self, columns: Iterable[ColumnPath]) -> None:
-        self.found: dict[ColumnPath, ValueNotes] = {path: ValueNotes() for path in columns}
+        self.by_column: dict[ColumnPath, ValueNotes] = {path: ValueNotes() for path in columns}
 
     def add(self, notes: Mapping[ColumnPath, ValueNotes]) -> None:
         """Take in those of more rows."""
-        for path in list(self.found):
+        for path in list(self.by_column):
             if path in notes:
-                self.found[path] = self.found[path].merge(notes[path])
+                self.by_column[path] = self.by_column[path].merge(notes[path])
             else:
-                del self.found[path]
+                del self.by_column[path]
 
 
 NotedPart = Mapping[ColumnPath, tuple[ValueNotes, frozenset[Path]]]

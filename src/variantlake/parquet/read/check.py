@@ -14,7 +14,7 @@ from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.parquet_source import open_parquet
 from variantlake.parquet.read.reader import BATCH_ROWS, Progress, named_groups
 from variantlake.parquet.variant.variant_columns import (
-    Column,
+    ColumnWithVariants,
     FoundVariants,
     column_of,
     variant_nodes,
@@ -24,7 +24,7 @@ from variantlake.paths import Path
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE
 from variantlake.shredding.legacy.layout import ARRAY
 from variantlake.shredding.legacy.unshred import legacy_problems
-from variantlake.shredding.rules import Rule
+from variantlake.shredding.rules import ShreddingRule
 from variantlake.shredding.schema import Array, Untyped
 from variantlake.storage.opening import Source, name_of
 
@@ -75,15 +75,15 @@ def check_file(
     except VariantLakeError as error:
         if not is_parquet(path):
             raise
-        yield Finding(None, "", "", Rule.FILE.value, error.message)
+        yield Finding(None, "", "", ShreddingRule.FILE.value, error.message)
         return
     wanted = named_groups(footer, variant_columns)
-    readable: list[tuple[SchemaNode, Column]] = []
+    readable: list[tuple[SchemaNode, ColumnWithVariants]] = []
     for top in footer.schema.children:
         is_readable = True
         for node, column in variant_nodes(top, wanted, (top.name,)):
             for finding in _check_schema(node, column, annotation=annotation):
-                is_readable &= finding.rule != Rule.GROUP.value
+                is_readable &= finding.rule != ShreddingRule.GROUP.value
                 yield finding
         reading = column_of(top, wanted) if is_readable else None
         if reading is not None:
@@ -99,39 +99,49 @@ def _check_schema(
     try:
         group = parse_group(node, column)
     except VariantLakeError as error:
-        yield Finding(None, name, error.path, Rule.GROUP.value, error.message)
+        yield Finding(None, name, error.path, ShreddingRule.GROUP.value, error.message)
         return
     for path, rule, message in _check_layout(group, node):
-        if rule is Rule.ANNOTATION and not annotation:
+        if rule is ShreddingRule.ANNOTATION and not annotation:
             continue
         yield Finding(None, name, str(path), rule.value, message)
 
 
-def _check_layout(group: VariantGroup, node: SchemaNode) -> Iterator[tuple[Path, Rule, str]]:
+def _check_layout(
+    group: VariantGroup, node: SchemaNode
+) -> Iterator[tuple[Path, ShreddingRule, str]]:
     """The rules for the schema that reading does not insist on."""
     if group.is_legacy:
         yield from _check_legacy(group.root, Path())
         return
     if not group.annotated:
-        yield Path(), Rule.ANNOTATION, "the group has no logical type"
+        yield Path(), ShreddingRule.ANNOTATION, "the group has no logical type"
     metadata = node.named(METADATA)
     if metadata is not None and metadata.repetition != "required":
-        yield Path(), Rule.REPETITION, f"metadata is {metadata.repetition}, expected required"
+        yield (
+            Path(),
+            ShreddingRule.REPETITION,
+            f"metadata is {metadata.repetition}, expected required",
+        )
     value = node.named(VALUE)
     unshredded = isinstance(group.root.node, Untyped)
     if unshredded and value is not None and value.repetition != "required":
-        yield Path(), Rule.REPETITION, f"value is {value.repetition}, expected required"
+        yield Path(), ShreddingRule.REPETITION, f"value is {value.repetition}, expected required"
     yield from _check_node(group.root, Path())
 
 
-def _check_node(node: GroupNode, path: Path) -> Iterator[tuple[Path, Rule, str]]:
+def _check_node(node: GroupNode, path: Path) -> Iterator[tuple[Path, ShreddingRule, str]]:
     """One group of `value` and `typed_value`, and those below it."""
     typed = node.group.named(TYPED_VALUE)
     if typed is not None:
         for name in (VALUE, TYPED_VALUE):
             member = node.group.named(name)
             if member is not None and member.repetition != "optional":
-                yield path, Rule.REPETITION, f"{name} is {member.repetition}, expected optional"
+                yield (
+                    path,
+                    ShreddingRule.REPETITION,
+                    f"{name} is {member.repetition}, expected optional",
+                )
     for name, child in node.fields:
         where = path.child(name)
         yield from _check_required(child, where)
@@ -143,7 +153,7 @@ def _check_node(node: GroupNode, path: Path) -> Iterator[tuple[Path, Rule, str]]
         yield from _check_node(node.element, where)
 
 
-def _check_legacy(node: GroupNode, path: Path) -> Iterator[tuple[Path, Rule, str]]:
+def _check_legacy(node: GroupNode, path: Path) -> Iterator[tuple[Path, ShreddingRule, str]]:
     """One group of the legacy layout, which leaves open what is required, and those below it."""
     array = node.group.named(ARRAY)
     if node.element is not None and array is not None:
@@ -157,21 +167,25 @@ def _check_legacy(node: GroupNode, path: Path) -> Iterator[tuple[Path, Rule, str
 
 def _check_levels(
     array: SchemaNode, element: GroupNode, path: Path
-) -> Iterator[tuple[Path, Rule, str]]:
+) -> Iterator[tuple[Path, ShreddingRule, str]]:
     names = (array.children[0].name, element.group.name)
     if names != ("list", "element"):
-        yield path, Rule.LIST, f"the levels are named {names[0]!r} and {names[1]!r}"
+        yield path, ShreddingRule.LIST, f"the levels are named {names[0]!r} and {names[1]!r}"
 
 
-def _check_required(node: GroupNode, path: Path) -> Iterator[tuple[Path, Rule, str]]:
+def _check_required(node: GroupNode, path: Path) -> Iterator[tuple[Path, ShreddingRule, str]]:
     if node.group.repetition != "required":
-        yield path, Rule.REPETITION, f"the group is {node.group.repetition}, expected required"
+        yield (
+            path,
+            ShreddingRule.REPETITION,
+            f"the group is {node.group.repetition}, expected required",
+        )
 
 
 def _check_rows(
     path: Source,
     footer: Footer,
-    columns: Sequence[tuple[SchemaNode, Column]],
+    columns: Sequence[tuple[SchemaNode, ColumnWithVariants]],
     batch_rows: int,
     progress: Progress | None,
 ) -> Iterator[Finding]:
@@ -189,7 +203,7 @@ def _check_rows(
                     if progress is not None:
                         progress(start, footer.num_rows)
     except VariantLakeError as error:
-        yield Finding(start, "", error.path, Rule.FILE.value, error.message)
+        yield Finding(start, "", error.path, ShreddingRule.FILE.value, error.message)
 
 
 def _findings(found: FoundVariants) -> Iterator[Finding]:

@@ -140,7 +140,7 @@ def inspect_file(
                 group.column,
                 group.annotated,
                 format_ddl(group.schema),
-                None if known is None else _known(known.nulls),
+                None if known is None else _or_none(known.nulls),
                 Sizes(0, 0) if group.metadata is None else _size(footer, group.metadata),
                 _node_view(footer, group.root, Path(), by_path),
                 group.is_legacy,
@@ -232,7 +232,7 @@ def _node_view(
     footer: Footer, node: GroupNode, path: Path, facts: dict[Path, PathFacts]
 ) -> NodeView:
     known = facts.get(path)
-    typed = None if known is None else _known(known.typed)
+    typed = None if known is None else _or_none(known.typed)
     children = [_node_view(footer, child, path.child(n), facts) for n, child in node.fields]
     if node.element is not None:
         children.append(_node_view(footer, node.element, path.child(0), {}))
@@ -243,8 +243,8 @@ def _node_view(
         type=type_name(node.node),
         parquet_type=node.parquet_type,
         typed=typed,
-        nulls=None if known is None else _known(known.nulls),
-        residuals=None if known is None else _known(known.residuals),
+        nulls=None if known is None else _or_none(known.nulls),
+        residuals=None if known is None else _or_none(known.residuals),
         share=None if typed is None or not footer.num_rows else typed / footer.num_rows,
         minimum="" if known is None else bound_text(stored, known.bounds.minimum),
         maximum="" if known is None else bound_text(stored, known.bounds.maximum),
@@ -266,7 +266,7 @@ def bound_text(stored: ShreddedType | None, raw: Raw | None) -> str:
     return to_json(EMPTY_METADATA, encode_scalar(scalar))
 
 
-def _known(count: int) -> int | None:
+def _or_none(count: int) -> int | None:
     return None if count == UNKNOWN else count
 
 

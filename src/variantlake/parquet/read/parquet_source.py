@@ -62,7 +62,7 @@ class ParquetSource:
             self._input.native,
             read_dictionary=list(dictionaries) or None,
             pre_buffer=False,
-            buffer_size=0 if self._input.held is not None else 1 << 20,
+            buffer_size=0 if self._input.data is not None else 1 << 20,
             page_checksum_verification=True,
             coerce_int96_timestamp_unit=int96,
             arrow_extensions_enabled=True,
@@ -102,7 +102,7 @@ class ParquetSource:
         """The same, after a look at the page headers."""
         # Our own footer: pyarrow's objects for a chunk abort the process on broken size statistics.
         group, leaf_of = self._footer.row_groups[row_group], self._footer.leaves
-        held = self._input.held
+        held = self._input.data
         size = -1 if held is None else pages_are_usual(held, leaf_of, group, leaves)
         if size < 0:
             chunks = [group.columns[leaf] for leaf in leaves]

@@ -81,7 +81,7 @@ class PathRequest:
         """The column for the rows of a batch."""
         if not self.own_leaves:
             return _nulls(batch.num_rows, self.arrow)
-        members = Members(batch.column(self.column))
+        members = GroupMembers(batch.column(self.column))
         metadata = members.required(METADATA)
         for step in self.way:
             members = members.step(step)
@@ -89,7 +89,7 @@ class PathRequest:
             return self._variants(metadata, members)
         return self._typed(self.wanted, metadata, members)
 
-    def _typed(self, wanted: ShreddedType, metadata: AnyArray, members: Members) -> AnyArray:
+    def _typed(self, wanted: ShreddedType, metadata: AnyArray, members: GroupMembers) -> AnyArray:
         typed = None if self.rest.steps else members.get(TYPED_VALUE)
         values = members.get(VALUE)
         if values is not None:
@@ -164,7 +164,7 @@ class PathRequest:
                 error.path = str(self.path)
                 raise
 
-    def _variants(self, metadata: AnyArray, members: Members) -> AnyArray:
+    def _variants(self, metadata: AnyArray, members: GroupMembers) -> AnyArray:
         """The Variant at the path; null where it is missing or a Variant null."""
         values = members.get(VALUE)
         typed = None if self.rest.steps else members.get(TYPED_VALUE)
@@ -194,7 +194,7 @@ class LegacyPathRequest(PathRequest):
         if not self.own_leaves:
             return _nulls(batch.num_rows, self.arrow)
         array = struct_of(batch.column(self.column))
-        members = Members(array if self.is_column else unshred_legacy(array))
+        members = GroupMembers(array if self.is_column else unshred_legacy(array))
         for step in self.way:
             members = members.field(str(step))
         metadata: AnyArray = pa.nulls(len(array), pa.binary())
@@ -224,7 +224,7 @@ def _stored(typed: AnyArray) -> ShreddedType | None:
     return ShreddedType.from_arrow(plain_type(typed.type))
 
 
-class Members:
+class GroupMembers:
     """The parts of one group that were read, each null wherever a group above it is null."""
 
     def __init__(self, group: AnyArray) -> None:
@@ -247,13 +247,13 @@ class Members:
             raise MalformedFile(f"pyarrow reads no {name!r} in a Variant group")
         return array
 
-    def field(self, name: str) -> Members:
+    def field(self, name: str) -> GroupMembers:
         """The group of an object's field in the legacy layout."""
-        return Members(Members(self.required(OBJECT)).required(name))
+        return GroupMembers(GroupMembers(self.required(OBJECT)).required(name))
 
-    def step(self, step: str | int) -> Members:
+    def step(self, step: str | int) -> GroupMembers:
         """The group of an object's field or of an array's element."""
         typed = self.required(TYPED_VALUE)
         if isinstance(step, str):
-            return Members(Members(typed).required(step))
-        return Members(element_at(typed, step))
+            return GroupMembers(GroupMembers(typed).required(step))
+        return GroupMembers(element_at(typed, step))

@@ -14,7 +14,12 @@ import pyarrow as pa
 from variantlake.errors import InvalidPath, MalformedFile, VariantLakeError, in_file
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.read.parquet_source import open_parquet
-from variantlake.parquet.read.path_values import LegacyPathRequest, Members, Mismatch, PathRequest
+from variantlake.parquet.read.path_values import (
+    GroupMembers,
+    LegacyPathRequest,
+    Mismatch,
+    PathRequest,
+)
 from variantlake.parquet.read.reader import BATCH_ROWS, Progress, check_batch_rows
 from variantlake.parquet.variant.variant_columns import is_variant
 from variantlake.parquet.variant.variant_group import GroupNode, VariantGroup, parse_group
@@ -96,7 +101,7 @@ def count_typed(
     with open_parquet(path, name_of(path), footer) as file:
         for row_group in range(len(footer.row_groups)):
             for batch in file.batches(row_group, sorted(leaves), BATCH_ROWS):
-                root = Members(batch.column(group.column[0]))
+                root = GroupMembers(batch.column(group.column[0]))
                 for each in paths:
                     found = root
                     for step in each.steps:

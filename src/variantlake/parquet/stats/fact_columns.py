@@ -65,7 +65,7 @@ class RawColumn(RowColumns):
     """One bound of each row: `values` of `raw_dtype`, which mean nothing where not `known`."""
 
     values: npt.NDArray[Any]
-    known: Bools
+    valid: Bools
 
     @classmethod
     def unknown(cls, rows: int, type_: ShreddedType | None) -> RawColumn:
@@ -83,12 +83,12 @@ class RawColumn(RowColumns):
         for row, value in enumerate(values):
             if usable(value):
                 column.values[row] = value
-                column.known[row] = True
+                column.valid[row] = True
         return column
 
     def raw(self, row: int) -> Raw | None:
         """The bound of one row as a Python value."""
-        if not self.known[row]:
+        if not self.valid[row]:
             return None
         value: Raw = self.values[row : row + 1].tolist()[0]
         return value
@@ -144,7 +144,7 @@ def note_bits(notes: ValueNotes | None) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts(RowColumns):
+class NodeCounts(RowColumns):
     """Counts of one node in some rows, and `clean_inside`; int64, meanings as in PathFacts."""
 
     typed: Int64s
@@ -158,7 +158,7 @@ class Counts(RowColumns):
         clean: Bools = (self.residuals == 0) & (self.nulls >= 0)
         return clean
 
-    def with_inside(self, wanted: int) -> Counts:
+    def with_inside(self, wanted: int) -> NodeCounts:
         """The same, clean only where all of the bits `wanted` of `clean_inside` are set."""
         known = (self.clean_inside & wanted == wanted) | (self.residuals > 0)
         return replace(self, residuals=np.where(known, self.residuals, UNKNOWN))
@@ -191,7 +191,7 @@ class VariantColumns(Protocol):
     def notes(self) -> Int64s:
         """`note_bits` of what was noted of the values of each row, int64; UNKNOWN where nothing."""
 
-    def counts(self, rows: Int64s, nodes: Int64s) -> Counts:
+    def counts(self, rows: Int64s, nodes: Int64s) -> NodeCounts:
         """The counts of node `nodes[i]` in row `rows[i]`, whose layout is known."""
 
     def bounds(self, rows: Int64s, nodes: Int64s, leaf: ShreddedType) -> BoundColumns:
@@ -315,9 +315,9 @@ class _RecordVariants(_Variants):
             self.paths[row][node] for row, node in zip(rows.tolist(), nodes.tolist(), strict=True)
         ]
 
-    def counts(self, rows: Int64s, nodes: Int64s) -> Counts:
+    def counts(self, rows: Int64s, nodes: Int64s) -> NodeCounts:
         found = self._nodes(rows, nodes)
-        return Counts(
+        return NodeCounts(
             np.array([each.typed for each in found], np.int64),
             np.array([each.nulls for each in found], np.int64),
             np.array([each.residuals for each in found], np.int64),
@@ -397,9 +397,9 @@ class _PatchedVariants(_Variants):
         if len(patched):
             yield self.patch, patched, place[patched]
 
-    def counts(self, rows: Int64s, nodes: Int64s) -> Counts:
+    def counts(self, rows: Int64s, nodes: Int64s) -> NodeCounts:
         typed, nulls, residuals = (np.full(len(rows), UNKNOWN, np.int64) for _ in range(3))
-        result = Counts(typed, nulls, residuals, np.zeros(len(rows), np.int64))
+        result = NodeCounts(typed, nulls, residuals, np.zeros(len(rows), np.int64))
         for source, some, there in self._parts(rows):
             result.put(some, source.counts(there, nodes[some]))
         return result

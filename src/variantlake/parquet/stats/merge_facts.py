@@ -61,7 +61,7 @@ def sharpened(facts: FileFacts, merged: FileFacts) -> FileFacts:
             if (other := merged.variant(variant.column)) is None or other.schema != variant.schema
             else replace(
                 variant,
-                nulls=_known(variant.nulls, other.nulls),
+                nulls=_either(variant.nulls, other.nulls),
                 paths=tuple(map(_sharper_path, variant.paths, other.paths)),
             )
             for variant in facts.variants
@@ -69,7 +69,7 @@ def sharpened(facts: FileFacts, merged: FileFacts) -> FileFacts:
         columns=tuple(
             column
             if (same := merged.column(column.column)) is None or same.type != column.type
-            else replace(_sharper(column, same), nulls=_known(column.nulls, same.nulls))
+            else replace(_sharper(column, same), nulls=_either(column.nulls, same.nulls))
             for column in facts.columns
         ),
     )
@@ -114,9 +114,9 @@ def _bounded(facts: Facts, parts: Sequence[Facts]) -> Facts:
 def _sharper_path(facts: PathFacts, other: PathFacts) -> PathFacts:
     return replace(
         _sharper(facts, other),
-        typed=_known(facts.typed, other.typed),
-        nulls=_known(facts.nulls, other.nulls) if facts.residuals < 0 else facts.nulls,
-        residuals=_known(facts.residuals, other.residuals),
+        typed=_either(facts.typed, other.typed),
+        nulls=_either(facts.nulls, other.nulls) if facts.residuals < 0 else facts.nulls,
+        residuals=_either(facts.residuals, other.residuals),
         clean_inside=facts.clean_inside | other.clean_inside,
     )
 
@@ -127,7 +127,7 @@ def _sharper(facts: Facts, other: Facts) -> Facts:
     return replace(facts, bounds=bounds, plain_floats=plain_floats)
 
 
-def _known(count: int, other: int) -> int:
+def _either(count: int, other: int) -> int:
     return other if count == UNKNOWN else count
 
 

@@ -38,7 +38,7 @@ class FoundVariants:
     rows: Int64s
 
 
-class Column(Protocol):
+class ColumnWithVariants(Protocol):
     """A column that is, or somewhere holds, a Variant."""
 
     def leaves(self) -> Iterable[int]:
@@ -54,7 +54,7 @@ class Column(Protocol):
         """The Variants in a slice of the column, as the file holds them."""
 
 
-def result_field(field: AnyField, column: Column) -> AnyField:
+def result_field(field: AnyField, column: ColumnWithVariants) -> AnyField:
     """The field of the result for one that the file holds as `field`.
 
     A legacy Variant is nullable even as a required group: one with nothing set is SQL NULL.
@@ -103,10 +103,10 @@ def _looks_like_variant(node: SchemaNode) -> bool:
 
 def column_of(
     node: SchemaNode, wanted: Collection[tuple[str, ...]], above: tuple[str, ...] = ()
-) -> Column | None:
+) -> ColumnWithVariants | None:
     """The reading of a column; None when there is no Variant in it."""
     column = (*above, node.name)
-    read: Column | None
+    read: ColumnWithVariants | None
     if is_variant(node, column, wanted):
         read = _VariantColumn(parse_group(node, column))
     elif node.kind == "LIST" and len(node.children) == 1:
@@ -123,7 +123,7 @@ def column_of(
 
 def _element_of(
     node: SchemaNode, wanted: Collection[tuple[str, ...]], column: tuple[str, ...]
-) -> Column | None:
+) -> ColumnWithVariants | None:
     """The element of a LIST."""
     (repeated,), item = node.children, list_item(node)
     column = (*column, repeated.name)
@@ -161,7 +161,7 @@ class _VariantColumn:
 @dataclass(frozen=True, slots=True)
 class _StructColumn:
     node: SchemaNode
-    children: list[Column | None]
+    children: list[ColumnWithVariants | None]
 
     def leaves(self) -> Iterable[int]:
         for child, column in zip(self.node.children, self.children, strict=True):
@@ -196,7 +196,7 @@ class _StructColumn:
 
 @dataclass(frozen=True, slots=True)
 class _ListColumn:
-    element: Column
+    element: ColumnWithVariants
 
     def leaves(self) -> Iterable[int]:
         yield from self.element.leaves()

@@ -31,10 +31,10 @@ from variantlake.parquet.metadata.footer import (
     read_tail,
 )
 from variantlake.parquet.metadata.moved_chunks import (
+    ChunkPart,
     MovableFooter,
     MovedGroup,
     NotMovable,
-    Part,
     binary,
     key_values,
     list_of,
@@ -77,7 +77,7 @@ MAX_ROW_GROUPS = 1 << 15
 _PIECE = 4 << 20
 """Bytes that are copied at a time."""
 
-__all__ = ["CopySource", "NotMovable", "copy_row_groups", "look", "why_not"]
+__all__ = ["CopySource", "NotMovable", "copy_row_groups", "open_source", "why_not"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class CopySource:
     footer: Footer
     moved: MovableFooter
     facts: FileFacts
-    known: FileFacts | None = None
+    log_facts: FileFacts | None = None
 
     @property
     def name(self) -> str:
@@ -115,7 +115,7 @@ class CopySource:
         )
 
 
-def look(
+def open_source(
     file: Source, known: FileFacts | None = None, columns: Iterable[ColumnPath] = ()
 ) -> CopySource:
     """Read a file's footer and take it apart.
@@ -207,7 +207,7 @@ def copy_row_groups(sources: Sequence[CopySource], path: str | os.PathLike[str])
 
 
 @dataclass(slots=True)
-class _Group:
+class _CopiedGroup:
     """A row group that was copied: its new places are `starts` of the chunks.
 
     `parts` are those of indexes and bloom filters, with their lengths, by their old `place`.
@@ -226,7 +226,7 @@ class _Writer:
         self.hashes: list[list[int]] = []
         self._out = out
         self._end = 0
-        self._groups: list[_Group] = []
+        self._groups: list[_CopiedGroup] = []
         self._write(MAGIC)
 
     def _write(self, data: bytes) -> None:
@@ -254,7 +254,7 @@ class _Writer:
             check_pages(file.read_at, leaves[index], group.columns[index], group)
             starts[index] = self._end
             hashes[index] = _hashed(file, chunk.start, chunk.end, self._write)
-        self._groups.append(_Group(source, moved, starts))
+        self._groups.append(_CopiedGroup(source, moved, starts))
         self.hashes.append(hashes)
 
     def _parts(self, source: CopySource, file: InputFile) -> None:
@@ -263,7 +263,7 @@ class _Writer:
         for kind in ("bloom_filter", "column_index", "offset_index"):
             for group in own:
                 for chunk, start in zip(group.group.chunks, group.starts, strict=True):
-                    part: Part | None = getattr(chunk, kind)
+                    part: ChunkPart | None = getattr(chunk, kind)
                     if part is None:
                         continue
                     data = read_exactly(file, part.offset, part.length)
@@ -298,7 +298,7 @@ class _Writer:
         self._write(footer + len(footer).to_bytes(4, "little") + MAGIC)
         return self._end
 
-    def _row_group(self, number: int, copied: _Group) -> bytes:
+    def _row_group(self, number: int, copied: _CopiedGroup) -> bytes:
         group = copied.group
         numbers = []
         if group.ordinal is not None:
@@ -362,7 +362,7 @@ def _compared(
     own = facts_of(
         footer, tail.size, tuple(variant.column for variant in sources[0].facts.variants)
     )
-    parts = [source.known for source in sources]
+    parts = [source.log_facts for source in sources]
     known = [part for part in parts if part is not None]
     if known and len(known) == len(parts):
         own = sharpened(own, _with_plain_floats(merge_facts(known, tail.size)))

@@ -110,8 +110,8 @@ class FileWriter:
         repeated names; MissingSource when the folder does not exist.
         """
         self._path = os.fspath(path)
-        self._given = schema.remove_metadata()
-        self._schema = pa.schema([f.with_type(plain_type(f.type)) for f in self._given])
+        self._given_schema = schema.remove_metadata()
+        self._schema = pa.schema([f.with_type(plain_type(f.type)) for f in self._given_schema])
         self._required = RequiredFields(self._schema)
         self._variants = tuple(variant_columns)
         self._options = options
@@ -121,7 +121,7 @@ class FileWriter:
         self._noted = NotesCollector(
             [path for path, each in shreddings.items() if not isinstance(each.root, Untyped)]
         )
-        self._unshredded = frozenset(shreddings) - frozenset(self._noted.found)
+        self._unshredded = frozenset(shreddings) - frozenset(self._noted.by_column)
         self._reordered: set[ColumnPath] = set()
         self._metadata: SharedMetadata | None = None
         self._pending: list[pa.RecordBatch] = []
@@ -149,9 +149,9 @@ class FileWriter:
         """
         if self._closed:
             raise InvalidValue("the file is closed", file=self._path)
-        if not data.schema.equals(self._given):
+        if not data.schema.equals(self._given_schema):
             raise InvalidSchema(
-                f"rows of the schema\n{data.schema}\nfor a file of\n{self._given}",
+                f"rows of the schema\n{data.schema}\nfor a file of\n{self._given_schema}",
                 file=self._path,
             )
         batches = [data] if isinstance(data, pa.RecordBatch) else data.to_batches()
@@ -165,7 +165,7 @@ class FileWriter:
                 self._flush_full_groups()
 
     def _plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if self._schema.equals(self._given):
+        if self._schema.equals(self._given_schema):
             return batch
         arrays: list[Any] = list(map(plain_array, batch.columns))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
@@ -202,7 +202,7 @@ class FileWriter:
 
     def _notes(self) -> Mapping[ColumnPath, ValueNotes]:
         """What the file says of its values: of columns that are not shredded the order alone."""
-        notes = dict(self._noted.found)
+        notes = dict(self._noted.by_column)
         for path in self._reordered:
             nothing = ValueNotes() if path in self._unshredded else UNKNOWN_REORDERED
             notes[path] = replace(notes.get(path, nothing), reordered=True)

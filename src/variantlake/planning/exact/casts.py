@@ -120,12 +120,12 @@ class CastColumn:
     @property
     def fits(self) -> Bools:
         """The rows whose bound is known and held."""
-        return self.values.known
+        return self.values.valid
 
 
 def cast_column(column: RawColumn, stored: ShreddedType, requested: ShreddedType) -> CastColumn:
     """`monotone_cast` of each row; nothing is known where there is no such cast."""
-    rows = len(column.known)
+    rows = len(column.valid)
     below, above = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
     cast = monotone_cast(stored, requested)
     if cast is None:
@@ -134,18 +134,18 @@ def cast_column(column: RawColumn, stored: ShreddedType, requested: ShreddedType
         return CastColumn(column, below, above)
     if stored.kind in INT_LIMITS and requested.kind in INT_LIMITS:
         limit = INT_LIMITS[requested.kind]
-        below = column.known & (column.values < -limit)
-        above = column.known & (column.values > limit - 1)
-        return CastColumn(RawColumn(column.values, column.known & ~below & ~above), below, above)
+        below = column.valid & (column.values < -limit)
+        above = column.valid & (column.values > limit - 1)
+        return CastColumn(RawColumn(column.values, column.valid & ~below & ~above), below, above)
     result = RawColumn.unknown(rows, requested)
-    known = np.flatnonzero(column.known)
+    known = np.flatnonzero(column.valid)
     for row, value in zip(known.tolist(), column.values[known].tolist(), strict=True):
         held = cast(value)
         if isinstance(held, Beyond):
             (below if held is Beyond.BELOW else above)[row] = True
         else:
             result.values[row] = held
-            result.known[row] = True
+            result.valid[row] = True
     return CastColumn(result, below, above)
 
 
@@ -168,7 +168,7 @@ def _to_integer(requested: ShreddedType) -> Cast:
         # Towards zero. All but bigint by way of a double, as Spark takes a Variant's decimal:
         # 127.999999999999999999 is no tinyint.
         whole = int(float(value)) if by_double and isinstance(value, Decimal) else int(value)
-        return _held(whole, limit)
+        return _within(whole, limit)
 
     return cast
 
@@ -189,10 +189,10 @@ def _to_decimal(requested: ShreddedType) -> Cast:
 
 
 def _seconds_to_timestamp(value: Raw) -> Raw | Beyond:
-    return _held(int(value) * _MICROS_PER_SECOND, INT_LIMITS[Kind.INT64])
+    return _within(int(value) * _MICROS_PER_SECOND, INT_LIMITS[Kind.INT64])
 
 
-def _held(number: int, limit: int) -> Raw | Beyond:
+def _within(number: int, limit: int) -> Raw | Beyond:
     if number < -limit:
         return Beyond.BELOW
     return Beyond.ABOVE if number >= limit else number

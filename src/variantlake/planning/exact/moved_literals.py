@@ -52,7 +52,7 @@ def may_move(literal: Literal) -> bool:
 def without_moved(stored: ShreddedType, bounds: BoundColumns) -> Bools:
     """The files of which these bounds show that no value is where Spark may move a literal."""
     low, high = bounds.minimum, bounds.maximum
-    sure = np.ones(len(low.known), np.bool_)
+    sure = np.ones(len(low.valid), np.bool_)
     for first, last in _MOVED.get(stored.kind, ()):
-        sure &= (low.known & (low.values > last)) | (high.known & (high.values < first))
+        sure &= (low.valid & (low.values > last)) | (high.valid & (high.values < first))
     return sure

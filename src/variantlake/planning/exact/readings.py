@@ -20,9 +20,9 @@ from variantlake.parquet.stats.bounds import Bounds
 from variantlake.parquet.stats.fact_columns import (
     Bools,
     BoundColumns,
-    Counts,
     FactColumns,
     Int64s,
+    NodeCounts,
     VariantColumns,
 )
 from variantlake.parquet.stats.facts import MAX_INSIDE, UNKNOWN, FileFacts, PathFacts
@@ -98,7 +98,7 @@ NOT_A_SCALAR = "the path is an object or an array in this file"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LayoutPosition:
     """Where a path leads in a layout: the deepest node on its way.
 
     `index` counts the nodes of `ShreddingSchema.nodes()`; `rest` are the steps that go beyond the
@@ -132,14 +132,14 @@ class Place:
 class PlacedRows:
     """Rows in which a path leads to one sort of place, and the index of the node in each."""
 
-    place: Place
+    place: LayoutPosition
     variants: VariantColumns
     rows: Int64s
     nodes: Int64s
     legacy: bool
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> NodeCounts:
         """The counts of the nodes; of one inside of an array those of the array."""
         counts = self.variants.counts(self.rows, self.nodes)
         return counts.with_inside(self.place.inside) if self.place.inside else counts
@@ -157,7 +157,7 @@ class PlacedRows:
         """Some of the rows."""
         return replace(self, rows=self.rows[chosen], nodes=self.nodes[chosen])
 
-    def record(self, at: int, counts: Counts, bounds: BoundColumns | None) -> PathFacts:
+    def record(self, at: int, counts: NodeCounts, bounds: BoundColumns | None) -> PathFacts:
         """What is known of the node in one row."""
         own = PathFacts(
             Path(),
@@ -205,9 +205,9 @@ class Reader:
         self._steps = _physical_steps(ref.path)
         # By identity, because hashing a schema of hundreds of fields for each file is slow; the
         # schema is kept beside its place so that its id cannot be given to another one.
-        self._places: dict[int, tuple[ShreddingSchema, Place]] = {}
+        self._places: dict[int, tuple[ShreddingSchema, LayoutPosition]] = {}
 
-    def place(self, schema: ShreddingSchema) -> Place:
+    def place(self, schema: ShreddingSchema) -> LayoutPosition:
         """Where the path leads in this layout."""
         known = self._places.get(id(schema))
         if known is None:
@@ -215,7 +215,7 @@ class Reader:
             self._places[id(schema)] = known
         return known[1]
 
-    def _decided(self, place: Place) -> Place:
+    def _decided(self, place: LayoutPosition) -> LayoutPosition:
         """The place with its reading, if that is the same for all files where the path is clean."""
         stored = place.leaf
         if stored is None or not self._is_scalar:
@@ -227,7 +227,7 @@ class Reader:
             return place
         return replace(place, if_clean=PhysicalColumn(self._steps, stored, exact))
 
-    def find(self, facts: FileFacts | None) -> tuple[Place, PathFacts] | None:
+    def find(self, facts: FileFacts | None) -> tuple[LayoutPosition, PathFacts] | None:
         """The place of the path in the file's layout and that node's facts; None: unknown."""
         variant = None if facts is None else facts.variant(self.ref.column)
         if variant is None:
@@ -276,7 +276,7 @@ class Reader:
             return []
         nodes = np.zeros(len(variants.schemas), np.int64)
         kinds = nodes.copy()
-        first: dict[Hashable, tuple[int, Place, bool]] = {}
+        first: dict[Hashable, tuple[int, LayoutPosition, bool]] = {}
         for code, (schema, legacy) in enumerate(
             zip(variants.schemas, variants.legacy, strict=True)
         ):
@@ -317,7 +317,7 @@ class Reader:
             own = placed.record(int(same[0]), counts, bounds)
             yield rows[same], self._read_node(place, own)
 
-    def _read_node(self, place: Place, own: PathFacts) -> Reading:
+    def _read_node(self, place: LayoutPosition, own: PathFacts) -> Reading:
         """By the layout and the node's facts.
 
         Of the facts nothing may matter but whether the node is clean, has residuals, has typed
@@ -344,7 +344,7 @@ class Reader:
             return _NULL if own.typed == 0 else Native(f"stored as {stored}")
         return PhysicalColumn(self._steps, stored, exact, _pushable(place, own))
 
-    def absence(self, place: Place, own: PathFacts) -> NullColumn | None:
+    def absence(self, place: LayoutPosition, own: PathFacts) -> NullColumn | None:
         """A NullColumn when the facts prove that the path is NULL, as a scalar, in every row.
 
         `own` are the facts of the deepest node on the way. A twin by case proves nothing.
@@ -365,7 +365,7 @@ class Reader:
         return None
 
 
-def find_place(schema: ShreddingSchema, path: Path) -> Place:
+def find_place(schema: ShreddingSchema, path: Path) -> LayoutPosition:
     """Where `path` leads in `schema`; keys are compared by exact text."""
     node, own = schema.find(path)
     index = next(i for i, (at, _) in enumerate(schema.nodes()) if at == own)
@@ -376,7 +376,7 @@ def find_place(schema: ShreddingSchema, path: Path) -> Place:
     if rest and isinstance(rest[0], str) and isinstance(node, Object):
         folded = fold_key(rest[0])
         twin = any(fold_key(name) == folded for name, _ in node.fields)
-    return Place(index, node, rest, twin, inside)
+    return LayoutPosition(index, node, rest, twin, inside)
 
 
 def _enter(array: Array, rest: tuple[str | int, ...]) -> tuple[Node, tuple[str | int, ...], int]:
@@ -404,7 +404,7 @@ def _bit(number: int) -> int:
     return 1 << min(number, MAX_INSIDE)  # the last is never set
 
 
-def _no_column(place: Place) -> str:
+def _no_column(place: LayoutPosition) -> str:
     return IN_RESIDUAL if place.rest or isinstance(place.node, Untyped) else NOT_A_SCALAR
 
 
@@ -427,7 +427,7 @@ def _legacy_steps(path: Path) -> tuple[str | int, ...]:
     return (*(part for step in path.steps for part in (OBJECT, step)), TYPED_VALUE)
 
 
-def _pushable(place: Place, own: PathFacts) -> bool:
+def _pushable(place: LayoutPosition, own: PathFacts) -> bool:
     """Whether a predicate on the bare column loses no rows; nothing is pushed into arrays."""
     leaf = place.leaf
     if leaf is None or place.inside > 0 or own.typed == 0:

@@ -22,8 +22,8 @@ from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import (
     Bools,
     BoundColumns,
-    Counts,
     Int64s,
+    NodeCounts,
     RawColumn,
     RowColumns,
 )
@@ -34,7 +34,7 @@ from variantlake.planning.exact.readings import (
     NO_STATISTICS,
     TWIN_KEY,
     UNCHECKED,
-    Place,
+    LayoutPosition,
     PlacedRows,
     Reader,
 )
@@ -45,7 +45,7 @@ NO_TYPES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Domains(RowColumns):
+class OperandDomains(RowColumns):
     """The values of one operand, as the requested type, in each of many files.
 
     `values` and `nulls` say whether some row of the file may have a value, may be NULL. All values
@@ -63,7 +63,7 @@ class Domains(RowColumns):
     why: npt.NDArray[np.int8]
 
     @classmethod
-    def anything(cls, rows: int, requested: ShreddedType | None, why: str) -> Domains:
+    def anything(cls, rows: int, requested: ShreddedType | None, why: str) -> OperandDomains:
         """The widest domain in every row; writable."""
         return cls(
             np.ones(rows, np.bool_),
@@ -82,7 +82,7 @@ class Domains(RowColumns):
     def only_nulls(self, rows: Bools | Int64s) -> None:
         """These rows hold no value, only NULLs."""
         self.values[rows], self.nulls[rows] = False, True
-        for flags in (self.minimum.known, self.maximum.known, self.exact, self.nan):
+        for flags in (self.minimum.valid, self.maximum.valid, self.exact, self.nan):
             flags[rows] = False
         self.explain(NO_VALUE, rows)
 
@@ -114,7 +114,7 @@ _MICROS_PER_DAY = 86_400 * 1_000_000
 
 def domains_of(
     ref: Ref, files: FileColumns, partition_types: Mapping[str, str] = NO_TYPES
-) -> Domains:
+) -> OperandDomains:
     """The domain of an operand in each file; `partition_types` are Spark types by column."""
     if ref.path is not None:
         return _PathDomains(ref).of(files)
@@ -131,7 +131,7 @@ def _pad(maximum: RawColumn, length: int) -> None:
     stays below it; of those that are, the one that ends where something below a space follows
     becomes the greatest, else the maximum itself.
     """
-    for row in np.flatnonzero(maximum.known).tolist():
+    for row in np.flatnonzero(maximum.valid).tolist():
         text = maximum.values[row]
         start = next((at for at, char in enumerate(text) if char < " "), len(text))
         maximum.values[row] = max(text, text[:start].ljust(length))
@@ -145,22 +145,22 @@ class _PathDomains:
         self._requested = spark_type(ref.type)
         self._is_variant = ref.type == "variant"
 
-    def of(self, files: FileColumns) -> Domains:
-        domains = Domains.anything(files.rows, self._requested, NO_STATISTICS)
+    def of(self, files: FileColumns) -> OperandDomains:
+        domains = OperandDomains.anything(files.rows, self._requested, NO_STATISTICS)
         variants = files.facts.variant(self._reader.ref.column)
         for placed in self._reader.places(variants):
             records = files.facts.num_records[placed.rows]
             domains.put(placed.rows, self._placed(placed, records))
         return domains
 
-    def _placed(self, placed: PlacedRows, records: Int64s) -> Domains:
+    def _placed(self, placed: PlacedRows, records: Int64s) -> OperandDomains:
         counts, place = placed.counts, placed.place
         if self._requested is None:
             return self._existence(place, counts, records)
         rows = np.arange(len(records))
         clean = counts.clean
         stored = place.leaf
-        domains = Domains.anything(len(records), self._requested, NO_COLUMN)
+        domains = OperandDomains.anything(len(records), self._requested, NO_COLUMN)
         if place.twin:
             domains.explain(TWIN_KEY, rows)
         elif stored is not None:
@@ -182,9 +182,11 @@ class _PathDomains:
                         domains.only_nulls(alike)
         return domains
 
-    def _existence(self, place: Place, counts: Counts, records: Int64s) -> Domains:
+    def _existence(
+        self, place: LayoutPosition, counts: NodeCounts, records: Int64s
+    ) -> OperandDomains:
         """A path as a Variant is NULL only where it is missing: a Variant null is a value."""
-        domains = Domains.anything(len(records), None, NO_COUNTS)
+        domains = OperandDomains.anything(len(records), None, NO_COUNTS)
         if not self._is_variant or place.rest or place.inside:
             return domains
         typed, nulls, residuals = counts.typed, counts.nulls, counts.residuals
@@ -196,13 +198,13 @@ class _PathDomains:
         return domains
 
 
-def _column(ref: Ref, files: FileColumns, partition_types: Mapping[str, str]) -> Domains:
+def _column(ref: Ref, files: FileColumns, partition_types: Mapping[str, str]) -> OperandDomains:
     """Of an ordinary column or partition column."""
     requested = spark_type(ref.type)
     if len(ref.column) == 1 and (partition := files.partition(ref.column[0])) is not None:
         named = partition_types.get(ref.column[0])
         return _partition(partition, None if named is None else spark_type(named), requested)
-    domains = Domains.anything(files.rows, requested, NO_STATISTICS)
+    domains = OperandDomains.anything(files.rows, requested, NO_STATISTICS)
     records = files.facts.num_records
     column = files.facts.column(ref.column)
     if column is not None:
@@ -224,9 +226,9 @@ def _column(ref: Ref, files: FileColumns, partition_types: Mapping[str, str]) ->
 
 def _partition(
     partition: PartitionColumn, type_: ShreddedType | None, requested: ShreddedType | None
-) -> Domains:
+) -> OperandDomains:
     """Each file has one value; `type_` is the column's own type, None where not known."""
-    domains = Domains.anything(len(partition.codes), requested, NO_STATISTICS)
+    domains = OperandDomains.anything(len(partition.codes), requested, NO_STATISTICS)
     for code, text in enumerate(partition.texts):
         rows = np.flatnonzero(partition.codes == code)
         if text is None or text == "":
@@ -243,10 +245,10 @@ def _partition(
             raw = None if isinstance(held, Beyond) else held
             domains.nulls[rows] = raw is None
         value = RawColumn.of([raw], requested)
-        domains.explain("" if value.known[0] else NO_BOUNDS, rows)
+        domains.explain("" if value.valid[0] else NO_BOUNDS, rows)
         domains.minimum.put(rows, value)
         domains.maximum.put(rows, value)
-        domains.exact[rows] = value.known
+        domains.exact[rows] = value.valid
     return domains
 
 
@@ -273,9 +275,9 @@ _DELTA_NAMES = {
 }  # fmt: skip
 
 
-def _counted(nulls: Int64s, records: Int64s, requested: ShreddedType | None) -> Domains:
+def _counted(nulls: Int64s, records: Int64s, requested: ShreddedType | None) -> OperandDomains:
     """Null counts inform only when they are 0 or all rows (EXACTNESS, rule 23)."""
-    domains = Domains.anything(len(nulls), requested, NO_BOUNDS)
+    domains = OperandDomains.anything(len(nulls), requested, NO_BOUNDS)
     domains.explain(NO_COUNTS, nulls == UNKNOWN)
     domains.only_nulls((nulls == records) & (nulls > 0))
     domains.nulls[nulls == 0] = False
@@ -284,7 +286,7 @@ def _counted(nulls: Int64s, records: Int64s, requested: ShreddedType | None) -> 
 
 def _translated(
     bounds: BoundColumns, stored: ShreddedType, requested: ShreddedType, nulls: Bools
-) -> Domains:
+) -> OperandDomains:
     """Bounds of a stored type as those of the requested one, in rows that have values.
 
     `nulls` says whether some row of the file may have none. A value that the cast cannot hold is
@@ -293,7 +295,7 @@ def _translated(
     if stored.kind is Kind.TIMESTAMP and requested.kind is Kind.DATE:
         return _days(bounds, nulls)
     same = stored == requested
-    domains = Domains.anything(len(nulls), requested, NO_BOUNDS)
+    domains = OperandDomains.anything(len(nulls), requested, NO_BOUNDS)
     rows = np.arange(len(nulls))
     if monotone_cast(stored, requested) is None:
         domains.nulls[:] = nulls if same else True
@@ -314,14 +316,14 @@ def _translated(
     return domains
 
 
-def _days(bounds: BoundColumns, nulls: Bools) -> Domains:
+def _days(bounds: BoundColumns, nulls: Bools) -> OperandDomains:
     """Timestamps as dates, a day wider on both sides.
 
     No zone is further away than a day, and not every zone keeps the order (EXACTNESS, rule 16).
     """
-    domains = Domains.anything(len(nulls), ShreddedType(Kind.DATE), NO_BOUNDS)
+    domains = OperandDomains.anything(len(nulls), ShreddedType(Kind.DATE), NO_BOUNDS)
     domains.nulls[:] = nulls
-    known = bounds.minimum.known & bounds.maximum.known
+    known = bounds.minimum.valid & bounds.maximum.valid
     low, high = (side.values // _MICROS_PER_DAY for side in (bounds.minimum, bounds.maximum))
     rows = np.arange(len(nulls))
     domains.minimum.put(rows, RawColumn(low - 1, known))

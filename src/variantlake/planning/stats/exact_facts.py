@@ -24,7 +24,7 @@ from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.exact.exactness import ConversionKind
 from variantlake.planning.exact.readings import NullColumn, PhysicalColumn, PlacedRows, Reader
 from variantlake.planning.files import FileColumns
-from variantlake.planning.stats.domains import NO_TYPES, Domains
+from variantlake.planning.stats.domains import NO_TYPES, OperandDomains
 from variantlake.planning.stats.skipping import Skipper, domains_in
 from variantlake.shredding.schema import Object
 from variantlake.types import Kind, ShreddedType
@@ -69,7 +69,7 @@ class KnownFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class ConstantFiles:
     """Files in which all rows that are left have one value: `values`, or NULL where `nulls`."""
 
     values: RawColumn
@@ -91,7 +91,7 @@ class ExactFacts:
         self._whole: Bools = sound & (deleted == 0)
         self._counts: dict[Ref, Int64s] = {}
 
-    def known(
+    def answerable(
         self,
         predicate: Predicate | None,
         aggregates: Sequence[LogAggregate],
@@ -104,13 +104,13 @@ class ExactFacts:
         matching, certain = self.matching(predicate)
         constants = [self.constant(key) for key in keys]
         for each in constants:
-            certain &= each.values.known | each.nulls
+            certain &= each.values.valid | each.nulls
         columns = []
         for aggregate in aggregates:
             if not certain.any():
                 break
             values, nulls = self._aggregate(aggregate)
-            certain &= values.known | nulls
+            certain &= values.valid | nulls
             columns.append(values)
         answered = np.flatnonzero(certain)
         return KnownFiles(
@@ -156,7 +156,7 @@ class ExactFacts:
             return only
         found = self.domains(ref)
         bound = found.minimum if side == "min" else found.maximum
-        return RawColumn(_plain(bound.values, requested), only.known | self._is_reached(ref))
+        return RawColumn(_plain(bound.values, requested), only.valid | self._is_reached(ref))
 
     def reached(self, ref: Ref, side: OneOf["min", "max"]) -> RawColumn:
         """A value that the least row which is left is not above, or the greatest not below.
@@ -174,25 +174,25 @@ class ExactFacts:
     def _is_reached(self, ref: Ref) -> Bools:
         """Files in which some row that is left has each bound, as far as that was not cut."""
         found = self.domains(ref)
-        reached = found.minimum.known & found.maximum.known & found.exact & ~found.nan
+        reached = found.minimum.valid & found.maximum.valid & found.exact & ~found.nan
         return reached & self._whole & (self.count(ref) > 0)
 
-    def constant(self, ref: Ref) -> Constant:
+    def constant(self, ref: Ref) -> ConstantFiles:
         """Files in which every row has the same value, or none has one."""
         counts = self.count(ref)
         requested = spark_type(ref.type)
         certain = requested is not None and (requested.kind in _REACHED or self._partition(ref))
         if requested is None or not certain or ref.char_length:
-            return Constant(RawColumn.unknown(self._files.rows, requested), counts == 0)
+            return ConstantFiles(RawColumn.unknown(self._files.rows, requested), counts == 0)
         found = self.domains(ref)
         sole = found.exact & ~found.nan & equal(found.minimum, found.maximum)
         known = sole & (counts > 0) & (counts == self.rows)
-        return Constant(RawColumn(_plain(found.minimum.values, requested), known), counts == 0)
+        return ConstantFiles(RawColumn(_plain(found.minimum.values, requested), known), counts == 0)
 
     def _partition(self, ref: Ref) -> bool:
         return len(ref.column) == 1 and self._files.partition(ref.column[0]) is not None
 
-    def domains(self, ref: Ref) -> Domains:
+    def domains(self, ref: Ref) -> OperandDomains:
         """What the rows of each file may hold."""
         return domains_in(self._files, ref, self._types)
 
@@ -212,7 +212,7 @@ class ExactFacts:
         facts = self._files.facts
         if self._partition(ref):
             found = self.domains(ref)
-            counts = np.where(found.minimum.known & ~found.nulls, self.rows, UNKNOWN)
+            counts = np.where(found.minimum.valid & ~found.nulls, self.rows, UNKNOWN)
             return np.where(~found.values, 0, counts)
         known = facts.variant(ref.column) if ref.type == "variant" else facts.column(ref.column)
         if known is None:

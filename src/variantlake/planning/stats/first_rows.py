@@ -153,8 +153,8 @@ def _certain_rows(
     counts = np.where(known, counts, facts.rows if order.nulls_first else 0)
     far = found.minimum if order.descending else found.maximum
     near = facts.reached(order.ref, "max" if order.descending else "min")
-    one = certain & near.known & (counts > 0)
-    all_ = certain & far.known & (counts > 0)
+    one = certain & near.valid & (counts > 0)
+    all_ = certain & far.valid & (counts > 0)
     if not order.descending:
         all_ &= ~found.nan  # which comes after any other value
     rows = [np.ones(int(one.sum()), np.int64), (counts - one)[all_]]

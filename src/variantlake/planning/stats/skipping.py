@@ -26,7 +26,7 @@ from variantlake.expressions.tree import (
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import FileColumns
-from variantlake.planning.stats.domains import NO_TYPES, Domains, domains_of
+from variantlake.planning.stats.domains import NO_TYPES, OperandDomains, domains_of
 
 NOT_SKIPPED = -1
 
@@ -72,12 +72,12 @@ class Skipper:
 
 def domains_in(
     files: FileColumns, ref: Ref, partition_types: Mapping[str, str] = NO_TYPES
-) -> Domains:
+) -> OperandDomains:
     """The domains of an operand in each file, remembered with the files."""
     memo = files.memo
     key = (ref, partition_types.get(ref.column[0]))
     known = memo.get(key)
-    if not isinstance(known, Domains):
+    if not isinstance(known, OperandDomains):
         while len(memo) >= _REMEMBERED:
             memo.pop(next(iter(list(memo)), None), None)  # other threads may add or take
         known = memo[key] = domains_of(ref, files, partition_types)
@@ -102,7 +102,7 @@ def _reason(part: Predicate, files: FileColumns, types: Mapping[str, str], row: 
     return "; ".join(texts) or "it may be true in any row"
 
 
-def _range_text(domains: Domains, row: int) -> str:
+def _range_text(domains: OperandDomains, row: int) -> str:
     low, high = (_raw_text(side.raw(row)) for side in (domains.minimum, domains.maximum))
     nan = " and perhaps NaN" if domains.nan[row] else ""
     return f"the file holds {low} to {high}{nan}"

@@ -113,7 +113,7 @@ class _Candidate:
     path: Path
     rows: int = 0
     rank: int = _FREQUENT
-    taken: str = ""
+    reason: str = ""
     left: str = ""
     leaf: Leaf | None = None
     fields: dict[str, _Candidate] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class _Candidate:
             return self.left
         if not self.stands():
             return "nothing inside it becomes a column"
-        return self.taken
+        return self.reason
 
     def leave(self, why: str) -> None:
         """Make no column of this path, nor of anything below it."""
@@ -198,10 +198,10 @@ class _Inferrer:
         elif len(path.steps) > self._options.max_depth:
             candidate.left = f"deeper than {self._options.max_depth} steps"
         elif kind == _OBJECT:
-            candidate.taken = described
+            candidate.reason = described
             self._consider_fields(candidate, profile, base, hints)
         elif kind == _ARRAY:
-            candidate.taken = described
+            candidate.reason = described
             self._consider_elements(candidate, profile)
         elif rows < self._options.min_purity * sum(counts.values()):
             mix = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
@@ -236,7 +236,7 @@ class _Inferrer:
         else:
             candidate.leaf = Leaf(hint.type)
         if candidate.leaf is not None:
-            candidate.taken = f"a hint asks for it; {described}"
+            candidate.reason = f"a hint asks for it; {described}"
 
     def _consider_fields(
         self, candidate: _Candidate, profile: Profile, base: int, hints: tuple[HintNode, ...]
@@ -279,7 +279,7 @@ class _Inferrer:
             candidate.left = f"Spark cannot read files with a column of type {shredded}"
         else:
             candidate.leaf = Leaf(shredded)
-            candidate.taken = described
+            candidate.reason = described
 
 
 _NUMBER = Family.EXACT_NUMERIC.value

@@ -78,11 +78,11 @@ def unshred_legacy_plain(array: pa.StructArray) -> pa.StructArray:
     MalformedVariant for bytes that are no Variant; InvalidSchema for a type that no Variant has.
     """
     legacy_group_of(array.type)
-    group = _Group(struct_of(array))
+    group = _LegacyGroupReader(struct_of(array))
     rows: list[tuple[bytes, bytes] | None] = []
     for row in range(len(array)):
         try:
-            tree = group.unshred(row, Path(), _Reading())
+            tree = group.unshred(row, Path(), _LegacyReading())
             rows.append(None if tree is None else encode(tree))
         except VariantLakeError as error:
             error.row = row
@@ -96,11 +96,11 @@ def legacy_problems(array: pa.StructArray) -> Iterator[Problem]:
     Raises MalformedFile or InvalidSchema when the column is no legacy column at all.
     """
     legacy_group_of(array.type)
-    group = _Group(struct_of(array))
+    group = _LegacyGroupReader(struct_of(array))
     for row in range(len(array)):
         check = _Checking(row)
         group.unshred(row, Path(), check)
-        yield from check.found
+        yield from check.problems
 
 
 class _Judge(Protocol):
@@ -116,7 +116,7 @@ class _Judge(Protocol):
         """The Variant in an `untyped_value`."""
 
 
-class _Reading:
+class _LegacyReading:
     """Raises for what is refused."""
 
     def refuse(self, path: Path, rule: LegacyRule, message: str) -> None:
@@ -139,11 +139,11 @@ class _Checking:
     """Collects the problems of one row."""
 
     def __init__(self, row: int) -> None:
-        self.found: list[Problem] = []
+        self.problems: list[Problem] = []
         self._row = row
 
     def refuse(self, path: Path, rule: LegacyRule, message: str) -> None:
-        self.found.append(Problem(self._row, str(path), rule, message))
+        self.problems.append(Problem(self._row, str(path), rule, message))
 
     note = refuse
 
@@ -156,11 +156,13 @@ class _Checking:
         except VariantLakeError as error:
             where = str(path) + error.path.removeprefix("$")
             at = "" if error.offset is None else f" (byte {error.offset})"
-            self.found.append(Problem(self._row, where, LegacyRule.UNTYPED, f"{error.message}{at}"))
+            self.problems.append(
+                Problem(self._row, where, LegacyRule.UNTYPED, f"{error.message}{at}")
+            )
             return {}  # which is there, and may stand alone or beside an object
 
 
-class _Group:
+class _LegacyGroupReader:
     """The reader of one group: of its four members, each of which may be absent."""
 
     def __init__(self, group: pa.StructArray) -> None:
@@ -170,7 +172,7 @@ class _Group:
         untyped = parts.get(UNTYPED_VALUE)
         self._untyped = [None] * len(group) if untyped is None else bytes_of(untyped)
         self._object = _Object(struct_of(parts[OBJECT])) if OBJECT in parts else None
-        self._array = _Array(parts[ARRAY]) if ARRAY in parts else None
+        self._array = _LegacyArrayReader(parts[ARRAY]) if ARRAY in parts else None
         self._leaf = _Leaf(parts[TYPED_VALUE]) if TYPED_VALUE in parts else None
         forms = ((OBJECT, self._object), (ARRAY, self._array), (TYPED_VALUE, self._leaf))
         self._forms = [(name, form) for name, form in forms if form is not None]
@@ -208,7 +210,7 @@ class _Object:
     def __init__(self, group: pa.StructArray) -> None:
         self._valid = validity(group)
         self._fields = {
-            field.name: _Group(struct_of(child))
+            field.name: _LegacyGroupReader(struct_of(child))
             for field, child in zip(members(group.type), group.flatten(), strict=True)
         }
 
@@ -236,12 +238,12 @@ class _Object:
                 judge.note(path.child(name), LegacyRule.SHREDDED, message)
 
 
-class _Array:
+class _LegacyArrayReader:
     def __init__(self, array: AnyArray) -> None:
         lists = list_of(array)
         self._valid = validity(lists)
         self._offsets, elements = offsets_of(lists)
-        self._element = _Group(struct_of(elements))
+        self._element = _LegacyGroupReader(struct_of(elements))
 
     def is_set(self, i: int) -> bool:
         return self._valid[i]

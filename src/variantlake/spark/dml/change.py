@@ -133,7 +133,7 @@ class ChangeRunner:
                     plan, target, lambda: run_over(self.spark, frame, task, description=description)
                 )
             found = cast("list[PlacedResult]", results)
-            change = replace(row_change(snapshot, statement, found, started), alone=alone)
+            change = replace(row_change(snapshot, statement, found, started), is_exclusive=alone)
         return change.commit(files)
 
 
@@ -145,10 +145,10 @@ def row_change(
     old = actions <= UPDATED
     check_once(numbers[old], rows[old], multiple=statement.multiple)
     gone = (actions == DELETED) | (actions == UPDATED)
-    taken, preimages = _taken(snapshot, actions[gone], numbers[gone], rows[gone])
+    taken, preimages = _removed_rows(snapshot, actions[gone], numbers[gone], rows[gone])
     # What is inserted depends on these rows; nothing else does.
     kept = (actions == MATCHED) & statement.inserts
-    watched, _ = _taken(snapshot, actions[kept], numbers[kept], rows[kept])
+    watched, _ = _removed_rows(snapshot, actions[kept], numbers[kept], rows[kept])
     counts = {kind: int((actions == kind).sum()) for kind in (UPDATED, INSERTED)}
     return RowChange(
         snapshot,
@@ -183,7 +183,7 @@ def check_once(numbers: Int64s, rows: Int64s, *, multiple: bool) -> None:
         )
 
 
-def _taken(
+def _removed_rows(
     snapshot: Snapshot, actions: Int64s, numbers: Int64s, rows: Int64s
 ) -> tuple[list[RemovedRows], list[RemovedRows]]:
     """The rows that leave each file, and those of them that come back changed."""

@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.quoting import Parts
 from variantlake.shown import Shown
-from variantlake.spark.query.catalyst_query import QueryRunner
-from variantlake.spark.query.connect_query import RemoteQueries
+from variantlake.spark.query.catalyst_query import ClassicQueries
+from variantlake.spark.query.connect_query import ConnectQueries
 from variantlake.spark.query.names import CatalogNames, CatalogTable, CatalogView, find_remote
 from variantlake.spark.query.references import Resolve, Target
-from variantlake.spark.query.table_locations import Location, Place, find_place, writable
+from variantlake.spark.query.table_locations import Location, NamedLocation, find_place, writable
 from variantlake.spark.scan.tables import Tables
 from variantlake.spark.session.arguments import check_location, check_tables
 from variantlake.spark.session.classic_files import HelperSession
@@ -43,16 +43,16 @@ class LakeSession(Shown):
         return HelperSession(self._spark)
 
     @functools.cached_property
-    def _runner(self) -> QueryRunner | RemoteQueries:
+    def _runner(self) -> ClassicQueries | ConnectQueries:
         return self._runner_over(self._tables)
 
-    def _runner_over(self, tables: Tables) -> QueryRunner | RemoteQueries:
+    def _runner_over(self, tables: Tables) -> ClassicQueries | ConnectQueries:
         """What runs queries over these tables: sessions of Connect show neither plans nor a JVM."""
         if is_connect(self._spark):
-            return RemoteQueries(self._spark, tables)
-        return QueryRunner(self._spark, self._helper, tables)
+            return ConnectQueries(self._spark, tables)
+        return ClassicQueries(self._spark, self._helper, tables)
 
-    def _place(self, table: Location) -> Place:
+    def _place(self, table: Location) -> NamedLocation:
         """What a caller named, by the one way that names have here."""
         return find_place(table, self._names, self._find)
 

@@ -16,8 +16,8 @@ from variantlake.scan.footers import row_groups
 from variantlake.shown import Shown
 from variantlake.spark.lake.base import LakeSession
 from variantlake.spark.lake.explain import QueryExplanation, TableExplanation
-from variantlake.spark.query.connect_query import RemoteQueries
-from variantlake.spark.query.connect_splices import RemoteTable
+from variantlake.spark.query.connect_query import ConnectQueries
+from variantlake.spark.query.connect_splices import ConnectTable
 from variantlake.spark.query.plans.planned import PlannedTable
 from variantlake.spark.query.read_versions import view_mark
 from variantlake.spark.query.table_locations import Location
@@ -113,7 +113,7 @@ class LakeQueries(LakeSession):
         if place.location is None or VERSION_IN_PATH.fullmatch(place.location):
             return LakeTable(self, place.source, version).select()
         found = self._tables.open(place.location, version)
-        if isinstance(self._runner, RemoteQueries):
+        if isinstance(self._runner, ConnectQueries):
             return self._runner.read(found)
         self._helper.follow()
         plan = self._tables.plan_everything(found, has_kernels=lambda: self._helper.has_kernels)
@@ -279,7 +279,7 @@ class LakeTable(Shown):
         return f"SELECT {columns} FROM {self.source}{version}{where}{order}{limit}"  # noqa: S608 - the user's own query
 
 
-def _explained(planned: PlannedTable | RemoteTable) -> TableExplanation:
+def _explained(planned: PlannedTable | ConnectTable) -> TableExplanation:
     plan, table = planned.plan, planned.table
     groups = row_groups(table.snapshot, plan, table.partition_types)
     found = TableExplanation(
@@ -287,9 +287,9 @@ def _explained(planned: PlannedTable | RemoteTable) -> TableExplanation:
         version=table.snapshot.version,
         scan=explain(plan, row_groups=groups, properties=table.snapshot.properties),
         whole=planned.whole,
-        note=planned.note if isinstance(planned, RemoteTable) else "",
+        note=planned.note if isinstance(planned, ConnectTable) else "",
     )
-    if isinstance(planned, RemoteTable):
+    if isinstance(planned, ConnectTable):
         return found
     joined, pushed = tuple(map(str, planned.joined)), planned.pushed
     found = replace(found, joined=joined, aggregated=pushed is not None)

@@ -42,7 +42,7 @@ _NOT_APPENDED = "nothing was appended; correct the row or leave it out"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RowConstraint:
     """What must be true in every row; `name` is what the error calls it."""
 
     name: str
@@ -102,7 +102,7 @@ def evaluated(
             given.append(field.name)
         elif field.generation:
             equal = f"{quote_identifier(field.name)} <=> ({field.generation})"
-            rules.append(Rule(f"the generated column {field.name!r}", equal))
+            rules.append(RowConstraint(f"the generated column {field.name!r}", equal))
     for rule in rules:
         frame = frame.filter(_holds(rule, frame, only))
     return frame.select(*map(quote_identifier, given)), frozenset()
@@ -131,7 +131,7 @@ def add_constraint(frame: DataFrame, snapshot: Snapshot, name: str, expression: 
             f"the constraint {name!r} has a subquery, or gives one row now this and now that",
             hint="it may use columns of the row, constants and deterministic functions",
         ) from error
-    _check_rows(frame, Rule(f"the CHECK constraint {name!r}", expression))
+    _check_rows(frame, RowConstraint(f"the CHECK constraint {name!r}", expression))
     return commit(snapshot, changes)
 
 
@@ -141,12 +141,14 @@ def set_not_null(frame: DataFrame, snapshot: Snapshot, column: str) -> int:
     Raises InvalidSchema for a column that is not there, else as `add_constraint`.
     """
     changes = alter.set_not_null(snapshot, column, not_null=True)
-    rule = Rule(f"NOT NULL of column {column!r}", f"{quote_identifier(column)} IS NOT NULL")
+    rule = RowConstraint(
+        f"NOT NULL of column {column!r}", f"{quote_identifier(column)} IS NOT NULL"
+    )
     _check_rows(frame, rule)
     return commit(snapshot, changes)
 
 
-def _check_rows(frame: DataFrame, rule: Rule) -> None:
+def _check_rows(frame: DataFrame, rule: RowConstraint) -> None:
     """Raise InvalidValue for the first row found that breaks a rule."""
     with refusals("the table has rows that break it; nothing was changed"):
         frame.filter(_holds(rule, frame)).count()
@@ -181,15 +183,15 @@ def _raised_in_a_task(text: str, hint: str) -> VariantLakeError | None:
     return None
 
 
-def _rules(snapshot: Snapshot) -> Iterator[Rule]:
+def _rules(snapshot: Snapshot) -> Iterator[RowConstraint]:
     for name, expression in constraints(snapshot.properties).items():
-        yield Rule(f"the CHECK constraint {name!r}", expression)
+        yield RowConstraint(f"the CHECK constraint {name!r}", expression)
     for field in snapshot.schema.walk():
         text = field.metadata.get("delta.invariants")
         if text is None:
             continue
         try:
-            yield Rule(
+            yield RowConstraint(
                 f"the invariant of column {field.name!r}",
                 json.loads(text)["expression"]["expression"],
             )
@@ -200,7 +202,7 @@ def _rules(snapshot: Snapshot) -> Iterator[Rule]:
             ) from error
 
 
-def _holds(rule: Rule, frame: DataFrame, only: str | None = None) -> Column:
+def _holds(rule: RowConstraint, frame: DataFrame, only: str | None = None) -> Column:
     """True where the rule is, or `only` is not; computing it anywhere else fails.
 
     A condition that is NULL does not hold, as in Delta Spark.
@@ -217,7 +219,7 @@ def _holds(rule: Rule, frame: DataFrame, only: str | None = None) -> Column:
     return checked
 
 
-def _shown(rule: Rule, columns: st.StructType) -> list[str]:
+def _shown(rule: RowConstraint, columns: st.StructType) -> list[str]:
     """The columns that tell which row it is, those first that the rule speaks of.
 
     The row is cut off after some characters, and columns of ours say nothing to users.

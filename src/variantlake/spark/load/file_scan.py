@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from variantlake.ingest.encode.parquet_rows import VARIANT, FileColumn, FilePart, file_parts
+from variantlake.ingest.encode.parquet_rows import VARIANT, FileColumn, RowGroupRange, file_parts
 from variantlake.spark.session.janino import java_instance
 from variantlake.spark.session.jvm import dataset_of, is_connect
 from variantlake.spark.session.settings import is_on
@@ -39,7 +39,7 @@ class FileScan:
     """The columns of a DataFrame and, by task, the parts of the files that hold them; pickles."""
 
     columns: tuple[FileColumn, ...]
-    groups: tuple[tuple[FilePart, ...], ...]
+    groups: tuple[tuple[RowGroupRange, ...], ...]
 
 
 def file_scan(spark: SparkSession, frame: DataFrame) -> FileScan | None:

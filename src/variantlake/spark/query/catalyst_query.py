@@ -81,7 +81,7 @@ NOT_REWRITTEN = "Spark did not take the rewritten text: paths are read natively"
 NOT_OVER_VIEWS = "the query asks for more than rows: Spark runs it as it is"
 
 
-class QueryRunner(SessionQueries[PreparedQuery]):
+class ClassicQueries(SessionQueries[PreparedQuery]):
     """Runs the queries of one classic session."""
 
     def __init__(self, spark: SparkSession, helper: HelperSession, tables: Tables) -> None:
@@ -103,7 +103,7 @@ class QueryRunner(SessionQueries[PreparedQuery]):
         try:
             query = self._over_views(expanded, parsed, args, find)
         except LEFT_TO_SPARK as error:
-            frame = self._alone(text, args, error, run=run or is_query(parsed))
+            frame = self._by_spark(text, args, error, run=run or is_query(parsed))
             return PreparedQuery(note=str(error), frame=frame)
         if not query.tables:
             return PreparedQuery(note=SPARK_ALONE, frame=self._sql(text, args, {}) if run else None)
@@ -116,7 +116,7 @@ class QueryRunner(SessionQueries[PreparedQuery]):
             # Spark may take what our views lack, such as `_metadata`.
             if not query.in_spark:
                 raise
-            frame = self._alone(text, args, error, run=run or is_query(parsed))
+            frame = self._by_spark(text, args, error, run=run or is_query(parsed))
             return PreparedQuery(note=NOT_OVER_VIEWS, frame=frame)
         finally:
             # A DataFrame is analysed when it is made and needs its views no longer.
@@ -153,7 +153,7 @@ class QueryRunner(SessionQueries[PreparedQuery]):
         sensitive = is_case_sensitive(self._spark)
         return Views(self._names, self._parse, find, types, case_sensitive=sensitive)
 
-    def _over_views(self, text: str, parsed: Node, args: Any, find: Resolve) -> _Query:
+    def _over_views(self, text: str, parsed: Node, args: Any, find: Resolve) -> _ClassicQuery:
         """The text with names of views for our tables. Raises what reading their logs raises."""
         sensitive = is_case_sensitive(self._spark)
         references = find_references(parsed, text, find, case_sensitive=sensitive)
@@ -167,7 +167,7 @@ class QueryRunner(SessionQueries[PreparedQuery]):
             changes += reference.splices(self._helper.qualified(view))
             if not reference.target.in_spark:
                 as_delta += reference.splices(reference.as_delta)
-        return _Query(
+        return _ClassicQuery(
             text=splice(text, changes),
             args=args,
             sources={
@@ -180,7 +180,7 @@ class QueryRunner(SessionQueries[PreparedQuery]):
             as_delta=splice(text, as_delta),
         )
 
-    def _statement(self, query: _Query, *, run: bool) -> PreparedQuery:
+    def _statement(self, query: _ClassicQuery, *, run: bool) -> PreparedQuery:
         """A statement that does more than read, such as CREATE VIEW or MERGE.
 
         Spark takes the tables by itself if it can, so that a view follows its table. Without
@@ -207,19 +207,19 @@ class QueryRunner(SessionQueries[PreparedQuery]):
             prepared.frame = self._sql(query.text, query.args, query.sources)
         return prepared
 
-    def _empty(self, query: _Query) -> DataFrame:
+    def _empty(self, query: _ClassicQuery) -> DataFrame:
         """The query over tables without rows. Raises InvalidQuery."""
         for view, table in query.tables.items():
             self._helper.publish_empty(table.schema, view)
         return or_invalid(lambda: self._analysed(query, query.text), query.sources)
 
-    def _analysed(self, query: _Query, text: str) -> DataFrame:
+    def _analysed(self, query: _ClassicQuery, text: str) -> DataFrame:
         """The query, or the one inside of the statement, which is not run."""
         if query.inside:
             return self._catalyst.inside(text)
         return self._catalyst.sql(text, query.args)
 
-    def _select(self, query: _Query, *, run: bool) -> PreparedQuery:
+    def _select(self, query: _ClassicQuery, *, run: bool) -> PreparedQuery:
         original = self._empty(query)
         analysis = self._analyse(query, original)
         prepared = PreparedQuery(
@@ -244,7 +244,7 @@ class QueryRunner(SessionQueries[PreparedQuery]):
         return prepared
 
     def _scanned(
-        self, query: _Query, prepared: PreparedQuery, analysis: Analysis, original: DataFrame
+        self, query: _ClassicQuery, prepared: PreparedQuery, analysis: Analysis, original: DataFrame
     ) -> DataFrame:
         """The query over scans of its tables, with paths as fields where Spark takes that."""
         columns = {
@@ -263,7 +263,7 @@ class QueryRunner(SessionQueries[PreparedQuery]):
         return self._sql(query.text, query.args, query.sources)
 
     def _with_pushed(
-        self, query: _Query, analysis: Analysis, planned: tuple[PlannedTable, ...]
+        self, query: _ClassicQuery, analysis: Analysis, planned: tuple[PlannedTable, ...]
     ) -> tuple[PlannedTable, ...]:
         """The tables with the aggregates that tasks of ours begin."""
         found = {each.view: each for each in analysis.aggregates}
@@ -287,7 +287,7 @@ class QueryRunner(SessionQueries[PreparedQuery]):
         return tuple(replace(each, pushed=own) for each, own in zip(planned, pushed, strict=True))
 
     def _with_joined(
-        self, query: _Query, analysis: Analysis, planned: tuple[PlannedTable, ...]
+        self, query: _ClassicQuery, analysis: Analysis, planned: tuple[PlannedTable, ...]
     ) -> tuple[PlannedTable, ...]:
         """The tables planned anew with the values of small joined sides, where that pays."""
         plans = {table.view: table for table in planned}
@@ -312,7 +312,7 @@ class QueryRunner(SessionQueries[PreparedQuery]):
         return tuple(found)
 
     def _values(
-        self, query: _Query, side: SmallSide, plans: Mapping[str, PlannedTable]
+        self, query: _ClassicQuery, side: SmallSide, plans: Mapping[str, PlannedTable]
     ) -> list[str] | None:
         """The values of a joined side; None where they are many, or not worth their price."""
         price = sum(plans[view].plan.read_bytes for view in side.views)
@@ -330,7 +330,7 @@ class QueryRunner(SessionQueries[PreparedQuery]):
         except (*REFUSALS, VariantLakeError):
             return None  # an error of the query itself comes when the query runs
 
-    def _analyse(self, query: _Query, original: DataFrame) -> Analysis:
+    def _analyse(self, query: _ClassicQuery, original: DataFrame) -> Analysis:
         whole = {view: everything(view, table) for view, table in query.tables.items()}
         if not self._is_tried:
             return Analysis(whole, ())
@@ -344,7 +344,7 @@ class QueryRunner(SessionQueries[PreparedQuery]):
             # A condition of thousands of terms: too deep to look through, but Spark takes it.
             return Analysis(whole, ())
 
-    def _planned(self, query: _Query, view: str, use: TableUse) -> PlannedTable:
+    def _planned(self, query: _ClassicQuery, view: str, use: TableUse) -> PlannedTable:
         table = query.tables[view]
         use = by_stored_names(use, table)
         plan = self._tables.plan(
@@ -368,7 +368,7 @@ class QueryRunner(SessionQueries[PreparedQuery]):
 
     def _rewritten(
         self,
-        query: _Query,
+        query: _ClassicQuery,
         prepared: PreparedQuery,
         names: Iterable[tuple[Splice, object]],
         columns: Mapping[str, Mapping[str, PathColumn]],
@@ -405,7 +405,7 @@ class QueryRunner(SessionQueries[PreparedQuery]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Query:
+class _ClassicQuery:
     """The user's text with views in the place of tables.
 
     `sources` maps the views, as the text writes them, to what the user wrote there; `tables` maps

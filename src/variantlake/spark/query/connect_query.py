@@ -23,7 +23,7 @@ from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeErro
 from variantlake.expressions.tree import Ref, map_refs
 from variantlake.planning.stats.first_rows import FirstRows, map_order
 from variantlake.quoting import Parts, quote_identifier
-from variantlake.spark.query.connect_splices import RemoteTable, alike, over_views, path_changes
+from variantlake.spark.query.connect_splices import ConnectTable, alike, over_views, path_changes
 from variantlake.spark.query.names import find_remote
 from variantlake.spark.query.read_versions import view_mark
 from variantlake.spark.query.references import Resolve, Target, versioned
@@ -37,14 +37,14 @@ from variantlake.spark.query.session_queries import (
 from variantlake.spark.scan.dataframe import scan
 from variantlake.spark.scan.path_columns import path_columns
 from variantlake.spark.scan.tables import Tables, TableVersion
-from variantlake.spark.session.connect_files import RemoteFiles
+from variantlake.spark.session.connect_files import ConnectSessionFiles
 from variantlake.spark.session.refusals import or_invalid
 from variantlake.spark.session.schemas import same_columns
 from variantlake.spark.session.settings import DOUBLE_QUOTED_NAMES, is_case_sensitive, is_on
 from variantlake.spark.session.versions import UNTRIED
-from variantlake.sql.scopes import Place, PushedFilter, Scopes
+from variantlake.sql.scopes import PushedFilter, Scopes, TableReference
 from variantlake.sql.splice import Splice, splice, with_origins
-from variantlake.sql.token_paths import Owner, Paths, TypedPath, typed_paths
+from variantlake.sql.token_paths import Owner, PathExpression, Paths, typed_paths
 from variantlake.sql.token_tables import TableName, qualifier_splices, sure_names, table_names
 from variantlake.sql.tokens import inner_query, is_read_only, tokenize
 
@@ -55,7 +55,7 @@ BESIDE_PATHS = "the text reads {} in other ways too"
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _TableReading:
     """How a text reads one table, its `owner`.
 
     `whole` are the Variants (in lower case) that it needs as they are, `usable` the paths that may
@@ -64,26 +64,26 @@ class _Reading:
 
     owner: Owner
     whole: frozenset[str]
-    usable: tuple[TypedPath, ...]
-    held: PushedFilter
+    usable: tuple[PathExpression, ...]
+    pushed_filter: PushedFilter
 
 
 @dataclass(slots=True)
-class RemoteQuery:
+class ConnectQuery:
     """A query with its scans, and the text of `frame`. That is None for an explanation alone."""
 
-    tables: tuple[RemoteTable, ...] = ()
+    tables: tuple[ConnectTable, ...] = ()
     note: str = ""
     frame: DataFrame | None = None
     text: str = ""
 
 
-class RemoteQueries(SessionQueries[RemoteQuery]):
+class ConnectQueries(SessionQueries[ConnectQuery]):
     """Runs the queries of one Spark Connect session."""
 
     def __init__(self, spark: SparkSession, tables: Tables) -> None:
         super().__init__(spark, tables)
-        self._files = RemoteFiles(spark)
+        self._files = ConnectSessionFiles(spark)
 
     def read(self, table: TableVersion) -> DataFrame:
         """A whole table."""
@@ -93,7 +93,7 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
         self._files.drop_after(frame, [view])
         return frame
 
-    def _checked(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> RemoteQuery:
+    def _checked(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> ConnectQuery:
         """As `_prepare`; where a text does not parse, what Spark says of it as it was written."""
         try:
             return self._prepare(text, args, resolve, run=run)
@@ -106,32 +106,32 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
                         raise written from None
             raise
 
-    def _prepare(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> RemoteQuery:
+    def _prepare(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> ConnectQuery:
         explain = _EXPLAIN.match(text)  # which sqlglot takes for one word
         if explain and is_read_only(tokenize(text[explain.end() :])):
             return self._explanation(text, explain.end(), args, resolve, run=run)
         tokens = tokenize(text)
         find = functools.cache(lambda parts: resolve(parts) or self._in_catalog(parts))
-        found = self._found(text, tokens, find)
+        found = self._find_reading(text, tokens, find)
         if cut := qualifier_splices(tokens, [name for name, _ in found]):
             shorter = splice(text, cut)
             tokens = tokenize(shorter)
-            found = self._found(shorter, tokens, find)
+            found = self._find_reading(shorter, tokens, find)
         else:
             shorter = text
         if not found:
-            return RemoteQuery(note=SPARK_ALONE, frame=self._sql(text, args) if run else None)
+            return ConnectQuery(note=SPARK_ALONE, frame=self._sql(text, args) if run else None)
         in_spark = all(target.in_spark for _, target in found)
         try:
             tables = [(name, self._load(name, target, args)) for name, target in found]
         except LEFT_TO_SPARK as error:
-            frame = self._alone(text, args, error, run=run or is_read_only(tokens))
-            return RemoteQuery(note=str(error), frame=frame)
+            frame = self._by_spark(text, args, error, run=run or is_read_only(tokens))
+            return ConnectQuery(note=str(error), frame=frame)
         self._files.follow()
         if not is_read_only(tokens):
             inner = self._inside(shorter, tokens, tables, run=run) if args is None else None
             if inner is not None or not run:
-                return inner or RemoteQuery(note=NOT_A_SELECT)
+                return inner or ConnectQuery(note=NOT_A_SELECT)
             return self._statement(text if in_spark else None, shorter, args, tables)
         try:
             return self._select(shorter, args, tokens, tables, run=run)
@@ -139,18 +139,18 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
             error.message = with_origins(error.message, text, cut)
             if not in_spark:
                 raise
-            return RemoteQuery(note=SPARK_ALONE, frame=self._alone(text, args, error, run=True))
+            return ConnectQuery(note=SPARK_ALONE, frame=self._by_spark(text, args, error, run=True))
 
     def _explanation(
         self, text: str, start: int, args: Any, resolve: Resolve, *, run: bool
-    ) -> RemoteQuery:
+    ) -> ConnectQuery:
         """EXPLAIN of the query that starts there, as it is run."""
         try:
             inner = self._prepare(text[start:], args, resolve, run=run)
         except VariantLakeError:
             if not run:
                 raise
-            inner = RemoteQuery()  # Spark says it as part of the explanation
+            inner = ConnectQuery()  # Spark says it as part of the explanation
         if run:
             rewritten = text[:start] + inner.text if inner.text else text
             inner = replace(inner, frame=self._sql(rewritten, args))
@@ -163,7 +163,7 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
         tables: Sequence[tuple[TableName, TableVersion]],
         *,
         run: bool,
-    ) -> RemoteQuery | None:
+    ) -> ConnectQuery | None:
         """INSERT and CREATE TABLE … AS, whose query is read as any other.
 
         None for other statements, and where Spark does not take the query by itself.
@@ -189,20 +189,20 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
         text: str,
         args: Any,
         tables: Sequence[tuple[TableName, TableVersion]],
-    ) -> RemoteQuery:
+    ) -> ConnectQuery:
         """INSERT and the like, which are run at once: by Spark alone, or over native views.
 
         `whole` is the text whose tables Spark may know, None where it cannot.
         """
         try:
             if whole is not None:
-                return RemoteQuery(note=SPARK_ALONE, frame=self._sql(whole, args))
+                return ConnectQuery(note=SPARK_ALONE, frame=self._sql(whole, args))
         except InvalidQuery as error:
             if not any(f"[{condition}" in error.message for condition in NO_DELTA):
                 raise
         views = [self._everything(table) for _, table in tables]
         native = splice(text, over_views([name for name, _ in tables], views))
-        return RemoteQuery(note=NOT_A_SELECT, frame=self._sql(native, args))
+        return ConnectQuery(note=NOT_A_SELECT, frame=self._sql(native, args))
 
     def _everything(self, table: TableVersion) -> str:
         """A view of all rows and columns."""
@@ -217,7 +217,7 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
         tables: Sequence[tuple[TableName, TableVersion]],
         *,
         run: bool,
-    ) -> RemoteQuery:
+    ) -> ConnectQuery:
         names = [name for name, _ in tables]
         written = [text[name.start : name.stop] for name in names]
         known = {source: table for source, (_, table) in zip(written, tables, strict=True)}
@@ -242,13 +242,13 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
         paths = self._paths(text, tokens, tables, scopes)
         planned = alike(self._planned(text, tables, paths, scopes))
         if not run:
-            return RemoteQuery(planned)
+            return ConnectQuery(planned)
         changes = path_changes(text, tokens, planned, original)
         if changes:
             query = self._over(text, args, planned, changes)
             if query and query.frame and same_columns(query.frame, original):
                 return query
-        natively = replace(paths, found=(), whole=NOT_REWRITTEN)
+        natively = replace(paths, typed=(), whole=NOT_REWRITTEN)
         planned = self._planned(text, tables, natively, scopes)
         query = self._over(text, args, planned, [])
         if query is None:
@@ -256,8 +256,8 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
         return query
 
     def _over(
-        self, text: str, args: Any, tables: tuple[RemoteTable, ...], changes: Sequence[Splice]
-    ) -> RemoteQuery | None:
+        self, text: str, args: Any, tables: tuple[ConnectTable, ...], changes: Sequence[Splice]
+    ) -> ConnectQuery | None:
         """The query over the scans of its tables, analysed; None if Spark refuses it."""
         views = [
             self._files.publish(
@@ -275,7 +275,7 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
             return None
         # The client's plan has names in it: the server looks them up for every action.
         self._files.drop_after(frame, views)
-        return RemoteQuery(tables, frame=frame, text=rewritten)
+        return ConnectQuery(tables, frame=frame, text=rewritten)
 
     def _paths(
         self,
@@ -290,11 +290,11 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
         paths = typed_paths(text, tokens, variants, names, renames=scopes.renames())
         if not self._is_tried:
             return replace(paths, whole=UNTRIED)
-        if any(path.type == "timestamp" for path in paths.found):
+        if any(path.type == "timestamp" for path in paths.typed):
             kind = self._spark.conf.get("spark.sql.timestampType", "TIMESTAMP_LTZ")
             if kind != "TIMESTAMP_LTZ":
                 return replace(paths, whole="TIMESTAMP has no time zone here")
-        if any(path.type == "string" for path in paths.found):
+        if any(path.type == "string" for path in paths.typed):
             ours = {name.parts for name, _ in tables}
             others = [name for name in table_names(text, tokens) if name.parts not in ours]
             if self._collates(tokens, [table.schema for _, table in tables], others):
@@ -325,7 +325,7 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
         tables: Sequence[tuple[TableName, TableVersion]],
         paths: Paths,
         scopes: Scopes,
-    ) -> tuple[RemoteTable, ...]:
+    ) -> tuple[ConnectTable, ...]:
         starred = scopes.starred()
         owners = [
             Owner(
@@ -343,19 +343,22 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
                 name,
                 table,
                 paths,
-                _Reading(
-                    owner, read, usable, scopes.held(Place(name.start, table.snapshot.schema))
+                _TableReading(
+                    owner,
+                    read,
+                    usable,
+                    scopes.pushed_filter(TableReference(name.start, table.snapshot.schema)),
                 ),
             )
             for (name, table), owner, read in zip(tables, owners, whole, strict=True)
         )
 
     def _planned_table(
-        self, text: str, name: TableName, table: TableVersion, paths: Paths, reading: _Reading
-    ) -> RemoteTable:
-        predicate = reading.held.predicate if self._is_tried else None
+        self, text: str, name: TableName, table: TableVersion, paths: Paths, reading: _TableReading
+    ) -> ConnectTable:
+        predicate = reading.pushed_filter.predicate if self._is_tried else None
         predicate = predicate and map_refs(predicate, table.stored_ref)
-        first = self._first(reading.held.first, paths)
+        first = self._first(reading.pushed_filter.first, paths)
         variants = {variant.lower(): variant for variant in table.variants}
         alone = {
             path: table.stored_ref(Ref((variants[path.column],), path.path, path.type, path.strict))
@@ -373,12 +376,12 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
             first and map_order(first, table.stored_ref),
             has_kernels=lambda: self._files.has_kernels,
         )
-        notes = [reading.held.note]
-        if reading.whole & {path.column for path in paths.found if path.may_be_of(reading.owner)}:
+        notes = [reading.pushed_filter.note]
+        if reading.whole & {path.column for path in paths.typed if path.may_be_of(reading.owner)}:
             beside = BESIDE_PATHS.format(", ".join(sorted(reading.whole)))
             beside = A_STAR if paths.is_starred(reading.owner) else beside
             notes.insert(0, NATIVELY.format(paths.whole or beside))
-        return RemoteTable(
+        return ConnectTable(
             name=name,
             source=text[name.start : name.stop],
             table=table,
@@ -398,7 +401,7 @@ class RemoteQueries(SessionQueries[RemoteQuery]):
         by_path = first.order is not None and first.order.ref.path is not None
         return None if by_path and paths.whole else first
 
-    def _found(
+    def _find_reading(
         self, text: str, tokens: Sequence[Token], resolve: Resolve
     ) -> list[tuple[TableName, Target]]:
         found = ((name, resolve(name.parts)) for name in table_names(text, tokens))

@@ -17,13 +17,13 @@ from variantlake.quoting import quote_identifier
 from variantlake.spark.scan.path_columns import PathColumn, field_splice
 from variantlake.spark.scan.tables import TableVersion
 from variantlake.sql.splice import Splice
-from variantlake.sql.token_paths import TypedPath
+from variantlake.sql.token_paths import PathExpression
 from variantlake.sql.token_tables import TableName
 from variantlake.sql.tokens import select_items
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteTable:
+class ConnectTable:
     """One place where a text reads a table, and what is read of it.
 
     `refs` are the paths of the text as the table's files name them; `columns` are the Variants, by
@@ -36,7 +36,7 @@ class RemoteTable:
     table: TableVersion
     predicate: Predicate | None
     plan: ScanPlan
-    refs: Mapping[TypedPath, Ref]
+    refs: Mapping[PathExpression, Ref]
     columns: Mapping[str, PathColumn]
     needed: frozenset[str]
     whole: tuple[str, ...]
@@ -58,7 +58,7 @@ def _with_alias(name: TableName, view: str) -> str:
     return f"({named})" if name.sampled else named
 
 
-def alike(tables: Sequence[RemoteTable]) -> tuple[RemoteTable, ...]:
+def alike(tables: Sequence[ConnectTable]) -> tuple[ConnectTable, ...]:
     """The tables with structs of one form for one name: the text does not tell whose a path is."""
     native = {
         path.column
@@ -77,7 +77,7 @@ def alike(tables: Sequence[RemoteTable]) -> tuple[RemoteTable, ...]:
 
 
 def path_changes(
-    text: str, tokens: Sequence[Token], tables: Iterable[RemoteTable], original: DataFrame
+    text: str, tokens: Sequence[Token], tables: Iterable[ConnectTable], original: DataFrame
 ) -> list[Splice]:
     """The paths as fields of structs, and the names of select items that they leave."""
     paths = {

@@ -33,7 +33,7 @@ _UNQUOTED = re.compile(r"\s*delta\s*\.\s*/", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NamedLocation:
     """What a caller named: `source` is how a query's FROM names it.
 
     `location` is a path or a URL; None for a view, or a table that is not Delta's, as `what` says.
@@ -44,7 +44,7 @@ class Place:
     what: str = ""
 
 
-def find_place(table: Location, registered: Mapping[str, str], find: Find) -> Place:
+def find_place(table: Location, registered: Mapping[str, str], find: Find) -> NamedLocation:
     """The table, or the view, that `table` names.
 
     `registered` are locations by names in lower case.
@@ -75,10 +75,10 @@ def find_place(table: Location, registered: Mapping[str, str], find: Find) -> Pl
     if isinstance(found, CatalogTable) and found.is_delta:
         return _at(found.location)
     what = "a view" if isinstance(found, CatalogView) else "no Delta table"
-    return Place(".".join(map(quote_identifier, parts)), None, what)
+    return NamedLocation(".".join(map(quote_identifier, parts)), None, what)
 
 
-def writable(place: Place, table: Location) -> str:
+def writable(place: NamedLocation, table: Location) -> str:
     """The location of a table that is written to.
 
     Raises UnsupportedFeature for a view and a table of another kind, InvalidQuery for a version.
@@ -106,7 +106,7 @@ def name_parts(text: str) -> Parts | None:
     )
 
 
-def _path(text: str) -> Place:
+def _path(text: str) -> NamedLocation:
     if not text or not _PATH.match(text):
         raise NotADeltaTable(
             f"{text!r} is neither the name of a table nor a path", hint=_what_to_write(text)
@@ -117,9 +117,9 @@ def _path(text: str) -> Place:
     return _at(text)
 
 
-def _at(location: str) -> Place:
+def _at(location: str) -> NamedLocation:
     location = check_location(location)
-    return Place(delta_name(location), location)
+    return NamedLocation(delta_name(location), location)
 
 
 def _what_to_write(text: str) -> str:

@@ -14,7 +14,7 @@ from variantlake.expressions.tree import PRESENCE, Ref
 from variantlake.expressions.typing import spark_type
 from variantlake.paths import Path
 from variantlake.spark.query.plans.catalyst import VARIANT, Node
-from variantlake.spark.query.plans.lineage import Lineage, Source, view_of
+from variantlake.spark.query.plans.lineage import ColumnSource, Lineage, view_of
 from variantlake.spark.query.plans.predicates import variant_request
 
 _PASSING = frozenset(
@@ -44,12 +44,12 @@ class PlanUses:
     numbers, with the Variants that they say to be there.
     """
 
-    paths: dict[int, tuple[Source, Ref]] = field(default_factory=dict)
-    whole: set[Source] = field(default_factory=set)
-    implied: dict[int, Source] = field(default_factory=dict)
+    paths: dict[int, tuple[ColumnSource, Ref]] = field(default_factory=dict)
+    whole: set[ColumnSource] = field(default_factory=set)
+    implied: dict[int, ColumnSource] = field(default_factory=dict)
 
     @property
-    def sources(self) -> set[Source]:
+    def sources(self) -> set[ColumnSource]:
         """All columns that are looked at."""
         return self.whole | {source for source, _ in self.paths.values()}
 
@@ -62,13 +62,13 @@ class PlanUses:
 
 def read_uses(plan: Node, lineage: Lineage) -> PlanUses:
     """What `plan`, whose expressions have numbers, reads of the tables in its `lineage`."""
-    reading = _Reading(lineage)
+    reading = _UseReading(lineage)
     reading.visit(plan)
     reading.need_output(plan)
     return reading.uses
 
 
-class _Reading:
+class _UseReading:
     def __init__(self, lineage: Lineage) -> None:
         self._lineage = lineage
         self.uses = PlanUses()
@@ -109,7 +109,7 @@ class _Reading:
             else:
                 self._expression(part)
 
-    def _present(self, part: Node) -> Iterator[Source]:
+    def _present(self, part: Node) -> Iterator[ColumnSource]:
         """The Variants of which a row that fulfils this condition has some path."""
         if part.name not in _NEED_VALUES:
             return
@@ -117,9 +117,9 @@ class _Reading:
         for operand in operands:
             request = variant_request(operand, self._lineage)
             if request is not None:
-                yield Source(request[0], request[1].column[0])
+                yield ColumnSource(request[0], request[1].column[0])
 
-    def _tested(self, node: Node) -> Source | None:
+    def _tested(self, node: Node) -> ColumnSource | None:
         """The Variant of a test for NULL."""
         (child,) = node.children
         is_column = child.name == "AttributeReference" and child.type == VARIANT
@@ -138,7 +138,7 @@ class _Reading:
         request = variant_request(node, self._lineage)
         if request is not None and _is_column(node) and spark_type(request[1].type) is not None:
             view, ref = request
-            self.uses.paths[node.number] = Source(view, ref.column[0]), ref
+            self.uses.paths[node.number] = ColumnSource(view, ref.column[0]), ref
             return
         if node.plan is not None:
             self.visit(node.plan)

@@ -31,7 +31,7 @@ from variantlake.planning.files import ScanFile
 from variantlake.scan.scan_task import FilePart, split_files
 
 if TYPE_CHECKING:
-    from variantlake.engine.grouped import Part
+    from variantlake.engine.grouped import PartialGroups
     from variantlake.engine.reading import Counted, Known, Reading
     from variantlake.scan.file_rows import Rows
 
@@ -82,7 +82,7 @@ class AggregateTask:
     parts: tuple[tuple[FilePart, ...], ...]
     groups: Groups
     schema: pa.Schema
-    known: pa.RecordBatch | None = None
+    log_rows: pa.RecordBatch | None = None
 
     @classmethod
     def of(
@@ -107,9 +107,9 @@ class AggregateTask:
         # Loads the kernels: in the task, and not where the query is planned.
         from variantlake.engine.grouped import merged
 
-        if number == 0 and self.known is not None:
-            yield self.known
-        held: list[Part] = []
+        if number == 0 and self.log_rows is not None:
+            yield self.log_rows
+        held: list[PartialGroups] = []
         for rows in (rows for part in self.parts[number] for rows in self._rows(part)):
             held.append(self._part(rows))
             if sum(each.count for each in held) > MERGED:
@@ -121,7 +121,7 @@ class AggregateTask:
         if held:
             yield from self._batches(held[0] if len(held) == 1 else merged(held))
 
-    def groups_of(self, part: FilePart) -> list[Part]:
+    def groups_of(self, part: FilePart) -> list[PartialGroups]:
         """The groups of a part of a file, as one Part if any; threads may do this."""
         from variantlake.engine.grouped import merged
 
@@ -149,7 +149,7 @@ class AggregateTask:
             known = {**self._reading.values(rows, groups.columns), **self._flags(rows)}
             yield Counted(known, rows.count)
 
-    def _part(self, some: Counted) -> Part:
+    def _part(self, some: Counted) -> PartialGroups:
         from variantlake.engine.grouped import part_of_rows
 
         return part_of_rows(self.groups.keys, self.groups.aggregates, some)
@@ -174,13 +174,13 @@ class AggregateTask:
             found[flag(number)] = Values(pa.array(truth.true))
         return found
 
-    def _batches(self, part: Part) -> Iterator[pa.RecordBatch]:
+    def _batches(self, part: PartialGroups) -> Iterator[pa.RecordBatch]:
         table = partial_rows(part, self.schema)
         for start in range(0, table.num_rows, BATCH_ROWS):
             yield table.slice(start, BATCH_ROWS)
 
 
-def partial_rows(part: Part, schema: pa.Schema) -> pa.RecordBatch:
+def partial_rows(part: PartialGroups, schema: pa.Schema) -> pa.RecordBatch:
     """Groups as rows: their keys, then their aggregates."""
     arrays: list[Any] = [*part.keys, *(state.result() for state in part.states)]
     return pa.RecordBatch.from_arrays(

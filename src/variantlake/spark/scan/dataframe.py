@@ -46,7 +46,7 @@ from variantlake.spark.session.classic_files import (
     EVERYTHING,
     Files,
     HelperSession,
-    KnownFile,
+    ListedFile,
     unused,
 )
 from variantlake.spark.session.schemas import type_ddl, without_ids
@@ -75,14 +75,14 @@ def scan(
     frames = [
         frame
         for group in plan.groups
-        for frame in _Group(helper, table, group, columns, plan.conjuncts, joined=joined).frames(
-            needed
-        )
+        for frame in _LayoutGroup(
+            helper, table, group, columns, plan.conjuncts, joined=joined
+        ).frames(needed)
     ]
     if not frames:
         readings: tuple[tuple[Ref, Reading], ...] = ()
         nothing = ScanGroup(readings, FileRows(table.files, NO_ROWS))
-        frames = [_Group(helper, table, nothing, columns).empty()]
+        frames = [_LayoutGroup(helper, table, nothing, columns).empty()]
     whole = functools.reduce(lambda one, other: one.unionAll(other), frames)
     return with_declarations(whole, table.snapshot.schema)
 
@@ -129,7 +129,7 @@ def _lacks_nulls(group: ScanGroup, column: str) -> bool:
     return known is not None and bool((known.nulls[group.files.rows] == 0).all())
 
 
-class _Group:
+class _LayoutGroup:
     """Reads files that share one layout for the requested paths."""
 
     def __init__(
@@ -197,7 +197,7 @@ class _Group:
             # The protocol writes NULL as an empty string too.
             values = [file.partition.get(name) or None for name in self._constants]
             values += [str(number)] if numbered else []
-            known.append(KnownFile(file.path, file.size, file.modified, tuple(values)))
+            known.append(ListedFile(file.path, file.size, file.modified, tuple(values)))
         stored = [f for f in self._file_schema().fields if f.name != self._table.row_place]
         return self._helper.read_parquet(
             known,

@@ -15,7 +15,7 @@ from variantlake.parquet.read.prefetch import ahead
 from variantlake.spark.scan.aggregate_task import AggregateTask, partial_rows
 
 if TYPE_CHECKING:
-    from variantlake.engine.grouped import Part
+    from variantlake.engine.grouped import PartialGroups
 
 MOST_GROUPS = 1 << 20
 """Groups of more would fill the driver's memory: Spark, which can spill, makes them."""
@@ -24,7 +24,7 @@ MOST_VALUES = 1 << 23
 """The same for different values, which are counted and not handed on."""
 
 
-def groups_here(task: AggregateTask, known: Part | None) -> pa.RecordBatch | None:
+def groups_here(task: AggregateTask, known: PartialGroups | None) -> pa.RecordBatch | None:
     """The rows of all parts of an aggregate and of what the log knows, no two of one group.
 
     None where there are too many groups, or where a file is not read: when Spark reads it, it says
@@ -33,7 +33,7 @@ def groups_here(task: AggregateTask, known: Part | None) -> pa.RecordBatch | Non
     from variantlake.engine.grouped import merged, merged_if_many
 
     files = iter([part for own in task.parts for part in own])
-    held: list[Part] = [] if known is None else [known]
+    held: list[PartialGroups] = [] if known is None else [known]
     try:
         for found in ahead(files, task.groups_of):
             held = merged_if_many([*held, *found])
@@ -49,5 +49,5 @@ def groups_here(task: AggregateTask, known: Part | None) -> pa.RecordBatch | Non
         return None
 
 
-def _are_many(part: Part) -> bool:
+def _are_many(part: PartialGroups) -> bool:
     return part.count > MOST_GROUPS or part.size > MOST_VALUES

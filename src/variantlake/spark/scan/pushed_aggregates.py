@@ -51,7 +51,7 @@ from variantlake.spark.session.versions import arrow_schema
 from variantlake.types import Kind, ShreddedType
 
 if TYPE_CHECKING:
-    from variantlake.engine.grouped import Part
+    from variantlake.engine.grouped import PartialGroups
 
 MIN_BYTES = 128 << 20
 """Tables of which fewer bytes are read are Spark's alone: starting Python costs more than it saves.
@@ -151,11 +151,11 @@ class PushedAggregate:
     `known` are the groups of files that the log answers for.
     """
 
-    found: PartialAggregate
+    partial: PartialAggregate
     table: TableVersion
     files: FileRows
     schema: StructType
-    known: Part | None
+    log_groups: PartialGroups | None
     answered: int
     here: bool = False
 
@@ -165,24 +165,24 @@ class PushedAggregate:
         None where this process gave up, and Spark is to read the rows.
         """
         arrow = arrow_schema(self.schema)
-        known = None if self.known is None else partial_rows(self.known, arrow)
+        known = None if self.log_groups is None else partial_rows(self.log_groups, arrow)
         if len(self.files) or known is None:
             tasks = pa.cpu_count() if self.here else helper.parallelism
             task = AggregateTask.of(
                 self.table.snapshot,
                 list(self.files),
-                self.found.groups,
+                self.partial.groups,
                 arrow,
                 known=known,
                 tasks=tasks,
             )
             if not self.here:
                 return helper.batches(task, len(task.parts), self.schema), False
-            known = groups_here(task, self.known)
+            known = groups_here(task, self.log_groups)
         if known is None:
-            self.files.columns.memo[_given_up(self.found)] = True
+            self.files.columns.memo[_given_up(self.partial)] = True
             return None
-        return helper.rows(known, self.schema), self.found.is_done(known.num_rows)
+        return helper.rows(known, self.schema), self.partial.is_done(known.num_rows)
 
 
 def bytes_here(least: int | None, most: int | None, cores: int) -> range:
@@ -204,14 +204,14 @@ def pushed_aggregate(
     """
     if least < 0 or not _is_exact(found, table, plan):
         return None
-    known, planned = _known(found, table, plan), _planned(plan)
+    known, planned = _answered_by_log(found, table, plan), _planned(plan)
     if not np.isin(known.read, planned).all():
         return None  # what was not planned was not looked at
     files = FileRows(plan.table, known.read)
     is_here = len(files) > 0 and files.size in here
     if is_here and found.whole is not None:
         # Of different values the log knows none.
-        whole = _known(found.whole, table, plan)
+        whole = _answered_by_log(found.whole, table, plan)
         others = FileRows(plan.table, whole.read)
         if others.size in here and np.isin(whole.read, planned).all():
             found, known, files = found.whole, whole, others
@@ -341,14 +341,14 @@ def _planned(plan: ScanPlan) -> Int64s:
 # --- What the log knows ---------------------------------------------------------------------------
 
 
-def _known(found: PartialAggregate, table: TableVersion, plan: ScanPlan) -> KnownFiles:
+def _answered_by_log(found: PartialAggregate, table: TableVersion, plan: ScanPlan) -> KnownFiles:
     groups = found.groups
     # Flags are keys that no file has a column of.
     asked = None if groups.flags else asked_of_log(groups.keys, groups.aggregates, table.stored_ref)
     if asked is None:
         return KnownFiles(NO_ROWS, _planned(plan), (), ())
     where = None if groups.where is None else map_refs(groups.where, table.stored_ref)
-    return ExactFacts(plan.table, table.partition_types).known(where, *asked)
+    return ExactFacts(plan.table, table.partition_types).answerable(where, *asked)
 
 
 def _given_up(found: PartialAggregate) -> tuple[str, Groups]:

@@ -110,7 +110,7 @@ class Tables:
 
     def __init__(self) -> None:
         self._newest: dict[str, TableVersion] = {}
-        self._given: dict[str, TableVersion] = {}
+        self._versions: dict[str, TableVersion] = {}
         self._footers = Footers()
 
     def open(
@@ -122,7 +122,7 @@ class Tables:
 
         Raises as `Snapshot.read`; InvalidQuery when no version is that old.
         """
-        given = self._given.get(location)
+        given = self._versions.get(location)
         if given is not None:
             return given
         if before is not None:
@@ -151,12 +151,12 @@ class Tables:
         """Locations at which `open` finds these snapshots, as long as this is open."""
         keys = [f"{each.store.uri}#{uuid.uuid4()}" for each in snapshots]
         for key, snapshot in zip(keys, snapshots, strict=True):
-            self._given[key] = replace(table_version(key, snapshot), chosen=True)
+            self._versions[key] = replace(table_version(key, snapshot), chosen=True)
         try:
             yield keys
         finally:
             for key in keys:
-                del self._given[key]
+                del self._versions[key]
 
     def plan(
         self,

@@ -46,7 +46,7 @@ SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class KnownFile:
+class ListedFile:
     """A file as the log tells it: size in bytes, time in milliseconds since the epoch.
 
     `constants` are the texts of columns that are the same in all of its rows; None is NULL.
@@ -69,7 +69,7 @@ _OPEN_BYTES = 2 << 20
 """What opening a file counts for."""
 
 
-def is_for_one_task(files: Iterable[KnownFile]) -> bool:
+def is_for_one_task(files: Iterable[ListedFile]) -> bool:
     """Whether files are so few and small that one task is to read them all.
 
     Then an aggregate or a sort of their rows needs no exchange, which takes longer than to read
@@ -137,7 +137,7 @@ class Files(ABC):
     @abstractmethod
     def read_parquet(
         self,
-        files: Sequence[KnownFile],
+        files: Sequence[ListedFile],
         schema: StructType,
         constants: StructType,
         *,
@@ -241,7 +241,7 @@ class HelperSession(Files):
 
     def read_parquet(
         self,
-        files: Sequence[KnownFile],
+        files: Sequence[ListedFile],
         schema: StructType,
         constants: StructType,
         *,
@@ -334,7 +334,7 @@ class HelperSession(Files):
         return session_of(self.spark)
 
 
-def _without_file_system(files: Sequence[KnownFile], error: Any) -> BaseException:
+def _without_file_system(files: Sequence[ListedFile], error: Any) -> BaseException:
     """What is missing where Spark cannot open files; any other error as it is."""
     reason = str(error.java_exception.getMessage())
     if "No FileSystem for scheme" not in reason and "ClassNotFoundException" not in reason:

@@ -25,7 +25,7 @@ from variantlake.spark.session.classic_files import (
     ROW_INDEX,
     SETTINGS,
     Files,
-    KnownFile,
+    ListedFile,
     unused,
 )
 from variantlake.spark.session.jobs import functions_of
@@ -48,7 +48,7 @@ _LISTING = {
 }
 
 
-class RemoteFiles(Files):
+class ConnectSessionFiles(Files):
     """See Files."""
 
     def __init__(self, user: SparkSession) -> None:
@@ -107,7 +107,7 @@ class RemoteFiles(Files):
 
     def read_parquet(
         self,
-        files: Sequence[KnownFile],
+        files: Sequence[ListedFile],
         schema: StructType,
         constants: StructType,
         *,
@@ -146,7 +146,7 @@ class RemoteFiles(Files):
 
     def _looked_up(
         self,
-        files: Sequence[KnownFile],
+        files: Sequence[ListedFile],
         schema: StructType,
         constants: StructType,
         more: Sequence[str],

@@ -114,7 +114,7 @@ class TableStream(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """What the tasks of a batch read, none where nothing is left to be read."""
-        begin, until = self._known(start), self._known(end)
+        begin, until = self._offset_of(start), self._offset_of(end)
         if begin == until:
             return []
         planned = self._planned
@@ -163,7 +163,7 @@ class TableStream(DataSourceStreamReader):
 
     def next_offset(self, start: dict[str, Any], *, limited: bool) -> dict[str, Any]:
         """The end of a batch that begins at `start`; `start` itself where no file is new."""
-        begin = self._known(start)
+        begin = self._offset_of(start)
         self._refresh()
         if begin.version > self._newest.version + 1:
             raise MissingSource(
@@ -207,7 +207,7 @@ class TableStream(DataSourceStreamReader):
         check_same_table(self._read, newest)
         self._newest_seen = newest
 
-    def _known(self, given: dict[str, Any]) -> Offset:
+    def _offset_of(self, given: dict[str, Any]) -> Offset:
         """An offset of this table. Raises MalformedFile, UnsupportedFeature."""
         offset = Offset.of(given)
         if offset.table != self._read.metadata.id:

@@ -19,7 +19,7 @@ from variantlake.quoting import quote_identifier
 from variantlake.spark.query.plans.catalyst import VARIANT, Node
 from variantlake.spark.query.plans.join_values import SmallSide, small_sides
 from variantlake.spark.query.plans.limits import first_rows
-from variantlake.spark.query.plans.lineage import Lineage, Source, view_of
+from variantlake.spark.query.plans.lineage import ColumnSource, Lineage, view_of
 from variantlake.spark.query.plans.partial_aggregates import partial_aggregates
 from variantlake.spark.query.plans.predicates import Extra, table_predicates, variant_request
 from variantlake.spark.scan.path_columns import Span
@@ -162,8 +162,8 @@ class _Reading:
         self._lineage = lineage
         self._extractions = _extractions(parsed)
         self._null_tests = dict(_null_tests(parsed))
-        self.uses: dict[Span, tuple[Source, PathUse | None]] = {}
-        self.whole: set[Source] = set()
+        self.uses: dict[Span, tuple[ColumnSource, PathUse | None]] = {}
+        self.whole: set[ColumnSource] = set()
 
     def give_up(self, span: Span) -> None:
         """Leave this place as it is, which needs its whole Variant."""
@@ -224,7 +224,7 @@ class _Reading:
         request = variant_request(node, self._lineage)
         if request is not None:
             view, ref = request
-            self._use(Source(view, ref.column[0]), ref, node)
+            self._use(ColumnSource(view, ref.column[0]), ref, node)
             return
         if node.plan is not None:
             # Its children repeat what the subquery takes from outside; inside stand the uses.
@@ -244,7 +244,7 @@ class _Reading:
         self._add(node.span, source, PathUse(ref, column, column, implicit_cast=False))
         return True
 
-    def _use(self, source: Source, ref: Ref, node: Node) -> None:
+    def _use(self, source: ColumnSource, ref: Ref, node: Node) -> None:
         """Take in an extraction, which is the cast of a Variant or a typed `variant_get`."""
         get = node.children[0] if node.name == "Cast" else node
         extraction = self._extractions.get(get.span) if get.has_span else None
@@ -256,7 +256,7 @@ class _Reading:
         use = PathUse(ref, span, column, implicit_cast=node is not get and explicit is None)
         self._add(get.span, source, use)
 
-    def _add(self, span: Span, source: Source, use: PathUse) -> None:
+    def _add(self, span: Span, source: ColumnSource, use: PathUse) -> None:
         known = self.uses.setdefault(span, (source, use))
         if known != (source, use):
             # One text that stands for two things: an expression that Spark uses twice.

@@ -9,7 +9,7 @@ from variantlake.spark.query.plans.catalyst import Node
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ColumnSource:
     """A column of the table that is read through `view`."""
 
     view: str
@@ -25,11 +25,11 @@ class Lineage:
     """
 
     views: Mapping[str, str]
-    sources: dict[int, Source] = field(default_factory=dict)
+    sources: dict[int, ColumnSource] = field(default_factory=dict)
     computed: dict[int, Node] = field(default_factory=dict)
     definitions: dict[str, Node] = field(default_factory=dict)
 
-    def source(self, node: Node) -> Source | None:
+    def source(self, node: Node) -> ColumnSource | None:
         """The column that a reference stands for; an outer query's column too."""
         if node.name in ("AttributeReference", "OuterReference"):
             return self.sources.get(node.expr_id)
@@ -49,7 +49,7 @@ class Lineage:
         view = view_of(plan, self.views)
         if view is not None:
             for expr_id, name in plan.output:
-                self.sources[expr_id] = Source(view, name)
+                self.sources[expr_id] = ColumnSource(view, name)
         elif plan.name == "Project":
             for item in plan.expressions:
                 if item.name == "Alias":

@@ -63,9 +63,9 @@ def partial_aggregates(
             continue
         view, conditions = below
         reading = Conditions(view, lineage, text)
-        found = _Reader(reading, utc).read(node, conditions)
+        found = _AggregateReader(reading, utc).read(node, conditions)
         if found is not None:
-            whole = _Reader(reading, utc, _whole=True).read(node, conditions)
+            whole = _AggregateReader(reading, utc, _whole=True).read(node, conditions)
             is_own = whole is not None and len(whole.groups.keys) == whole.keys
             yield replace(found, whole=whole) if is_own else found
 
@@ -102,7 +102,7 @@ _Kept = _Term | Aggregate
 
 
 @dataclass(slots=True)
-class _Reader:
+class _AggregateReader:
     """Reads one aggregate, and collects what its partial rows hold.
 
     `_whole` counts different values where rows are grouped, as all rows of a group are seen.

@@ -55,7 +55,7 @@ def merged(
     found: DataFrame | None = frame
     for table in tables:
         if table.pushed is not None and found is not None:
-            own = table.pushed.found
+            own = table.pushed.partial
             merges = orjson.dumps([merge.to_dict() for merge in own.merges]).decode()
             made = table.pushed.rows(helper)
             if made is None:

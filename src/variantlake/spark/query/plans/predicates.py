@@ -65,7 +65,7 @@ def table_predicates(
     finder.walk_query(plan)
     return {
         view: None if any(found is None for found in conditions) else _any(conditions)
-        for view, conditions in finder.found.items()
+        for view, conditions in finder.predicates.items()
     }
 
 
@@ -168,7 +168,7 @@ class _Finder:
         self._lineage = lineage
         self._text = text
         self._extra = extra
-        self.found: dict[str, list[Predicate | None]] = {}
+        self.predicates: dict[str, list[Predicate | None]] = {}
         self._references: dict[str, int] = {}
         self._waiting: dict[str, _Conditions] = {}
 
@@ -184,7 +184,7 @@ class _Finder:
         view = view_of(plan, self._lineage.views)
         if view is not None:
             reading = Conditions(view, self._lineage, self._text)
-            self.found.setdefault(view, []).append(reading.all_of(active) if active else None)
+            self.predicates.setdefault(view, []).append(reading.all_of(active) if active else None)
             return
         for expression in plan.expressions:
             for node in expression.walk_expression():
