@@ -88,7 +88,7 @@ class Bench:
         )
 
     def _into(self, name: str, work: Callable[[Path], None]) -> float:
-        """Seconds of work that writes to a place of its own, where nothing is.
+        """Seconds of work that writes to a place of its own, if nothing is.
 
         What it wrote before is deleted first, on the disk too: a disk that is told of freed blocks
         has the next one wait who flushes its files.

@@ -125,7 +125,7 @@ def write_table(root: FilePath, files: int) -> int:
 def write_checkpoint_alone(root: FilePath, files: int, *, parsed: bool = False) -> int:
     """Write a table that is a classic checkpoint and no commits; returns its bytes.
 
-    Statistics are texts, or where `parsed` columns.
+    Statistics are texts, or if `parsed` columns.
     """
     properties = {
         "delta.checkpoint.writeStatsAsStruct": str(parsed).lower(),

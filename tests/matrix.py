@@ -30,7 +30,7 @@ _CONNECT = ("grpcio", "grpcio-status", "googleapis-common-protos", "zstandard")
 class Row:
     """One combination; `spark` is empty for the package without PySpark.
 
-    `delta` is the version of Spark in the name of Delta Spark's package, empty where there is none.
+    `delta` is the version of Spark in the name of Delta Spark's package, empty if there is none.
     """
 
     name: str
@@ -115,7 +115,7 @@ def prepare(row: Row, built: Path) -> Path:
 
 
 def run(row: Row, environment: Path) -> Iterator[tuple[str, str]]:
-    """The parts of the row's job with what went wrong, empty where nothing did."""
+    """The parts of the row's job with what went wrong, empty if nothing did."""
     with tempfile.TemporaryDirectory(prefix="variantlake-matrix-") as name:
         if not row.spark:
             yield "local", _local(environment, Path(name))

@@ -1,7 +1,7 @@
 """What users do with Spark, each part compared with Spark on the documents themselves.
 
 Runs with the installed package alone: `python matrix_job.py FOLDER [DELTA_PACKAGE]`. It prints one
-line of JSON for each part: its name, and what went wrong, which is empty where it went well.
+line of JSON for each part: its name, and what went wrong, which is empty if it went well.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Job:
 
     @cache  # noqa: B019 - there is one
     def spark(self) -> SparkSession:
-        """A session with Delta Spark, where there is a package for it; or a Connect client."""
+        """A session with Delta Spark, if there is a package for it; or a Connect client."""
         if self.remote:
             return SparkSession.builder.remote(self.remote).getOrCreate()
         builder = (

@@ -61,7 +61,7 @@ MUTATIONS = (
     ),
     Mutation(
         1, "files' numbers stand for a column of that name",
-        "dataframe._Group.__init__", "unused(FILE_NUMBER, ...)", "FILE_NUMBER", spark=True,
+        "dataframe._LayoutGroup.__init__", "unused(FILE_NUMBER, ...)", "FILE_NUMBER", spark=True,
     ),
     Mutation(
         2, "a group without value and typed_value is taken",
@@ -161,7 +161,7 @@ MUTATIONS = (
     ),
     Mutation(
         8, "Spark's pushdown sees shredded floats",
-        "_Group._path", "leaf if reading.pushable else hidden(leaf)", "leaf", spark=True,
+        "_LayoutGroup._path", "leaf if reading.pushable else hidden(leaf)", "leaf", spark=True,
     ),
     Mutation(
         9, "every path of one file is clean",
@@ -169,7 +169,7 @@ MUTATIONS = (
     ),
     Mutation(
         9, "every path of many files is clean",
-        "Counts.clean",
+        "NodeCounts.clean",
         "(self.residuals == 0) & (self.nulls >= 0)", "self.residuals == self.residuals",
     ),
     Mutation(
@@ -203,7 +203,7 @@ MUTATIONS = (
     ),
     Mutation(
         10, "Spark gets the Variants that it cannot read",
-        "_Group.frames", "self._by_kernels", "False", spark=True,
+        "_LayoutGroup.frames", "self._by_kernels", "False", spark=True,
     ),
     Mutation(
         11, "views stay",
@@ -220,7 +220,7 @@ MUTATIONS = (
     ),
     Mutation(
         12, "elements' residuals do not matter in many files",
-        "Counts.with_inside",
+        "NodeCounts.with_inside",
         "... | (self.residuals > 0)", "self.clean_inside == self.clean_inside",
     ),
     Mutation(
@@ -249,7 +249,7 @@ MUTATIONS = (
     ),
     Mutation(
         13, "what is implied does not go to files",
-        "_Group._rows",
+        "_LayoutGroup._rows",
         "[*self._implied(), *self._pushed(), *self._plan_only_filters()]",
         "[*self._pushed(), *self._plan_only_filters()]", spark=True,
     ),
@@ -308,11 +308,11 @@ MUTATIONS = (
     ),
     Mutation(
         18, "samples and pivots do not matter",
-        "Scopes._held", "not _has_only(...)", "False",
+        "Scopes._pushed_filter", "not _has_only(...)", "False",
     ),
     Mutation(
         18, "any part of a SELECT is above its WHERE",
-        "Scopes._held", "other_part(..., _AROUND_WHERE)", '""',
+        "Scopes._pushed_filter", "other_part(..., _AROUND_WHERE)", '""',
     ),
     Mutation(
         18, "an ON drops rows of both sides",
@@ -400,7 +400,7 @@ MUTATIONS = (
     ),
     Mutation(
         23, "null counts that are not tight are exact",
-        "Part.nulls",
+        "FilesPart.nulls",
         "np.where(informs, counts, UNKNOWN)", "np.where(informs | True, counts, UNKNOWN)",
     ),
     Mutation(
@@ -413,7 +413,7 @@ MUTATIONS = (
     ),
     Mutation(
         24, "queries are planned by the table's names",
-        "QueryRunner._planned", "use = by_stored_names(...)", "", spark=True,
+        "ClassicQueries._planned", "use = by_stored_names(...)", "", spark=True,
     ),
     Mutation(
         25, "tags of another file are believed",
@@ -425,7 +425,7 @@ MUTATIONS = (
     ),
     Mutation(
         25, "tags of many other files are believed",
-        "Part._believed", 'pc.equal(self.tag("file"), ...)', 'pc.is_valid(self.tag("file"))',
+        "FilesPart._believed", 'pc.equal(self.tag("file"), ...)', 'pc.is_valid(self.tag("file"))',
     ),
     Mutation(
         26, "a commit is not read back",
@@ -527,7 +527,8 @@ MUTATIONS = (
     ),
     Mutation(
         35, "zeros have one hash",
-        "_Reader._merging", "any((is_floating(each) for each in arguments))", "False", spark=True,
+        "_AggregateReader._merging",
+        "any((is_floating(each) for each in arguments))", "False", spark=True,
     ),
     Mutation(
         34, "an anti join's own condition drops rows of its left side",
@@ -620,7 +621,7 @@ MUTATIONS = (
     ),
     Mutation(
         8, "NaN is no greater than the greatest bound of its file",
-        "_certain_rows", "all_ &= ~found.nan", "all_ &= far.known",
+        "_certain_rows", "all_ &= ~found.nan", "all_ &= far.valid",
     ),
     Mutation(
         22, "times in statistics are not cut",
@@ -664,7 +665,7 @@ MUTATIONS = (
     ),
     Mutation(
         21, "a cut bound is the least value",
-        "ExactFacts._is_reached", "found.exact", "found.maximum.known",
+        "ExactFacts._is_reached", "found.exact", "found.maximum.valid",
     ),
     Mutation(
         22, "a bound of timestamps is a value",
@@ -686,7 +687,7 @@ MUTATIONS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code: 0 where each change was noticed."""
+    """The exit code: 0 if each change was noticed."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
     parser.add_argument("rules", nargs="*", type=int, help="rules, by number; all if none")
     parser.add_argument(

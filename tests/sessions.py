@@ -36,7 +36,7 @@ EXCLUDED = (
 def delta_session(scratch: Path) -> SparkSession:
     """A local Spark with Delta Spark's package, as a user would start one.
 
-    UTC, two cores, few shuffle partitions. Raises PySparkRuntimeError where it does not start.
+    UTC, two cores, few shuffle partitions. Raises PySparkRuntimeError if it does not start.
     """
     options = f"{ROOM} {SHORT_LIVED}"
     builder = (

@@ -70,7 +70,7 @@ print(" ".join({name.partition(".")[0] for name in sys.modules}))
 
 
 def test_the_build_requires_what_the_modules_with_kernels_import() -> None:
-    """They are imported to be compiled, where nothing but the build's requirements is installed."""
+    """They are imported to be compiled, if nothing but the build's requirements is installed."""
     build = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["build-system"]["requires"]
     there = set().union(*(closure(re.split(r"[^\w.-]", each)[0]) for each in build))
     done = subprocess.run(

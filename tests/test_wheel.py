@@ -1,4 +1,4 @@
-"""What is published: files, metadata, and that it works where there is nothing else."""
+"""What is published: files, metadata, and that it works if there is nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package as users get it: wheel and sdist, installed where there is nothing else.
+"""The package as users get it: wheel and sdist, installed if there is nothing else.
 
 `python -m tests.wheel DIST` installs the wheel that lies in the folder DIST into an empty
 environment, does the main job there without Spark, and lists what was pulled in.

@@ -213,7 +213,7 @@ class MissingDependency(VariantLakeError, RuntimeError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint with the known name that is most like this one; empty where none is."""
+    """A hint with the known name that is most like this one; empty if none is."""
     names = {each.lower(): each for each in known}
     close = difflib.get_close_matches(name.lower(), names, 1, 0.75)
     return f"did you mean {names[close[0]]}?" if close else ""

@@ -79,7 +79,7 @@ def variant_array_append(target: Target, path: str | Path, value: object) -> Any
     """`target` with `value` as the new last element of the array at `path`, which may be `$`.
 
     An array is appended as one element. A path that leads nowhere changes nothing. Raises
-    PathTypeMismatch for what is no array, else as `variant_set`.
+    PathTypeMismatch for what is not an array, else as `variant_set`.
     """
     return _changed(target, Edit(Change.APPEND, _path(path)), value)
 
@@ -87,18 +87,18 @@ def variant_array_append(target: Target, path: str | Path, value: object) -> Any
 def try_variant_set(
     target: Target, path: str | Path, value: object, *, create_if_missing: bool = True
 ) -> Any:
-    """As `variant_set`, but NULL where that raises PathTypeMismatch."""
+    """As `variant_set`, but NULL if that raises PathTypeMismatch."""
     edit = Edit(Change.SET, _path(path), create_if_missing)
     return _changed(target, edit, value, lenient=True)
 
 
 def try_variant_insert(target: Target, path: str | Path, value: object) -> Any:
-    """As `variant_insert`, but NULL where that raises PathTypeMismatch or DuplicateKey."""
+    """As `variant_insert`, but NULL if that raises PathTypeMismatch or DuplicateKey."""
     return _changed(target, Edit(Change.INSERT, _path(path)), value, lenient=True)
 
 
 def try_variant_array_append(target: Target, path: str | Path, value: object) -> Any:
-    """As `variant_array_append`, but NULL where that raises PathTypeMismatch."""
+    """As `variant_array_append`, but NULL if that raises PathTypeMismatch."""
     return _changed(target, Edit(Change.APPEND, _path(path)), value, lenient=True)
 
 

@@ -26,7 +26,7 @@ def put(path: Path, *ids: int, data: bytes | None = None, age: float = SETTLED) 
 
 
 def ids(table: Path | str) -> list[int]:
-    """The ids of the documents in the table, sorted; none where there is no table."""
+    """The ids of the documents in the table, sorted; none if there is no table."""
     try:
         found = vl.Table.open(table)
     except NotADeltaTable:

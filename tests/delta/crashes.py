@@ -41,7 +41,7 @@ from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore
 
 State = tuple[int, tuple[str, ...]] | None
-"""A table as a reader sees it: its version and its rows, sorted. None where there is no table."""
+"""A table as a reader sees it: its version and its rows, sorted. None if there is no table."""
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ class Layouts:
     metadata_offset_size: int = 0
     sorted_strings: bool = True
     unused_keys: tuple[str, ...] = ()
-    repeat_keys: bool = False  # each key twice in the dictionary; only where it is not sorted
+    repeat_keys: bool = False  # each key twice in the dictionary; only if it is not sorted
     reverse_values: bool = False  # values of an object in the opposite order of its fields
     utf16_order: bool = False  # fields as Spark's parse_json sorts them
     reserved_bits: bool = False

@@ -49,7 +49,7 @@ def drawn(strategy: st.SearchStrategy[T], count: int) -> list[T]:
 def parsed_by_spark(
     spark: SparkSession, documents: Iterable[str]
 ) -> list[tuple[Variant, str] | None]:
-    """What `parse_json` makes of each text and how `to_json` prints it; None where it refuses."""
+    """What `parse_json` makes of each text and how `to_json` prints it; None if it refuses."""
     frame = spark.createDataFrame(list(enumerate(documents)), "i int, text string")
     frame = frame.selectExpr("i", "try_parse_json(text) AS v").selectExpr("i", "v", "to_json(v) j")
     return [

@@ -323,7 +323,7 @@ def test_an_error_counts_only_where_its_row_is_used(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> vl.Table:
-    """A value in the last of three rows that is no integer."""
+    """A value in the last of three rows that is not an integer."""
     made = vl.Table.create(tmp_path_factory.mktemp("mixed") / "t", "s STRING, k BIGINT, v VARIANT")
     values = ['{"n":1}', '{"n":2}', '{"n":"x"}']
     rows = {"s": ["10", "9", "a"], "k": [1, 2, 3], "v": values}
@@ -603,7 +603,7 @@ def test_rule_38_an_error_counts_only_in_rows_that_are_left(
     sorted_table: tuple[vl.Table, list[Row]],
 ) -> None:
     opened, rows = sorted_table
-    # What is no number stands in deleted rows.
+    # What is not a number stands in deleted rows.
     assert found(opened, "SELECT count(*) AS n FROM t WHERE event:w::int = 7") == [(len(rows),)]
     with pytest.raises(InvalidValue, match="cannot be cast"):
         found(opened, "SELECT count(*) AS n FROM t WHERE event:o::int = 12")

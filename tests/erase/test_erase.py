@@ -100,7 +100,7 @@ def secret_table(folder: Path, properties: dict[str, str]) -> vl.Table:
 )
 def test_after_a_purge_no_byte_is_left(tmp_path: Path, properties: dict[str, str]) -> None:
     table = secret_table(tmp_path / "t", properties)
-    table.delete("id = 7")  # hidden, where there are vectors
+    table.delete("id = 7")  # hidden, if there are vectors
     table.delete(f"note = '{SECRET}' AND id = 17")  # which the log says
     bad = tmp_path / "bad.ndjson"
     bad.write_text(f'{{"user":"ok","n":1}}\n{{"{SECRET}\n')

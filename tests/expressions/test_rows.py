@@ -1,4 +1,4 @@
-"""Conditions over rows: SQL's three values, and errors that count only where the answer does."""
+"""Conditions over rows: SQL's three values, and errors that count only if the answer does."""
 
 from __future__ import annotations
 

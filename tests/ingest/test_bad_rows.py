@@ -78,7 +78,7 @@ def text_of(record: dict[str, Any]) -> bytes:
 @pytest.mark.parametrize("name", LINES)
 def test_a_bad_line_is_raised_kept_or_null(tmp_path: Path, name: str, ending: bytes) -> None:
     source = tmp_path / "a.ndjson"
-    # A byte order mark, blank lines, and a last line without its end are no documents.
+    # A byte order mark, blank lines, and a last line without its end are not documents.
     lines = [b"\xef\xbb\xbf1", b"", LINES[name], b"  ", b"2", LINES[name], b"3"]
     source.write_bytes(ending.join(lines))
     with pytest.raises(VariantLakeError) as caught:

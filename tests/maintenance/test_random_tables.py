@@ -234,7 +234,7 @@ class Upkeep:
             assert after.changes(table.version + 1, select="n").to_arrow().num_rows == 0
 
     def numbers(self, where: str) -> list[Any] | None:
-        """The rows that a condition finds; None where a cast in it is left to Spark."""
+        """The rows that a condition finds; None if a cast in it is left to Spark."""
         try:
             return sorted(self.table.refresh().scan("n", where).to_arrow()["n"].to_pylist())
         except UnsupportedFeature:

@@ -243,7 +243,7 @@ def page(column: Column) -> bytes:
 
 
 def file_bytes(message: str, rows: list[dict[str, Any]]) -> bytes:
-    """A file of one row group. A value is None where it is missing, a list where it is repeated."""
+    """A file of one row group. A value is None if it is missing, a list where it is repeated."""
     root = parse_message(message)
     columns = columns_of(root)
     for row in rows:

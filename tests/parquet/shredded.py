@@ -133,7 +133,7 @@ def raw(array: Any) -> Any:
 
 
 def groups_at(data: list[dict[str, Any] | None], path: Path) -> Iterator[dict[str, Any] | None]:
-    """The group of each row at `path`; None where something above it is missing."""
+    """The group of each row at `path`; None if something above it is missing."""
     for row in data:
         group: Any = row
         for step in path.steps:

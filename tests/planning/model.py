@@ -1,7 +1,7 @@
 """A small model of files and of Spark's semantics, for brute force: rows, facts, three values.
 
 A document is a Python value: dict, list, int, Decimal, float, str, bool, None for the Variant null,
-and MISSING where there is nothing. It knows nothing of the planner: what the planner claims about a
+and MISSING if there is nothing. It knows nothing of the planner: what the planner claims about a
 file is compared with what the model finds row by row.
 """
 
@@ -156,7 +156,7 @@ def file_facts(
 
 
 def lookup(document: Any, path: Path) -> Any:
-    """The value at the path, MISSING where there is none."""
+    """The value at the path, MISSING if there is none."""
     for step in path.steps:
         if isinstance(step, str) and isinstance(document, dict):
             document = document.get(step, MISSING)
@@ -178,7 +178,7 @@ def variant_get(document: Any, path: Path, requested: str) -> Any:
 
 
 def cast(value: Any, requested: str) -> Any:
-    """Spark's cast of a scalar, as TRY: None where it fails."""
+    """Spark's cast of a scalar, as TRY: None if it fails."""
     if isinstance(value, dict | list):
         return repr(value) if requested == "string" else None
     if requested == "string":

@@ -148,7 +148,7 @@ def test_texts_are_written_as_spark_reads_them(spark: SparkSession) -> None:
 
 @pytest.mark.rule(1)
 def test_a_guard_keeps_errors_out(tables: dict[str, str]) -> None:
-    """Rule 1: a cast that fails counts only where the answer depends on it."""
+    """Rule 1: a cast that fails counts only if the answer depends on it."""
     table = Table.open(tables["mixed"])
     run_task = "event:kind::string = 'bad' AND event:price::decimal(10, 2) > 3"
     assert table.scan("k", run_task).count() > 0

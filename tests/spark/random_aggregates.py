@@ -127,7 +127,7 @@ def _sums(type_: str) -> tuple[str, ...]:
 def aggregates_agree(trial: Trial, queries: Queries, count: int, seed: object) -> int:
     """So many queries that the local engine takes; gives how many it answered.
 
-    Raises AssertionError where its answer is not Spark's, in ANSI mode and UTC.
+    Raises AssertionError if its answer is not Spark's, in ANSI mode and UTC.
     """
     made = Aggregates(queries, random.Random(f"aggregates {seed}"))
     opened = Table.open(trial.table.location)
@@ -149,7 +149,7 @@ def aggregates_agree(trial: Trial, queries: Queries, count: int, seed: object) -
 def pushed_agree(trial: Trial, queries: Queries, count: int, seed: object) -> int:
     """So many queries of groups on Spark; gives how many of them tasks of ours began.
 
-    Raises AssertionError where the answer is not the judge's.
+    Raises AssertionError if the answer is not the judge's.
     """
     made = Aggregates(queries, random.Random(f"pushed {seed}"), plain=0.8)
     scans = [_alone(trial, made.groups()) for _ in range(count)]
@@ -159,7 +159,7 @@ def pushed_agree(trial: Trial, queries: Queries, count: int, seed: object) -> in
 def first_rows_agree(trial: Trial, queries: Queries, count: int, seed: object) -> int:
     """So many queries of orders on Spark; gives how many of them a LIMIT left something out of.
 
-    Raises AssertionError where the answer is not the judge's.
+    Raises AssertionError if the answer is not the judge's.
     """
     made = Aggregates(queries, random.Random(f"first rows {seed}"), plain=0.8)
     scans = [_alone(trial, made.orders()) for _ in range(count)]
@@ -194,7 +194,7 @@ def _agree(trial: Trial, text: str, ours: Any) -> None:
 
 
 def _judged(trial: Trial, text: str) -> pa.Table | None:
-    """Spark's answer; None where it raises an error."""
+    """Spark's answer; None if it raises an error."""
     with changed(trial.spark, PLAINLY):
         try:
             return trial.spark.sql(text.format(t=trial.table.judge)).toArrow()

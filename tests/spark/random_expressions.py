@@ -83,7 +83,7 @@ class Asked:
 
 
 def colon_path(column: str, steps: Sequence[str | int]) -> str:
-    """The path in the colon syntax; the column itself where there are no steps."""
+    """The path in the colon syntax; the column itself if there are no steps."""
     text = "".join(map(_step, steps))
     return f"{column}:{text.removeprefix('.')}" if steps else column
 

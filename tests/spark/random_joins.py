@@ -55,7 +55,7 @@ class Joins:
         named = [
             requested for requested in queries.requested if _starts_with_a_name(requested.steps)
         ]
-        self._named = named[:5]  # few, as one that is no column of a file makes all be read so
+        self._named = named[:5]  # few, as one that is not a column of a file makes all be read so
 
     def branches(self) -> list[Branch]:
         """Queries of one text; of every second text they read Variants by paths alone."""

@@ -77,7 +77,7 @@ class Trial:
     table: RandomTable
 
     def agree(self, branches: Sequence[Branch]) -> None:
-        """Raises AssertionError where our answer to a branch is not the judge's."""
+        """Raises AssertionError if our answer to a branch is not the judge's."""
         text = _together(branches)
         right, ours = self._judged(text), self._ours(text)
         if ours != right or isinstance(right, str):
@@ -86,7 +86,7 @@ class Trial:
             assert isinstance(right, str) or ours == right, f"only together: {self._about(text)}"
 
     def agree_alone(self, text: str) -> None:
-        """Raises AssertionError where our answer to one query is not the judge's."""
+        """Raises AssertionError if our answer to one query is not the judge's."""
         right, ours = self._judged(text), self._ours(text)
         if isinstance(right, str):
             # Rule 1: Spark's own class of error, or what skipping left.

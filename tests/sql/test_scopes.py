@@ -294,7 +294,7 @@ def test_whether_columns_get_names_by_their_place(text: str, expected: bool) -> 
         ("SELECT p AS event FROM t ORDER BY event:a::int LIMIT 3", None),
         ("SELECT k AS a, p AS a FROM t ORDER BY a LIMIT 3", None),
         ("SELECT k FROM t ORDER BY elsewhere LIMIT 3", None),
-        # A name of the result that is no column of the table: a field, a constant, an alias.
+        # A name of the result that is not a column of the table: a field, a constant, an alias.
         ("SELECT st.k FROM t ORDER BY k LIMIT 3", None),
         ("SELECT (st).k FROM t ORDER BY k LIMIT 3", None),
         ("SELECT st.a.k FROM t ORDER BY k LIMIT 3", None),

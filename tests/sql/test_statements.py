@@ -1,4 +1,4 @@
-"""Statements that are no queries: what is to be done instead, by surface."""
+"""Statements that are not queries: what is to be done instead, by surface."""
 
 from __future__ import annotations
 

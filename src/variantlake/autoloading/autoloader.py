@@ -65,7 +65,7 @@ Stop = Callable[[], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AutoloadResult(Result):
-    """What an autoload did. `version` is that of its last commit, None where it made none.
+    """What an autoload did. `version` is that of its last commit, None if it made none.
 
     `files` were loaded with their `rows`; `bad_rows` left out or NULL, by the mode. `empty` files
     held no document, `failed` ones could not be read, `skipped` ones were too old. `changed` files

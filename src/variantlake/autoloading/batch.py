@@ -126,10 +126,10 @@ def load_batch(
 ) -> tuple[BatchReport, list[SourceFile]] | None:
     """Load files in one commit, decided on what `state` says in `snapshot`.
 
-    Gives the report, and the files that the log now says are loaded. None where nothing is left to
+    Gives the report, and the files that the log now says are loaded. None if nothing is left to
     be committed: all of the files have gone, or were written to.
 
-    Raises CommitConflict where another process was first; nothing of the batch is in the table
+    Raises CommitConflict if another process was first; nothing of the batch is in the table
     then. Else as `run_load`, but for what is wrong with a file.
     """
     started = time.perf_counter()

@@ -18,7 +18,7 @@ from variantlake.autoloading.state import FileState, LoadState
 from variantlake.errors import InvalidValue
 
 MANY_FILES = 10_000
-"""Known files of an object store from which on "auto" begins listings after the last name: ten
+"""Known files of an object store from which "auto" begins listings after the last name: ten
 requests, which are as many as a batch needs anyway."""
 
 _COLUMNS = ("name", "size", "tag", "state")

@@ -147,12 +147,12 @@ class LocalFolder:
         return os.fsencode(self.root.rstrip("/")) + b"/" + name
 
     def delete(self, name: bytes) -> None:
-        """Remove a file; one that has gone is no error."""
+        """Remove a file; one that has gone is not an error."""
         path = self._path(name)
         _attempt("deleted", os.fsdecode(path), lambda: os.unlink(path))  # noqa: PTH108
 
     def move(self, name: bytes, to: str) -> None:
-        """Move a file below another root of the same kind; one that has gone is no error."""
+        """Move a file below another root of the same kind; one that has gone is not an error."""
         source = Path(self.location(name))
         _attempt("moved", str(source), lambda: _move(source, Path(to) / os.fsdecode(name)))
 

@@ -115,7 +115,7 @@ def retry_failed(snapshot: Snapshot, *, name: str | None = None, file: str | Non
 
     One commit for each autoload. `file` is a pattern as in a glob.
 
-    Raises CommitConflict where the autoload committed a batch meanwhile, else as `list_loads`.
+    Raises CommitConflict if the autoload committed a batch meanwhile, else as `list_loads`.
     """
     matches = None if file is None else re.compile(pattern_regex(file)).fullmatch
     reader = RunReader(snapshot.store)

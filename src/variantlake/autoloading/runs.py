@@ -78,7 +78,7 @@ class RunReader:
     def pieces(self, run: Run) -> Iterator[pa.Table]:
         """The rows of a run in the order of names, a piece at a time; versions are put right.
 
-        Raises MalformedLog where the file is missing or not the one that the log means.
+        Raises MalformedLog if the file is missing or not the one that the log means.
         """
         data = self._bytes(run)
         try:

@@ -69,10 +69,10 @@ class LoadState:
     """What the log says of one autoload at one version.
 
     `source` is the root of the names, a path or URL. `batch` counts the batches. `after` is the
-    name up to which all that was there was taken, None where that is not known. `listed` is when
+    name up to which all that was there was taken, None if that is not known. `listed` is when
     all of the source was listed last, in milliseconds since the epoch; 0 asks for it. `ordered`
     says that no file came with a name before those that were there. `logged` is the domain's text
-    that this was read from, None where the log has none yet.
+    that this was read from, None if the log has none yet.
     """
 
     name: str
@@ -172,7 +172,7 @@ def check_name(name: str) -> str:
 
 
 def read_state(snapshot: Snapshot, name: str) -> LoadState | None:
-    """What the log says of an autoload; None where it has said nothing.
+    """What the log says of an autoload; None if it has said nothing.
 
     Raises MalformedLog for what we did not write so.
     """

@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _leave_on_interrupt() -> None:
-    """Let Ctrl-C and its like end the process at once, where nothing is to be tidied up."""
+    """Let Ctrl-C and its like end the process at once, if nothing is to be tidied up."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else ignored, say by nohup
         signal.signal(signal.SIGINT, _leave)
     for number in _ENDINGS:

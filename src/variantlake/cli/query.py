@@ -82,7 +82,7 @@ def query(
 
 
 def _local(opened: vl.Table, sql: str, *, required: bool) -> LocalRows[LocalQuery] | None:
-    """The query for the local engine; None where only Spark shows what it gives.
+    """The query for the local engine; None if only Spark shows what it gives.
 
     Raises UnsupportedFeature and InvalidQuery.
     """

@@ -37,7 +37,7 @@ class NewValues:
     def of(cls, snapshot: Snapshot, given: Mapping[str, Any]) -> NewValues:
         """Expressions as text, typed paths and constants of Python, by column.
 
-        Raises InvalidQuery for a column that the table has not, UnsupportedFeature for an
+        Raises InvalidQuery for a column that the table does not have, UnsupportedFeature for an
         expression that only Spark takes, InvalidValue for a constant that no column holds.
         """
         if not isinstance(given, Mapping):
@@ -120,7 +120,7 @@ def _scalar(value: Literal, wanted: Any, name: str) -> Any:
 
 
 def _assigned(array: Any, wanted: Any, name: str) -> Any:
-    """Values as the column holds them, where nothing of them is lost."""
+    """Values as the column holds them, if nothing of them is lost."""
     if array.type == wanted:
         return array
     if not _widens(array.type, wanted):

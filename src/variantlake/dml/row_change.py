@@ -92,7 +92,7 @@ class RowChange:
         return replace(self._result(decided, (), 0), dry_run=True)
 
     def commit(self, files: NewFiles) -> ChangeResult:
-        """Write and commit it. Nothing is done where there is no row.
+        """Write and commit it. Nothing is done if there is no row.
 
         When anything fails before the commit, no file is left. Raises CommitConflict, FilesMoved,
         UnsupportedFeature for a table whose rows must keep their ids.

@@ -33,9 +33,9 @@ class RowLevel:
     """What a change of rows needs to go on after another one: `Changes.rebased`.
 
     `marked` and `gone` are the files with a new vector, and those that go, by their path in the
-    log. `overlaps` says that a row that both take away is no contradiction. `finds` tells whether
-    the change would have found a row of a file. `watched` are rows that stay, and that it depends
-    on. `written` are the vector files, kept up to date.
+    log. `overlaps` says that a row that both take away is not a contradiction. `finds` tells
+    whether the change would have found a row of a file. `watched` are rows that stay, and that it
+    depends on. `written` are the vector files, kept up to date.
     """
 
     snapshot: Snapshot

@@ -16,7 +16,7 @@ Names and rules are those of Spark 4.3 (SPARK-57417, SPARK-57641, SPARK-57804, S
 | a parent is of another type      | an error            | an error    | unchanged | an error  |
 | the path is `$`                  | an error            | an error    | an error  | allowed   |
 
-`set` without `create_if_missing` changes nothing where "added", "nulls" or "made" stands. `append`
+`set` without `create_if_missing` changes nothing if "added", "nulls" or "made" stands. `append`
 puts one element behind the array that the path names; anything else there is an error. A parent
 that is a Variant null is of another type. A made parent is an array where the next step is an
 index, else an object.
@@ -62,7 +62,7 @@ class Change(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One change at one path. Raises InvalidPath for `$` where that is no place to change."""
+    """One change at one path. Raises InvalidPath for `$` if that is not a place to change."""
 
     change: Change
     path: Path
@@ -130,7 +130,7 @@ class _Frame:
 def edited(metadata: bytes, value: bytes, edit: Edit, new: Tree | None) -> tuple[bytes, bytes]:
     """(metadata, value) after the change; the same bytes where it changes nothing.
 
-    `new` is the value that is put, None for DELETE. Raises PathTypeMismatch where a step meets a
+    `new` is the value that is put, None for DELETE. Raises PathTypeMismatch if a step meets a
     value of another type, DuplicateKey for an insert at a field that is there, MalformedVariant for
     a container on the way that is malformed, LimitExceeded for a result beyond our limits.
     """
@@ -155,7 +155,7 @@ def edited(metadata: bytes, value: bytes, edit: Edit, new: Tree | None) -> tuple
 
 
 def _way(dictionary: VariantMetadata, value: bytes, edit: Edit) -> list[_Frame] | None:
-    """The containers down to the one that changes; None where nothing does."""
+    """The containers down to the one that changes; None if nothing does."""
     frames: list[_Frame] = []
     start, end = 0, len(value)
     steps = edit.path.steps

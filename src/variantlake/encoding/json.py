@@ -27,7 +27,7 @@ _WHOLE = re.compile(r'"([^"\\\x00-\x1f]*+)"')
 """A string without escapes."""
 _FIELD = re.compile(rf"[ \t\n\r]*{_WHOLE.pattern}[ \t\n\r]*:[ \t\n\r]*")
 _NEXT_FIELD = re.compile(rf"[ \t\n\r]*,{_FIELD.pattern}")
-"""Up to a field's value, where nothing is out of the ordinary."""
+"""Up to a field's value, if nothing is out of the ordinary."""
 _NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _NUMBER_GOES_ON = tuple("0123456789.eE+-")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -50,7 +50,7 @@ def parse_json(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "error") -
     """The Variant of one JSON document.
 
     Integers take the narrowest of int8 to int64, then a decimal of up to 38 digits, then double.
-    Numbers with a point are decimals with their scale kept where 38 digits and scale 38 hold them,
+    Numbers with a point are decimals with their scale kept if 38 digits and scale 38 hold them,
     else double; numbers with an exponent are double (infinite when out of range, as in Spark).
 
     Args:

@@ -21,7 +21,7 @@
 
 Dates and timestamps outside of the years 1 to 9999 become numpy.datetime64 of their unit. A
 `Scalar`, a Variant or an Arrow scalar anywhere in the input keeps its exact type. A datetime64 is
-in no zone; a Timestamp of pandas is a datetime, whose nanoseconds are kept where it has any.
+in no zone; a Timestamp of pandas is a datetime, whose nanoseconds are kept if it has any.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _checked_key(key: object) -> str:
 
 
 def scalar_of(value: object) -> Scalar:
-    """The scalar of a Python object that is no container. Raises InvalidValue."""
+    """The scalar of a Python object that is not a container. Raises InvalidValue."""
     match value:
         case Scalar():
             return value

@@ -74,10 +74,10 @@ class Variant(Shown):
         return type_name(self.value)
 
     def get(self, path: str | Path) -> Variant | None:
-        """The value at a path such as `$.a['b'][0]`; None where a step is not there.
+        """The value at a path such as `$.a['b'][0]`; None if a step is not there.
 
         A Variant null that is there is a Variant, not None. Only containers on the way are read.
-        Raises InvalidPath for text that is no path, MalformedVariant for malformed bytes.
+        Raises InvalidPath for text that is not a path, MalformedVariant for malformed bytes.
         """
         if not isinstance(path, str | Path):
             raise InvalidPath(f"a path is text such as $.a[0], not {type(path).__name__}")

@@ -36,7 +36,7 @@ _SIGN = np.int64(2**63 - 1)
 
 
 def rank(array: Any, type_: ShreddedType) -> Int64s | None:
-    """Integers that order as the values do, from which `ranked` makes them; None where none do."""
+    """Integers that order as the values do, from which `ranked` makes them; None if none do."""
     if type_.kind in _FLOATS:
         return ordered(array, zeros_alike=False)
     if type_.kind is Kind.DECIMAL:
@@ -51,7 +51,7 @@ def rank(array: Any, type_: ShreddedType) -> Int64s | None:
 
 
 def ranked(ranks: Int64s, type_: ShreddedType, there: Bools) -> Any:
-    """The values whose ranks these are, NULL where not `there`."""
+    """The values whose ranks these are, NULL if not `there`."""
     if type_.kind in _FLOATS:
         bits = ranks ^ ((ranks >> 63) & _SIGN)
         return pa.array(bits.view(np.float64), mask=~there).cast(type_.arrow, safe=False)
@@ -161,7 +161,7 @@ def _near(array: Any) -> Coded | None:
 
 
 def _texts(array: Any) -> Coded | None:
-    """Texts by their bytes; None where they were chosen to be slow."""
+    """Texts by their bytes; None if they were chosen to be slow."""
     rows = len(array)
     _, words, data = array.buffers()
     offsets: Any = np.frombuffer(words, np.int32)[array.offset : array.offset + rows + 1]

@@ -20,7 +20,7 @@ from variantlake.scan.table_scan import cast_error
 from variantlake.shredding.fit import raw_array
 
 MERGED = 1 << 20
-"""Size of parts from which on they are merged: so much memory they take, whatever the table."""
+"""Size of parts from which they are merged: so much memory they take, whatever the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def merged_if_many(parts: list[PartialGroups]) -> list[PartialGroups]:
 
 
 def evaluate_used(expression: Expression, known: Known, rows: int) -> Any:
-    """The values of an expression that a query uses. Raises InvalidValue where Spark raises."""
+    """The values of an expression that a query uses. Raises InvalidValue if Spark raises."""
     values = evaluate(expression, known.get, rows)
     if values.failed is not None and np.any(values.failed):
         raise cast_error(f"{expression}", None)

@@ -31,7 +31,7 @@ class Ordering:
 class Query:
     """`SELECT outputs FROM the table WHERE … GROUP BY keys HAVING … ORDER BY … LIMIT …`.
 
-    `keys` is None where rows are not grouped; no keys make one group of all rows. Expressions above
+    `keys` is None if rows are not grouped; no keys make one group of all rows. Expressions above
     a grouping are made of its keys, of aggregates and of constants.
     """
 
@@ -66,7 +66,7 @@ class Query:
 def asked_of_log(
     keys: Sequence[Expression], aggregates: Sequence[Aggregate], stored: Callable[[Ref], Ref]
 ) -> tuple[list[LogAggregate], list[Ref]] | None:
-    """What the log would have to know of groups; None where it is more than it ever does.
+    """What the log would have to know of groups; None if it is more than it ever does.
 
     `stored` gives a column or path by the names that files have.
     """

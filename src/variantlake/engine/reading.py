@@ -112,7 +112,7 @@ class Reading:
         return all(is_local(file.path) for file in self.files())
 
     def tasks(self) -> Iterator[FileTask]:
-        """The files that are read; where they are fewer than threads, parts of large ones."""
+        """The files that are read; if they are fewer than threads, parts of large ones."""
         threads = pa.cpu_count()
         read = self.log_answer.read
         few = len(read) < threads

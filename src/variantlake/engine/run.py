@@ -63,7 +63,7 @@ class LocalQuery(Shown):
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in batches.
 
-        Raises InvalidValue where Spark raises an error, UnsupportedFeature for a value whose result
+        Raises InvalidValue if Spark raises an error, UnsupportedFeature for a value whose result
         only Spark knows, MalformedFile, TableReplaced.
         """
         query = self.query
@@ -180,7 +180,7 @@ class LocalQuery(Shown):
             yield from parts
 
     def _parts_of(self, task: FileTask) -> list[PartialGroups]:
-        """The groups of part of a file; threads do this where there is much to read."""
+        """The groups of part of a file; threads do this if there is much to read."""
         query = self.query
         stretched = are_of_stretches(query.aggregates)
         found = [

@@ -201,7 +201,7 @@ def _ordinal(node: exp.Expression) -> int | None:
 
 
 def _name(node: exp.Expression, found: Expression) -> str:
-    """The name that Spark gives to an item without one, where that is known."""
+    """The name that Spark gives to an item without one, if that is known."""
     if isinstance(found, Ref):
         return name_of(node, found)
     if isinstance(found, Aggregate) and not isinstance(node, exp.Filter | exp.CountIf):

@@ -253,14 +253,14 @@ def _cut(column: RawColumn, length: int) -> RawColumn:
 
 
 def below(column: RawColumn, key: Raw) -> Bools:
-    """Where the bound is less than `key`; False where it is not known."""
+    """Where the bound is less than `key`; False if it is not known."""
     if isinstance(key, float) and math.isnan(key):
         return column.valid
     return _compared(np.less, column, key, math.ceil)
 
 
 def above(column: RawColumn, key: Raw) -> Bools:
-    """Where the bound is greater than `key`; False where it is not known."""
+    """Where the bound is greater than `key`; False if it is not known."""
     if isinstance(key, float) and math.isnan(key):
         return np.zeros(len(column.valid), np.bool_)
     return _compared(np.greater, column, key, math.floor)
@@ -282,7 +282,7 @@ def _compared(compare: Any, column: RawColumn, key: Raw, whole: Callable[[Decima
 
 
 def any_within(low: RawColumn, high: RawColumn, keys: Sequence[Raw]) -> Bools:
-    """Where some key lies between the bounds; an unknown one is no limit. No key is a NaN."""
+    """Where some key lies between the bounds; an unknown one is not a limit. No key is a NaN."""
     dtype = low.values.dtype
     if dtype == np.int64:
         # What no integer of 64 bits equals cannot lie on any, and files are about values.

@@ -155,7 +155,7 @@ class VariantPath(Shown):
         return f"<{type(self).__name__} {self.column} {_spark_path(self.path)}>"
 
     def as_type(self, type_: str, *, strict: bool = True) -> TypedPath:
-        """As a Spark type, `decimal(10,2)`. Not `strict`: NULL where a value does not cast."""
+        """As a Spark type, `decimal(10,2)`. Not `strict`: NULL if a value does not cast."""
         get = "variant_get" if strict else "try_variant_get"
         where = constant(_spark_path(self.path))
         text = f"{get}({quote_identifier(self.column)}, {where}, {constant(type_)})"
@@ -198,7 +198,7 @@ class VariantPath(Shown):
 def path(column: str, at: str | Path = "$") -> VariantPath:
     """The path `at` of a VARIANT column.
 
-    Raises InvalidPath for text that is no path.
+    Raises InvalidPath for text that is not a path.
     """
     return VariantPath(column, Path.parse(at) if isinstance(at, str) else at)
 

@@ -1,6 +1,6 @@
 """Functions of many rows at a time, as Spark's are in ANSI mode.
 
-Rows for which Spark raises an error are marked (`Values.failed`): it counts only where the row's
+Rows for which Spark raises an error are marked (`Values.failed`): it counts only if the row's
 value is used. Strings may be dictionaries; functions of them run on the entries.
 """
 

@@ -1,7 +1,7 @@
 """What expressions give in rows: the one evaluator of rows.
 
 Conditions are in SQL's three values and a fourth: rows for which Spark raises an error. An error
-counts only where the condition depends on it: `false AND error` is false (EXACTNESS, rule 1: we
+counts only if the condition depends on it: `false AND error` is false (EXACTNESS, rule 1: we
 never raise where Spark does not). A condition on one operand is evaluated on the entries of a
 dictionary.
 """
@@ -73,7 +73,7 @@ class Truth:
 
     @classmethod
     def of_values(cls, values: Values, answers: Any) -> Truth:
-        """Of an Arrow array of booleans, NULL where one of the values is."""
+        """Of an Arrow array of booleans, NULL if one of the values is."""
         there = valid_of(answers)
         true = bools_of(answers.fill_null(False)) & there
         return cls.of(true, there & ~true, _failed(values))
@@ -303,7 +303,7 @@ _PLAIN: dict[CompareOp, Callable[[Any, Any], Any]] = {
 
 
 def _answers(op: CompareOp, array: AnyArray, value: Raw, common: ShreddedType) -> Any:
-    """Booleans, NULL where the value is."""
+    """Booleans, NULL if the value is."""
     return _PLAIN[op](_by_order(array), _by_order(_one(value, common))[0])
 
 

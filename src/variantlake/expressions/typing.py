@@ -73,8 +73,8 @@ def spark_type(name: str) -> ShreddedType | None:
 def type_of(expression: Expression) -> ShreddedType | None:
     """The type of an expression.
 
-    None for what is no scalar here: whole Variants, nested columns, collated strings, a NULL of no
-    type, and what a reader did not understand.
+    None for what is not a scalar here: whole Variants, nested columns, collated strings, a NULL of
+    no type, and what a reader did not understand.
     """
     match expression:
         case Ref() | Literal():
@@ -95,7 +95,7 @@ def type_text(expression: Expression) -> str:
 
 
 def scalar(expression: Expression) -> ShreddedType:
-    """The type of an operand. Raises UnsupportedFeature where it has none here."""
+    """The type of an operand. Raises UnsupportedFeature if it has none here."""
     type_ = type_of(expression)
     if type_ is None:
         raise refused(f"{expression} as an operand")

@@ -53,7 +53,7 @@ class VersionRange:
 class ChangedFile:
     """A file whose rows a version brought or took, or that lists changed rows.
 
-    `change` is INSERT or DELETE for all rows, None where each row says it. `timestamp` is that of
+    `change` is INSERT or DELETE for all rows, None if each row says it. `timestamp` is that of
     the commit, in milliseconds since the epoch. `vector` are rows that do not count; where `among`
     is given, only rows count that are in `among` and not in `vector`.
     """
@@ -162,7 +162,8 @@ def _changes(
         if before is None:
             yield INSERT, add, None
         elif before.deletion_vector != add.deletion_vector:
-            # Rows that were there and are not: those that the new vector has and the old has not.
+            # Rows that were there and are not: those that the new vector has and the old does not
+            # have.
             if add.deletion_vector is not None:
                 yield DELETE, before, add.deletion_vector
             if before.deletion_vector is not None:
@@ -265,7 +266,7 @@ _NEWER_SCHEMA = "start the stream again: it reads the table by its new schema th
 
 
 def _problem(schema: StructType, metadata: Metadata, version: int, read: Snapshot) -> str:
-    """Why rows of a version's schema cannot be read by that of `read`; empty where they can."""
+    """Why rows of a version's schema cannot be read by that of `read`; empty if they can."""
     if metadata.partition_columns != read.metadata.partition_columns:
         return "it is partitioned by other columns"
     if is_mapped(metadata.configuration) != is_mapped(read.properties):

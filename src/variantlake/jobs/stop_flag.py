@@ -22,13 +22,13 @@ class LoadStopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LoadFlag:
-    """The flag of one load. Where there is no local disk to look at, tasks run to their end."""
+    """The flag of one load. If there is no local disk to look at, tasks run to their end."""
 
     store: Store
     load_id: str
 
     def up(self) -> None:
-        """Let tasks run. Raises StoreFailed where nothing can be written."""
+        """Let tasks run. Raises StoreFailed if nothing can be written."""
         if path := self._path:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)

@@ -77,7 +77,7 @@ def default_versions(
     Without any: the last commit that only rewrote files, and the version before it. With the first
     alone: the `newest` version. With the last alone: the one before it.
 
-    Raises InvalidQuery where there is no such commit, InvalidValue for what are no versions.
+    Raises InvalidQuery if there is no such commit, InvalidValue for what are not versions.
     """
     if first is None and last is None:
         for entry in history:

@@ -32,7 +32,7 @@ SMALL_BYTES = 32 << 20
 
 _MANY_SMALL = 10
 _DEEP = 4.0
-"""Files that a query of one value reads, from which on ordering them pays."""
+"""Files that a query of one value reads, from which ordering them pays."""
 
 _MANY_DELETED, _MANY_RESIDUAL = 0.1, 0.05
 _MAX_NAMED = 10

@@ -27,7 +27,7 @@ class HealthFinding(Result):
     `topic` is one of `small files`, `overlap`, `deleted rows`, `residuals`, `statistics`, `log`,
     `checkpoint`, `unneeded files`; `details` are its numbers (bytes, rows, counts). `mend` is what
     helps in Python, `command` the whole command line for this table, with its path or URL; both are
-    empty where nothing has to be done.
+    empty if nothing has to be done.
     """
 
     topic: str

@@ -12,7 +12,7 @@ from variantlake.shown import counted
 from variantlake.storage.store import Entry
 
 _LATE = 5
-"""Intervals without a checkpoint from which on it is missing."""
+"""Intervals without a checkpoint from which it is missing."""
 
 _INTERVAL = "delta.checkpointInterval"
 

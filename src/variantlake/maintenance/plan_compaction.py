@@ -44,7 +44,7 @@ MAX_FILES = 2_000
 """The most files of a group: a table of a hundred thousand small ones has work for many tasks."""
 
 MAX_DELETED_SHARE = 0.05
-"""The share of deleted rows from which on a file is rewritten, as in Delta Spark."""
+"""The share of deleted rows from which a file is rewritten, as in Delta Spark."""
 
 _NUMBER = re.compile("[0-9]{1,9}")
 
@@ -277,6 +277,6 @@ def _groups_of(
 
 
 def numbers_in(files: pa.Table, tag: str) -> list[int]:
-    """A tag that is a number, 0 where there is none."""
+    """A tag that is a number, 0 if there is none."""
     texts = pc.map_lookup(files["tags"], tag, "first").to_pylist()
     return [int(text) if text and _NUMBER.fullmatch(text) else 0 for text in texts]

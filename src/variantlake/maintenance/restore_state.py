@@ -43,7 +43,7 @@ _STAYING = (
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What leads from the newest version to an old one; None where nothing changes.
+    """What leads from the newest version to an old one; None if nothing changes.
 
     `back` are the files (rows as `Snapshot.files`) that the newest version lacks, `gone` those that
     only it has.
@@ -59,7 +59,7 @@ class Difference:
 def difference(newest: Snapshot, old: Snapshot) -> Difference:
     """What a restore of `old` commits.
 
-    Raises UnsupportedFeature where the old version needs what we do not write, MalformedLog for an
+    Raises UnsupportedFeature if the old version needs what we do not write, MalformedLog for an
     identity column that cannot be understood.
     """
     newest.check_writable(evaluated=True, kept=True)

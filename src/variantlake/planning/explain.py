@@ -74,8 +74,8 @@ class PathExplanation:
 class LayoutUse:
     """Files that are read and shred a Variant column in one way.
 
-    `layout` is its name, empty where nothing is known of the files; `schema` the number of the
-    learned schema that has it, None where none has.
+    `layout` is its name, empty if nothing is known of the files; `schema` the number of the
+    learned schema that has it, None if none has.
     """
 
     column: str
@@ -109,7 +109,7 @@ class Explanation:
     answered: int = 0
     """Files that are not read either, because the log alone answers for all of their rows."""
     limit: str = ""
-    """The LIMIT that leaves files or row groups out, with its order; empty where none does."""
+    """The LIMIT that leaves files or row groups out, with its order; empty if none does."""
     reach: str = ""
     """What all of its first rows fulfil, by the bounds and counts of the log."""
 

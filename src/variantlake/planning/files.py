@@ -34,7 +34,7 @@ class ScanFile:
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumn:
-    """The serialised values of a partition column: `texts[codes[row]]`, code -1 where unknown."""
+    """The serialised values of a partition column: `texts[codes[row]]`, code -1 if unknown."""
 
     texts: Sequence[str | None]
     codes: Int64s

@@ -59,7 +59,7 @@ class LogFiles:
 
     @property
     def row_count(self) -> int | None:
-        """The rows that are not deleted; None where the log does not tell for all files."""
+        """The rows that are not deleted; None if the log does not tell for all files."""
         records = self.of_log.num_records
         if (records == UNKNOWN).any():
             return None

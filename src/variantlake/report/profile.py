@@ -60,7 +60,7 @@ class PathProfile(Shown):
     `share` is the part of the rows that hold it, a Variant null included; inside of arrays (a step
     `[0]` stands for all elements) `share` is None and `count` counts elements. `types` are the
     parts of its values by type, `null` among them. `distinct` is the number of its scalar values in
-    the rows whose text was looked at, `many` where there are more than were counted. `text_share`
+    the rows whose text was looked at, `many` if there are more than were counted. `text_share`
     is the part of the documents' text that its scalar values are. `column` is the type that
     inference gives it, None without a column; `why` is the reason.
     """
@@ -154,7 +154,7 @@ class SourceProfile(Shown):
             name: The view, `shop.events` for one in a database.
             table: The table as Spark SQL names it; None for the one that was profiled.
 
-        Raises InvalidValue where no path would be a column, and without `table` for a source that
+        Raises InvalidValue if no path would be a column, and without `table` for a source that
         is no table.
         """
         items = self.select()

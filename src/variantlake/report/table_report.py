@@ -210,7 +210,7 @@ def _drift(
 ) -> list[dict[str, Any]]:
     """The share of values that lie in residuals, by the versions that brought files.
 
-    Versions are None where the log that is read no longer tells.
+    Versions are None if the log that is read no longer tells.
     """
     if variant is None or not paths:
         return []

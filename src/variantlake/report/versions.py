@@ -20,7 +20,7 @@ MAX_VERSIONS = 200
 def versions_of(snapshot: Snapshot, rows: int | None) -> list[dict[str, Any]]:
     """The last versions that the log holds, oldest first, with what the table was at each.
 
-    `rows` is the number of rows at the newest version. `rows` of a version is None where the log
+    `rows` is the number of rows at the newest version. `rows` of a version is None if the log
     does not tell how many rows a commit before the newest removed.
     """
     files, size = snapshot.files.num_rows, int(snapshot.files["size"].to_numpy().sum())

@@ -127,7 +127,7 @@ def _subvariants(
     valid: Sequence[bool | None],
     ref: Ref,
 ) -> AnyArray:
-    """The Variants at a path; NULL where nothing stands there, a Variant null where one does."""
+    """The Variants at a path; NULL if nothing stands there, a Variant null if one does."""
     found = [
         _at(keys, value, ref) if there else None
         for keys, value, there in zip(metadata, values, valid, strict=True)
@@ -145,7 +145,7 @@ def _cast_encoded(
     ref: Ref,
     known: dict[bytes, Raw | None],
 ) -> Raw | None:
-    """One encoded value; None where Spark's cast fails. Scalars are cast once for each value."""
+    """One encoded value; None if Spark's cast fails. Scalars are cast once for each value."""
     if basic_type(encoded) in (BasicType.OBJECT, BasicType.ARRAY):
         return Variant(metadata or b"", encoded).to_json() if requested == _STRING else None
     if encoded in known:
@@ -181,7 +181,7 @@ def _stored_type(scalar: Scalar) -> ShreddedType:
 
 
 def cast_raw(value: Raw, stored: ShreddedType, requested: ShreddedType) -> Raw | None:
-    """Spark's cast of one value, None where it fails.
+    """Spark's cast of one value, None if it fails.
 
     Raises UnsupportedFeature for casts whose results only Spark knows for sure.
     """

@@ -29,7 +29,7 @@ from variantlake.shredding.layout import is_variant_type
 class ColumnRead:
     """How one wanted column is read.
 
-    `leaves` are those of the file's column `node`. `field` is the table's column; None where the
+    `leaves` are those of the file's column `node`. `field` is the table's column; None if the
     typed columns inside of a Variant are wanted as they are. `variant` rebuilds the Variants.
     """
 

@@ -33,7 +33,7 @@ class Combinations:
 
     @classmethod
     def of(cls, columns: Mapping[Ref, Values], rows: int) -> Combinations | None:
-        """Of columns of so many rows; None where they have too many combinations, or no entries.
+        """Of columns of so many rows; None if they have too many combinations, or no entries.
 
         A combination may be that of no row.
         """

@@ -43,7 +43,7 @@ class FileLayout:
     def node(self, field: StructField) -> SchemaNode | None:
         """A column of the table in the file: by its name, or by its id where the table maps by ids.
 
-        None where the file has no such column.
+        None if the file has no such column.
         """
         return find_field(self.footer.schema, field, by_id=not self.named)
 

@@ -140,7 +140,7 @@ class FileReader:
         return found if is_whole else found.take(places)
 
     def runs(self, ref: Ref, row_group: int) -> Runs | None:
-        """A column or path in all rows of a row group as runs; None where it has too many."""
+        """A column or path in all rows of a row group as runs; None if it has too many."""
         if ref not in self._runs:
             self._runs[ref] = self._run_values(ref, row_group)
         return self._runs[ref]
@@ -158,7 +158,7 @@ class FileReader:
         return self._typed.runs(ref, reading, row_group)
 
     def whole(self, column: str, row_group: int, chosen: Int64s) -> Any:
-        """A column in some rows of a row group; None where the file has no such column."""
+        """A column in some rows of a row group; None if the file has no such column."""
         if column in self._cached:
             return _take(self._cached[column], chosen)
         parts = list(self.parts(column, row_group, chosen))
@@ -183,7 +183,7 @@ class FileReader:
         yield from ahead(self._chosen(row_group, sorted(read.leaves), chosen), chosen_of, _bytes_of)
 
     def _column_read(self, item: AnyField) -> ColumnRead | None:
-        """How a column is read as this name and type; None where the file has no such column."""
+        """How a column is read as this name and type; None if the file has no such column."""
         field, layout = self._fields[item.name], self._layout
         node = layout.node(field)
         if node is None:

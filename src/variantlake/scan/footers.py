@@ -86,7 +86,7 @@ def _facts(snapshot: Snapshot, file: ScanFile) -> FileFacts | None:
 def _by_footer(
     snapshot: Snapshot, file: ScanFile, facts: Callable[..., tuple[FileFacts, ...]]
 ) -> tuple[FileFacts, ...]:
-    """What a footer says; nothing where it is unreadable, or has other names than the log."""
+    """What a footer says; nothing if it is unreadable, or has other names than the log."""
     try:
         footer = read_footer(file.path)
         if not snapshot.has_stored_names(footer):

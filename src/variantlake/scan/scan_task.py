@@ -56,7 +56,7 @@ class ScanTask:
     files, and of what type; `texts` names columns of text beside them that hold a partition
     column's serialised values. Rows for which a condition of `prefilter` is false or NULL may be
     left out. `row_place` is the column of `schema` that gets a row's place in its file, from 0;
-    empty where there is none.
+    empty if there is none.
     """
 
     table: Snapshot

@@ -306,7 +306,7 @@ def _true(truth: Truth, kept: Bools, predicate: Predicate) -> Bools:
 
 
 def cast_error(what: str, file: ScanFile | None) -> InvalidValue:
-    """What is raised where Spark's cast raises an error."""
+    """What is raised if Spark's cast raises an error."""
     return InvalidValue(
         f"a value cannot be cast: {what}",
         file="" if file is None else file.path,

@@ -70,7 +70,7 @@ class TypedColumns:
     def decoded(
         self, ref: Ref, reading: PhysicalColumn, row_group: int, places: Int64s | None
     ) -> Any:
-        """A column by our kernels; None where pyarrow has to read it.
+        """A column by our kernels; None if pyarrow has to read it.
 
         With `places`, only what stands in these rows means something.
         """
@@ -97,7 +97,7 @@ class TypedColumns:
         return one_array(arrays)
 
     def runs(self, ref: Ref, reading: PhysicalColumn, row_group: int) -> Runs | None:
-        """A column of strings as runs; None where it has too many, or pyarrow has to read it."""
+        """A column of strings as runs; None if it has too many, or pyarrow has to read it."""
         if not self._encoded or reading.stored.kind is not Kind.STRING:
             return None
         place = row_group, self._leaf(ref, reading)

@@ -74,7 +74,7 @@ def parts_of(array: AnyArray) -> list[AnyArray]:
 
 
 def list_of(array: AnyArray) -> pa.ListArray[Any]:
-    """The array as a list with 32-bit offsets. Raises MalformedFile for a type that is no list."""
+    """The array as a list with 32-bit offsets. Raises MalformedFile for any other type."""
     lists: Any = array
     if isinstance(array, pa.ListViewArray | pa.LargeListViewArray):
         return _gathered(lists, np.asarray(lists.offsets), np.asarray(lists.sizes))
@@ -99,7 +99,7 @@ def _gathered(lists: Any, starts: np.ndarray, sizes: np.ndarray) -> pa.ListArray
 
 
 def element_field(arrow: pa.DataType) -> AnyField:
-    """The field of a list type's elements. Raises MalformedFile for a type that is no list."""
+    """The field of a list type's elements. Raises MalformedFile for a type that is not a list."""
     field: AnyField | None = getattr(arrow, "value_field", None)
     if field is None:
         raise MalformedFile(f"expected a list, found {arrow}")

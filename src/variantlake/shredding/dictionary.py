@@ -51,7 +51,7 @@ class RowDictionary:
 
 
 def value_at(metadata: bytes | None, value: bytes, path: Path) -> bytes | None:
-    """What stands at a path of a Variant; the metadata is decoded only where a step needs it."""
+    """What stands at a path of a Variant; the metadata is decoded only if a step needs it."""
     if not path.steps:
         return value
     if basic_type(value) not in (BasicType.OBJECT, BasicType.ARRAY):

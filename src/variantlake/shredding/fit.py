@@ -54,7 +54,7 @@ def fit(scalar: Scalar, column: ShreddedType) -> Raw | None:
 
 
 def _rescaled(unscaled: int, scale: int, wanted: int) -> int | None:
-    """The unscaled integer of the same number at another scale, None where there is none."""
+    """The unscaled integer of the same number at another scale, None if there is none."""
     power: int = 10 ** abs(wanted - scale)
     if scale <= wanted:
         return unscaled * power

@@ -173,7 +173,7 @@ def _clause_text(clause: Clause) -> str:
 
 
 def parse_clauses(text: str) -> tuple[Clause, ...] | None:
-    """The WHEN clauses of a MERGE; None where they are not of its form."""
+    """The WHEN clauses of a MERGE; None if they are not of its form."""
     reader = _TokenCursor(text)
     clauses = reader.clauses()
     return clauses if clauses and reader.read else None
@@ -305,7 +305,7 @@ class _TokenCursor:
         return MergeText(target, source, on, clauses) if clauses and self.read else None
 
     def clauses(self) -> tuple[Clause, ...]:
-        """The WHEN clauses; empty where one is of another form, or does not stand in its place."""
+        """The WHEN clauses; empty if one is of another form, or does not stand in its place."""
         found = list[Clause]()
         while self.take("WHEN"):
             clause = self._clause()

@@ -1,6 +1,6 @@
 """Which rows of a join's sides matter to its result: one table for plans and for texts.
 
-A condition may drop rows of a table only where a row that fails it cannot change the answer
+A condition may drop rows of a table only if a row that fails it cannot change the answer
 (EXACTNESS, rule 18). Of a join's side that is so in two ways, which `Join` names.
 """
 

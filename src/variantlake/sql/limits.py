@@ -60,7 +60,7 @@ def limit_of(select: exp.Select, columns: Columns, names: SelectNames) -> FirstR
 def _meant(
     select: exp.Select, key: exp.Expression, columns: Columns, names: SelectNames
 ) -> exp.Expression | None:
-    """A key of ORDER BY over the columns of the FROM; None where that is not sure."""
+    """A key of ORDER BY over the columns of the FROM; None if that is not sure."""
     stars = [item for item in select.expressions if item.is_star]
     if not all(_is_of_table(item, names) for item in stars):
         return None  # the fields of a struct, by names that the text does not say

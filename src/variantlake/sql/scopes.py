@@ -2,7 +2,7 @@
 
 Each SELECT stands on its own: its WHERE, and the ON of its joins, go down to an item of its FROM
 where a row that fails them cannot change the answer (EXACTNESS, rule 18), and from a derived table
-or a common table that is read once into its own SELECT, where that only computes columns row by
+or a common table that is read once into its own SELECT, if that only computes columns row by
 row. What a name means is not looked up, it follows from what Spark has taken: it refuses a name
 that two items of a FROM have, so one that our table has is our table's. Names that USING and
 NATURAL joins make one of several are left alone, and so is all that is not understood.
@@ -151,7 +151,7 @@ class Scopes:
             return PushedFilter(None, UNREAD.format("they are too many"))
 
     def starred(self) -> frozenset[int] | None:
-        """Where those tables start whose columns some star stands for; None where that is unsure.
+        """Where those tables start whose columns some star stands for; None if that is unsure.
 
         A star over a subquery stands for what that names, or for what a star in there does.
         """
@@ -331,7 +331,7 @@ class Scopes:
         return condition.copy().transform(computed)
 
     def _output(self, name: str, select: exp.Select) -> exp.Expr | None:
-        """What a SELECT gives under a name; None where its text does not tell."""
+        """What a SELECT gives under a name; None if its text does not tell."""
         stars = []
         for part in select.expressions:
             star = part.this if isinstance(part, exp.Column) else part

@@ -1,4 +1,4 @@
-"""Statements that are no queries: what is to be done instead, in the words of each surface."""
+"""Statements that are not queries: what is to be done instead, in the words of each surface."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _INSTEAD = {
 
 
 def first_word(text: str) -> str:
-    """The word that a statement starts with, in capitals; empty where none does."""
+    """The word that a statement starts with, in capitals; empty if none does."""
     found = _WORDS.match(text)
     return found[1].upper() if found else ""
 

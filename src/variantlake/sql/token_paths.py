@@ -32,7 +32,7 @@ from variantlake.sql.tokens import (
 class Owner:
     """A place where the text reads a table of ours: its name in the text, and its Variants.
 
-    All in lower case. `starred` tells whether a star stands for its columns; None where only the
+    All in lower case. `starred` tells whether a star stands for its columns; None if only the
     tokens tell of stars.
     """
 
@@ -49,7 +49,7 @@ class PathExpression:
     `span` is all of it, `name` the column's name with its qualifiers. `bare` is the path's last
     key, after which Spark names a select item that is the path alone; `item_end` is where such an
     item ends, None for a path inside of an expression or with a name of its own. `owner` is the
-    table's name that the text gives, where that can mean nothing else; empty elsewhere.
+    table's name that the text gives, if that can mean nothing else; empty elsewhere.
     """
 
     column: str
@@ -74,7 +74,7 @@ class Paths:
     `others` are the columns that are read in other ways than by paths, each with its `owner` as in
     TypedPath; `stars` are the tables whose columns a star stands for, empty for one without a name.
     `whole` says why all Variants of the text are needed as they are. `words` are all that may name
-    columns beside stars; None where others may be read, too. All names are in lower case.
+    columns beside stars; None if others may be read, too. All names are in lower case.
     """
 
     typed: tuple[PathExpression, ...] = ()

@@ -57,7 +57,7 @@ def is_read_only(tokens: Sequence[Token]) -> bool:
 def inner_query(tokens: Sequence[Token]) -> int | None:
     """The first token of the query that INSERT or CREATE TABLE … AS ends in.
 
-    None where the statement is of another kind, or its tokens do not tell.
+    None if the statement is of another kind, or its tokens do not tell.
     """
     words = [token.text.upper() for token in tokens[:5]]
     if words[:1] == ["INSERT"]:

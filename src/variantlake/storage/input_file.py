@@ -26,7 +26,7 @@ PREFETCH_BYTES = 256 << 20
 
 
 ReadTail = Callable[[int], tuple[bytes, int]]
-"""The last bytes of an object, or all where there are fewer, and its size."""
+"""The last bytes of an object, or all if there are fewer, and its size."""
 
 ReadRanges = Callable[[Sequence[int], Sequence[int]], list[memoryview]]
 """The ranges (starts, lengths) of an object, which lie in it. Raises MissingSource, StoreFailed."""

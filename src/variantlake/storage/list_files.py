@@ -29,7 +29,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A symbolic link. `target` is where it leads, from the root; None where that is outside."""
+    """A symbolic link. `target` is where it leads, from the root; None if that is outside."""
 
     path: str
     target: str | None

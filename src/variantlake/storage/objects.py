@@ -76,7 +76,7 @@ class ObjectStore:
             ]
 
     def read_tail(self, path: str, length: int) -> tuple[bytes, int]:
-        """The last `length` bytes, or all where there are fewer, and the size of the object."""
+        """The last `length` bytes, or all if there are fewer, and the size of the object."""
         with self.failures(path):
             try:
                 found = obstore.get(self.backend, path, options={"range": {"suffix": length}})
@@ -202,7 +202,7 @@ def check_url(url: str) -> None:
 
 
 def _client(url: str) -> Backend:
-    """Opens what is below a URL, whose path is no percent-encoded one, with today's options."""
+    """Opens what is below a URL, whose path is not a percent-encoded one, with today's options."""
     return _cached_client(url, frozenset(storage_options().items()))
 
 
@@ -222,6 +222,6 @@ def _cached_client(url: str, options: frozenset[tuple[str, str]]) -> Backend:
 def entry_of(meta: ObjectMeta) -> Entry:
     """An object as a store lists it, or tells of it when it is asked for."""
     modified = int(meta["last_modified"].timestamp() * 1000)
-    # Some stores quote it only where one object is asked for.
+    # Some stores quote it only if one object is asked for.
     tag = (meta["e_tag"] or "").removeprefix("W/").strip('"')
     return Entry(meta["path"], meta["size"], modified, tag)

@@ -46,7 +46,7 @@ def store_of(location: str) -> tuple[Store, str]:
 def open_file(source: Source) -> InputFile:
     """Open a file for reading; one that is open already stays open when the result is closed.
 
-    Raises MissingSource where there is none, StoreFailed.
+    Raises MissingSource if there is none, StoreFailed.
     """
     if isinstance(source, InputFile):
         return source.borrowed()

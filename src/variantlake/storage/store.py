@@ -107,7 +107,7 @@ class Store(Protocol):
         """
 
     def delete(self, path: str) -> None:
-        """Remove the file; one that is absent is no error."""
+        """Remove the file; one that is absent is not an error."""
 
     def delete_all(self, paths: Sequence[str]) -> None:
         """Remove many files, in few requests. After an error some of them may be there."""
@@ -119,7 +119,7 @@ class Store(Protocol):
         """
 
     def entry(self, path: str) -> Entry | None:
-        """The file as it is listed; None where there is none."""
+        """The file as it is listed; None if there is none."""
 
     def join(self, path: str) -> str:
         """`path` as an absolute location that other readers (Arrow, Spark) open."""
@@ -359,7 +359,7 @@ _SYNC_FILE_RANGE_WRITE = 2
 
 
 def _find_sync_file_range() -> Callable[[int, int, int, int], int] | None:
-    """The C library's function, which Python has no name for; None where there is none."""
+    """The C library's function, which Python has no name for; None if there is none."""
     if sys.platform != "linux":
         return None
     found: Any = getattr(ctypes.CDLL(None), "sync_file_range", None)

@@ -94,7 +94,7 @@ def disk_failure(error: OSError | ValueError, file: str, what: str = "") -> Stor
 
 
 def disk_hint(error: BaseException) -> str:
-    """What can be done about an error of the operating system; empty where nothing is known."""
+    """What can be done about an error of the operating system; empty if nothing is known."""
     return _DISK_HINTS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
 
 

@@ -67,11 +67,11 @@ class TableAlterations(TableHandle):
         Loads then sort each file by them, and `cluster` orders the files. This rewrites nothing.
 
         Args:
-            paths: Paths that are typed columns (`event:kind::string`, `$.kind` where there is one
+            paths: Paths that are typed columns (`event:kind::string`, `$.kind` if there is one
                 VARIANT column) and ordinary columns, at most 4; none removes the clustering.
 
         Raises:
-            InvalidSchema: Rows cannot be ordered by this: a path that is no typed column, a
+            InvalidSchema: Rows cannot be ordered by this: a path that is not a typed column, a
                 partition column, a column that does not exist or is a Variant.
             InvalidPath, InvalidValue: A path that does not parse, or too many.
             CommitConflict: As `set_properties`.

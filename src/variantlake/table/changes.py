@@ -31,7 +31,7 @@ class TableChanges(TableMaintenance):
             dry_run: Change nothing; the answer tells what would be done.
 
         Raises:
-            InvalidQuery: Text that does not parse, or names what the table has not.
+            InvalidQuery: Text that does not parse, or names what the table does not have.
             InvalidValue: A value that a cast in the condition fails at.
             UnsupportedFeature: An expression that only Spark takes, an append-only table, a feature
                 that we do not write, or rows that would lose their ids, by name.
@@ -60,7 +60,7 @@ class TableChanges(TableMaintenance):
             dry_run: As for `delete`.
 
         Raises:
-            InvalidQuery: Text that does not parse, or names what the table has not.
+            InvalidQuery: Text that does not parse, or names what the table does not have.
             InvalidValue: A value that cannot be cast, or that the column does not hold.
             UnsupportedFeature: As for `delete`; also a table with constraints or generated columns,
                 which `lake.update` takes, and one whose rows are tracked.

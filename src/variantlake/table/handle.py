@@ -82,7 +82,7 @@ class TableHandle(Shown):
         - `size` in bytes, `modification_time` in milliseconds since 1970 in UTC.
         - `partition_values`: texts by column; NULL is NULL.
         - `stats`: the statistics as JSON text.
-        - `tags`, `deletion_vector`, `base_row_id`: NULL where the action has none.
+        - `tags`, `deletion_vector`, `base_row_id`: NULL if the action has none.
         """
         return self.snapshot.files
 
@@ -92,7 +92,7 @@ class TableHandle(Shown):
         `limit` is how many at the most, None for all. Times are in milliseconds since 1970 in UTC.
         Spec: Delta protocol, "Commit Provenance Information".
 
-        Raises TableReplaced where another table is at the location by now, InvalidValue for a limit
+        Raises TableReplaced if another table is at the location by now, InvalidValue for a limit
         below 0.
         """
         check_limit(limit)
@@ -104,7 +104,7 @@ class TableHandle(Shown):
 
         Where it was removed and made again, that is the new one's. This handle stays as it is.
 
-        Raises NotADeltaTable where it was removed, MalformedLog and UnsupportedFeature for a log
+        Raises NotADeltaTable if it was removed, MalformedLog and UnsupportedFeature for a log
         that cannot be read, StoreFailed.
         """
         return type(self)(self._latest.snapshot.refresh())
@@ -118,7 +118,7 @@ class TableHandle(Shown):
 
 
 def check_limit(limit: int | None) -> None:
-    """Raise InvalidValue for what is no number of rows."""
+    """Raise InvalidValue for what is not a number of rows."""
     if limit is not None and (not isinstance(limit, int) or limit < 0):
         raise InvalidValue(f"the limit is {limit!r}", hint="a whole number from 0 on; None for all")
 

@@ -69,7 +69,7 @@ class TableLayouts(TableAlterations):
 
         Raises:
             InvalidValue: Nothing says what the table is clustered by; see `set_clustering`.
-            InvalidSchema: A path that it is clustered by is no typed column.
+            InvalidSchema: A path that it is clustered by is not a typed column.
             UnsupportedFeature: The table needs a feature that we do not write, by name.
             InvalidQuery, InvalidPath: A condition that does not parse, or names what is not there.
             MalformedFile, MissingSource: A file that cannot be read, with file and row.

@@ -92,7 +92,7 @@ class TableLoads(TableReports):
             name: Of one autoload; None for all.
             file: A pattern of the file's path from the source's root, as in a glob.
 
-        Raises CommitConflict where the autoload committed a batch meanwhile, else as `loads`.
+        Raises CommitConflict if the autoload committed a batch meanwhile, else as `loads`.
         """
         return retry_failed(self._newest(), name=name, file=file)
 

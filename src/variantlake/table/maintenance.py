@@ -99,7 +99,7 @@ class TableMaintenance(TableLayouts):
             retention: Hours, or a timedelta; None is the table's own
                 (`delta.deletedFileRetentionDuration`, a week where it says nothing).
             dry_run: Remove nothing; the result tells what would go.
-            force: Allow a retention that is shorter than the table's own. Only where nothing else
+            force: Allow a retention that is shorter than the table's own. Only if nothing else
                 uses the table: readers of older versions and running writers lose their files.
             quarantine: Remove old quarantine files of loads that were committed, too.
             lite: Go by the log alone, as Delta's VACUUM LITE: files that left the table go, what
@@ -200,13 +200,13 @@ class TableMaintenance(TableLayouts):
         Args:
             where: A condition, as for `scan`.
             purge: Do not wait: remove every other version now, its files, change files and
-                quarantine files, and all of the log before the newest version. Only where nothing
+                quarantine files, and all of the log before the newest version. Only if nothing
                 else uses the table: readers of older versions, readers of changes and running
                 writers lose what they need, and the history begins anew.
             dry_run: Change nothing; the answer tells how many rows and files there are.
 
         Raises:
-            InvalidQuery: Text that does not parse, or names what the table has not.
+            InvalidQuery: Text that does not parse, or names what the table does not have.
             InvalidValue: A value that a cast in the condition fails at.
             UnsupportedFeature: An expression that only Spark takes; an append-only table; a VARIANT
                 inside of another column; a table that tracks its rows, where files would be

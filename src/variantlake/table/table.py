@@ -146,7 +146,7 @@ class Table(TableLoads):
         Polars). Its values are those of Spark's `variant_get`.
 
         Raises:
-            InvalidQuery: Text that does not parse, or names what the table has not.
+            InvalidQuery: Text that does not parse, or names what the table does not have.
             InvalidValue: A limit below 0, or a `select` that is no text, path or list.
             UnsupportedFeature: An expression that only Spark takes, by name.
         """
@@ -168,7 +168,7 @@ class Table(TableLoads):
         Spark gives in ANSI mode, its default.
 
         Raises:
-            InvalidQuery: Text that does not parse, or names what the table has not.
+            InvalidQuery: Text that does not parse, or names what the table does not have.
             UnsupportedFeature: What only Spark runs, by name; some of it while rows are read.
         """
         return self._prepared.of(query, self.snapshot, self._decoded)

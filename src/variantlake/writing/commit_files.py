@@ -76,7 +76,7 @@ def commit_files(
     it its inferred shredding schema; the others then only add their files, whose own layout is
     as good.
 
-    Raises CommitConflict where what was asked for contradicts another writer's commit, or the
+    Raises CommitConflict if what was asked for contradicts another writer's commit, or the
     `record` has become stale; LostCheckpoint as `StreamBatch.version_in`.
     """
     tried = target

@@ -36,7 +36,7 @@ def find_commit(
 ) -> tuple[int, list[Action]] | None:
     """The first of these versions with a `txn` of an application, of any number where None.
 
-    Gives the version with the actions of its commit; None where there is none, or where the log
+    Gives the version with the actions of its commit; None if there is none, or if the log
     no longer holds a version before it.
     """
     for version in versions:

@@ -110,7 +110,7 @@ class FilePlan:
 def write_options(properties: Mapping[str, str]) -> WriteOptions:
     """How files are laid out, by the table's properties.
 
-    Raises InvalidValue for a property that another engine has set to what is no number.
+    Raises InvalidValue for a property that another engine has set to what is not a number.
     """
     defaults = WriteOptions()
     names = ("variantlake.rowGroupBytes", "variantlake.rowGroupRows")

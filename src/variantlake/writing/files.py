@@ -25,7 +25,7 @@ from variantlake.writing.sort_rows import SortKey, sorted_pieces
 from variantlake.writing.void_columns import stored_rows, without_void
 
 TARGET_FILE_BYTES = 256 << 20
-"""Bytes of a file from which on the next one is begun."""
+"""Bytes of a file from which the next one is begun."""
 
 CLUSTERED_FILE_BYTES = 128 << 20
 """Bytes of a file, about, whose rows are in an order with those of other files."""
@@ -35,7 +35,7 @@ SORT_BYTES = 64 << 20
 
 
 _FLUSH_BYTES = 4 << 20
-"""Bytes of an open file from which on the disk begins to write them: then the file's end waits for
+"""Bytes of an open file from which the disk begins to write them: then the file's end waits for
 little more than its last row group."""
 
 
@@ -92,7 +92,7 @@ def delete_load(store: Store, load_id: str, keep: Collection[str] = ()) -> int:
 
 
 def count_files(store: Store, load_id: str) -> int:
-    """How many files a load has begun; -1 where counting them costs calls to an object store."""
+    """How many files a load has begun; -1 if counting them costs calls to an object store."""
     if not isinstance(store, LocalStore):
         return -1
     with os.scandir(store.root) as entries:

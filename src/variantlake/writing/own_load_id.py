@@ -41,9 +41,9 @@ class LoadId:
 
 
 def find_own_load(snapshot: Snapshot, load_id: str) -> int | None:
-    """The version that a load of this id of its own committed; None where none did.
+    """The version that a load of this id of its own committed; None if none did.
 
-    Raises CommitUnknown where the log no longer holds a commit that it may be.
+    Raises CommitUnknown if the log no longer holds a commit that it may be.
     """
     match = _OWN.fullmatch(load_id)
     if match is None:

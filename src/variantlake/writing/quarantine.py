@@ -5,7 +5,7 @@ A quarantine file is newline-delimited JSON, one object for a bad row:
     {"reason": …, "file": …, "line": …, "column": …, "offset": …, "text": …}
 
 `line` and `column` say where the mistake was noticed, `offset` the byte of the source's text where
-the document starts; `text` is the document, or `base64` where it is not UTF-8. Rows of Arrow data
+the document starts; `text` is the document, or `base64` if it is not UTF-8. Rows of Arrow data
 have `row` instead of a file's position, and `values` with their other columns.
 
 The files lie in `_quarantine/<load>/` in the table's folder. Delta and Spark leave out names that

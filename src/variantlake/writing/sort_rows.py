@@ -37,7 +37,7 @@ def sort_keys(order_by: Sequence[str], table: StructType, stored: pa.Schema) -> 
     Each is `$.a.b` (of the only VARIANT column), `event:a.b`, `event:a.b::bigint` (the type is that
     of the column it is shredded into, at least in kind) or the name of an ordinary column.
 
-    Raises InvalidSchema for what is no column of the files, InvalidPath for a path that does not
+    Raises InvalidSchema for what is not a column of the files, InvalidPath for a path that does not
     parse.
     """
     return tuple(_sort_key(text, table, stored) for text in order_by)

@@ -33,7 +33,7 @@ class StreamBatch:
     """One batch of a query into a table.
 
     `query` is the name by which the table knows the query (the `appId` of `txn`), `number` is the
-    batch's. `stream` is the id that Spark keeps in the query's checkpoint; empty where it is not
+    batch's. `stream` is the id that Spark keeps in the query's checkpoint; empty if it is not
     known.
     """
 
@@ -51,11 +51,11 @@ class StreamBatch:
             raise InvalidValue(f"the batch id is {self.number!r:.60}", hint="a number from 0 on")
 
     def version_in(self, snapshot: Snapshot) -> int | None:
-        """The version that brought this batch; None where the table does not have it.
+        """The version that brought this batch; None if the table does not have it.
 
         Where the log no longer holds that version, it is the newest.
 
-        Raises LostCheckpoint where the table is further than the query, or was written by a query
+        Raises LostCheckpoint if the table is further than the query, or was written by a query
         with another checkpoint: this batch may hold other rows than the one of its number.
         """
         found = snapshot.transactions.get(self.query)
@@ -105,7 +105,7 @@ class StreamBatch:
 
 
 def _commit_of(snapshot: Snapshot, batch: int, query: str) -> tuple[int, str]:
-    """The version that brought a batch, and its stream; empty where the log does not say it."""
+    """The version that brought a batch, and its stream; empty if the log does not say it."""
     oldest = max(-1, snapshot.version - _SEARCHED_VERSIONS)
     found = find_commit(snapshot.store, range(snapshot.version, oldest, -1), query, batch)
     if found is None:

@@ -124,7 +124,7 @@ class TableWrite:
 
         `kept` says that they are rows that the table has.
 
-        Raises UnsupportedFeature where we must not write.
+        Raises UnsupportedFeature if we must not write.
         """
         snapshot.check_writable(evaluated=evaluated, kept=kept)
         check_variants_listed(snapshot.protocol, snapshot.schema)
@@ -177,7 +177,7 @@ class TableWrite:
         return found
 
     def shredding(self, physical_name: str) -> ShreddingSchema | None:
-        """The table's own shredding schema of a column; UNSHREDDED where it must not be shredded.
+        """The table's own shredding schema of a column; UNSHREDDED if it must not be shredded.
 
         Raises InvalidSchema for a property that does not parse.
         """

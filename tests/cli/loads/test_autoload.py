@@ -47,7 +47,7 @@ def test_a_source_without_files_says_which_files_are_loaded(
     assert done.code == 0
     assert "files must end with .ndjson" in done.err
     put(source / "a.json", 1)
-    for _ in range(2):  # nothing new is no mistake
+    for _ in range(2):  # nothing new is not a mistake
         assert "must end" not in run(monkeypatch, capfd, "autoload", source, table).err
 
 

@@ -419,7 +419,7 @@ def test_a_put_that_failed_counts_by_what_is_there(
     with pytest.raises(StoreFailed, match="nothing was committed: no answer"):
         append(replace(before, store=over(do_nothing)), [FILE])
     assert Snapshot.read(tmp_path).version == 1
-    # The version of another writer is no version of ours: the next one is tried, and fails too.
+    # The version of another writer is not a version of ours: the next one is tried, and fails too.
     with pytest.raises(StoreFailed, match="nothing was committed"):
         append(replace(Snapshot.read(tmp_path), store=over(lose_to_another)), [FILE])
     assert Snapshot.read(tmp_path).version == 2

@@ -46,7 +46,7 @@ def hybrid(numbers: list[int], width: int, chance: random.Random) -> bytes:
 
 
 def decoded(levels: bytes, values: bytes, most: int, rows: int, entries: int) -> list[int] | None:
-    """The codes of one page, -1 where there is none."""
+    """The codes of one page, -1 if there is none."""
     data = np.frombuffer(levels + values, np.uint8)
     page = np.zeros(SPAN, np.int64)
     page[[LEVELS_AT, VALUES_AT, END_AT, PLACE, ROWS]] = 0, len(levels), data.size, 0, rows

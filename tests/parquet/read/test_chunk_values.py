@@ -32,7 +32,7 @@ def written(array: Any, **options: Any) -> bytes:
 
 
 def decoded(data: bytes, places: list[int] | None = None, footer: Footer | None = None) -> Any:
-    """The column of the first row group as ours is; None where it is pyarrow's to read."""
+    """The column of the first row group as ours is; None if it is pyarrow's to read."""
     with open_file(io.BytesIO(data)) as file:
         if footer is None:
             tail = read_tail(file)

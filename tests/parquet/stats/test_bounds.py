@@ -1,4 +1,4 @@
-"""Raw statistics become bounds only where they are understood in full."""
+"""Raw statistics become bounds only if they are understood in full."""
 
 from __future__ import annotations
 

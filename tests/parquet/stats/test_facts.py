@@ -50,7 +50,7 @@ def as_float(value: Any, kind: Kind) -> Any:
 
 
 def check_bounds(facts: PathFacts, values: list[Any], kind: Kind, *, from_rows: bool) -> None:
-    """The bounds enclose the values; where they say they are exact, they are."""
+    """The bounds enclose the values; if they say they are exact, they are."""
     values = [as_float(value, kind) for value in values]
     numbers = [v for v in values if not (isinstance(v, float) and math.isnan(v))]
     has_nan = len(numbers) < len(values)

@@ -127,7 +127,7 @@ def archive(folder: Path) -> Path:
 def service_settings(s3: Mapping[str, str]) -> dict[str, str]:
     """What a driver says to serve Spark Connect too, and to reach an S3 server: its only options.
 
-    Raises KeyError where the environment of the server lacks its own.
+    Raises KeyError if the environment of the server lacks its own.
     """
     return {
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",

@@ -51,7 +51,7 @@ def rows(lake: vl.spark.Lake) -> list[tuple[int | None, int | None, str | None]]
         ("WHEN MATCHED THEN DELETE", (1, 0, 1, 0)),
         ("WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *", (2, 0, 1, 1)),
         ("WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE THEN DELETE", (3, 0, 3, 0)),
-        # A condition on the table alone decides which rows may be matched twice, where there are
+        # A condition on the table alone decides which rows may be matched twice, if there are
         # no other kinds of clauses.
         ("WHEN MATCHED AND t.n > 15 AND s.v = 'x' THEN UPDATE SET n = s.n", (0, 0, 0, 0)),
         ("WHEN MATCHED AND s.v = 'x' THEN UPDATE SET n = s.n", None),

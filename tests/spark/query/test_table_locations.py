@@ -1,4 +1,4 @@
-"""A table has one name, whatever is done with it; what is no table never becomes a folder."""
+"""A table has one name, whatever is done with it; what is not a table never becomes a folder."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def rows(frame: DataFrame) -> Counter[str]:
 
 
 def files_read(lake: Lake, frame: DataFrame) -> int | None:
-    """Files that are read by the rule's scans; None where the rule reads nothing."""
+    """Files that are read by the rule's scans; None if the rule reads nothing."""
     found = lake.explain(frame).to_dict()["tables"]
     return sum(table["files"]["read"] for table in found) if found else None
 

@@ -36,7 +36,7 @@ def ids(root: Path) -> list[int]:
 
 
 def load(root: Path, number: int, **options: str) -> None:
-    """One batch as Spark's processes carry it out, with a document that is none."""
+    """One batch as Spark's processes carry it out, with a document that is not one."""
     given = {"path": str(root), "queryId": "q", "jsonColumns": "event", "mode": "quarantine"}
     sink = TableStreamWriter(SinkOptions.of(given | options), COLUMNS, {})
     first = number * TASKS * DOCUMENTS

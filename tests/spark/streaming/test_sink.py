@@ -93,7 +93,7 @@ def test_the_files_of_a_batch(tmp_path: Path) -> None:
     part = written(again, document(1), document(2), document(3))
     writer(table).commit([part], 0)
     assert (vl.Table.open(table).version, len(data_files(table))) == (0, 2)
-    # A batch without rows is no commit.
+    # A batch without rows is not a commit.
     writer(table).commit([written(writer(table))], 1)
     assert vl.Table.open(table).version == 0
     # Two of one number at once, as of a query that was started twice: one is in the table.

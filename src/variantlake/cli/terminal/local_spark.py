@@ -12,7 +12,7 @@ from variantlake.errors import MissingDependency, UnsupportedFeature, VariantLak
 
 @contextmanager
 def spark_session(*, without: str, refusal: VariantLakeError | None = None) -> Iterator[Any]:
-    """A local session, stopped at the end; `without` says what can be done where there is none.
+    """A local session, stopped at the end; `without` says what can be done if there is none.
 
     Where PySpark or Java is missing, it raises `refusal`, for which Spark would have been asked;
     without one MissingDependency.

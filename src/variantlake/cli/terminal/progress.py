@@ -25,7 +25,7 @@ def counting(
 ) -> Iterator[Callable[[T], None]]:
     """Gives what is to be called with how far it is; `words` says that in a few.
 
-    Where stderr is no terminal nothing is shown. `with_results` says that the block
+    Where stderr is not a terminal nothing is shown. `with_results` says that the block
     prints results.
     """
     console = stderr()
@@ -54,7 +54,7 @@ def rows_of_files() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
 def bytes_bar(
     doing: str, *, before: str = "Starting", files: str = "files"
 ) -> Iterator[Callable[[LoadProgress], None]]:
-    """A bar of bytes read while the block runs; nothing where stderr is no terminal.
+    """A bar of bytes read while the block runs; nothing if stderr is not a terminal.
 
     `before` stands there until the first call, `doing` from then on, and `files` behind the number
     of files that are written.

@@ -82,7 +82,7 @@ class AddFile(_LogicalFile):
 
     @property
     def num_records(self) -> int | None:
-        """The rows of the file, deleted ones included; None where the statistics do not say."""
+        """The rows of the file, deleted ones included; None if the statistics do not say."""
         try:
             document = orjson.loads(self.stats or "{}")
         except orjson.JSONDecodeError:
@@ -127,7 +127,7 @@ class AddCdcFile(Record):
 
 @dataclass(frozen=True, slots=True)
 class Protocol(Record):
-    """What a client must implement. Feature lists are None where the versions have none."""
+    """What a client must implement. Feature lists are None if the versions have none."""
 
     KEY: ClassVar[str] = "protocol"
     min_reader_version: Int

@@ -57,7 +57,7 @@ class Record:
 
     __slots__ = ()
     ABSENT_MAPS: ClassVar[frozenset[str]] = frozenset()
-    """The maps that are empty where the log leaves them out."""
+    """The maps that are empty if the log leaves them out."""
 
     @classmethod
     def from_json(cls, fields: Json) -> Self:

@@ -57,7 +57,7 @@ def read_checkpoint(
 ) -> LogState:
     """The state that a checkpoint holds; `removes` too where `tombstones` asks for them.
 
-    Its protocol and metadata are None where the checkpoint has none: nobody may go on without.
+    Its protocol and metadata are None if the checkpoint has none: nobody may go on without.
     Raises MalformedLog naming the file: not Parquet, columns of wrong types, required ones missing.
     """
     removes: tuple[type[Action], ...] = (RemoveFile,) if tombstones else ()
@@ -180,7 +180,7 @@ def _removes_by_key(actions: list[Action], file: str) -> dict[Key, RemoveFile]:
 
 
 def _add_columns(add: pa.DataType) -> list[str]:
-    """The columns that matter; statistics in struct form only where there is no text form."""
+    """The columns that matter; statistics in struct form only if there is no text form."""
     if not isinstance(add, pa.StructType):
         raise MalformedLog("column `add` is not a struct")
     fields = [name for name in _ADD_KEYS if add.get_field_index(name) >= 0]

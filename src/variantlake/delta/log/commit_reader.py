@@ -179,7 +179,7 @@ class _Adds:
         return counts, starts + np.arange(len(starts))
 
     def _plain_map(self, member: _Member) -> Bools:
-        """Maps whose values are strings and nulls; what is no map at all is none of theirs."""
+        """Maps whose values are strings and nulls; what is not a map at all is none of theirs."""
         nodes = self._tape.nodes
         counts, entries = self._entries(member)
         whole = (member.tags != OBJECT) | (nodes["extra"][member.at] == counts)
@@ -205,7 +205,7 @@ class _Adds:
         return pa.Table.from_arrays([columns[name] for name in FILES.names], schema=FILES)
 
     def _strings(self, at: Int64s) -> Any:
-        """The texts of STRING nodes, null for other nodes and where there is none."""
+        """The texts of STRING nodes, null for other nodes and if there is none."""
         nodes = self._tape.nodes
         there = (at >= 0) & (nodes["tag"][at] == STRING)
         sizes = np.where(there, nodes["extra"][at], 0)

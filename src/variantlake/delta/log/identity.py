@@ -2,7 +2,7 @@
 
 A table can be removed and made again at its path, or its log be restored from a copy, while
 somebody holds a version of it. The file that the version ends with shows it, by its size, time and
-etag or inode; only where that file changed is the log read, to find out what became of it.
+etag or inode; only if that file changed is the log read, to find out what became of it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _AGAIN = "open the table again"
 def check_before_commit(snapshot: Snapshot) -> None:
     """Refuse to write what was decided on a version that the log does not end with, or before.
 
-    Raises TableReplaced where another table is at the location, CommitConflict where the log was
+    Raises TableReplaced if another table is at the location, CommitConflict where the log was
     cleaned up beyond the version (putting the next version's file again would succeed, and be seen
     by nobody) or was rewritten, NotADeltaTable where it is gone.
     """
@@ -44,7 +44,7 @@ def check_before_read(snapshot: Snapshot) -> None:
 
     A version whose log was cleaned up is good as long as its files are there.
 
-    Raises TableReplaced where another table is at the location, MissingSource where the log was
+    Raises TableReplaced if another table is at the location, MissingSource where the log was
     rewritten without the version, NotADeltaTable where it is gone.
     """
     newest = _newest_if_changed(snapshot)
@@ -64,7 +64,7 @@ def check_same_table(snapshot: Snapshot, newest: Snapshot) -> None:
 
 
 def _newest_if_changed(snapshot: Snapshot) -> int | None:
-    """The log's newest version, None where the snapshot's own is there as it was.
+    """The log's newest version, None if the snapshot's own is there as it was.
 
     Where it is another one, not above the snapshot's.
     """

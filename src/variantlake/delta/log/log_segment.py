@@ -40,7 +40,7 @@ class LogSegment:
 
     `last` is the file that the version ends with: its commit, or its checkpoint where the commit
     was cleaned up. `compacted` says the same in fewer files: log compactions in place of the
-    commits that they cover, empty where there are none. `checksum` is that of the version itself.
+    commits that they cover, empty if there are none. `checksum` is that of the version itself.
     """
 
     version: int
@@ -109,7 +109,7 @@ def has_log(store: Store) -> bool:
 def commits_after(store: Store, version: int, last: Entry) -> list[Entry] | None:
     """The commits that follow `version` without a hole, in order.
 
-    None where they need not follow it: the file that the version ends with, `last`, is not there
+    None if they need not follow it: the file that the version ends with, `last`, is not there
     any more as it was, or later commits are and not the next one. The log was cleaned up then, or
     it is another one.
     """
@@ -267,7 +267,7 @@ def _read_names(entries: Iterable[Entry]) -> _Listing:
     whole = [
         CheckpointFiles(version, tuple(found[part] for part in range(1, count + 1)))
         for (version, count), found in parts.items()
-        # Parts cannot be written atomically: an incomplete set is no checkpoint.
+        # Parts cannot be written atomically: an incomplete set is not a checkpoint.
         if len(found) == count and all(1 <= part <= count for part in found)
     ]
     return _Listing(commits, (*whole, *single), compactions, checksums)

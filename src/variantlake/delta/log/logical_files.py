@@ -55,7 +55,7 @@ DELETION_VECTOR: Any = struct_type(DeletionVectorDescriptor, keys=False)
 FILES: pa.Schema = pa.schema(
     [(name, _type(field, keys=False)) for name, field in ADD_FIELDS.items()]
 )
-"""`size` in bytes, `modification_time` in milliseconds since the epoch; null where absent."""
+"""`size` in bytes, `modification_time` in milliseconds since the epoch; null if absent."""
 
 
 def files_of(adds: Sequence[AddFile]) -> pa.Table:

@@ -116,7 +116,7 @@ class Snapshot(Shown):
 
         Raises NotADeltaTable, MissingSource for a version that does not exist, MalformedLog naming
         the file and line, UnsupportedFeature by name, InvalidQuery when no version is that old,
-        CommitLost, once, where this process's last commit to the table was overwritten since.
+        CommitLost, once, if this process's last commit to the table was overwritten since.
         """
         check_version(version)
         store = open_store(location) if store is None else store

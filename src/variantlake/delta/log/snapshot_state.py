@@ -99,7 +99,7 @@ def _by_commits(store: Store, segment: LogSegment, state: LogState) -> LogState:
 
 
 def _by_compactions(store: Store, segment: LogSegment, state: LogState) -> LogState | None:
-    """The state by log compactions; None without any, or where the commits have to be asked."""
+    """The state by log compactions; None without any, or if the commits have to be asked."""
     # A commit may be empty, which says nothing; in the place of several it would take them away.
     if not segment.compacted or not all(entry.size for entry in segment.compacted):
         return None

@@ -34,7 +34,7 @@ def check_version(version: object) -> None:
 def epoch_milliseconds(moment: dt.datetime, *, up: bool = False) -> int:
     """Milliseconds since the epoch, rounded down or up; a time without a zone is in UTC.
 
-    Raises InvalidValue for what is no datetime.
+    Raises InvalidValue for what is not a datetime.
     """
     if not isinstance(moment, dt.datetime):
         raise InvalidValue(
@@ -128,13 +128,13 @@ def is_stamped(properties: Mapping[str, str]) -> bool:
 
 
 def stamp_of(actions: Iterable[Action]) -> int:
-    """The in-commit timestamp of a commit with these actions, 0 where it has none."""
+    """The in-commit timestamp of a commit with these actions, 0 if it has none."""
     infos = [action for action in actions if isinstance(action, CommitInfo)]
     return max((info.in_commit_timestamp or 0 for info in infos), default=0)
 
 
 def _first_stamped(metadata: Metadata) -> int | None:
-    """The first version with a timestamp of its own; None where no version has one."""
+    """The first version with a timestamp of its own; None if no version has one."""
     if not is_stamped(metadata.configuration):
         return None
     return natural(metadata.configuration.get(SINCE_VERSION, "")) or 0

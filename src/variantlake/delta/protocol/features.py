@@ -26,7 +26,7 @@ class Support(enum.Enum):
     YES: obeyed. IF_INACTIVE: fine while nothing in the table uses it (`active` tells).
     BY_CALLER: the log module exposes what is needed, and whoever scans must say that it obeys.
     EVALUATED: rows must have gone through the table's SQL expressions, and whoever writes must say
-    that they have. KEPT: while inactive, or where whoever writes says that no row is new. NO:
+    that they have. KEPT: while inactive, or if whoever writes says that no row is new. NO:
     refused by name.
     """
 
@@ -68,7 +68,7 @@ def _column_mapping(properties: dict[str, str], _schema: StructType) -> bool:
 class TableFeature:
     """One feature. `reader` features bind readers too.
 
-    `legacy_reader` and `legacy_writer` are the protocol versions from which on a table without
+    `legacy_reader` and `legacy_writer` are the protocol versions from which a table without
     feature lists has it. `active` tells whether a table that lists it makes use of it.
     `enabled_by` is the property that a table may only set together with the feature.
     """

@@ -42,7 +42,7 @@ class LearnedSchemas:
     """The schemas of one column, oldest first.
 
     `residuals` is the share of residuals in the bytes of files with the newest, as it was when
-    somebody last looked for a better one; None where no file had it yet.
+    somebody last looked for a better one; None if no file had it yet.
     """
 
     schemas: tuple[LearnedSchema, ...] = ()
@@ -79,7 +79,7 @@ def layout_name(schema: ShreddingSchema) -> str:
 
 
 def learned_schemas(properties: Mapping[str, str], column: str) -> LearnedSchemas | None:
-    """What a table says of a column (physical name); None where its schema was not learned.
+    """What a table says of a column (physical name); None if its schema was not learned.
 
     What another writer has put there in another form counts as nothing.
     """

@@ -52,7 +52,7 @@ def new_protocol(names: Iterable[str]) -> Protocol:
 
 
 def extended_protocol(protocol: Protocol, names: Iterable[str]) -> Protocol:
-    """`protocol` with these features too; itself where it has them all.
+    """`protocol` with these features too; itself if it has them all.
 
     A feature that the table has as a preview is not added once more. Raises as `new_protocol`.
     """

@@ -131,7 +131,7 @@ def check_clustering(
 
 
 def stats_columns(properties: Mapping[str, str]) -> list[str] | None:
-    """The columns that `delta.dataSkippingStatsColumns` names; None where it is not set.
+    """The columns that `delta.dataSkippingStatsColumns` names; None if it is not set.
 
     In lower case, as Spark's names of columns have no case, with dots between the parts.
     """

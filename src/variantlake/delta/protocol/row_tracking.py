@@ -54,7 +54,7 @@ def with_row_ids(
 ) -> tuple[tuple[AddFile, ...], DomainMetadata | None]:
     """The adds with row ids above `high_water`, for a commit of `version`, and the new mark.
 
-    A file that has its ids (it is added again) keeps them. The mark is None where none was given.
+    A file that has its ids (it is added again) keeps them. The mark is None if none was given.
 
     Raises InvalidValue for a file whose statistics do not count its rows.
     """

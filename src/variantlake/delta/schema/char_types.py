@@ -25,7 +25,7 @@ from variantlake.errors import InvalidSchema, UnsupportedFeature
 
 
 def declared_type(field: StructField) -> DataType:
-    """The column's type with `char` and `varchar` where it was declared so, by physical names.
+    """The column's type with `char` and `varchar` if it was declared so, by physical names.
 
     Raises UnsupportedFeature for a declaration that is not understood.
     """
@@ -66,7 +66,7 @@ def char_length_of(declared: DataType) -> int:
 
 
 def most_characters(field: StructField) -> int:
-    """How long the column's own strings may be; 0 where nothing limits them."""
+    """How long the column's own strings may be; 0 if nothing limits them."""
     match declared_type(field):
         case PrimitiveType("char" | "varchar", length):
             return length

@@ -73,7 +73,7 @@ def parse_type_ddl(text: str) -> DataType:
 
 
 def declaration(type_: DataType) -> str | None:
-    """The text under DECLARED for a column of this type; None where no CHAR or VARCHAR is in it."""
+    """The text under DECLARED for a column of this type; None if no CHAR or VARCHAR is in it."""
     return _type_text(type_) if type_ != _plain(type_) else None
 
 

@@ -92,7 +92,7 @@ class StructField:
 
     @property
     def default(self) -> str | None:
-        """The SQL expression of the column's default, None where it has none but NULL."""
+        """The SQL expression of the column's default, None if it has none but NULL."""
         text = self.metadata.get("CURRENT_DEFAULT")
         return text if isinstance(text, str) and text.strip().upper() != "NULL" else None
 

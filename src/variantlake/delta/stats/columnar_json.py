@@ -25,7 +25,7 @@ _WIDE = Context(prec=100)
 
 @dataclass(frozen=True, slots=True)
 class StringColumn:
-    """One text a row, in place: data[starts[row]:ends[row]], uint8; start -1 where none is."""
+    """One text a row, in place: data[starts[row]:ends[row]], uint8; start -1 if none is."""
 
     data: npt.NDArray[np.uint8]
     starts: Int64s
@@ -75,7 +75,7 @@ class JsonMembers:
         return found
 
     def counts(self) -> Int64s:
-        """Counts, -1 where the member is none."""
+        """Counts, -1 if the member is none."""
         return np.where(self.integers & (self.values >= 0), self.values, -1)
 
     def texts(self) -> StringColumn:
@@ -99,7 +99,7 @@ class JsonMembers:
 
 
 def members_of(documents: StringColumn, paths: Sequence[tuple[str, ...]]) -> list[JsonMembers]:
-    """The members at these paths of keys; MISSING where a text is not JSON. Of equal keys the last.
+    """The members at these paths of keys; MISSING if a text is not JSON. Of equal keys the last.
 
     One pass over the texts, whatever is asked.
     """

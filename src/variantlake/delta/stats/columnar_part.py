@@ -134,7 +134,7 @@ class FilesPart:
 
     @cached_property
     def num_records(self) -> Int64s:
-        """Rows of each file, -1 where unknown."""
+        """Rows of each file, -1 if unknown."""
         return self._first_members["numRecords",].counts()
 
     @cached_property
@@ -172,7 +172,7 @@ class FilesPart:
         return np.logical_and(believed, self.num_records >= 0)
 
     def layout(self, column: ColumnPath) -> Int64s:
-        """The layout of each file, -1 where the tags do not tell."""
+        """The layout of each file, -1 if the tags do not tell."""
         codes: Int64s = self.once(("layout", column), lambda: self._read_layout(column))
         return codes
 
@@ -194,7 +194,7 @@ class FilesPart:
         return np.where(self.layout(column) >= 0, np.array([*known, UNKNOWN])[indices], UNKNOWN)
 
     def counts(self, column: ColumnPath, path: Path) -> Int64s:
-        """The four numbers of the node at `path`, shape (rows, 4); -1 where it is no node."""
+        """The four numbers of the node at `path`, shape (rows, 4); -1 if it is not a node."""
 
         def read() -> Int64s:
             layout = self.layout(column)

@@ -35,7 +35,7 @@ class FactsReader:
     def read_facts(self, add: AddFile) -> FileFacts | None:
         """The facts of a file from our tags and its statistics.
 
-        None where the tags are absent, of another version, or of another file, for any Variant
+        None if the tags are absent, of another version, or of another file, for any Variant
         column of the table that is reached through structs: then only the footer can tell.
         `row_groups` is -1: the log does not hold it.
         """

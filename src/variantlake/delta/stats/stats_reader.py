@@ -45,7 +45,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class FileStats:
-    """What `stats` says. Columns go by physical paths; counts are -1 where unknown.
+    """What `stats` says. Columns go by physical paths; counts are -1 if unknown.
 
     `minimums` and `maximums` hold the bounds of Variant columns, path by path. `tight` is false
     where rows were deleted since: bounds still enclose, counts inform only when they are 0 or all.
@@ -110,7 +110,7 @@ class StatsReader:
 
 
 def parse_stats(text: str | None, *, decimals: bool) -> dict[str, Any] | None:
-    """The JSON of a `stats` text, None where it is none; `decimals` keeps every digit, slowly."""
+    """The JSON of a `stats` text, None if it is not one; `decimals` keeps every digit, slowly."""
     if text is None:
         return None
     try:
@@ -133,7 +133,7 @@ def _column(
     tight: bool,
     widened: bool,
 ) -> ColumnFacts | None:
-    """An ordinary column, None where nothing is known of it."""
+    """An ordinary column, None if nothing is known of it."""
     minimum = maximum = None
     if isinstance(type_, PrimitiveType):
         minimum = bound_of(low, type_, up=False, widened=widened)
@@ -152,7 +152,7 @@ def _column(
 
 
 def find_in(document: Any, path: Column) -> Any:
-    """What stands under nested keys, None where a key is missing."""
+    """What stands under nested keys, None if a key is missing."""
     for name in path:
         if not isinstance(document, dict):
             return None
@@ -194,7 +194,7 @@ def bound_of(value: Any, type_: PrimitiveType, *, up: bool, widened: bool = Fals
 
 
 def raw_value(value: Any, type_: PrimitiveType) -> Raw | None:
-    """The value that JSON of the statistics means, None where it does not belong to the type."""
+    """The value that JSON of the statistics means, None if it does not belong to the type."""
     name = type_.name
     if isinstance(value, bool) or value is None:
         return None

@@ -24,7 +24,7 @@ _ESCAPED = '["\\\\\\x00-\\x1f]'
 
 
 def stats_to_json(parsed: Any) -> Any:
-    """The texts of a chunked array `stats_parsed`, null where it is, or is no struct.
+    """The texts of a chunked array `stats_parsed`, null if it is, or is not a struct.
 
     Raises pyarrow.ArrowInvalid for strings that are not UTF-8.
     """
@@ -121,7 +121,7 @@ def _quoted(array: Any) -> Any:
 
 
 def _joined(*parts: Any) -> Any:
-    """Row by row; null where a part is."""
+    """Row by row; null if a part is."""
     return pc.binary_join_element_wise(*parts, "")
 
 

@@ -205,7 +205,7 @@ def _path_bounds(
 
 
 def _column_bounds(column: ColumnFacts, length: int) -> tuple[Any, Any]:
-    """Minimum and maximum of an ordinary column as JSON, None where there is none."""
+    """Minimum and maximum of an ordinary column as JSON, None if there is none."""
     low, high, type_ = column.bounds.minimum, column.bounds.maximum, column.type
     if isinstance(low, str) or isinstance(high, str):
         return (

@@ -12,7 +12,7 @@
                                  Spark does not know)
 
 Columns go by physical names. Other writers copy tags with an `add` that they change (deletion
-vectors, RESTORE, SHALLOW CLONE), so tags are believed only where the fingerprint fits, and anything
+vectors, RESTORE, SHALLOW CLONE), so tags are believed only if the fingerprint fits, and anything
 in them that does not make sense counts as absent (EXACTNESS, rule 25).
 """
 
@@ -51,7 +51,7 @@ CLEAN_INSIDE_SHIFT = 3
 FLAGS_LIMIT = 1 << (CLEAN_INSIDE_SHIFT + MAX_INSIDE)
 
 NodeFacts = tuple[int, int, int, int]
-"""typed, nulls, residuals (as in PathFacts, -1 where unknown) and flags of one node."""
+"""typed, nulls, residuals (as in PathFacts, -1 if unknown) and flags of one node."""
 
 _PLAIN_NAME = re.compile(r"[^.`]+")
 
@@ -138,7 +138,7 @@ def tagged_notes(column: Column, tags: Mapping[str, str | None]) -> ValueNotes |
 def residual_share(column: str, tags: Iterable[Mapping[str, str | None]]) -> float | None:
     """The share of residuals in the bytes of a top column (physical name) of files with these tags.
 
-    None where no file tells, or all are empty.
+    None if no file tells, or all are empty.
     """
     found = [sizes for each in tags if (sizes := _sizes((column,), each)) is not None]
     residuals = sum(sizes.residuals for sizes in found)
@@ -147,7 +147,7 @@ def residual_share(column: str, tags: Iterable[Mapping[str, str | None]]) -> flo
 
 
 def _sizes(column: Column, tags: Mapping[str, str | None]) -> VariantSizes | None:
-    """The sizes of a column; None where the tags do not tell."""
+    """The sizes of a column; None if the tags do not tell."""
     text = tags.get(f"{PREFIX}sizes.{column_name(column)}")
     try:
         residuals, typed = orjson.loads(text or "")

@@ -124,7 +124,7 @@ def scalar_of(leaf: ShreddedType, raw: Raw) -> Scalar:
 
 
 def raw_of(leaf: ShreddedType, scalar: Scalar) -> Raw | None:
-    """The bound of a leaf that a Variant value means; None where it is of another type.
+    """The bound of a leaf that a Variant value means; None if it is of another type.
 
     Integers of every width serve every integer leaf, and decimal ones, as numbers compare by value.
     """

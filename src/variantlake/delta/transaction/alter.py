@@ -206,7 +206,7 @@ def merged_schema(
     """The table's columns and then those that only `given` has, at all depths of structs.
 
     Names are compared without case, as Delta does; types must be the same, and are the table's.
-    With `types` false a type that differs is no error: whoever stores the values casts them.
+    With `types` false a type that differs is not an error: whoever stores the values casts them.
     Raises InvalidSchema for a type that differs and for a new column that is NOT NULL.
     """
     known = {field.name.lower(): field for field in table.fields}

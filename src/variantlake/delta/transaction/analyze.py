@@ -37,7 +37,7 @@ _THREADS = 16
 class AnalyzeResult:
     """What an analysis did, or would do: `files` of the table, `completed` ones among them.
 
-    `version` is the new version, None where nothing was committed.
+    `version` is the new version, None if nothing was committed.
     """
 
     files: int

@@ -77,7 +77,7 @@ def create_table(
 ) -> int:
     """Create a table, with its first files, in one commit; gives its version, 0.
 
-    Raises CommitConflict where a log exists already, InvalidSchema, InvalidValue and
+    Raises CommitConflict if a log exists already, InvalidSchema, InvalidValue and
     UnsupportedFeature as `new_table`.
     """
     protocol, metadata = new_table(
@@ -350,7 +350,7 @@ def _confirm(
     """Read the version back: log stores of other writers can overwrite a commit.
 
     `state` is what the commit was decided on, `winners` came in between; `before` is the file of
-    the version before it, None where there is none.
+    the version before it, None if there is none.
     """
     first_line = payload.data[: payload.data.index(b"\n")]
     with _unknown_if_unread(store, version, payload):

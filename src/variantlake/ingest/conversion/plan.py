@@ -94,7 +94,7 @@ class ConvertedFile:
     json: frozenset[str]
 
     def shredding(self, column: str) -> ShreddingSchema | None:
-        """How the file shreds a column; None where it does not."""
+        """How the file shreds a column; None if it does not."""
         group = self.variants.get(column)
         is_shredded = group is not None and not isinstance(group.schema.root, Untyped)
         return group.schema if group is not None and is_shredded else None

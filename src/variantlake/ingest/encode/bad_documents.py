@@ -16,7 +16,7 @@ from variantlake.encoding.json import LAST_KEY_HINT, OPEN_STRING
 from variantlake.errors import InvalidJson, VariantLakeError
 from variantlake.ingest.sources.blocks import Block
 from variantlake.ingest.sources.document_hints import expected_at
-from variantlake.ingest.sources.positions import Place, PlaceCounter
+from variantlake.ingest.sources.positions import PlaceCounter, TextPosition
 from variantlake.kernels.json.bad_document import json_error, mistakes_of, reasons
 from variantlake.kernels.json.json_reader import TOO_LARGE
 from variantlake.kernels.json.json_writer import write_texts
@@ -90,7 +90,7 @@ def quarantine_lines(
     done = 0
     for at in np.flatnonzero(by_itself).tolist():
         yield content.slice(int(offsets[done]), int(offsets[at] - offsets[done]))
-        place = Place(line=int(lines[at]), column=int(columns[at]))
+        place = TextPosition(line=int(lines[at]), column=int(columns[at]))
         yield _bad_row(batch, tape, int(rows[at]), place).to_json()
         done = at + 1
     yield content.slice(int(offsets[done]), int(offsets[len(rows)] - offsets[done]))
@@ -106,13 +106,15 @@ def _joined(*parts: Any) -> Any:
     )
 
 
-def _bad_row(batch: Batch, tape: Tape, row: int, start: Place) -> BadRow:
+def _bad_row(batch: Batch, tape: Tape, row: int, start: TextPosition) -> BadRow:
     text = batch.text(row)
     error = _error(batch, tape, row, start, text)
     return BadRow(error, batch.block.offset + int(batch.starts[row]), text)
 
 
-def _error(batch: Batch, tape: Tape, row: int, start: Place, text: bytes) -> VariantLakeError:
+def _error(
+    batch: Batch, tape: Tape, row: int, start: TextPosition, text: bytes
+) -> VariantLakeError:
     """What is wrong with the text of a row, and where in the source; it starts at `start`."""
     found = json_error(text, int(tape.status[row]), int(tape.position[row]))
     source = batch.block.source

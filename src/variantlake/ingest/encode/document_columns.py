@@ -118,7 +118,7 @@ class DocumentColumns:
         column: str,
         at: int,
     ) -> DocumentColumns:
-        """The columns of a table with this schema. Raises InvalidSchema for what it has not."""
+        """The columns of a table with this schema. Raises InvalidSchema for one it lacks."""
         documents = _field(schema, column)
         if wanted.paths and {name.lower() for name in wanted.paths} != {
             name.lower() for name in partition_columns
@@ -292,7 +292,7 @@ def _folder_value(field: StructField, known: Mapping[str, str], source: Source) 
 
 
 def _at_path(batch: pa.RecordBatch, column: str, path: Path) -> AnyArray:
-    """The Variants at a path of stored documents; NULL where it is missing or null."""
+    """The Variants at a path of stored documents; NULL if it is missing or null."""
     kind: Any = batch.schema.field(column).type
     way: list[str | int] = []
     for step in path.steps:

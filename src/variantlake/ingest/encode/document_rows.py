@@ -110,7 +110,7 @@ class DocumentRows:
     def _tape_of(
         self, joined: JoinedText, reader: JsonReader
     ) -> tuple[Tape, npt.NDArray[np.int64]] | None:
-        """The documents of several files, and where each starts; None where one of them is bad."""
+        """The documents of several files, and where each starts; None if one of them is bad."""
         lines = split_lines(joined.text)
         tape = reader.read(joined.padded, lines.starts, lines.ends)
         return None if tape.status.any() else (tape, lines.starts)

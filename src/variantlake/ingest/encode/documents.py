@@ -72,7 +72,7 @@ def read_tapes(
 
     Raises:
         InvalidJson, LimitExceeded: In strict mode the first bad document, with file, line and
-            column (both 1-based). In any mode a JSON array that is none.
+            column (both 1-based). In any mode a JSON array that is not one.
         MalformedFile, MissingSource, StoreFailed: As `read_blocks`.
     """
     reader = JsonReader() if reader is None else reader

@@ -200,7 +200,7 @@ def _misfit(where: StructField, given: pa.DataType) -> InvalidSchema:
 
 
 def _refuse(missing: Any, where: str, offsets: npt.NDArray[np.int64] | None = None) -> None:
-    """Raise InvalidValue for the first null where none may be; `offsets` as for `_inside`."""
+    """Raise InvalidValue for the first null if none may be; `offsets` as for `_inside`."""
     rows = np.flatnonzero(missing.to_numpy(zero_copy_only=False))
     if rows.size:
         row = int(rows[0]) if offsets is None else _list_of_element(offsets, int(rows[0]))

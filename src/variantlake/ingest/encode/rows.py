@@ -154,7 +154,7 @@ class TableRows:
                     )
 
     def _without_bad(self, piece: pa.RecordBatch) -> pa.RecordBatch | None:
-        """The piece without its bad rows, or with NULLs in them; None where no Variant is bad."""
+        """The piece without its bad rows, or with NULLs in them; None if no Variant is bad."""
         bad = {
             name: found
             for name, each in self._encoders
@@ -193,7 +193,7 @@ class TableRows:
         values = {
             column: _row_value(piece.column(column).slice(row, 1)) for column in piece.schema.names
         }
-        if isinstance(text := values[name], bytes):  # JSON: as text, where it is any
+        if isinstance(text := values[name], bytes):  # JSON: as text, if it is any
             with contextlib.suppress(UnicodeDecodeError):
                 values[name] = text.decode()
         values = {key: jsonable(value) for key, value in values.items()}
@@ -326,7 +326,7 @@ def _why_invalid(array: AnyArray) -> str | None:
 
 
 def _nulled(array: AnyArray, mask: npt.NDArray[np.bool_]) -> AnyArray:
-    """The array with NULL where the mask is set."""
+    """The array with NULL if the mask is set."""
     places = pa.array(np.arange(len(array)), pa.int64(), mask=mask)
     return array.take(places)
 

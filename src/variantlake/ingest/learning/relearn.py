@@ -36,7 +36,7 @@ RECENT_FILES = 32
 """The most files that say how well the schema does, the newest that have it."""
 
 RECENT_ROWS = 1_000
-"""Older files say nothing where newer ones have so many rows."""
+"""Older files say nothing if newer ones have so many rows."""
 
 LEAST_ROWS = 200
 """Fewer say nothing yet."""
@@ -157,7 +157,7 @@ def _rows(tags: dict[str, str | None]) -> int:
 
 
 def _better(snapshot: Snapshot, column: _LearnedColumn, recent: _Recent) -> ShreddingSchema | None:
-    """A schema that makes columns of what lies in residuals now; None where there is none."""
+    """A schema that makes columns of what lies in residuals now; None if there is none."""
     newest = sample_column(snapshot, recent.paths, column.name, rows=SAMPLE_ROWS)
     taken = set(recent.paths)
     others = [path for path in snapshot.files["path"].to_pylist() if path not in taken]

@@ -1,4 +1,4 @@
-"""Read files that are no lines: one JSON array, as blocks of complete elements, or one document."""
+"""Read files of one JSON array, as blocks of complete elements, or of one document."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def read_elements(
     brackets. Memory stays within about twice the longest element or block.
 
     Raises:
-        InvalidJson: The file is no array, ends within it, or goes on behind it. No mode of a load
+        InvalidJson: The file is not an array, ends within it, or goes on behind it. No mode of a
+        load
             leaves these out: where one element ends and the next begins is not known then.
         LimitExceeded: An element has more than MAX_VALUE_BYTES.
         MalformedFile, MissingSource, StoreFailed: As `open_source`.
@@ -105,7 +106,7 @@ def read_document(source: Source) -> tuple[Block, Places, Places]:
 def _enter(source: Source, stream: Stream) -> tuple[bytearray, int] | None:
     """Read up to the array's bracket; what was read behind it, and its offset in the text.
 
-    None where the file is blank.
+    None if the file is blank.
     """
     buffer = bytearray(_STEP_BYTES)
     offset = 0

@@ -134,7 +134,7 @@ def names_below(root: str, wanted: FilePattern, after: bytes = b"") -> Iterator[
     Only those after a name. Links to files are followed, and links to folders where a glob without
     `**` names them.
 
-    Raises MissingSource where there is no such folder, StoreFailed for one that cannot be listed.
+    Raises MissingSource if there is no such folder, StoreFailed for one that cannot be listed.
     """
     yield from _names(os.fsencode(root), b"", wanted, after)
 
@@ -177,7 +177,7 @@ def is_pattern(text: str) -> bool:
 def without_braces(pattern: str) -> list[str]:
     """The globs that a glob with alternatives (`{a,b}`) stands for, as in a shell.
 
-    Raises InvalidValue where these are more than a thousand.
+    Raises InvalidValue if these are more than a thousand.
     """
     done: list[str] = []
     waiting = [pattern]
@@ -215,7 +215,7 @@ def _first_group(text: str) -> tuple[int, int, list[str]] | None:
 
 
 def _any_of(patterns: Iterable[str]) -> str:
-    """Patterns as one regular expression; one that is empty where there is none."""
+    """Patterns as one regular expression; one that is empty if there is none."""
     return "|".join(f"(?:{pattern_regex(each)})" for each in patterns)
 
 

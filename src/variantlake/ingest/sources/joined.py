@@ -73,7 +73,7 @@ def groups(splits: Sequence[Split], most_bytes: int, *, by_folder: bool) -> Iter
 
 
 def join(splits: Sequence[Split]) -> JoinedText | None:
-    """The texts of a group; None where a file is longer than it was when it was listed.
+    """The texts of a group; None if a file is longer than it was when it was listed.
 
     Raises MissingSource, MalformedFile and StoreFailed as `open_source`.
     """

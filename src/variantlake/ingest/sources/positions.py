@@ -74,7 +74,7 @@ class PlaceCounter:
                 if not read:
                     break
                 left -= read
-                # The mark is no character of the first line.
+                # The mark is not a character of the first line.
                 skip = len(BOM) if first and buffer.startswith(BOM) else 0
                 self._pass(bytes(memoryview(buffer)[skip:read]))
                 first = False

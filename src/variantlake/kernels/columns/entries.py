@@ -29,7 +29,7 @@ def bytes_of(indices: Int32sIn, bits: BytesIn, offset: int, values: BytesIn, out
     """The byte at the entry of each row; returns 0, or -1.
 
     indices: int32. bits: uint8, Arrow's bitmap of the rows that are valid, the first of which is
-    bit `offset`; empty where all are. values: uint8, one for each entry and one for NULL. -1 for an
+    bit `offset`; empty if all are. values: uint8, one for each entry and one for NULL. -1 for an
     index beyond the dictionary. Allocates nothing, never raises.
     """
     if out.size < indices.size or offset < 0 or values.size == 0:

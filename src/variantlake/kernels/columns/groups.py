@@ -56,7 +56,7 @@ def number_codes(codes: Int64sIn, table: Int64s, ids: Int64s, first: Int64s) -> 
 def number_values(values: Int64sIn, table: Int64s, ids: Int64s, first: Int64s) -> int:
     """The same for any numbers, by a hash table.
 
-    table: int64, -1 each, its length a power of two, twice as many as rows or more. -1 where the
+    table: int64, -1 each, its length a power of two, twice as many as rows or more. -1 if the
     values fall together so often that they were chosen to. Allocates nothing, never raises.
     """
     count, steps = int64(0), int64(0)
@@ -108,8 +108,8 @@ def number_texts(
 
     data: uint8, the texts one after the other. offsets: int32, one more than texts. seed: of the
     hashes, nobody else's: UTF-8 that falls together cannot be chosen without it, other bytes can,
-    which gives CHOSEN. table: int64, -1 each, its length a power of two; FULL where half of it is
-    not enough. -1 where offsets and data do not fit together. Allocates nothing, never raises.
+    which gives CHOSEN. table: int64, -1 each, its length a power of two; FULL if half of it is
+    not enough. -1 if offsets and data do not fit together. Allocates nothing, never raises.
     """
     count, steps = int64(0), int64(0)
     mask = int64(table.size) - 1

@@ -112,7 +112,7 @@ def find_values(
     """Mark the rows of pages that have a value; returns how many, or -1.
 
     data: uint8, any bytes. pages: int64, SPAN each, of which COUNT is filled in. most: the level of
-    a value; 0 where all rows have one. valid: uint8, 1 for a row with a value, else 0; rows of no
+    a value; 0 if all rows have one. valid: uint8, 1 for a row with a value, else 0; rows of no
     page are not touched. numbers: int32, room for the rows of a page. scratch: int64, a word.
     Allocates nothing, never raises.
     """
@@ -150,7 +150,7 @@ def decode_codes(
     """Decode the codes of pages, of a dictionary of `entries`; how many there are, or -1.
 
     All but the last two as in `find_values`, which this does first. codes: int32, one for each row,
-    0 where there is no value; rows of no page are not touched. -1 for a code beyond the dictionary
+    0 if there is no value; rows of no page are not touched. -1 for a code beyond the dictionary
     too. Allocates nothing, never raises. Spec: "Dictionary Encoding".
     """
     total = int64(-1)
@@ -263,7 +263,7 @@ def decode_differences(
     """Decode the integers of pages; how many there are, or -1.
 
     All but the last as in `find_values`, which this does first. integers: int64, one for each row,
-    0 where there is no value; rows of no page are not touched. Allocates nothing, never raises.
+    0 if there is no value; rows of no page are not touched. Allocates nothing, never raises.
     Spec: "Delta Encoding (DELTA_BINARY_PACKED)".
     """
     total = int64(-1)
@@ -291,7 +291,7 @@ def text_lengths(values: BytesIn, count: int, lengths: Int64s, scratch: Int64s) 
 
     values: uint8, any bytes. lengths: int64, 2 * count: what is shared, then what is added.
     scratch: int64, two words, of which the second gets the bytes of all texts together. Returns
-    where the bytes that are added begin, -1 where lengths and bytes do not fit together. Allocates
+    where the bytes that are added begin, -1 if lengths and bytes do not fit together. Allocates
     nothing, never raises. Spec: "Delta Strings (DELTA_BYTE_ARRAY)".
     """
     if count < 0 or 2 * count > lengths.size:
@@ -357,7 +357,7 @@ def plain_texts(page: BytesIn, count: int, offsets: Int32s, text: Bytes) -> int:
     """Take a dictionary's texts apart: their offsets, and their bytes one after the other.
 
     page: uint8, a PLAIN page of `count` byte arrays. offsets: int32, count + 1. text: uint8, as
-    long as the page. Returns the bytes of all texts, -1 where they do not fit. Allocates nothing,
+    long as the page. Returns the bytes of all texts, -1 if they do not fit. Allocates nothing,
     never raises. Spec: "Plain (PLAIN = 0)".
     """
     if count < 0 or count + 1 > offsets.size or text.size < page.size:

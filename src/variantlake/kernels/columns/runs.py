@@ -80,7 +80,7 @@ def find_runs(
     uint8, the width of its codes of a dictionary of `entries`, and the codes. codes: int32, the
     code of each run or NULL_CODE. ends: int64, the row behind each run; the page's rows begin at
     `place`. state: int64, RUN_STATE words. No two runs that touch have the same code. -1 for what
-    is no such page, TOO_MANY where codes or ends have no room. Allocates nothing, never raises.
+    is no such page, TOO_MANY if codes or ends have no room. Allocates nothing, never raises.
     Twin: tests.kernels.columns.test_runs.
     """
     if rows < 0 or count < 0 or place < 0 or most < 0 or state.size < RUN_STATE:

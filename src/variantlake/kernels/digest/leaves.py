@@ -263,7 +263,7 @@ def add_bytes(
 ) -> int:
     """Add strings or bytes, data[offsets[i]:offsets[i + 1]]; the rest as for `add_fixed`.
 
-    offsets: uint8, numbers of `width` bytes, 4 or 8. Returns 0, or -1 where the offsets pass the
+    offsets: uint8, numbers of `width` bytes, 4 or 8. Returns 0, or -1 if the offsets pass the
     data: then some slots were added.
     """
     path = paths[uint64(0)]

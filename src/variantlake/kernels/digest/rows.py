@@ -254,7 +254,7 @@ class RowSums:
     def _add_group(
         self, group: pa.StructArray, slots: _Slots, metadata: Any, *, required: bool
     ) -> None:
-        """Add a `value` with its `typed_value`; a `required` one is null where it is missing."""
+        """Add a `value` with its `typed_value`; a `required` one is null if it is missing."""
         parts = dict(zip([f.name for f in members(group.type)], parts_of(group), strict=True))
         typed, value = parts.get(TYPED_VALUE), parts.get(VALUE)
         beside = None
@@ -378,7 +378,7 @@ def _place(storage: Any, name: str) -> int:
 
 
 def _bits(array: Any) -> tuple[Bytes, int]:
-    """The validity of an array, and the bit of its first slot; nothing where no slot is null."""
+    """The validity of an array, and the bit of its first slot; nothing if no slot is null."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if not array.null_count:

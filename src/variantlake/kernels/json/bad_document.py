@@ -60,7 +60,7 @@ def json_error(
 ) -> VariantLakeError:
     """The error that `parse_json` raises for a document that JsonReader refused.
 
-    `status` and `position` are what the reader said of it, None where nobody knows any more.
+    `status` and `position` are what the reader said of it, None if nobody knows any more.
     """
     padded = np.frombuffer(text + bytes(PADDING), np.uint8)
     starts, ends = np.zeros(1, np.int64), np.array([len(text)])

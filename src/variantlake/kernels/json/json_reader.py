@@ -59,7 +59,7 @@ class JsonReader:
             self._keys = KeyTable()
         table, buffers = self._keys, self._pool.take()
         arena = buffers.grow_arena(total + 2 * PADDING)
-        # A typical document has a node for 20 bytes; more is added where it has not.
+        # A typical document has a node for 20 bytes; more is added where it does not have.
         nodes = buffers.grow_nodes(0, total // 8 + 2 * rows + 4 * MAX_DEPTH)
         table.state[[NODES, ARENA, UNDECIDED_COUNT]] = 0
         table.state[LAST_WINS] = self._last_wins

@@ -271,7 +271,7 @@ def write_texts(text: Bytes, starts: Int64s, ends: Int64s, tags: Bytes) -> AnyAr
 
 
 def write_json(tape: Tape) -> tuple[AnyArray, Bytes]:
-    """The rows as a string array, null where they are bad or SQL NULL, and what is left undone.
+    """The rows as a string array, null if they are bad or SQL NULL, and what is left undone.
 
     The second: uint8, 1 for rows that only the twin can write (types of a later version); they are
     empty strings here.

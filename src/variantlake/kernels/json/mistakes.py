@@ -127,7 +127,7 @@ def _is_short_escape(byte: int) -> bool:
 
 @helper
 def _unit(text: Bytes, p: int, end: int, quote: int, memory: Memory) -> int:
-    """The code unit of the escape at p, a backslash and u; -1 where it is wrong."""
+    """The code unit of the escape at p, a backslash and u; -1 if it is wrong."""
     number = int64(hex4(text, p + 2)) if p + 6 <= end else int64(-1)
     if number < 0:
         q = p + 2

@@ -175,7 +175,7 @@ def _put_clock(within: int, unit: int, out: Bytes, to: int) -> int:
 def put_time(tag: int, value: int, out: Bytes, to: int) -> int:
     """Write a date, time or timestamp in quotes, those adjusted to UTC as such.
 
-    Returns its end, or -1 for a time that is none.
+    Returns its end, or -1 for a time that is not one.
     """
     store8(out, to, _QUOTE)
     to += 1

@@ -92,7 +92,7 @@ def column_chunks(
 ) -> tuple[npt.NDArray[np.int64], int] | None:
     """The slots of `count` ColumnChunks that begin at footer[start], and where they end.
 
-    The slots have the shape (count, WIDTH). None where something is unusual.
+    The slots have the shape (count, WIDTH). None if something is unusual.
     """
     out = np.zeros(count * WIDTH, np.int64)
     stack = np.zeros(STACK, np.int64)

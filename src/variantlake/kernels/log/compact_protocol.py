@@ -49,7 +49,7 @@ def nested(struct: int, bit: int) -> int:
 
 @helper
 def varint(data: Bytes, at: int, out: Int64s, slot: int) -> int:
-    """Read an unsigned number into out[slot]; returns where it ends, -1 where it is none."""
+    """Read an unsigned number into out[slot]; returns where it ends, -1 if it is not one."""
     result = shift = int64(0)
     while at < data.size:
         byte = load8(data, at)
@@ -87,7 +87,7 @@ def field_header(data: Bytes, at: int) -> int:
 
 @helper
 def skip(data: Bytes, at: int, wire: int, stack: Int64s) -> int:
-    """Step over a field's value; returns where it ends, -1 where it is not usual.
+    """Step over a field's value; returns where it ends, -1 if it is not usual.
 
     stack: 2 + 2 * _DEPTH words: a scratch word, then for each open list how many elements are to
     come and their type, for each open struct -1.

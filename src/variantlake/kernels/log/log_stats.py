@@ -183,7 +183,7 @@ def find_metadata(
     """How many bytes of each Z85 text are its metadata, and which texts share theirs.
 
     text: uint8, any bytes. starts, ends: int64, one a row; start -1 for none. sizes: int64, filled:
-    -1 where a text is not metadata and then a value in whole groups. same: int64, filled with an
+    -1 if a text is not metadata and then a value in whole groups. same: int64, filled with an
     earlier row that has the same metadata, or the row itself. scratch: uint8, as long as the
     longest text. digits: int64, shape (256,), the digit of each character, 255 for none. Returns
     how many have metadata of their own. Allocates nothing, never raises.
@@ -360,7 +360,7 @@ def read_counts(
     text: uint8, any bytes. starts, ends: int64, one a row; start -1 for none. limits: the greatest
     count that makes sense. sizes: how many nodes the text has to have. nodes: which of them is
     asked. whole: 0 to look no further than at that node. counts: int64, shape (rows * 4,); filled,
-    flags -1 where the text is not exactly that, with -1 <= count <= limit and
+    flags -1 if the text is not exactly that, with -1 <= count <= limit and
     0 <= flags < FLAGS_LIMIT. Returns how many are.
     Allocates nothing, never raises.
     Twin: delta.stats.tags.read_tags.

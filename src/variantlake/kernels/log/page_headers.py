@@ -28,7 +28,7 @@ KIND, UNPACKED, PACKED, CRC = 0, 1, 2, 3
 COUNT, ENCODING = 4, 5
 """Of a data page or a dictionary."""
 NULLS, LEVELS, OTHER_LEVELS, IS_PACKED = 6, 7, 8, 9
-"""Of a data page of the second version: its nulls, the bytes of its levels, 0 where its values are
+"""Of a data page of the second version: its nulls, the bytes of its levels, 0 if its values are
 not compressed."""
 START = 10
 """Where the page's bytes are in the chunk."""
@@ -157,7 +157,7 @@ def find_pages(chunk: BytesIn, count: int, pages: Int64s, stack: Int64s) -> int:
     """Read the headers of a chunk's pages up to its last value; returns how many pages there are.
 
     chunk: uint8, any bytes. count: the values of the chunk. pages: int64, SLOTS for each page;
-    where there are more pages, call again with more room. stack: int64, STACK words. -1 where pages
+    if there are more pages, call again with more room. stack: int64, STACK words. -1 if pages
     and chunk do not fit together. Allocates nothing, never raises. Twin:
     parquet.metadata.pages.check_pages.
     """

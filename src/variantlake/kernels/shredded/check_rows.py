@@ -1,4 +1,4 @@
-"""Every broken rule in the rows of a Variant column, found fast where there are few.
+"""Every broken rule in the rows of a Variant column, found fast if there are few.
 
 A first pass holds the rules against whole columns at once. Which rows may break one, or are too
 rare to be decided here, is all that it tells; the twin says what is wrong with those. Twin:

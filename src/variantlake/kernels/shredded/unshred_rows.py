@@ -148,7 +148,7 @@ def _put_leaf(data: Bytes, group: Records, slot: int, out: Bytes, to: int) -> in
         high = load64(data, place + 8) if stride == 16 else low >> int64(63)
         if width <= 8:
             fits = high == low >> int64(63) and -limit < low < limit
-        else:  # a close call is no fit
+        else:  # a close call is not a fit
             fits = high == low >> int64(63) or -limit < high < limit
         if not fits:
             return int64(_LEFT_TO_TWIN)
@@ -217,7 +217,7 @@ def _put_row(
     out: Bytes,
     to: int,
 ) -> int:
-    """Write the value of a row, nothing where it is missing; returns its end, or why there is none.
+    """Write the value of a row, nothing if it is missing; returns its end, or why there is none.
 
     names: where the ids of the column's names start in `ids`, -1 for a row without a dictionary;
     first, keys: where the ranks of its keys start, and how many they are.

@@ -39,7 +39,7 @@ NO_ROOM, TOO_LONG = -1, -2
 def read_header(data: Bytes, start: int, end: int) -> tuple[int, int, int, int, int]:
     """How the container that fills data[start:end] is laid out; its children are not looked at.
 
-    Returns how many they are, -1 where it is malformed; where their ids begin, and the width of
+    Returns how many they are, -1 if it is malformed; where their ids begin, and the width of
     these, 0 for an array; the width of offsets, which follow; where the first child begins.
     """
     header = load8(data, start)
@@ -129,7 +129,7 @@ def close_container(
     if moved != 0:
         if to + moved + MARGIN > out.size:
             return int64(NO_ROOM)
-        # 8 bytes at a time; to the right from the end, where nothing before the first one may go.
+        # 8 bytes at a time; to the right from the end, if nothing before the first one may go.
         done = int64(0)
         if moved < 0:
             while done < content:

@@ -106,7 +106,7 @@ def dictionary_for_parts(tape: Tape, names: Collection[str]) -> tuple[Dictionary
     """One dictionary for a tape of parts of rows, and its metadata.
 
     It has the keys in use and `names`, which the tape's table holds. The dictionary's own
-    `metadata` is empty: what is written is no row, its ids refer to the metadata returned.
+    `metadata` is empty: what is written is not a row, its ids refer to the metadata returned.
     """
     used, _, _ = _measured(tape)
     known = {name: key for key, name in enumerate(tape.keys.names()[: tape.key_count])}

@@ -120,7 +120,7 @@ def number_runs(data: BytesIn, offsets: Int32sIn, runs: Int64s) -> None:
 def compare_bytes(
     data: Bytes, start: int, length: int, other: Bytes, other_start: int, other_length: int
 ) -> int:
-    """Below 0 where data[start:][:length] stands before the other bytes, 0 where they are equal."""
+    """Below 0 if data[start:][:length] stands before the other bytes, 0 if they are equal."""
     shorter = min(length, other_length)
     for k in range(shorter):
         difference = load8(data, start + k) - load8(other, other_start + k)

@@ -71,7 +71,7 @@ ARRAY = 33
 LONGEST_SHORT_STRING = 63
 
 WIDTHS = np.array([PRIMITIVES[primitive].width for primitive in Primitive], np.int64)
-"""Bytes behind the header of a primitive, by its id; below 0 where they vary."""
+"""Bytes behind the header of a primitive, by its id; below 0 if they vary."""
 
 
 @tiny

@@ -17,7 +17,7 @@ from variantlake.kernels.native.declared import Bytes, Int32s, Int64s, Records
 from variantlake.kernels.tape.keys import KeyTable
 
 SQL_NULL = 100
-"""Status of a row that is null where it was read: no error, and no nodes."""
+"""Status of a row that is null if it was read: no error, and no nodes."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)

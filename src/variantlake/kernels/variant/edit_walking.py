@@ -52,7 +52,7 @@ def _open(
     local: Int32s,
     state: Int64s,
 ) -> bool:
-    """Take the container that fills data[start:end] apart; False where it is malformed."""
+    """Take the container that fills data[start:end] apart; False if it is malformed."""
     count, ids, id_width, width, base = read_header(data, start, end)
     if count < 0:
         return False
@@ -130,7 +130,7 @@ def walk(
 ) -> int:
     """Open the containers down to the one that changes.
 
-    Returns how many, 0 where nothing changes, or -status.
+    Returns how many, 0 if nothing changes, or -status.
     """
     keys, key_bytes, _, seen, local, state = table
     depth, top = int64(0), int64(0)

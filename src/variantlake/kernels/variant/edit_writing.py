@@ -218,7 +218,7 @@ def write_metadata(
 ) -> int:
     """Write the row's dictionary with the keys that are added; returns its end.
 
-    -1 where there is no room, edit[NEED_METADATA] set; -TOO_LARGE beyond our limits.
+    -1 if there is no room, edit[NEED_METADATA] set; -TOO_LARGE beyond our limits.
     """
     more, size = edit[uint64(ADDED)], edit[uint64(SIZE)]
     if more == 0:

@@ -147,7 +147,7 @@ class Profiler:
 
     Containers deeper than MAX_PROFILE_DEPTH count as such, without what is in them. Tapes of one
     reader are counted together, and the tree of profiles is built once: that costs more than
-    counting where there are many paths. With `limits` the rare ones of many paths are left out.
+    counting if there are many paths. With `limits` the rare ones of many paths are left out.
     """
 
     def __init__(self, limits: ProfileLimits | None = None) -> None:
@@ -206,7 +206,7 @@ class Profiler:
         self._tables = grown
 
     def _forget_rare(self, many: int) -> None:
-        """Leave the rare ones of more than `many` paths out, where that was asked for."""
+        """Leave the rare ones of more than `many` paths out, if that was asked for."""
         count = int(self._state[_COUNT])
         if self._limits is None or self._keys is None or count <= many:
             return

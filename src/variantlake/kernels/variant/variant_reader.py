@@ -411,7 +411,7 @@ class VariantReader:
         work = np.empty(longest + 2 * MAX_DEPTH + 64, np.int64)
         first, status, position = (np.empty(rows + extra, np.int64) for extra in (1, 0, 0))
         table.state[_NODES] = 0
-        # A typical value has a node for 10 bytes; more is added where it has not.
+        # A typical value has a node for 10 bytes; more is added where it does not have.
         buffers = self._pool.take()
         nodes = buffers.grow_nodes(0, int(offsets[-1] - offsets[0]) // 8 + 2 * rows)
         variants = VariantRows(metadata, metadata_offsets, data, offsets, valid)

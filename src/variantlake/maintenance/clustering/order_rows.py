@@ -48,7 +48,7 @@ def cells_across(
 ) -> Cells:
     """Cells for so many `files` in the order of `paths`; `rows` are the group's in the snapshot.
 
-    Each of the `tasks` sorts its share of each cell. Reads a sample of the rows where there is more
+    Each of the `tasks` sorts its share of each cell. Reads a sample of the rows if there is more
     than one cell. Raises InvalidSchema for a path that the new files have no column for,
     UnsupportedFeature for one that has no order.
     """

@@ -1,7 +1,7 @@
 """How much files overlap, and what ordering them would save.
 
-Two files overlap where their boxes do, in every path: meeting in one value is no overlap, because
-no order of rows could part them better. So files that were ordered against each other never
+Two files overlap where their boxes do, in every path: meeting in one value is not an overlap,
+because no order of rows could part them better. So files that were ordered against each other never
 overlap, and the bounds in the log alone tell what is left to do.
 """
 

@@ -32,7 +32,7 @@ def sample_keys(
 ) -> list[Any]:
     """Arrow arrays of these `types`, one for each Ref: values of every so-manieth row.
 
-    `rows` are those of the snapshot's files, `records` the rows of all of them, -1 where unknown.
+    `rows` are those of the snapshot's files, `records` the rows of all of them, -1 if unknown.
     Raises MalformedFile and MissingSource naming a file that cannot be read.
     """
     chosen = spread(rows.tolist(), MAX_FILES)

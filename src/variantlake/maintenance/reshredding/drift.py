@@ -51,7 +51,7 @@ class PathResiduals:
 
     `type` is that of its column (DDL; STRUCT, ARRAY or VARIANT without one), "several" where files
     differ. `rows` are those of the files that have the node, `residual_rows` those of them with
-    something else than NULL and a Variant null in its residual; None where a footer does not tell.
+    something else than NULL and a Variant null in its residual; None if a footer does not tell.
     Bytes are compressed ones.
     """
 
@@ -66,7 +66,7 @@ class PathResiduals:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class VersionsDrift(Shown):
-    """The files that came with some versions; both are None where the log no longer tells.
+    """The files that came with some versions; both are None if the log no longer tells.
 
     `examined` of the `files` had their footers read: `rows`, `bytes`, `residual_bytes` (of all
     residuals, compressed) and `paths` are about them. `layouts` counts their different layouts.
@@ -90,7 +90,7 @@ class VersionsDrift(Shown):
 
 @dataclass(frozen=True, slots=True)
 class NewColumn:
-    """A path that is no column, or one of another type, and is worth one.
+    """A path that is not a column, or one of another type, and is worth one.
 
     `share` is that of the sampled rows that hold it with this type (DDL), as said by `why`.
     `saves_bytes` is what a query of this path reads less, over the whole table: the residual that

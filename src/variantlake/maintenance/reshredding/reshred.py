@@ -230,7 +230,7 @@ def property_changes(
     unshred: bool,
     learned: bool = False,
 ) -> Changes | None:
-    """The change of the table's properties; None where they say it already.
+    """The change of the table's properties; None if they say it already.
 
     `learned` schemas may be learned again by loads, others stay.
 
@@ -257,7 +257,7 @@ def property_changes(
                 configuration = with_schema(configuration, name, schema, snapshot.version + 1)
             else:
                 configuration = with_given_schema(configuration, name, schema)
-    if not learned:  # what no row has is no column, as where a load learns
+    if not learned:  # what no row has is not a column, as where a load learns
         check_clustering(configuration, snapshot.schema, snapshot.partition_columns)
     if configuration == snapshot.metadata.configuration:
         return None

@@ -51,7 +51,7 @@ class CellRows:
     def add(self, rows: StoredRows) -> None:
         """Keep rows, which are parted by their cells.
 
-        Raises StoreFailed where the temporary file has no space.
+        Raises StoreFailed if the temporary file has no space.
         """
         self._schema = rows.batch.schema
         for cell, part in rows.by_cell:

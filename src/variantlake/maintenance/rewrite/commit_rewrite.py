@@ -56,7 +56,7 @@ def predicate(where: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CommittedRewrite:
-    """What was committed of some groups: `version` is None where none of them was left.
+    """What was committed of some groups: `version` is None if none of them was left.
 
     `snapshot` is the version that the commit was decided on. `lost` are groups of which another
     writer had removed a file; their new files are deleted.
@@ -78,7 +78,7 @@ def commit_rewrite(
 
     `snapshot` is the version that the groups were planned on, or a later one.
 
-    Raises CommitConflict where the table's schema, properties or features changed so that the new
+    Raises CommitConflict if the table's schema, properties or features changed so that the new
     files may not fit (they are for the caller to delete), TableReplaced, CommitLost.
     """
     left, lost = list(rewritten), []

@@ -31,7 +31,7 @@ __all__ = ["MIN_ROW_GROUP_BYTES", "copy_group", "why_not_copied"]
 
 
 def copy_group(table: Snapshot, files: FilePlan, group: FileGroup) -> WrittenFile | None:
-    """The file that a group's files become by copying their row groups; None where they cannot.
+    """The file that a group's files become by copying their row groups; None if they cannot.
 
     It is in the table's folder, and every column chunk in it was compared with that of its source.
     When anything raises, it is not there.

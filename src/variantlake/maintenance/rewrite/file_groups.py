@@ -32,7 +32,7 @@ def file_group(
 ) -> FileGroup:
     """The group of these files (rows of the snapshot's), rewritten in the layout `target`.
 
-    `layouts` are those that the files have, where they are known already.
+    `layouts` are those that the files have, if they are known already.
     """
     names = variant_columns(snapshot)
     layouts = layouts_of(snapshot, log, rows) if layouts is None else layouts

@@ -44,7 +44,7 @@ class Tier(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RewriteInput:
-    """One file that is rewritten. `rows` are those that are not deleted, -1 where unknown.
+    """One file that is rewritten. `rows` are those that are not deleted, -1 if unknown.
 
     `tier` is what the plan expects; the file's own footer decides. `size` is in bytes. `facts` is
     what the log says of a file that may be copied.
@@ -61,7 +61,7 @@ class RewriteInput:
 
     @classmethod
     def of(cls, add: AddFile, records: int, tier: Tier) -> Self:
-        """The file of an `add` with so many rows, deleted ones included; -1 where unknown."""
+        """The file of an `add` with so many rows, deleted ones included; -1 if unknown."""
         vector = add.deletion_vector
         deleted = 0 if vector is None else vector.cardinality
         return cls(

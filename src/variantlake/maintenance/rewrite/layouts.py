@@ -36,7 +36,7 @@ NO_PATHS: frozenset[Path] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class ColumnLayout:
-    """How one file shreds a column: None where its columns cannot be copied, or nothing is known.
+    """How one file shreds a column: None if its columns cannot be copied, or nothing is known.
 
     `told_apart` as in ValueNotes; `has_nulls` is true where there may be SQL NULLs.
     """
@@ -174,7 +174,7 @@ class Targets:
         self._by_columns: dict[tuple[ShreddingSchema | None, ...], tuple[ShreddingSchema, ...]] = {}
 
     def of(self, layout: FileLayout) -> tuple[ShreddingSchema, ...]:
-        """The layout that files of this one are rewritten in: their own, where that may be."""
+        """The layout that files of this one are rewritten in: their own, if that may be."""
         own = tuple(each.schema for each in layout)
         if own not in self._by_columns:
             self._by_columns[own] = tuple(

@@ -32,7 +32,7 @@ class RowIdColumns:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Self | None:
-        """The columns of a table; None where rows have no ids that must survive.
+        """The columns of a table; None if rows have no ids that must survive.
 
         Raises MalformedLog for a table that enables row tracking and does not name them.
         """

@@ -52,7 +52,7 @@ def list_removed(
 
     The arguments are those of `list_unneeded`; `progress` is told how many files were asked for.
 
-    Raises InvalidValue where the log does not reach back far enough, MalformedLog.
+    Raises InvalidValue if the log does not reach back far enough, MalformedLog.
     """
     commits = list(all_commits(snapshot.store, snapshot.version).values())
     _check_reach(snapshot, commits)
@@ -169,7 +169,7 @@ class _Place:
     _existing: dict[str, bool] = field(default_factory=lambda: {"": True})
 
     def is_own(self, path: str) -> bool:
-        """Whether a file is no link, and in none but such folders."""
+        """Whether a file is not a link, and in none but such folders."""
         store = self.store
         if isinstance(store, LocalStore) and (store.root / path).is_symlink():
             return False

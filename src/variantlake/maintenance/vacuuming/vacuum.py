@@ -185,7 +185,7 @@ class _Span:
 
     @classmethod
     def of(cls, snapshot: Snapshot, retention: Retention | None, *, force: bool) -> _Span:
-        """Raises InvalidValue for a retention that is none, or is too short."""
+        """Raises InvalidValue for a retention that is not one, or is too short."""
         default = property_millis(snapshot.properties, PROPERTY, DEFAULT_RETENTION)
         specified = None if retention is None else _millis(retention)
         if specified is None and default > _LONGEST:

@@ -36,8 +36,8 @@ ColumnPath = tuple[str, ...]
 def annotate(file: str | os.PathLike[str], columns: Collection[ColumnPath]) -> Tail:
     """Mark these groups of a local file as VARIANT(1), in place; returns the footer as it is then.
 
-    Raises MalformedFile for a file that is not Parquet, that lacks one of the columns, or where
-    one is no group or has another logical type; nothing was changed then. MissingSource without
+    Raises MalformedFile for a file that is not Parquet, that lacks one of the columns, or if
+    one is not a group or has another logical type; nothing was changed then. MissingSource without
     a file.
     """
     with in_file(os.fspath(file)):
@@ -86,7 +86,7 @@ def _missing_marks(
     prefixes = {path[:size] for path in missing for size in range(len(path) + 1)}
     marks = []
     # For each group around the next element, its path and how many children are to come. Depth
-    # first, as elements stand in the footer; a path is None where no column is below.
+    # first, as elements stand in the footer; a path is None if no column is below.
     above: list[tuple[ColumnPath | None, int]] = []
     for _ in range(_schema_size(reader)):
         if not missing:

@@ -75,7 +75,7 @@ def _leaf_type(node: SchemaNode) -> pa.DataType:
 
 
 def _annotated_type(node: SchemaNode, logical: Logical) -> pa.DataType | None:
-    """The type that a logical type means; None where it changes nothing."""
+    """The type that a logical type means; None if it changes nothing."""
     match logical.kind:
         case "STRING" | "ENUM" | "JSON":
             return pa.string()

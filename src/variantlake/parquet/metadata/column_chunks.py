@@ -51,9 +51,9 @@ _FLAGS = [(field, slot, 1 << slot) for field, slot in FLAG_FIELDS.items()]
 class ColumnChunk:
     """One leaf in one row group. Sizes in bytes.
 
-    `num_values` counts nulls too. `null_count` is None where the writer did not say. `min_value`
+    `num_values` counts nulls too. `null_count` is None if the writer did not say. `min_value`
     and `max_value` are plain-encoded and None unless their order is the one that the type defines.
-    `min_exact` and `max_exact` are None where the writer did not say. `first_page` is where the
+    `min_exact` and `max_exact` are None if the writer did not say. `first_page` is where the
     pages start in the file. `codec` is one of CODECS, `UNKNOWN_<number>` for a newer one, or
     ENCRYPTED: then nothing but the number of rows is known.
     """

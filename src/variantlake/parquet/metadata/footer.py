@@ -387,7 +387,7 @@ class _FooterReader:
         return RowGroup(num_rows, max(0, fields.get(2, 0)), columns)
 
     def _column_chunks(self, reader: CompactReader, count: int) -> Sequence[ColumnChunk] | None:
-        """All of a row group by compiled code; None where they are not of the usual form."""
+        """All of a row group by compiled code; None if they are not of the usual form."""
         self._finish_schema()
         if count != len(self._leaves) or self.encrypted:
             return None

@@ -96,7 +96,7 @@ def movable(tail: Tail, footer: Footer, read_at: ReadAt) -> MovableFooter:
     """Take a footer apart; `footer` is what `parse_footer` made of it.
 
     Raises NotMovable for one that we do not know in full, or whose places do not fit the file;
-    MalformedFile for one that is no footer.
+    MalformedFile for one that is not a footer.
     """
     reader = CompactReader(tail.footer, tail.offset)
     fields = _fields(reader, _FILE, "the footer")

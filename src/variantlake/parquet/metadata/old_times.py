@@ -37,9 +37,9 @@ _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00", "Etc/GMT"})
 
 _DAY = 86_400_000_000
 _GREGORIAN = -141_427
-"""The day 1582-10-15, from which on both calendars agree."""
+"""The day 1582-10-15, from which both calendars agree."""
 _NEGATIVE_DAYS = ((1 << 31) - 2_440_588) * 86_400
-"""Seconds from which on a day of 32 bits, which pyarrow takes for unsigned, is a negative one."""
+"""Seconds from which a day of 32 bits, which pyarrow takes for unsigned, is a negative one."""
 _SAME_ZONES = -25_567 * _DAY
 """1900-01-01: from then on Spark takes an instant as it is in every time zone."""
 

@@ -97,7 +97,7 @@ def pages_are_usual(
 ) -> int:
     """What `check_pages` gives for these leaves of a row group, summed, from all of a file's bytes.
 
-    -1 where something is unusual or wrong, for which `check_pages` has the words.
+    -1 if something is unusual or wrong, for which `check_pages` has the words.
     """
     found = places(group.columns, wanted)
     if (found[:, 0] < 0).any():  # encrypted

@@ -50,7 +50,7 @@ class SchemaNode:
 
     `physical` is None for groups, `type_length` the bytes of a FIXED_LEN_BYTE_ARRAY (else 0).
     `leaf` is the index of a leaf's chunk in `RowGroup.columns`. `notes` are what the file's writer
-    noted of the values of a Variant column, None where it did not.
+    noted of the values of a Variant column, None if it did not.
     """
 
     name: str

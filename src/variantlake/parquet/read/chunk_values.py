@@ -53,7 +53,7 @@ MOST_BYTES = 256 << 20
 """Chunks of more bytes are left to pyarrow's batches."""
 
 SHORTEST_RUN = 64
-"""Rows of a run, on average, from which on runs are faster than rows."""
+"""Rows of a run, on average, from which runs are faster than rows."""
 
 _RUN_BYTES = 2
 """A run's bytes, about, and compressed. A chunk of more has shorter runs."""
@@ -100,7 +100,7 @@ def read_runs(
 ) -> CodeRuns | None:
     """The texts of a chunk of a row group as runs.
 
-    Nothing is read where the footer says that all rows are alike. None where there may be many
+    Nothing is read where the footer says that all rows are alike. None if there may be many
     runs, which are no faster than rows, and for what pyarrow has to read.
     """
     alike = _run_of_all(leaf, chunk, group)
@@ -321,7 +321,7 @@ class _Chunk:
         return room
 
     def _entries(self, parts: list[Parts] | None) -> Any:
-        """The texts of the dictionary, whose page is the first; None where they do not fit."""
+        """The texts of the dictionary, whose page is the first; None if they do not fit."""
         count = int(self.pages[0, COUNT])
         if parts is None or 4 * count > len(parts[0][1]):
             return None
@@ -365,7 +365,7 @@ class _Chunk:
 
 
 def _joined(page: _Bytes, lengths: Int64s, at: int, valid: _Bytes) -> Any:
-    """The texts of a page, NULL where they are not valid."""
+    """The texts of a page, NULL if they are not valid."""
     offsets: Any = np.empty(len(valid) + 1, np.int32)
     text: Any = np.empty(int(lengths.sum()), np.uint8)
     if join_texts(page, at, lengths, valid, offsets, text) < 0:
@@ -375,13 +375,13 @@ def _joined(page: _Bytes, lengths: Int64s, at: int, valid: _Bytes) -> Any:
 
 
 def _bits(valid: _Bytes) -> Any:
-    """Arrow's bits for the rows that are valid; None where all are."""
+    """Arrow's bits for the rows that are valid; None if all are."""
     packed: Any = np.packbits(valid, bitorder="little")
     return None if valid.all() else pa.py_buffer(packed)
 
 
 def _array(values: Any, valid: _Bytes, found: int) -> Any:
-    """The values as Arrow has them, NULL where they are not valid; `found` of them are."""
+    """The values as Arrow has them, NULL if they are not valid; `found` of them are."""
     arrow = pa.from_numpy_dtype(values.dtype)
     bits = None if found == len(valid) else _bits(valid)
     return pa.Array.from_buffers(arrow, len(values), [bits, pa.py_buffer(values)])

@@ -58,9 +58,9 @@ class NodeView:
     `path` has the step 0 for the elements of an array. `type` is DDL's name (`BIGINT`, `STRUCT`,
     `ARRAY`, `VARIANT` for a node without typed_value), `parquet_type` the exact stored type of a
     primitive. `typed`, `nulls` and `residuals` count rows whose typed_value is set, whose `value`
-    is a Variant null, and whose `value` is anything else; None where unknown, and inside arrays.
+    is a Variant null, and whose `value` is anything else; None if unknown, and inside arrays.
     `share` is `typed` by the rows of the file. `minimum` and `maximum` are the bounds as JSON,
-    empty where there are none. Sizes are None for columns that the file does not have.
+    empty if there are none. Sizes are None for columns that the file does not have.
     """
 
     path: Path
@@ -87,8 +87,8 @@ class NodeView:
 class VariantView:
     """One Variant column.
 
-    `nulls` counts SQL NULLs, None where unknown or inside of arrays. `notes` are about its values,
-    None where nothing says what its residuals hold. A `legacy` column is one of
+    `nulls` counts SQL NULLs, None if unknown or inside of arrays. `notes` are about its values,
+    None if nothing says what its residuals hold. A `legacy` column is one of
     Spark's older layout: it has no metadata, `value` stands for its `untyped_value`s, and Variant
     nulls count as residuals.
     """

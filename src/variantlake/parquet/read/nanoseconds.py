@@ -21,7 +21,7 @@ from variantlake.storage.opening import Source, name_of, open_file
 def first_below_micros(
     path: Source, variant_columns: Collection[str] = ()
 ) -> tuple[str, int] | None:
-    """The column, and the row in the file, of the first such timestamp; None where there is none.
+    """The column, and the row in the file, of the first such timestamp; None if there is none.
 
     Reads columns of INT96 and of nanoseconds alone, but those inside of Variants, which hold
     nanoseconds; `variant_columns` names Variants that nothing marks. Raises MalformedFile,

@@ -53,7 +53,7 @@ class PageBytes:
     most: int
 
     def parts(self, pages: Sequence[Page]) -> list[Parts] | None:
-        """What stands in some pages; None where one is unusual, or not what its checksum is of."""
+        """What stands in some pages; None if one is unusual, or not what its checksum is of."""
         heads: list[memoryview] = []
         bodies: list[memoryview] = []
         sizes: list[int] = []
@@ -95,7 +95,7 @@ class PageBytes:
         return parts
 
     def _body(self, page: Page) -> memoryview | None:
-        """The bytes of a page; None where they are not those that its checksum is of."""
+        """The bytes of a page; None if they are not those that its checksum is of."""
         start, checksum = page[START], page[CRC]
         body = self.data[start : start + page[PACKED]]
         if checksum != NO_CRC and _checksum(body) != checksum & 0xFFFFFFFF:
@@ -103,7 +103,7 @@ class PageBytes:
         return body
 
     def _unpacked(self, bodies: list[memoryview], sizes: list[int]) -> list[memoryview] | None:
-        """The bodies without compression, of these sizes; None where they cannot be had."""
+        """The bodies without compression, of these sizes; None if they cannot be had."""
         try:
             if self.codec == "UNCOMPRESSED":
                 found: Any = bodies
@@ -129,7 +129,7 @@ def _checksum(body: memoryview) -> int:
 
 
 def _of_zstd(bodies: list[memoryview], sizes: list[int]) -> list[Any]:
-    """Frames in one go; nothing where one of them is no frame and nothing else."""
+    """Frames in one go; nothing if one of them is not a frame and nothing else."""
     if not all(_is_frame(body) for body in bodies):
         return []
     zstd = zstandard.ZstdDecompressor()
@@ -165,7 +165,7 @@ def _is_frame(body: memoryview) -> bool:
 
 
 def _of_snappy(bodies: list[memoryview], sizes: list[int]) -> list[Any]:
-    """Each by itself; nothing where one says that it is shorter or longer."""
+    """Each by itself; nothing if one says that it is shorter or longer."""
     # Arrow leaves what a shorter text of Snappy does not fill as it was.
     if any(_snappy_size(body[:5]) != size for body, size in zip(bodies, sizes, strict=True)):
         return []
@@ -174,7 +174,7 @@ def _of_snappy(bodies: list[memoryview], sizes: list[int]) -> list[Any]:
 
 
 def _snappy_size(head: memoryview) -> int:
-    """How many bytes a text of Snappy says that it holds; -1 where it says nothing."""
+    """How many bytes a text of Snappy says that it holds; -1 if it says nothing."""
     size = 0
     for at, byte in enumerate(head):
         size |= (byte & 127) << 7 * at

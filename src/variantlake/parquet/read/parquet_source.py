@@ -128,7 +128,7 @@ class ParquetSource:
     def column(self, row_group: int, leaf: int) -> list[pa.RecordBatch] | None:
         """One leaf of a row group in one go. Raises MalformedFile.
 
-        None where that takes too much memory, and for times that have to be settled.
+        None if that takes too much memory, and for times that have to be settled.
         """
         with self._reading(row_group):
             return self._column(row_group, leaf)

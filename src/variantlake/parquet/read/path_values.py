@@ -165,7 +165,7 @@ class PathRequest:
                 raise
 
     def _variants(self, metadata: AnyArray, members: GroupMembers) -> AnyArray:
-        """The Variant at the path; null where it is missing or a Variant null."""
+        """The Variant at the path; null if it is missing or a Variant null."""
         values = members.get(VALUE)
         typed = None if self.rest.steps else members.get(TYPED_VALUE)
         if self.rest.steps:

@@ -126,7 +126,7 @@ class _Line(Generic[T, R]):
         except StopIteration:
             self._end()
             return
-        except BaseException as error:  # noqa: BLE001  # raised where the results are read
+        except BaseException as error:  # noqa: BLE001  # raised if the results are read
             slot.set_exception(error)
             self._end(slot)
             return

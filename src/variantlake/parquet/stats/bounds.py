@@ -1,7 +1,7 @@
 """The plain-encoded minimum and maximum of a column chunk as values, with what they prove.
 
-A bound that is not understood in full is no bound. Spec: Parquet, `parquet.thrift`, Statistics and
-ColumnOrder; "Logical Types", the sort order of each.
+A bound that is not understood in full is not a bound. Spec: Parquet, `parquet.thrift`, Statistics
+and ColumnOrder; "Logical Types", the sort order of each.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ midnight or the epoch, decimals exact with the column's scale, UUIDs as 16 bytes
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What encloses all values; a side is None where unknown.
+    """What encloses all values; a side is None if unknown.
 
     `*_exact` is false where no value needs to equal the bound (a cut string).
     """

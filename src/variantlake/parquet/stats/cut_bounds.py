@@ -29,5 +29,5 @@ def cut_maximum(text: Text, length: int) -> Text | None:
     if not kept:
         return None
     following = ord(kept[-1]) + 1
-    # Surrogates are no characters of their own.
+    # Surrogates are not characters of their own.
     return kept[:-1] + chr(0xE000 if following == 0xD800 else following)

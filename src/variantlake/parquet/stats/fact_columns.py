@@ -62,7 +62,7 @@ class RowColumns:
 
 @dataclass(frozen=True, slots=True)
 class RawColumn(RowColumns):
-    """One bound of each row: `values` of `raw_dtype`, which mean nothing where not `known`."""
+    """One bound of each row: `values` of `raw_dtype`, which mean nothing if not `known`."""
 
     values: npt.NDArray[Any]
     valid: Bools
@@ -159,7 +159,7 @@ class NodeCounts(RowColumns):
         return clean
 
     def with_inside(self, wanted: int) -> NodeCounts:
-        """The same, clean only where all of the bits `wanted` of `clean_inside` are set."""
+        """The same, clean only if all of the bits `wanted` of `clean_inside` are set."""
         known = (self.clean_inside & wanted == wanted) | (self.residuals > 0)
         return replace(self, residuals=np.where(known, self.residuals, UNKNOWN))
 
@@ -181,15 +181,15 @@ class VariantColumns(Protocol):
 
     @property
     def layout(self) -> Int64s:
-        """Which of `schemas` a row has, int64; -1 where not known."""
+        """Which of `schemas` a row has, int64; -1 if not known."""
 
     @property
     def nulls(self) -> Int64s:
-        """SQL NULLs in each row, int64; -1 where unknown."""
+        """SQL NULLs in each row, int64; -1 if unknown."""
 
     @property
     def notes(self) -> Int64s:
-        """`note_bits` of what was noted of the values of each row, int64; UNKNOWN where nothing."""
+        """`note_bits` of what was noted of the values of each row, int64; UNKNOWN if nothing."""
 
     def counts(self, rows: Int64s, nodes: Int64s) -> NodeCounts:
         """The counts of node `nodes[i]` in row `rows[i]`, whose layout is known."""
@@ -207,11 +207,11 @@ class OrdinaryColumns(Protocol):
 
     @property
     def type(self) -> Int64s:
-        """Which of `types` a row has, int64; -1 where nothing is known."""
+        """Which of `types` a row has, int64; -1 if nothing is known."""
 
     @property
     def nulls(self) -> Int64s:
-        """SQL NULLs in each row, int64; -1 where unknown."""
+        """SQL NULLs in each row, int64; -1 if unknown."""
 
     def bounds(self, rows: Int64s, stored: ShreddedType) -> BoundColumns:
         """The bounds in these rows, which all store this type."""
@@ -222,13 +222,13 @@ class FactColumns(Protocol):
 
     @property
     def num_records(self) -> Int64s:
-        """Rows of each file, int64; -1 where unknown."""
+        """Rows of each file, int64; -1 if unknown."""
 
     def variant(self, column: ColumnPath) -> VariantColumns | None:
-        """A Variant column; None where no row knows one of this name."""
+        """A Variant column; None if no row knows one of this name."""
 
     def column(self, column: ColumnPath) -> OrdinaryColumns | None:
-        """An ordinary column; None where no row knows one of this name."""
+        """An ordinary column; None if no row knows one of this name."""
 
 
 # --- Of records -----------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ class RecordColumns:
 
 @cache
 def stored_type(arrow: pa.DataType) -> ShreddedType | None:
-    """The type whose bounds a column of an Arrow type has; None where it has none."""
+    """The type whose bounds a column of an Arrow type has; None if it has none."""
     try:
         return ShreddedType.from_arrow(arrow)
     except InvalidSchema:
@@ -346,7 +346,7 @@ class _RecordColumn:
 class PatchedColumns:
     """The facts of `base`, and for Variant columns in the rows `rows` those of `patch`.
 
-    `patch` has a row for each of `rows`; where it does not know a layout, `base` stays.
+    `patch` has a row for each of `rows`; if it does not know a layout, `base` stays.
     """
 
     def __init__(self, base: FactColumns, rows: Int64s, patch: FactColumns) -> None:

@@ -43,13 +43,13 @@ class PathFacts:
 
     `typed` counts rows whose `typed_value` is set, `nulls` rows whose own residual `value` is the
     Variant null `00`, `residuals` rows with any other residual (for objects also the partial
-    ones); -1 where unknown. Inside arrays there are no facts of this kind.
+    ones); -1 if unknown. Inside arrays there are no facts of this kind.
 
     `clean_inside` are bits, of an array alone: bit i is set where node i of `Array.inside()` is
     known to have no residual `value` but absent ones and Variant nulls, in no element of any row.
 
     `bounds` enclose the `typed_value`s of a primitive leaf, by value for numbers (without NaN), by
-    unsigned bytes for strings, binary and UUIDs; there are none where there are no values. A bound
+    unsigned bytes for strings, binary and UUIDs; there are none if there are no values. A bound
     of zero of a float is widened to [-0.0, +0.0].
 
     `plain_floats` is true when the leaf is FLOAT or DOUBLE and is known to hold neither NaN nor
@@ -87,13 +87,13 @@ class VariantFacts:
     """One Variant column: how this file shreds it, and the facts of each node.
 
     `column` is the column's path through structs, by the names in the file. `nulls` counts SQL
-    NULLs, -1 where unknown. `paths` follow `ShreddingSchema.nodes()` one to one.
+    NULLs, -1 if unknown. `paths` follow `ShreddingSchema.nodes()` one to one.
 
     `is_legacy` is true of Spark's older layout. In it a value may also stand in the
     `untyped_value` of a group around it, so there a path is clean only when those are null in every
     row, and its own too; else nothing is known of it. `has_others` is true of a group with leaves
     that are no part of the Variant, on which Spark's own Variant reader fails (EXACTNESS, rule 10).
-    `notes` are about its values, None where the writer made none. `sizes` are known from a footer.
+    `notes` are about its values, None if the writer made none. `sizes` are known from a footer.
     """
 
     column: tuple[str, ...]
@@ -110,7 +110,7 @@ class VariantFacts:
 class ColumnFacts:
     """One ordinary column, or one leaf of a struct; an array or map is one column without bounds.
 
-    `nulls` counts rows without a value, a null struct above it included; -1 where unknown. `bounds`
+    `nulls` counts rows without a value, a null struct above it included; -1 if unknown. `bounds`
     and `plain_floats` as in PathFacts. `type` is the Arrow type that the file stores.
     """
 

@@ -75,13 +75,13 @@ class LeafCollector:
     def refine(self, facts: Facts, groups: Sequence[Facts]) -> Facts:
         """The footer's facts with the bounds and flags that are known better here.
 
-        `groups` are the same facts of each row group, wanted only where a long text was seen.
+        `groups` are the same facts of each row group, wanted only if a long text was seen.
         """
         bounds = facts.bounds
         if self._long is not None:
             bounds = bounds.filled(_enclosing(self._long, groups))
         if self._has_nan:
-            # Spark orders NaN above all numbers, so what the footer gives is no maximum.
+            # Spark orders NaN above all numbers, so what the footer gives is not a maximum.
             bounds = replace(bounds, maximum=None, maximum_exact=False)
         return replace(facts, bounds=bounds, plain_floats=self.plain_floats)
 

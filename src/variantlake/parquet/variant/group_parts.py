@@ -38,7 +38,7 @@ def members_of(group: SchemaNode, path: Path, known: Sequence[str]) -> dict[str,
 
 
 def binary_leaf(node: SchemaNode | None, name: str, path: Path) -> int | None:
-    """The leaf of a member of plain bytes, None where it is absent. Raises MalformedFile."""
+    """The leaf of a member of plain bytes, None if it is absent. Raises MalformedFile."""
     if node is None:
         return None
     if node.physical != "BYTE_ARRAY" or node.logical is not None:

@@ -234,7 +234,7 @@ class _MapColumn:
         return map_array(result, offsets, parts, array.is_null())
 
     def variants(self, array: AnyArray, rows: Int64s) -> Iterator[FoundVariants]:
-        _entry_type(array.type)  # refuses what is no map
+        _entry_type(array.type)  # refuses what is not a map
         offsets, entries = offsets_of(array)
         yield from self.entries.variants(entries, np.repeat(rows, np.diff(offsets)))
 

@@ -84,7 +84,7 @@ class VariantGroup:
     group above it is optional, so that there are no SQL NULLs. `metadata` is a leaf's index, None
     in the legacy layout, which has none. `annotated` tells whether the file itself says VARIANT,
     `has_others` whether there are leaves that are no part of the Variant (names with `_` in front).
-    `notes` are about its values, None where the writer made none.
+    `notes` are about its values, None if the writer made none.
     """
 
     column: ColumnPath
@@ -113,7 +113,7 @@ class VariantGroup:
         yield from self.root.leaves()
 
     def find(self, path: Path) -> GroupNode | None:
-        """The node of exactly this path; None where the file has no columns of its own for it."""
+        """The node of exactly this path; None if the file has no columns of its own for it."""
         found: GroupNode | None = self.root
         for step in path.steps:
             if found is None or isinstance(step, int):

@@ -122,7 +122,7 @@ def open_source(
 
     `known` are the facts that the log has of it, of all its rows; `columns` as for `facts_of`.
 
-    Raises NotMovable where its row groups cannot be copied, with the reason; MalformedFile and
+    Raises NotMovable if its row groups cannot be copied, with the reason; MalformedFile and
     MissingSource as `read_footer`.
     """
     with in_file(name_of(file)), open_file(file) as found:
@@ -181,7 +181,7 @@ def copy_row_groups(sources: Sequence[CopySource], path: str | os.PathLike[str])
     Memory follows one column chunk's piece and the footers. Every page header is checked on the
     way, and the finished file is read again: each column chunk has the bytes of its source.
 
-    Raises NotMovable where `why_not` has a reason (small row groups aside), MalformedFile for pages
+    Raises NotMovable if `why_not` has a reason (small row groups aside), MalformedFile for pages
     that do not fit their footer, or a copy that differs. No file is left then.
     """
     reason = why_not(sources, small=True)
@@ -370,7 +370,7 @@ def _compared(
 
 
 def _with_plain_floats(facts: FileFacts) -> FileFacts:
-    """Facts of the log, which gives floats a maximum only where none of them is NaN."""
+    """Facts of the log, which gives floats a maximum only if none of them is NaN."""
     columns = [
         replace(column, plain_floats=column.bounds.maximum is not None)
         if pa.types.is_floating(column.type)

@@ -48,7 +48,7 @@ _LIKELY_SHARE = 0.8
 in a few milliseconds: forty thousand users among 140,000 events."""
 
 _SHARED_PREFIX = 4
-"""Bytes that strings share with the one before, on average, where it is worth a trial to leave
+"""Bytes that strings share with the one before, on average, if it is worth a trial to leave
 these out. zstd finds no shorter match."""
 
 _COMPARED_ROWS = 256

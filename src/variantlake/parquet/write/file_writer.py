@@ -106,7 +106,7 @@ class FileWriter:
         types are those of `shredding.layout.arrow_type`. `watch` gets the rows of each row group as
         they go into the encoder.
 
-        Raises InvalidSchema for a column that is missing or is no shredded Variant, and for
+        Raises InvalidSchema for a column that is missing or is not a shredded Variant, and for
         repeated names; MissingSource when the folder does not exist.
         """
         self._path = os.fspath(path)

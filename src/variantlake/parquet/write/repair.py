@@ -66,7 +66,7 @@ class _Places:
 
 
 def _places(field: AnyField) -> _Places | None:
-    """None where nothing is required."""
+    """None if nothing is required."""
     kind: Any = field.type
     fields: tuple[tuple[int, _Places], ...] = ()
     elements = None

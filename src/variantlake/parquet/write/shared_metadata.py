@@ -85,7 +85,7 @@ def _shared(kind: pa.DataType) -> pa.StructType:
 
 
 def _repeated(metadata: AnyArray) -> AnyArray | None:
-    """The bytes that all rows have as a dictionary; None where they differ."""
+    """The bytes that all rows have as a dictionary; None if they differ."""
     _, places, data = metadata.buffers()
     if metadata.type != pa.binary() or not len(metadata) or data is None:
         return None

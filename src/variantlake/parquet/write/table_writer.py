@@ -93,7 +93,7 @@ def write_table(
     Raises:
         InvalidSchema: A schema that does not parse or must not be written, or that is given for a
             column that is no Variant.
-        InvalidValue: A layout that there is not, and what is no table.
+        InvalidValue: A layout that there is not, and what is not a table.
         MalformedVariant: Bytes that are no Variant; with column and row.
     """
     if layout not in _LAYOUTS:

@@ -54,7 +54,7 @@ _SAME_ORDER = {
 
 @cache
 def monotone_cast(stored: ShreddedType, requested: ShreddedType) -> Cast | None:
-    """Spark's cast from `stored` to `requested` where it keeps the order, else None.
+    """Spark's cast from `stored` to `requested` if it keeps the order, else None.
 
     The function is monotone with Beyond.BELOW as the least and Beyond.ABOVE as the greatest
     result; what lies between two values that it casts is cast as well.
@@ -124,7 +124,7 @@ class CastColumn:
 
 
 def cast_column(column: RawColumn, stored: ShreddedType, requested: ShreddedType) -> CastColumn:
-    """`monotone_cast` of each row; nothing is known where there is no such cast."""
+    """`monotone_cast` of each row; nothing is known if there is no such cast."""
     rows = len(column.valid)
     below, above = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
     cast = monotone_cast(stored, requested)
@@ -166,7 +166,7 @@ def _to_integer(requested: ShreddedType) -> Cast:
 
     def cast(value: Raw) -> Raw | Beyond:
         # Towards zero. All but bigint by way of a double, as Spark takes a Variant's decimal:
-        # 127.999999999999999999 is no tinyint.
+        # 127.999999999999999999 is not a tinyint.
         whole = int(float(value)) if by_double and isinstance(value, Decimal) else int(value)
         return _within(whole, limit)
 

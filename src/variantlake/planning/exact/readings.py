@@ -1,6 +1,6 @@
 """How one path of one file is read: from a physical column, as NULL, or natively.
 
-A physical column is taken only where the path is *clean* in the file (its own residual is absent or
+A physical column is taken only if the path is *clean* in the file (its own residual is absent or
 a Variant null in every row: EXACTNESS, rule 9) and the conversion is in the exactness table. A path
 that provably no row has is a typed NULL. Everything else, and everything unknown, is native: Spark
 reads the Variant and calls `variant_get`.
@@ -106,7 +106,7 @@ class LayoutPosition:
     `if_clean` is the reading of a clean path where the layout alone decides it.
 
     Where the way leads into an array, `index` is that array's and `node` inside of its elements.
-    The path is then clean only where the array is, and the array's `clean_inside` has all bits of
+    The path is then clean only if the array is, and the array's `clean_inside` has all bits of
     `inside`: the node's own, and those of arrays on the way.
     """
 

@@ -87,7 +87,7 @@ class OperandDomains(RowColumns):
         self.explain(NO_VALUE, rows)
 
     def reason(self, row: int) -> str:
-        """Why there are no bounds in this row; empty where there are."""
+        """Why there are no bounds in this row; empty if there are."""
         return REASONS[self.why[row]]
 
 
@@ -185,7 +185,7 @@ class _PathDomains:
     def _existence(
         self, place: LayoutPosition, counts: NodeCounts, records: Int64s
     ) -> OperandDomains:
-        """A path as a Variant is NULL only where it is missing: a Variant null is a value."""
+        """A path as a Variant is NULL only if it is missing: a Variant null is a value."""
         domains = OperandDomains.anything(len(records), None, NO_COUNTS)
         if not self._is_variant or place.rest or place.inside:
             return domains
@@ -227,7 +227,7 @@ def _column(ref: Ref, files: FileColumns, partition_types: Mapping[str, str]) ->
 def _partition(
     partition: PartitionColumn, type_: ShreddedType | None, requested: ShreddedType | None
 ) -> OperandDomains:
-    """Each file has one value; `type_` is the column's own type, None where not known."""
+    """Each file has one value; `type_` is the column's own type, None if not known."""
     domains = OperandDomains.anything(len(partition.codes), requested, NO_STATISTICS)
     for code, text in enumerate(partition.texts):
         rows = np.flatnonzero(partition.codes == code)
@@ -253,7 +253,7 @@ def _partition(
 
 
 def partition_value(text: str, type_: ShreddedType) -> Raw | None:
-    """A serialised partition value as a raw value; None where its meaning is not certain.
+    """A serialised partition value as a raw value; None if its meaning is not certain.
 
     A timestamp without a zone is in the writer's own, which nobody wrote down.
     """

@@ -87,7 +87,7 @@ class ExactFacts:
         records, deleted = files.facts.num_records, files.deleted
         sound = (records != UNKNOWN) & (deleted >= 0) & (deleted <= records)
         self.rows: Int64s = np.where(sound, records - deleted, UNKNOWN)
-        """Rows that are not deleted, of each file; -1 where unknown."""
+        """Rows that are not deleted, of each file; -1 if unknown."""
         self._whole: Bools = sound & (deleted == 0)
         self._counts: dict[Ref, Int64s] = {}
 
@@ -142,7 +142,7 @@ class ExactFacts:
         return self.extreme(aggregate.ref, aggregate.function), counts == 0
 
     def count(self, ref: Ref) -> Int64s:
-        """Rows that are left and have a value, of each file; -1 where unknown."""
+        """Rows that are left and have a value, of each file; -1 if unknown."""
         if ref not in self._counts:
             self._counts[ref] = self._path(ref) if ref.path is not None else self._column(ref)
         return self._counts[ref]
@@ -221,7 +221,7 @@ class ExactFacts:
         return self._settled(np.where(nulls < 0, UNKNOWN, facts.num_records - nulls))
 
     def _path(self, ref: Ref) -> Int64s:
-        """Of a path: rows whose typed column has a value, where that is all there is."""
+        """Of a path: rows whose typed column has a value, if that is all there is."""
         counts = np.full(self._files.rows, UNKNOWN, np.int64)
         reader = Reader(ref)
         for placed in reader.places(self._files.facts.variant(ref.column)):

@@ -3,7 +3,7 @@
 The log proves for many files how many rows fulfil the query's condition, and between which values
 these lie. So it names a value that enough rows do not go beyond: whatever lies beyond it is not
 among the first rows. The limit itself is the engine's, above a scan of what is left. A row that is
-like the last one is never left out where further terms of the order may decide between the two
+like the last one is never left out if further terms of the order may decide between the two
 (EXACTNESS, rule 37).
 """
 
@@ -99,7 +99,7 @@ def reach(
     predicate: Predicate | None,
     partition_types: Mapping[str, str] | None = None,
 ) -> Predicate | None:
-    """What all of the first rows fulfil; None where the log does not tell.
+    """What all of the first rows fulfil; None if the log does not tell.
 
     `predicate` is the whole condition that the rows fulfil among which the limit chooses.
     """
@@ -162,7 +162,7 @@ def _certain_rows(
 
 
 def _values(facts: ExactFacts, ref: Ref) -> Int64s:
-    """How many rows that are left have a value, of each file; -1 where unknown."""
+    """How many rows that are left have a value, of each file; -1 if unknown."""
     found = facts.domains(ref)
     counts = np.where(found.nulls, facts.count(ref), facts.rows)
     return np.where(found.values, counts, 0)

@@ -19,7 +19,7 @@ from variantlake.planning.stats.skipping import domains_in
 def greatest_sum(
     files: FileColumns, read: Int64s, ref: Ref, partition_types: Mapping[str, str]
 ) -> int | None:
-    """What the absolute values of a column of numbers add up to at most; None where unknown.
+    """What the absolute values of a column of numbers add up to at most; None if unknown.
 
     Over all rows of the files `read`: rows that a condition leaves out make it less. No sum of some
     of these rows is farther from zero.

@@ -31,7 +31,7 @@ _PATH = re.compile(rf"""(?:{_QUOTED}|[^\s'"`])+""")
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """One hint; `type` is None where the sample chooses it."""
+    """One hint; `type` is None if the sample chooses it."""
 
     steps: tuple[str, ...]
     type: ShreddedType | None = None
@@ -53,7 +53,7 @@ class HintNode:
 def parse_hints(text: str) -> tuple[Hint, ...]:
     """The hints that a text gives; an empty one gives none.
 
-    Raises InvalidSchema for what is no path or no type, for a path into an array, and for a path
+    Raises InvalidSchema for what is not a path or no type, for a path into an array, and for a path
     that is named twice.
     """
     found: dict[tuple[str, ...], Hint] = {}

@@ -73,8 +73,8 @@ class LegacyGroup:
 def legacy_group_of(arrow: pa.DataType) -> LegacyGroup:
     """What a legacy column of an Arrow type is like; fields whose name starts with `_` are ignored.
 
-    Raises MalformedFile, naming the path, for any other field and for what else is no legacy group;
-    InvalidSchema for a `typed_value` of a type that no Variant has.
+    Raises MalformedFile, naming the path, for any other field and for what else is not a legacy
+    group; InvalidSchema for a `typed_value` of a type that no Variant has.
     """
     return _group_of(arrow, Path())
 

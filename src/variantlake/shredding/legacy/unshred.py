@@ -3,7 +3,7 @@
 The reference for the compiled reader, in the specification's order. The specification's text as
 printed passes a field's whole group on as `object`; here a group always stands for its own four
 members. Null is what nothing is: at the top it is SQL NULL, in an object the field is missing, in
-an array, where nothing can be missing, it is a Variant null.
+an array, if nothing can be missing, it is a Variant null.
 
 | untyped_value | object | array | typed_value | meaning                                          |
 |---------------|--------|-------|-------------|--------------------------------------------------|
@@ -93,7 +93,7 @@ def unshred_legacy_plain(array: pa.StructArray) -> pa.StructArray:
 def legacy_problems(array: pa.StructArray) -> Iterator[Problem]:
     """Every broken rule in the rows of a legacy column, also what reading tolerates.
 
-    Raises MalformedFile or InvalidSchema when the column is no legacy column at all.
+    Raises MalformedFile or InvalidSchema when the column is not a legacy column at all.
     """
     legacy_group_of(array.type)
     group = _LegacyGroupReader(struct_of(array))

@@ -40,7 +40,7 @@ class PlacedResult(TaskResult):
 class ChangeTask:
     """The body of each task of one change; pickles.
 
-    `changes` is how change files are written, None where the table needs none.
+    `changes` is how change files are written, None if the table needs none.
     """
 
     append: AppendTask

@@ -49,7 +49,7 @@ def updated_rows_text(snapshot: Snapshot, statement: UpdateText, cast: Cast) -> 
 
     Generated columns that it does not set are left out: they follow from the others.
 
-    Raises InvalidQuery for a column that the table has not, or that is set twice;
+    Raises InvalidQuery for a column that the table does not have, or that is set twice;
     UnsupportedFeature for a field of a column.
     """
     target = quote_identifier(statement.target.alias)

@@ -130,7 +130,7 @@ def _counted(
 ) -> str:
     """Which matches that no clause takes count against a second one, as in Delta Spark.
 
-    All of them, but where there are matched clauses alone: there the rows do not count for which
+    All of them, but if there are matched clauses alone: there the rows do not count for which
     each clause has a condition on the table alone that is not true.
     """
     if any(each.when != "matched" for each in parsed.clauses):

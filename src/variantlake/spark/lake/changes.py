@@ -206,7 +206,7 @@ class LakeChanges(LakeMaintenance):
         *,
         tables: Mapping[str, Location] | None = None,
     ) -> ChangeResult:
-        """A change by us; what we do not take by Delta Spark, where it is there."""
+        """A change by us; what we do not take by Delta Spark, if it is there."""
         try:
             return self._changed(location, parsed, tables=tables)
         except UnsupportedFeature as error:

@@ -27,7 +27,7 @@ def connect(spark: SparkSession, *, accelerate: bool = False) -> Lake:
     unless the environment or `set_storage_options` says how stores are reached. With `accelerate`
     all other queries of the session are made fast as well: see `variantlake.spark.accelerate`.
 
-    Raises InvalidValue for what is no session, UnsupportedFeature for a Spark before 4.1.
+    Raises InvalidValue for what is not a session, UnsupportedFeature for a Spark before 4.1.
     """
     check_session(spark)
     check_version(spark)

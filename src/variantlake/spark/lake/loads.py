@@ -181,7 +181,7 @@ class LakeLoads(LakeChangeFeed):
         merge_schema: bool = False,
         **options: Unpack[LoadKeywords],
     ) -> LoadResult:
-        """Append the rows of a DataFrame in one commit, to a new table where there is none.
+        """Append the rows of a DataFrame in one commit, to a new table if there is none.
 
         Args:
             frame: Rows with the table's columns by name; VARIANT columns as they are.

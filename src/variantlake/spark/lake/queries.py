@@ -79,7 +79,7 @@ class LakeQueries(LakeSession):
         try:
             return self._runner.run(query, _args(args), resolve)
         except InvalidQuery as error:
-            # Delta Spark takes such a statement, where it is there.
+            # Delta Spark takes such a statement, if it is there.
             if any(sign in error.message for sign in _LACKS_DELTA):
                 raise not_a_query(query) or error from None
             raise
@@ -231,7 +231,7 @@ class LakeTable(Shown):
     def limit(self, rows: int) -> LakeTable:
         """At most so many rows: the first ones, or any without an order.
 
-        Raises InvalidValue for a number that is none, or negative.
+        Raises InvalidValue for a number that is not one, or negative.
         """
         check_rows(rows)
         return replace(self, rows=rows)

@@ -82,7 +82,7 @@ def append(
         table: The table's location.
         json_columns: VARIANT columns of the table that the frame gives as JSON text (STRING, or
             BINARY in UTF-8).
-        new: What a table is like that is made here, with the frame's columns, where there is none;
+        new: What a table is like that is made here, with the frame's columns, if there is none;
             None makes none.
         merge_schema: Columns of the frame, and fields of its structs, that the table does not have
             are added to it.

@@ -43,7 +43,7 @@ class NewTable:
     def properties_of(self, schema: StructType) -> dict[str, str]:
         """The properties, with the shredding schemas among them.
 
-        Raises InvalidSchema for one DDL where there is not one VARIANT column.
+        Raises InvalidSchema for one DDL if there is not one VARIANT column.
         """
         given = self.shredding
         if given is None:

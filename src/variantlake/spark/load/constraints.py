@@ -203,7 +203,7 @@ def _rules(snapshot: Snapshot) -> Iterator[RowConstraint]:
 
 
 def _holds(rule: RowConstraint, frame: DataFrame, only: str | None = None) -> Column:
-    """True where the rule is, or `only` is not; computing it anywhere else fails.
+    """True if the rule is, or `only` is not; computing it anywhere else fails.
 
     A condition that is NULL does not hold, as in Delta Spark.
     """

@@ -289,7 +289,7 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
     def _with_joined(
         self, query: _ClassicQuery, analysis: Analysis, planned: tuple[PlannedTable, ...]
     ) -> tuple[PlannedTable, ...]:
-        """The tables planned anew with the values of small joined sides, where that pays."""
+        """The tables planned anew with the values of small joined sides, if that pays."""
         plans = {table.view: table for table in planned}
         if not any(table.plan.read_files >= MIN_FILES for table in planned):
             return planned
@@ -314,7 +314,7 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
     def _values(
         self, query: _ClassicQuery, side: SmallSide, plans: Mapping[str, PlannedTable]
     ) -> list[str] | None:
-        """The values of a joined side; None where they are many, or not worth their price."""
+        """The values of a joined side; None if they are many, or not worth their price."""
         price = sum(plans[view].plan.read_bytes for view in side.views)
         whole = sum(table.plan.read_bytes for table in plans.values())
         if side.views and whole - price < WORTH_BYTES:

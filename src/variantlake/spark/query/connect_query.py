@@ -59,7 +59,7 @@ class _TableReading:
     """How a text reads one table, its `owner`.
 
     `whole` are the Variants (in lower case) that it needs as they are, `usable` the paths that may
-    become fields, and `held` is what the rows have to fulfil.
+    become fields, and `pushed_filter` is what the rows have to fulfil.
     """
 
     owner: Owner
@@ -192,7 +192,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
     ) -> ConnectQuery:
         """INSERT and the like, which are run at once: by Spark alone, or over native views.
 
-        `whole` is the text whose tables Spark may know, None where it cannot.
+        `whole` is the text whose tables Spark may know, None if it cannot.
         """
         try:
             if whole is not None:
@@ -395,7 +395,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         )
 
     def _first(self, first: FirstRows | None, paths: Paths) -> FirstRows | None:
-        """A LIMIT of the text; None where it is not known what the type of its path means."""
+        """A LIMIT of the text; None if it is not known what the type of its path means."""
         if first is None or not self._is_tried:
             return None
         by_path = first.order is not None and first.order.ref.path is not None

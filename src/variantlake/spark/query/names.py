@@ -61,7 +61,7 @@ class CatalogNames:
     def find(
         self, parts: Sequence[str], home: Parts | None = None, *, temporary: bool = True
     ) -> CatalogTable | CatalogView | None:
-        """The table or view of this name, None where there is none.
+        """The table or view of this name, None if there is none.
 
         Args:
             parts: The name.

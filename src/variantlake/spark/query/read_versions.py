@@ -32,7 +32,7 @@ def view_mark(table: TableVersion) -> str:
 def version_read(frame: DataFrame, snapshot: Snapshot) -> int | None:
     """The oldest version of the snapshot's table that is read in a DataFrame; None for none.
 
-    Raises TableReplaced where it reads another table, that was at the location before.
+    Raises TableReplaced if it reads another table, that was at the location before.
     """
     location, table = _names(snapshot)
     found = [match.groups() for match in _MARK.finditer(_plan(frame))]

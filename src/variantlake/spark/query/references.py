@@ -40,7 +40,7 @@ class Reference:
 
     `target` is the table without its version. `version` is that of a time travel and `timestamp`
     its expression, as written; None without. `start` and `stop` span all that the name of a view
-    replaces. `alias` is to be written after it, at `alias_at`; empty where the query gives one
+    replaces. `alias` is to be written after it, at `alias_at`; empty if the query gives one
     itself.
     """
 
@@ -249,7 +249,7 @@ def takes_a_name(relation: Node, text: str) -> bool:
 def alias_place(relation: Node, above: Sequence[Node], text: str, stop: int) -> tuple[str, int]:
     """The alias that keeps a relation's name once it is replaced up to `stop`, and its place.
 
-    The alias is empty where the query gives one, and in TABLE, which takes none. `above` are the
+    The alias is empty if the query gives one, and in TABLE, which takes none. `above` are the
     operators above the relation.
     """
     if takes_a_name(relation, text):

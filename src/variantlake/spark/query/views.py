@@ -1,7 +1,7 @@
 """Views over tables of ours: in the text of a query, a view's name becomes its own query.
 
 So the paths in the view and those outside of it are one text, and are read from columns alike.
-Only where the view's query means the same now and here as when the view was made: of the same
+Only if the view's query means the same now and here as when the view was made: of the same
 settings, of Spark's own functions alone, every name in it written out. Every other view is Spark's.
 """
 

@@ -32,7 +32,7 @@ def accelerate(spark: SparkSession) -> None:
 
     On a Spark that is newer than the versions that were tried it warns, and changes nothing.
 
-    Raises InvalidValue for what is no session; UnsupportedFeature for a client of Spark Connect,
+    Raises InvalidValue for what is not a session; UnsupportedFeature for a client of Spark Connect,
     for a Spark before 4.1, and for one of unknown inner parts.
 
     Example:
@@ -63,7 +63,7 @@ def accelerate(spark: SparkSession) -> None:
 
 
 def decelerate(spark: SparkSession) -> None:
-    """Take the rule out of a session, and of all that share it; nothing where there is none."""
+    """Take the rule out of a session, and of all that share it; nothing if there is none."""
     check_session(spark)
     found = None if is_connect(spark) else _rule_of(spark)
     if found is not None:

@@ -62,7 +62,7 @@ class RulePlanner:
         self._has_kernels = self._helper(None).has_kernels
 
     def apply(self, request: str, session: JavaObject | None) -> JavaObject | None:
-        """The answer to the rule: None where the query stays as it is.
+        """The answer to the rule: None if the query stays as it is.
 
         `request` without a session is what the rule itself failed at.
         """

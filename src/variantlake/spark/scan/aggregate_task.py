@@ -113,7 +113,7 @@ class AggregateTask:
         for rows in (rows for part in self.parts[number] for rows in self._rows(part)):
             held.append(self._part(rows))
             if sum(each.count for each in held) > MERGED:
-                # Merged once more only where that made less of them.
+                # Merged once more only if that made less of them.
                 found = merged(held)
                 held = [found] if found.count <= MERGED else []
                 if not held:

@@ -2,7 +2,7 @@
 
 A Variant column that the query reads by paths alone becomes a struct, of the same name and in the
 same place: a field `__vl_p<i>` for each path, typed as requested, and `__vl_v`, the Variant itself,
-when some group is read natively. The query's text then says `event.__vl_p0` where it said
+when some group is read natively. The query's text then says `event.__vl_p0` if it said
 `event:kind::string`. So whatever passes the column on (stars, CTEs, aliases, outer joins) passes
 its paths, and nothing new appears in stars or natural joins; Spark's optimizer takes the struct
 apart again and pushes filters into the files.
@@ -91,7 +91,7 @@ def scan_required(helper: HelperSession, table: TableVersion, plan: ScanPlan) ->
     """All columns as they are, with those that are NOT NULL in the table as such to Spark.
 
     Spark takes a column for NOT NULL unseen, and would read a NULL as some other value. So it
-    reads it as such only where the log says of every file that it has none, as conditions can be
+    reads it as such only if the log says of every file that it has none, as conditions can be
     pushed to it only then; anywhere else a NULL is an error.
     """
     required = {
@@ -323,7 +323,7 @@ class _LayoutGroup:
     def _implied(self) -> list[str]:
         """What the query's conditions imply for columns that are read through a cast.
 
-        Spark pushes these into the files, where it does not push the casts (rule 13).
+        Spark pushes these into the files, if it does not push the casts (rule 13).
         """
         return [
             bound.sql(_leaf(quote_identifier(ref.column[0]), reading.steps))
@@ -423,7 +423,7 @@ def hidden(column: str) -> str:
     float: a predicate on a bare column is pushed to statistics that leave out NaN (rule 8).
 
     `coalesce(c, c)` stays. `if(c IS NULL, NULL, c)` does not: a cast of it is pushed into the
-    branch, where it is bare again.
+    branch, if it is bare again.
     """
     return f"coalesce({column}, {column})"
 

@@ -3,7 +3,7 @@
 Files of a scan have numbers, as constants that the index of files gives each of them, and their
 deleted rows are bits that Spark sends to every task. So a row is tested by its file's number and
 its own place in the file; no path of a file is compared (EXACTNESS, rule 15). It is tested in a
-filter and not by a join: Spark pushes a query's conditions below a join, where they would be
+filter and not by a join: Spark pushes a query's conditions below a join, if they would be
 evaluated for deleted rows, too, and fail for values that the table no longer has (rule 1). Of two
 filters the inner one comes first.
 """

@@ -27,7 +27,7 @@ MOST_VALUES = 1 << 23
 def groups_here(task: AggregateTask, known: PartialGroups | None) -> pa.RecordBatch | None:
     """The rows of all parts of an aggregate and of what the log knows, no two of one group.
 
-    None where there are too many groups, or where a file is not read: when Spark reads it, it says
+    None if there are too many groups, or if a file is not read: when Spark reads it, it says
     what is wrong.
     """
     from variantlake.engine.grouped import merged, merged_if_many

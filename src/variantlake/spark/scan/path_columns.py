@@ -52,7 +52,7 @@ def field_splice(
 
     `name` is where the column's name stands in it. Where some files are read natively the
     expression itself stays, over the Variant inside the struct, and as the type `cast` if one is
-    given: evaluated only in rows whose field is NULL, and only where the query itself comes to
+    given: evaluated only in rows whose field is NULL, and only if the query itself comes to
     evaluate it.
     """
     own = text[slice(*name)]

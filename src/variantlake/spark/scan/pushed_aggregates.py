@@ -162,7 +162,7 @@ class PushedAggregate:
     def rows(self, helper: HelperSession) -> tuple[DataFrame, bool] | None:
         """The partial rows, and whether there is nothing left to merge.
 
-        None where this process gave up, and Spark is to read the rows.
+        None if this process gave up, and Spark is to read the rows.
         """
         arrow = arrow_schema(self.schema)
         known = None if self.log_groups is None else partial_rows(self.log_groups, arrow)
@@ -188,7 +188,7 @@ class PushedAggregate:
 def bytes_here(least: int | None, most: int | None, cores: int) -> range:
     """How many bytes of files the driver groups; `cores` are its own, 0 on a cluster.
 
-    `least` and `most` are what the user says of it, None where he says nothing.
+    `least` and `most` are what the user says of it, None if he says nothing.
     """
     if most is None:
         most = max(DRIVER_BYTES, DRIVER_BYTES_OF_ONE // cores) if cores else 0
@@ -198,9 +198,9 @@ def bytes_here(least: int | None, most: int | None, cores: int) -> range:
 def pushed_aggregate(
     found: PartialAggregate, table: TableVersion, plan: ScanPlan, *, least: int, here: range
 ) -> PushedAggregate | None:
-    """The aggregate of a planned table; None where Spark does it alone.
+    """The aggregate of a planned table; None if Spark does it alone.
 
-    `least` are the bytes of files from which on tasks pay; of `here` this process does it.
+    `least` are the bytes of files from which tasks pay; of `here` this process does it.
     """
     if least < 0 or not _is_exact(found, table, plan):
         return None

@@ -34,7 +34,7 @@ from variantlake.types import Kind
 def pushed_sql(conjunct: Predicate, columns: Collection[str]) -> str | None:
     """The condition as Spark SQL over `columns` and their fields, by the names in files.
 
-    None where it is about anything else, or compares values of several types. Of conditions on
+    None if it is about anything else, or compares values of several types. Of conditions on
     floats those alone are said that NaN does not fulfil, and that compare with no zero: Parquet's
     statistics leave NaN out, and its dictionaries know two zeros (EXACTNESS, rule 8). `x > c` and
     `x <> c` imply nothing that could be said: NaN fulfils them, and is seen in no row group.

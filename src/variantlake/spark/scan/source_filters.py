@@ -69,7 +69,7 @@ def predicate_of(
 
 
 def _literal(value: Any, type_: str) -> Literal | None:
-    """A constant of the column's own type; None where its form is not certain."""
+    """A constant of the column's own type; None if its form is not certain."""
     match value:
         case None | bool() | int() | float() | str() | bytes() | Decimal():
             return Literal(value, type_)

@@ -123,7 +123,7 @@ def _moment_in_path(digits: str, zone: str) -> dt.datetime:
 
 
 def _zoned(moment: dt.datetime, zone: str) -> dt.datetime:
-    """The moment, in `zone` where it says none itself."""
+    """The moment, in `zone` if it says none itself."""
     if moment.tzinfo is not None:
         return moment
     try:

@@ -20,7 +20,7 @@ def is_frame(given: object) -> TypeGuard[DataFrame]:
 
 
 def check_session(given: object) -> None:
-    """Raise InvalidValue for what is no session, classic or Connect."""
+    """Raise InvalidValue for what is not a session, classic or Connect."""
     if not any(each.__name__ == "SparkSession" for each in type(given).__mro__):
         raise InvalidValue(
             f"connect takes a SparkSession; what is given is {described(given)}",
@@ -79,7 +79,7 @@ def check_table_version(version: object, timestamp: object) -> None:
 
 
 def check_rows(given: object) -> None:
-    """Raise InvalidValue for a number of rows that is none, or negative."""
+    """Raise InvalidValue for a number of rows that is not one, or negative."""
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:
         raise InvalidValue(
             f"a limit is a number of rows, 0 or more; what is given is {given!r}", cli_hint=""

@@ -59,7 +59,7 @@ class ListedFile:
 
 
 ROW_INDEX = "__vl_row"
-"""The column with a row's own place in its file, where it is asked for."""
+"""The column with a row's own place in its file, if it is asked for."""
 
 EVERYTHING = ("*",)
 """The columns as they are."""
@@ -254,7 +254,7 @@ class HelperSession(Files):
         Paths are taken as they are: no globs, no percent-decoding, no partition columns from the
         names of folders. Nothing is listed; a file that is missing is found out when it is read.
 
-        Raises MissingDependency where this Spark has no file system for an object store.
+        Raises MissingDependency if this Spark has no file system for an object store.
         """
         known = {
             "paths": [self._hadoop_path(file.path) for file in files],
@@ -310,7 +310,7 @@ class HelperSession(Files):
     ) -> DataFrame | None:
         """The query with partial rows below its aggregate: see `PartialAggregates.java`.
 
-        None where the plan, or this Spark, is not as expected.
+        None if the plan, or this Spark, is not as expected.
         """
         plan, partial = dataset_of(frame), dataset_of(rows)
         try:

@@ -39,7 +39,7 @@ _QUOTED = ("Cc", "Zs", "Zl", "Zp")
 _NOT_FOUND = "variantlake does not know a file by the path that Spark gives it: "
 
 MAX_SCANS = 32
-"""Scans in a union, one for each combination of constants; where there are more, they are looked up
+"""Scans in a union, one for each combination of constants; if there are more, they are looked up
 for each row. Constants in the plan let Spark leave out scans by conditions known late."""
 
 _LISTING = {

@@ -18,7 +18,7 @@ _instances: list[tuple[Java, dict[str, Java]]] = []
 def java_instance(spark: SparkSession, name: str) -> Java:
     """The instance of the class in `<name>.java` beside this module, one for each JVM.
 
-    Raises UnsupportedFeature where it does not compile: for a Spark that was not tried.
+    Raises UnsupportedFeature if it does not compile: for a Spark that was not tried.
     """
     gateway = gateway_of(spark)
     known = next((found for owner, found in _instances if owner is gateway), None)

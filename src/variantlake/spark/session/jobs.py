@@ -181,7 +181,7 @@ def functions_of(spark: SparkSession) -> Any:
 
 
 def map_in_arrow(frame: DataFrame, run: _Run, schema: StructType | str) -> DataFrame:
-    """`DataFrame.mapInArrow` in workers that have the package, where that can be known."""
+    """`DataFrame.mapInArrow` in workers that have the package, if that can be known."""
     run = reaching_stores(run)
     if is_connect(frame.sparkSession):
         return frame.mapInArrow(run, schema)
@@ -191,7 +191,7 @@ def map_in_arrow(frame: DataFrame, run: _Run, schema: StructType | str) -> DataF
 
 @contextlib.contextmanager
 def own_python(context: Any) -> Iterator[None]:
-    """Workers of what is made here run this Python, where that is known to be right.
+    """Workers of what is made here run this Python, if that is known to be right.
 
     They start `python3` from PATH unless PYSPARK_PYTHON says otherwise, and in a virtual
     environment miss the package. On this machine the right one is ours; elsewhere only the user

@@ -38,7 +38,7 @@ def batches(spark: SparkSession, task: Task, count: int, schema: StructType) -> 
 
 
 def workers_have_package(spark: SparkSession) -> bool:
-    """Whether Spark's Python workers can run our tasks; where that is not known, a job asks."""
+    """Whether Spark's Python workers can run our tasks; if that is not known, a job asks."""
     if not is_connect(spark):
         context = spark.sparkContext
         local = str(context.master).startswith("local")

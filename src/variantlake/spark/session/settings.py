@@ -32,7 +32,7 @@ def is_utc(zone: str | None) -> bool:
 
 
 def bytes_in(spark: Any, name: str) -> int | None:
-    """A number of bytes that may be negative; None where it is not set. Raises InvalidValue."""
+    """A number of bytes that may be negative; None if it is not set. Raises InvalidValue."""
     text = str(spark.conf.get(name, ""))
     try:
         return int(text) if text else None

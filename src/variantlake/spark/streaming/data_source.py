@@ -27,7 +27,7 @@ class TableSource(VariantlakeSource):
     registered_by: ClassVar[int] = 0
 
     def schema(self) -> StructType:
-        """The columns asked for; those of a stream where there are options that streams alone have.
+        """The columns asked for; those of a stream if there are options that streams alone have.
 
         Raises as `VariantlakeSource.schema` and `stream_schema`.
         """

@@ -51,7 +51,7 @@ def write_batch(
         json_columns: As for `append`.
         new: As for `append`.
         merge_schema: As for `append`.
-        auto_compact: Whether small files are joined after the commit, where there are many of them.
+        auto_compact: Whether small files are joined after the commit, if there are many of them.
             None asks the table's property `delta.autoOptimize.autoCompact`.
         metrics_file: Figures in the text form of Prometheus, written after each batch.
         **options: As for `append`.
@@ -91,7 +91,7 @@ def write_batch(
 
 
 def _stream(frame: DataFrame) -> str:
-    """The id of the query that runs in this thread; empty where there is none, or Connect."""
+    """The id of the query that runs in this thread; empty if there is none, or Connect."""
     if is_connect(frame.sparkSession):
         return ""
     return frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID) or ""

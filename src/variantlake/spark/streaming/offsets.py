@@ -3,7 +3,7 @@
     {"sourceVersion": 1, "reservoirId": id of the table, "reservoirVersion": version,
      "index": last file of the version that was read, "isStartingVersion": bool}
 
-Files of a version are counted from 0; the index is -1 where none of them was read. The starting
+Files of a version are counted from 0; the index is -1 if none of them was read. The starting
 version is read as a whole: its files are all those that the table had, the oldest first.
 """
 

@@ -61,7 +61,7 @@ def stream_of(
 ) -> TableStream:
     """The reader for this PySpark, as `TableStream`.
 
-    Raises UnsupportedFeature where a limit is asked for that this PySpark cannot keep.
+    Raises UnsupportedFeature if a limit is asked for that this PySpark cannot keep.
     """
     if HAS_LIMITS:
         return _LimitedStream(options, opened, schema, stores)

@@ -60,7 +60,7 @@ class WrittenPart(WriterCommitMessage):
     """What one task of a batch made, for the driver.
 
     `stream` is the query's own id. `plan` is how the files were to be written, `table` the id of
-    the table then, empty where there was none. `shreddings` are the schemas of VARIANT columns,
+    the table then, empty if there was none. `shreddings` are the schemas of VARIANT columns,
     inferred ones among them.
     """
 

@@ -162,7 +162,7 @@ class TableStream(DataSourceStreamReader):
         return self._newest_seen or self._read
 
     def next_offset(self, start: dict[str, Any], *, limited: bool) -> dict[str, Any]:
-        """The end of a batch that begins at `start`; `start` itself where no file is new."""
+        """The end of a batch that begins at `start`; `start` itself if no file is new."""
         begin = self._offset_of(start)
         self._refresh()
         if begin.version > self._newest.version + 1:

@@ -124,14 +124,14 @@ def _record() -> dict[str, dict[str, object]]:
 
 
 def parsed(name: str) -> Node:
-    """The parse of one of `TEXTS`. Raises KeyError where it was not recorded."""
+    """The parse of one of `TEXTS`. Raises KeyError if it was not recorded."""
     entry = _record()[name]
     _check(entry, TEXTS[name])
     return _tree(entry["parsed"])
 
 
 def recorded(name: str) -> Plans:
-    """The plans of a query by its name in `QUERIES`. Raises KeyError where it was not recorded."""
+    """The plans of a query by its name in `QUERIES`. Raises KeyError if it was not recorded."""
     entry = _record()[name]
     _check(entry, QUERIES[name])
     return Plans(QUERIES[name], _tree(entry["parsed"]), _tree(entry["analysed"]))

@@ -155,7 +155,7 @@ as it is.
 class _Reading:
     """Collects the paths and the whole columns of an analysed plan.
 
-    `uses` has an entry for each extraction by its span, with None where the text cannot be changed.
+    `uses` has an entry for each extraction by its span, with None if the text cannot be changed.
     """
 
     def __init__(self, lineage: Lineage, parsed: Node) -> None:

@@ -32,7 +32,7 @@ ABSENT: Final = _Absent()
 class Node:
     """A plan's operator or an expression, by Catalyst's own class names.
 
-    `start` and `stop` span the SQL text in code points (stop excluded), -1 where the node does not
+    `start` and `stop` span the SQL text in code points (stop excluded), -1 if the node does not
     stand in that text. `arguments` are constructor arguments that the analysis needs, as text.
     Operators have `output` (expression ids and names), `expressions` and `children`; the children
     of a WITH are its definitions too. Expressions have `type` (as SQL, lower case, empty if none),

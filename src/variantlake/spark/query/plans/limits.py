@@ -76,7 +76,7 @@ class _Limit:
     def _below(self, node: Node) -> Iterator[Node]:
         """The operators below a limit, down to a view or to one that may change what it asks for.
 
-        The last one is a view only where all above it were passed.
+        The last one is a view only if all above it were passed.
         """
         (node,) = node.children
         while True:
@@ -96,7 +96,7 @@ class _Limit:
                 return
 
     def _order(self, terms: Sequence[Node], view: str) -> Order | None:
-        """The first term of a sort; None where it is no column or path of the view."""
+        """The first term of a sort; None if it is not a column or path of the view."""
         term = terms[0]
         if term.name != "SortOrder":
             return None

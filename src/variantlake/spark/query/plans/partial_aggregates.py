@@ -117,7 +117,7 @@ class _AggregateReader:
     _sums: dict[tuple[Ref, int], None] = field(default_factory=dict)
 
     def read(self, node: Node, conditions: list[Node]) -> PartialAggregate | None:
-        """The aggregate of rows that fulfil conditions; None where Spark alone does it."""
+        """The aggregate of rows that fulfil conditions; None if Spark alone does it."""
         grouping, items = _keys_and_items(node)
         try:
             where = self._conditions.all_of(conditions) if conditions else None

@@ -51,7 +51,7 @@ class PreparedQuery:
 def merged(
     frame: DataFrame, tables: Iterable[PlannedTable], helper: HelperSession
 ) -> DataFrame | None:
-    """A query with partial rows below its aggregates; None where its plan is not as expected."""
+    """A query with partial rows below its aggregates; None if its plan is not as expected."""
     found: DataFrame | None = frame
     for table in tables:
         if table.pushed is not None and found is not None:

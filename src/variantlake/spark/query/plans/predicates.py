@@ -1,6 +1,6 @@
 """What an analysed plan says about the rows of each table that it reads: skipping's predicates.
 
-A condition reaches a table only where a row that fails it cannot change the answer (EXACTNESS,
+A condition reaches a table only if a row that fails it cannot change the answer (EXACTNESS,
 rule 18): from WHERE and from ON, down through projections, sorts and the sides of joins (`joins`);
 never below a LIMIT, a window, an aggregate, a sample or the null-supplying side of an outer join.
 What is not understood is `Unknown`, which keeps every file.
@@ -134,7 +134,7 @@ class Conditions:
         if not isinstance(node.folded, _Absent):
             return literal(node.folded, node.type)
         if node.name == "Cast" and node.children[0].type == node.type:
-            # Spark casts the operand of IN to the common type, even where it is that already.
+            # Spark casts the operand of IN to the common type, even if it is that already.
             return self._operand(node.children[0], commons)
         computed = self.lineage.computed.get(node.expr_id)
         if node.name == "AttributeReference" and computed is not None:
@@ -290,7 +290,7 @@ def _like(operand: Ref, pattern: str, escape: str, shown: Unknown) -> Predicate 
     if not rest:
         return Compare("=", operand, Literal(pattern, "string"))
     starts = StartsWith(operand, prefix)
-    # Another pattern says more than its prefix, and is null where that is.
+    # Another pattern says more than its prefix, and is null if that is.
     return starts if not rest.strip("%") else And((starts, shown))
 
 
