@@ -1,49 +1,101 @@
-"""The façade of a Delta table in this process: open, look, append."""
+"""The façade of a Delta table in this process: open, look, load, change, keep in shape.
+
+Each method is a docstring and a call into the room that does the work.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+import html
 import os
-from collections.abc import Collection, Mapping, Sequence
-from typing import Self, Unpack, cast
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 import pyarrow as pa
 
-from variantlake.delta.log.snapshot import Snapshot
+from variantlake.autoloading.autoloader import AutoloadResult
+from variantlake.autoloading.batch import BatchReport
+from variantlake.autoloading.loads import LOADS, list_loads, retry_failed
+from variantlake.autoloading.options import Duration
+from variantlake.autoloading.run import AutoloadOptionKeywords, autoload
+from variantlake.delta.actions.actions import Protocol
+from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
+from variantlake.delta.log.identity import check_before_read, check_same_table
+from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.log.time_travel import epoch_milliseconds
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.cluster_paths import names_paths, split_paths
 from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX, check_properties
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType, VariantType
-from variantlake.delta.transaction.commit import create_table
+from variantlake.delta.transaction import alter
+from variantlake.delta.transaction.analyze import AnalyzeResult, analyze
+from variantlake.delta.transaction.backfill import backfill_row_ids
+from variantlake.delta.transaction.commit import commit, create_table
+from variantlake.dml.delete import delete
+from variantlake.dml.result import ChangeResult
+from variantlake.dml.update import update
+from variantlake.engine.prepared import PreparedQueries
 from variantlake.engine.run import LocalQuery
-from variantlake.errors import InvalidSchema
+from variantlake.erase.erase import EraseResult, erase
+from variantlake.errors import InvalidSchema, InvalidValue
 from variantlake.expressions.from_python import Condition, TypedPath
+from variantlake.feed.commits import version_range
+from variantlake.feed.scan import ChangeScan
+from variantlake.feed.snapshots import change_snapshots
 from variantlake.ingest.append import append_arrow
 from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.encode.document_options import DocumentKeywords
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.overwrite import Overwrite, Where
 from variantlake.ingest.sources.sources import Documents
+from variantlake.maintenance.health import health
+from variantlake.maintenance.health_findings import Health
+from variantlake.maintenance.reshredding.drift import Drift, drift
+from variantlake.maintenance.restore import Missing, RestoreResult, restore
+from variantlake.maintenance.vacuuming.listing import UnneededFile
+from variantlake.maintenance.vacuuming.vacuum import Retention, VacuumProgress, VacuumResult, vacuum
+from variantlake.report.table_report import TableReport, report_table
+from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.table_scan import Scan
+from variantlake.shown import Shown, counted
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
-from variantlake.table.handle import check_limit
-from variantlake.table.loads import TableLoads
+from variantlake.writing.files import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
 from variantlake.writing.options import LoadKeywords, LoadOptions
 from variantlake.writing.table_write import READER_FEATURES
 
+if TYPE_CHECKING:
+    from variantlake.jobs.progress import LoadProgress
+    from variantlake.kernels.digest.rows import Digest
+    from variantlake.maintenance.clustering.cluster import ClusterResult
+    from variantlake.maintenance.compare_versions import VersionComparison
+    from variantlake.maintenance.optimize import OptimizeResult
+    from variantlake.maintenance.reshredding.reshred import ReshredResult
 
-class Table(TableLoads):
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Table(Shown):
     """A Delta table at one version; it never changes, `refresh` and `append` lead to newer ones.
 
-    A table that was removed and made again is another one: what writes by a handle of the old one
-    raises TableReplaced, and so does a scan.
+    `snapshot` is the state that the log gives for the version. A table that was removed and made
+    again is another one: what writes by a handle of the old one raises TableReplaced, and so does
+    a scan.
     """
 
-    __slots__ = ()
+    snapshot: Snapshot
+    _latest: _Latest = field(init=False, repr=False, compare=False)
+    _decoded: DecodedLog = field(init=False, repr=False, compare=False, default_factory=DecodedLog)
+    _prepared: PreparedQueries = field(
+        init=False, repr=False, compare=False, default_factory=PreparedQueries
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_latest", _Latest(self.snapshot))
 
     @classmethod
     def create(
@@ -126,6 +178,108 @@ class Table(TableLoads):
             Snapshot.read(location, version, timestamp=milliseconds, applies=READER_FEATURES)
         )
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.uri!r}, version={self.version})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of the table: where it is and its columns, without reading rows."""
+        columns = "".join(
+            f"<tr><td>{html.escape(item.name)}</td><td>{html.escape(str(item.type))}</td></tr>"
+            for item in self.schema.fields
+        )
+        return (
+            f"<p><b>{html.escape(self.uri)}</b>, version {self.version:,}, "
+            f"{counted(self.snapshot.files.num_rows, 'file')}</p>"
+            f"<table><tr><th>column</th><th>type</th></tr>{columns}</table>"
+        )
+
+    @property
+    def uri(self) -> str:
+        """Where the table is: an absolute path or a URL."""
+        return self.snapshot.store.uri
+
+    @property
+    def version(self) -> int:
+        """The version that this is; the first of a table is 0."""
+        return self.snapshot.version
+
+    @property
+    def schema(self) -> StructType:
+        """The columns by their names, with the partition columns, in the table's order.
+
+        `schema.to_arrow()` gives them as Arrow's: VARIANT is struct<metadata: binary, value:
+        binary>. Spec: Delta protocol, "Schema Serialization Format".
+        """
+        return self.snapshot.schema
+
+    @property
+    def protocol(self) -> Protocol:
+        """Versions and features that readers and writers need.
+
+        Spec: Delta protocol, "Protocol Evolution", "Table Features".
+        """
+        return self.snapshot.protocol
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table properties, as texts by name: Delta's, ours (`variantlake.…`) and the user's.
+
+        A property that nobody has set is not there. Spec: Delta protocol, "Change Metadata".
+        """
+        return self.snapshot.properties
+
+    def files(self) -> pa.Table:
+        """One row for each data file of this version, as its `add` action in the log says it.
+
+        Columns are the action's fields (Delta protocol, "Add File and Remove File"), named in
+        snake_case, among them:
+
+        - `path`: as the log has it: relative to the table, or a URL.
+        - `size` in bytes, `modification_time` in milliseconds since 1970 in UTC.
+        - `partition_values`: texts by column; NULL is NULL.
+        - `stats`: the statistics as JSON text.
+        - `tags`, `deletion_vector`, `base_row_id`: NULL if the action has none.
+        """
+        return self.snapshot.files
+
+    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+        """The commits up to this version that the log still holds, newest first.
+
+        `limit` is how many at the most, None for all. Times are in milliseconds since 1970 in UTC.
+        Spec: Delta protocol, "Commit Provenance Information".
+
+        Raises TableReplaced if another table is at the location by now, InvalidValue for a limit
+        below 0.
+        """
+        check_limit(limit)
+        check_before_read(self.snapshot)
+        return self.snapshot.history(limit)
+
+    def refresh(self) -> Self:
+        """The newest version of the table at the location.
+
+        Where it was removed and made again, that is the new one's. This handle stays as it is.
+
+        Raises NotADeltaTable if it was removed, MalformedLog and UnsupportedFeature for a log
+        that cannot be read, StoreFailed.
+        """
+        return type(self)(self._latest.snapshot.refresh())
+
+    def report(self, *, examples: bool = True) -> TableReport:
+        """Files, paths, types, what filters skip, drift and advice, as one page and as JSON.
+
+        The log says most of it; a sample of 10,000 rows of each VARIANT column and the footers of
+        eight files say the rest.
+
+        Args:
+            examples: False leaves values of the data out: examples and bounds.
+
+        `save("report.html")` writes the page, `to_dict()` gives the data; a notebook shows it.
+
+        Raises as `scan` for a file that cannot be read.
+        """
+        return report_table(self.snapshot, examples=examples)
+
     def scan(
         self,
         select: str | TypedPath | Sequence[str | TypedPath] = "*",
@@ -173,6 +327,90 @@ class Table(TableLoads):
         """
         return self._prepared.of(query, self.snapshot, self._decoded)
 
+    def changes(
+        self,
+        from_version: int | None = None,
+        to_version: int | None = None,
+        *,
+        from_timestamp: dt.datetime | None = None,
+        to_timestamp: dt.datetime | None = None,
+        select: str | TypedPath | Sequence[str | TypedPath] = "*",
+        where: str | Condition | None = None,
+    ) -> ChangeScan:
+        """The rows that versions inserted, deleted and updated: the change data feed.
+
+        Each row has `_change_type` (`insert`, `delete`, `update_preimage`, `update_postimage`),
+        `_commit_version` and `_commit_timestamp` after the table's columns. Files are skipped by
+        bounds and paths are read from columns, as in `scan`.
+
+        Args:
+            from_version: The first version whose changes are wanted.
+            to_version: The last one; this table's version if None.
+            from_timestamp: Instead of `from_version`: begins with the first version at or after
+                this time. A time without a zone is in UTC.
+            to_timestamp: Instead of `to_version`: ends with the last version at or before it.
+            select: Columns and paths, as in `scan`; the three columns as well.
+            where: A condition, as in `scan`; over the three columns as well.
+
+        Raises:
+            InvalidQuery: No range, or an empty one; text as in `scan`.
+            MissingSource: A version that does not exist, or is not in the log any more; while rows
+                are read, a file that vacuum has removed.
+            UnsupportedFeature: A version of the range recorded no changes
+                (`delta.enableChangeDataFeed`), or its schema cannot be read as the last one.
+        """
+        check_before_read(self.snapshot)
+        versions = version_range(
+            self.snapshot,
+            from_version,
+            to_version,
+            # Versions have no parts of a millisecond: a beginning is rounded up.
+            since=None if from_timestamp is None else epoch_milliseconds(from_timestamp, up=True),
+            until=None if to_timestamp is None else epoch_milliseconds(to_timestamp),
+        )
+        snapshots = change_snapshots(self.snapshot, versions)
+        text = QueryText(snapshots[0].schema)
+        items = text.items(select)
+        condition = None if where is None else text.condition(str(where))
+        return ChangeScan(tuple(Scan(each, items, condition) for each in snapshots))
+
+    def append(
+        self,
+        data: Documents | pa.Table | pa.RecordBatch | pa.RecordBatchReader,
+        *,
+        column: str | None = None,
+        json_columns: Collection[str] = (),
+        **options: Unpack[DocumentKeywords],
+    ) -> LoadResult:
+        """Append rows to the newest version in one commit, without Spark; gives what was done.
+
+        Args:
+            data: `variantlake.ndjson(...)` or `json_array(...)`, or Arrow data (also whatever has
+                the Arrow stream interface) with the table's columns by name; those that are left
+                out are NULL. A VARIANT column is struct<metadata: binary, value: binary>.
+            column: The VARIANT column that takes the documents; the only one if None.
+            json_columns: VARIANT columns that the Arrow data give as JSON text.
+            **options: `merge_schema=True` adds columns of the data that the table does not have.
+                `mode` (`"strict"`, `"quarantine"`, `"null"`) says what becomes of a bad document,
+                `max_bad` how many there may be (100, `"5%"`) before nothing is loaded, `load_id`
+                names the load, so that it is done once, `order_by` sorts the rows of each file,
+                `arrays` lets a schema that is learned have columns of what arrays hold,
+                `target_file_bytes` and `max_rows_per_file` end a file. Of documents also
+                `partition_by`, `file_column`, `loaded_at_column` and `skip_empty`: see
+                `Lake.ingest`; of Arrow data `truncate_timestamps`, which cuts nanoseconds.
+
+        The result is a number, too: the new version. With a load id that the table has already it
+        is that of the first load.
+
+        Raises:
+            InvalidSchema: The data do not fit the table's columns.
+            InvalidJson, MalformedVariant, InvalidValue, LimitExceeded: A bad value, with its
+                position: file, line and column, or the row of the data.
+            UnsupportedFeature: The table needs what only Spark can do (constraints, say).
+            CommitConflict: Another writer changed the table in a way that contradicts this.
+        """
+        return self._load(data, column, json_columns, None, options)
+
     def overwrite(
         self,
         data: Documents | pa.Table | pa.RecordBatch | pa.RecordBatchReader,
@@ -214,42 +452,611 @@ class Table(TableLoads):
         overwrite = Overwrite(where, partitions, expected_version)
         return self._load(data, column, json_columns, overwrite, options)
 
-    def append(
+    def autoload(
         self,
-        data: Documents | pa.Table | pa.RecordBatch | pa.RecordBatchReader,
+        source: str | os.PathLike[str],
         *,
+        name: str | None = None,
+        every: Duration | None = None,
+        stop: Callable[[], bool] | None = None,
+        on_batch: Callable[[BatchReport], None] | None = None,
+        metrics_file: str | os.PathLike[str] | None = None,
+        format: str | None = None,  # noqa: A002 - the name that users know
         column: str | None = None,
-        json_columns: Collection[str] = (),
-        **options: Unpack[DocumentKeywords],
-    ) -> LoadResult:
-        """Append rows to the newest version in one commit, without Spark; gives what was done.
+        shredding: str | None = None,
+        **options: Unpack[AutoloadOptionKeywords],
+    ) -> AutoloadResult:
+        """Load what is new in a folder or bucket, each file exactly once; see `vl.autoload`.
+
+        `column` is the VARIANT column that takes the documents; the only one if None.
+        """
+        return autoload(
+            source,
+            self.uri,
+            name=name,
+            every=every,
+            stop=stop,
+            on_batch=on_batch,
+            metrics_file=metrics_file,
+            format=format,
+            column=column or self._only_variant(),
+            shredding=shredding,
+            **options,
+        )
+
+    def loads(
+        self,
+        name: str | None = None,
+        *,
+        file: str | None = None,
+        state: str | None = None,
+        limit: int | None = None,
+    ) -> pa.Table:
+        """What the autoloads of the table did with each file, up to this version.
+
+        The columns are name, file, state, rows, bad_rows, version, time, size and error, sorted by
+        the names of autoload and file. The state is one of "loaded", "empty", "failed", "retry" and
+        "skipped" (too old).
 
         Args:
-            data: `variantlake.ndjson(...)` or `json_array(...)`, or Arrow data (also whatever has
-                the Arrow stream interface) with the table's columns by name; those that are left
-                out are NULL. A VARIANT column is struct<metadata: binary, value: binary>.
-            column: The VARIANT column that takes the documents; the only one if None.
-            json_columns: VARIANT columns that the Arrow data give as JSON text.
-            **options: `merge_schema=True` adds columns of the data that the table does not have.
-                `mode` (`"strict"`, `"quarantine"`, `"null"`) says what becomes of a bad document,
-                `max_bad` how many there may be (100, `"5%"`) before nothing is loaded, `load_id`
-                names the load, so that it is done once, `order_by` sorts the rows of each file,
-                `arrays` lets a schema that is learned have columns of what arrays hold,
-                `target_file_bytes` and `max_rows_per_file` end a file. Of documents also
-                `partition_by`, `file_column`, `loaded_at_column` and `skip_empty`: see
-                `Lake.ingest`; of Arrow data `truncate_timestamps`, which cuts nanoseconds.
+            name: Of one autoload; None for all.
+            file: A pattern of the file's path from the source's root, as in a glob: `**/*.gz`.
+            state: Only files in this state.
+            limit: At most this many rows.
 
-        The result is a number, too: the new version. With a load id that the table has already it
-        is that of the first load.
+        Raises InvalidValue for an autoload that the table does not know, an unknown state or a
+        limit below 0, MalformedLog where what the log names is missing or damaged.
+        """
+        check_limit(limit)
+        pieces = list_loads(self.snapshot, name=name, file=file, state=state)
+        if limit is not None:
+            pieces = _limited(pieces, limit)
+        return pa.concat_tables([LOADS.empty_table(), *pieces])
+
+    def retry_loads(self, name: str | None = None, *, file: str | None = None) -> int:
+        """Have files tried again that could not be read, by the next round; how many.
+
+        Args:
+            name: Of one autoload; None for all.
+            file: A pattern of the file's path from the source's root, as in a glob.
+
+        Raises CommitConflict if the autoload committed a batch meanwhile, else as `loads`.
+        """
+        return retry_failed(self._newest(), name=name, file=file)
+
+    def delete(
+        self, where: str | Condition | None = None, *, dry_run: bool = False
+    ) -> ChangeResult:
+        """Delete rows of the newest version in one commit, without Spark.
+
+        Files are skipped by bounds and rows found on typed columns. Where the table has deletion
+        vectors (`delta.enableDeletionVectors`) no file is written anew, but one that would be
+        almost empty.
+
+        Args:
+            where: A condition, as for `scan`; rows for which it is NULL stay. None deletes all.
+            dry_run: Change nothing; the answer tells what would be done.
 
         Raises:
-            InvalidSchema: The data do not fit the table's columns.
-            InvalidJson, MalformedVariant, InvalidValue, LimitExceeded: A bad value, with its
-                position: file, line and column, or the row of the data.
-            UnsupportedFeature: The table needs what only Spark can do (constraints, say).
+            InvalidQuery: Text that does not parse, or names what the table does not have.
+            InvalidValue: A value that a cast in the condition fails at.
+            UnsupportedFeature: An expression that only Spark takes, an append-only table, a feature
+                that we do not write, or rows that would lose their ids, by name.
+            CommitConflict: Another writer changed the same rows, or added rows that `where` finds.
+        """
+        text = None if where is None else str(where)
+        return delete(self._newest(), text, dry_run=dry_run)
+
+    def update(
+        self,
+        set: Mapping[str, Any],  # noqa: A002 - as SQL calls it
+        where: str | Condition | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> ChangeResult:
+        """Put new values into columns of some rows in one commit, without Spark.
+
+        `table.update({"kind": "'late'", "n": 7, "who": vl.path("event", "$.user").string()},
+        where="event:late::boolean")`. All values are computed from the old row.
+
+        Args:
+            set: By column: text is an SQL expression, namely a column, a path with its type or a
+                constant (a text constant in quotes of its own); or a typed path, or another
+                constant of Python. A VARIANT column also takes a dict, a list or a `vl.Variant`.
+            where: As for `delete`.
+            dry_run: As for `delete`.
+
+        Raises:
+            InvalidQuery: Text that does not parse, or names what the table does not have.
+            InvalidValue: A value that cannot be cast, or that the column does not hold.
+            UnsupportedFeature: As for `delete`; also a table with constraints or generated columns,
+                which `lake.update` takes, and one whose rows are tracked.
+            CommitConflict: As for `delete`.
+        """
+        text = None if where is None else str(where)
+        return update(self._newest(), set, text, dry_run=dry_run)
+
+    def erase(
+        self, where: str | Condition, *, purge: bool = False, dry_run: bool = False
+    ) -> EraseResult:
+        """Erase rows so that in the end nothing below the table's folder holds them.
+
+        Deletes the rows in one commit that writes every file anew in which they are, also where a
+        deletion vector hides them already, and every file that holds a key which no remaining row
+        of the table uses. The commit says neither the condition nor bounds of the
+        old files. Older versions still hold the rows: the result says after which time
+        `vacuum` removes their files, and until when the log says bounds of them.
+
+        Args:
+            where: A condition, as for `scan`.
+            purge: Do not wait: remove every other version now, its files, change files and
+                quarantine files, and all of the log before the newest version. Only if nothing
+                else uses the table: readers of older versions, readers of changes and running
+                writers lose what they need, and the history begins anew.
+            dry_run: Change nothing; the answer tells how many rows and files there are.
+
+        Raises:
+            InvalidQuery: Text that does not parse, or names what the table does not have.
+            InvalidValue: A value that a cast in the condition fails at.
+            UnsupportedFeature: An expression that only Spark takes; an append-only table; a VARIANT
+                inside of another column; a table that tracks its rows, where files would be
+                written anew; with `purge` a table whose log must not be cut.
+            CommitConflict: Other writers were first, again and again.
+        """
+        text = None if where is None else str(where)
+        return erase(self._newest(), text, purges=purge, dry_run=dry_run)
+
+    def set_properties(self, properties: Mapping[str, str]) -> int:
+        """Set table properties and add the features that they need; returns the new version.
+
+        `{"delta.enableVariantShredding": "true"}` shreds new files, `"false"` does not.
+        `{"delta.enableRowTracking": "true"}` first gives row ids to the existing files, in separate
+        commits.
+
+        Raises:
+            InvalidValue: A value that the property cannot have.
+            InvalidSchema: A property that the columns do not go with.
+            UnsupportedFeature: A property of a feature that we do not write, or one that the rows
+                that are there would have to be checked or rewritten for.
             CommitConflict: Another writer changed the table in a way that contradicts this.
         """
-        return self._load(data, column, json_columns, None, options)
+        snapshot = self._newest()
+        properties = check_properties(properties)
+        if alter.enables_row_tracking(snapshot, properties):
+            snapshot = backfill_row_ids(snapshot)
+        return commit(snapshot, alter.set_properties(snapshot, properties))
+
+    def analyze(self, *, dry_run: bool = False) -> AnalyzeResult:
+        """Add missing statistics to files of other writers, from their footers.
+
+        The files are added again under their own paths; no row changes. With `dry_run` nothing is
+        committed, and the result says what would be.
+
+        Raises:
+            MalformedFile, MissingSource: A file that cannot be read, by name.
+            CommitConflict: Another writer changed one of the files.
+            UnsupportedFeature: The table needs a feature that we do not write.
+        """
+        return analyze(self._newest(), dry_run=dry_run)
+
+    def unset_properties(self, *names: str) -> int:
+        """Remove table properties, so that their defaults apply; returns the new version.
+
+        Raises InvalidValue for a property that files depend on, else as `set_properties`.
+        """
+        snapshot = self._newest()
+        return commit(snapshot, alter.unset_properties(snapshot, names))
+
+    def set_clustering(self, *paths: str) -> int:
+        """Set the paths that the table is clustered by; returns the new version.
+
+        Loads then sort each file by them, and `cluster` orders the files. This rewrites nothing.
+
+        Args:
+            paths: Paths that are typed columns (`event:kind::string`, `$.kind` if there is one
+                VARIANT column) and ordinary columns, at most 4; none removes the clustering.
+
+        Raises:
+            InvalidSchema: Rows cannot be ordered by this: a path that is not a typed column, a
+                partition column, a column that does not exist or is a Variant.
+            InvalidPath, InvalidValue: A path that does not parse, or too many.
+            CommitConflict: As `set_properties`.
+        """
+        if not paths:
+            return self.unset_properties(CLUSTER_BY)
+        for path in paths:
+            if not isinstance(path, str):
+                raise InvalidValue(
+                    f"a clustering path is {path!r}", hint="text such as 'event:kind::string'"
+                )
+        return self.set_properties({CLUSTER_BY: ", ".join(paths)})
+
+    def drop_constraint(self, name: str) -> int:
+        """Remove a CHECK constraint; returns the new version. `lake.add_constraint` adds one.
+
+        Raises InvalidValue for one that does not exist, else as `set_properties`.
+        """
+        snapshot = self._newest()
+        return commit(snapshot, alter.drop_constraint(snapshot, name))
+
+    def drop_not_null(self, column: str) -> int:
+        """Allow NULL in a column; returns the new version. `lake.set_not_null` does the opposite.
+
+        Raises InvalidSchema for a column that does not exist, else as `set_properties`.
+        """
+        snapshot = self._newest()
+        return commit(snapshot, alter.set_not_null(snapshot, column, not_null=False))
+
+    def add_column(self, column: str) -> int:
+        """Add columns at the end, NULL in existing rows; returns the new version.
+
+        Args:
+            column: DDL of one or more columns, `note STRING`. A VARIANT column adds its features.
+
+        Raises:
+            InvalidSchema: The DDL does not parse, the column is there already or is NOT NULL.
+            UnsupportedFeature, CommitConflict: As `set_properties`.
+        """
+        snapshot = self._newest()
+        changes = alter.add_columns(snapshot, parse_table_ddl(column))
+        return commit(snapshot, changes)
+
+    def drift(self, column: str | None = None, *, progress: Progress | None = None) -> Drift:
+        """How much is in residuals, by version, and which paths would be worth a column.
+
+        Reads the footers of at most a few hundred files and a sample of rows; writes nothing.
+
+        Args:
+            column: One VARIANT column; all of them when None.
+            progress: Called with the files that are read and all that will be.
+
+        Raises:
+            InvalidSchema: There is no such VARIANT column.
+            MalformedFile, MissingSource: A file that cannot be read, by name.
+        """
+        return drift(self.snapshot, column, progress=progress)
+
+    def cluster(
+        self,
+        where: str | Condition | None = None,
+        *,
+        budget_bytes: int | None = None,
+        target_file_bytes: int = CLUSTERED_FILE_BYTES,
+        dry_run: bool = False,
+        digest: bool = True,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> ClusterResult:
+        """Order rows across files by the paths that the table is clustered by; no row changes.
+
+        A run rewrites the files that overlap most by the bounds in the log into files that do not
+        overlap. It stops at the budget, or when a rewrite would save queries less than a fifth of
+        what they read. So a second run finds nothing to do.
+
+        Args:
+            where: Only files that may hold a match: a condition over partition columns and paths.
+            budget_bytes: Bytes of files that may be rewritten; None is twice the bytes that have
+                come since the last run.
+            target_file_bytes: The size of the new files, about.
+            dry_run: Say what would be done, and do nothing.
+            digest: Compare the rows that are read and written by their digest; a difference raises
+                before anything is committed.
+            progress: Called a few times a second while files are rewritten.
+
+        Raises:
+            InvalidValue: Nothing says what the table is clustered by; see `set_clustering`.
+            InvalidSchema: A path that it is clustered by is not a typed column.
+            UnsupportedFeature: The table needs a feature that we do not write, by name.
+            InvalidQuery, InvalidPath: A condition that does not parse, or names what is not there.
+            MalformedFile, MissingSource: A file that cannot be read, with file and row.
+            CommitConflict: Others changed the same files again and again.
+        """
+        # Loads the kernels, which a table does without.
+        from variantlake.jobs.threads import run_in_threads
+        from variantlake.maintenance.clustering.cluster import ClusterOptions, cluster
+
+        options = ClusterOptions(
+            None if where is None else str(where), budget_bytes, target_file_bytes, digest
+        )
+        return cluster(self._newest(), run_in_threads, options, dry_run=dry_run, progress=progress)
+
+    def reshred(
+        self,
+        shredding: str | Mapping[str, str] | None = None,
+        where: str | Condition | None = None,
+        *,
+        dry_run: bool = False,
+        digest: bool = True,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> ReshredResult:
+        """Change which paths are typed columns, and rewrite the files in which a value moves.
+
+        The table's schema changes first, in a separate commit. A file is rewritten if a value in it
+        moves into a column or out of one; all others stay as they are. No row changes.
+
+        Args:
+            shredding: DDL, or DDL by VARIANT column; None learns it from rows all over the table.
+            where: Only files that may hold a match: a condition over partition columns and paths.
+            dry_run: Say what would be done, and do nothing.
+            digest: Compare the rows that are read and written by their digest; a difference raises
+                before anything is committed.
+            progress: Called a few times a second while files are rewritten.
+
+        Raises:
+            InvalidSchema: DDL that does not parse or must not be written, a column that is no
+                VARIANT column, or a schema without a path that the table is clustered by.
+            UnsupportedFeature: The table forbids shredding, or needs a feature that we do not
+                write.
+            InvalidQuery, InvalidPath: A condition that does not parse, or names what is not there.
+            MalformedFile, MissingSource: A file that cannot be read, with file and row.
+            CommitConflict: Others changed the same files again and again.
+        """
+        # Loads the kernels, which a table does without.
+        from variantlake.jobs.threads import run_in_threads
+        from variantlake.maintenance.reshredding.reshred import ReshredOptions, reshred
+
+        condition = None if where is None else str(where)
+        options = ReshredOptions(shredding, condition, digest=digest)
+        return reshred(self._newest(), run_in_threads, options, dry_run=dry_run, progress=progress)
+
+    def unshred(
+        self,
+        *,
+        dry_run: bool = False,
+        digest: bool = True,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> ReshredResult:
+        """Store all Variants whole, for readers without shredding; no row changes.
+
+        This turns shredding off (`delta.enableVariantShredding`), so no path of a Variant can order
+        rows any more. `drop_feature` removes the feature itself.
+
+        Raises as `reshred`.
+        """
+        from variantlake.jobs.threads import run_in_threads
+        from variantlake.maintenance.reshredding.reshred import ReshredOptions, reshred
+
+        options = ReshredOptions(unshred=True, digest=digest)
+        return reshred(self._newest(), run_in_threads, options, dry_run=dry_run, progress=progress)
+
+    def drop_feature(
+        self, name: str, *, progress: Callable[[LoadProgress], None] | None = None
+    ) -> int:
+        """Remove `variantShredding` from the table's protocol, for readers that lack it.
+
+        The table is unshredded first, see `unshred`. Readers without the feature then read the
+        newest version and all later ones; older versions still need it. Their checkpoints are kept
+        by the feature `checkpointProtection`, which comes instead and binds writers alone. Other
+        writers must wait: an append at the same time makes it fail.
+
+        Args:
+            name: `variantShredding` or `variantShredding-preview`, as the table has it.
+            progress: Called a few times a second while files are rewritten.
+
+        Raises:
+            InvalidValue: The table does not have the feature.
+            UnsupportedFeature: Any other feature; Delta Spark may drop it.
+            CommitConflict: Another writer changed the table in the meantime; repeat.
+            MalformedFile, MissingSource: A file that cannot be read, with file and row.
+        """
+        from variantlake.jobs.threads import run_in_threads
+        from variantlake.maintenance.reshredding.drop_feature import drop_feature
+
+        return drop_feature(self._newest(), name, run_in_threads, progress=progress)
+
+    def digest(
+        self,
+        where: str | Condition | None = None,
+        *,
+        progress: Callable[[int], object] | None = None,
+    ) -> Digest:
+        """A hash of the table's rows that does not depend on their order, files or layout.
+
+        Two tables whose columns have the same names (physical ones where columns are mapped) and
+        whose rows have the same values have the same digest: `digest.hex`, 32 hexadecimal digits,
+        and `digest.rows`. Numbers in Variants count by value, so that 7 and 7.00 are one; all other
+        types are told apart. It finds accidents, and resists nobody who looks for collisions.
+
+        Args:
+            where: Only rows that fulfil this condition, as for `scan`.
+            progress: Called now and then with the rows that were read since the last call.
+
+        Raises:
+            MalformedFile, MalformedVariant: A file that breaks a specification, with its row.
+            MissingSource: A file that is not there.
+            InvalidQuery, UnsupportedFeature: As `scan`.
+        """
+        from variantlake.maintenance.compare_versions import digest_rows
+
+        return digest_rows(self.snapshot, None if where is None else str(where), progress)
+
+    def check_rewrite(
+        self,
+        from_version: int | None = None,
+        to_version: int | None = None,
+        *,
+        progress: Callable[[int], object] | None = None,
+    ) -> VersionComparison:
+        """Whether two versions have the same rows, each as often; names those that differ.
+
+        Only files that one of the two has are read. Without versions, the last commit that rewrote
+        files without changing rows (`OPTIMIZE` and the like, by whatever engine) is compared with
+        the version before it. With `from_version` alone, that one with the version of this handle;
+        with `to_version` alone, that one with the version before it.
+
+        Returns:
+            `equal`, the digests `before` and `after` of the rows in these files, and in
+            `differences` up to ten rows (`version`, `file`, `row`) that have no partner.
+
+        Raises:
+            InvalidQuery: No commit in the log only rewrote files.
+            InvalidValue: A first version after the second one.
+            MissingSource: There is no such version, or vacuum has removed a file of it.
+            MalformedFile, MalformedVariant: As `digest`.
+        """
+        from variantlake.maintenance.compare_versions import check_rewrite
+
+        return check_rewrite(self.snapshot, from_version, to_version, progress)
+
+    def optimize(
+        self,
+        where: str | Condition | None = None,
+        *,
+        target_file_bytes: int = TARGET_FILE_BYTES,
+        max_deleted_share: float = 0.05,
+        dry_run: bool = False,
+        digest: bool = True,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> OptimizeResult:
+        """Join small files, and rewrite files of which many rows are deleted; no row changes.
+
+        Readers of older versions find their files as before. Appends of others at the same time
+        never contradict it. Of files that another writer removed or deleted rows of meanwhile, the
+        rest is done again.
+
+        Args:
+            where: Only files that may hold a match: a condition over partition columns and paths.
+            target_file_bytes: Files below three quarters of it are joined up to about this size.
+            max_deleted_share: The share of deleted rows above which a file is rewritten.
+            dry_run: Say what would be done, and do nothing.
+            digest: Compare the rows that are read and written by their digest; a difference raises
+                before anything is committed.
+            progress: Called a few times a second while files are rewritten.
+
+        Raises:
+            UnsupportedFeature: The table needs a feature that we do not write, by name.
+            InvalidQuery, InvalidPath: A condition that does not parse, or names what is not there.
+            MalformedFile, MissingSource: A file that cannot be read, with file and row.
+            CommitConflict: Others changed the same files again and again.
+        """
+        # Loads the kernels, which a table does without.
+        from variantlake.jobs.threads import run_in_threads
+        from variantlake.maintenance.optimize import optimize
+        from variantlake.maintenance.plan_compaction import CompactionOptions
+
+        return optimize(
+            self._newest(),
+            run_in_threads,
+            where=None if where is None else str(where),
+            options=CompactionOptions(target_file_bytes, max_deleted_share),
+            dry_run=dry_run,
+            digest=digest,
+            progress=progress,
+        )
+
+    def vacuum(
+        self,
+        retention: Retention | None = None,
+        *,
+        dry_run: bool = False,
+        force: bool = False,
+        quarantine: bool = False,
+        lite: bool = False,
+        report: Callable[[UnneededFile], None] | None = None,
+        progress: Callable[[VacuumProgress], None] | None = None,
+    ) -> VacuumResult:
+        """Remove files below the table's folder that no version within the retention needs.
+
+        Data files, deletion vectors and change files that left the table, what killed loads and
+        rewrites left behind, and folders that are empty then. Only files that are older than the
+        retention go, and never the log's. Versions that are older cannot be read after it.
+
+        Args:
+            retention: Hours, or a timedelta; None is the table's own
+                (`delta.deletedFileRetentionDuration`, a week where it says nothing).
+            dry_run: Remove nothing; the result tells what would go.
+            force: Allow a retention that is shorter than the table's own. Only if nothing else
+                uses the table: readers of older versions and running writers lose their files.
+            quarantine: Remove old quarantine files of loads that were committed, too.
+            lite: Go by the log alone, as Delta's VACUUM LITE: files that left the table go, what
+                was never in the log stays, and no folder is listed. For large tables that are
+                vacuumed often. The log must reach back to version 0 or to an earlier vacuum.
+            report: Called with each file (`path`, `size`, `kind`) before any is removed.
+            progress: Called now and then with how far it is.
+
+        Raises:
+            InvalidValue: A retention that is too short or none; with `lite`, a log that does not
+                reach back far enough.
+            StoreFailed: Files could not be deleted, by name; the others are gone.
+            CommitConflict: Another writer changed the protocol or the properties meanwhile; nothing
+                is gone.
+            UnsupportedFeature: The table needs a feature that we do not write.
+        """
+        return vacuum(
+            self._newest(),
+            retention,
+            dry_run=dry_run,
+            force=force,
+            quarantine=quarantine,
+            lite=lite,
+            report=report,
+            progress=progress,
+        )
+
+    def restore(
+        self,
+        version: int | None = None,
+        timestamp: dt.datetime | None = None,
+        *,
+        dry_run: bool = False,
+        missing: Missing = "refuse",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> RestoreResult:
+        """Make an older version the newest one, in one commit: rows, schema, properties.
+
+        Files that are still in the table stay; features that it has got since stay as well, as do
+        the progress of applications and the history. The versions in between can still be read.
+
+        Args:
+            version: The version to go back to.
+            timestamp: The version of this time instead; in UTC without a time zone.
+            dry_run: Commit nothing; the result tells what would be, and which files are gone.
+            missing: What to do if files of the version are gone: "refuse", or "skip" to leave out
+                the rows of these files.
+            progress: Called with the files that were looked for so far, and all that will be.
+
+        Raises:
+            MissingSource: There is no such version, or files of it are gone, by name.
+            InvalidQuery: No version is as old as `timestamp`, or all are older.
+            InvalidValue: Neither a version nor a time is given, or both.
+            CommitConflict: Another writer changed the table meanwhile; nothing was committed.
+            UnsupportedFeature: The version needs a feature that we do not write, or the table is
+                append-only.
+        """
+        return restore(
+            self._newest(),
+            version,
+            timestamp,
+            dry_run=dry_run,
+            missing=missing,
+            progress=progress,
+        )
+
+    def health(self, *, orphans: bool = False) -> Health:
+        """What makes this version of the table slow or large, each finding with what mends it.
+
+        Small files, overlap along the paths that it is clustered by, deleted rows, values in
+        residuals, files without statistics, the log and its checkpoints: all from the log, no data
+        file is read. `orphans` also lists the folder for files that a vacuum would remove.
+
+        Raises:
+            MalformedLog, StoreFailed: A log that cannot be read.
+        """
+        return health(self.snapshot, orphans=orphans)
+
+    def checkpoint(self) -> int:
+        """Write a checkpoint of the newest version, which readers then start from; the version.
+
+        Commits write one at `delta.checkpointInterval`; this is for a log without any, or whose
+        writers write none. Raises as `open` for a log that cannot be read, StoreFailed.
+        """
+        return write_checkpoint(self._newest().store)
+
+    def _newest(self) -> Snapshot:
+        """What a write is decided on. Raises TableReplaced."""
+        newest = self._latest.snapshot.refresh()
+        check_same_table(self.snapshot, newest)
+        self._latest.snapshot = newest
+        return newest
 
     def _load(
         self,
@@ -277,6 +1084,29 @@ class Table(TableLoads):
             options=LoadOptions.of(**cast("LoadKeywords", options)),
         )
 
+    def _only_variant(self) -> str:
+        names = [f.name for f in self.schema.fields if isinstance(f.type, VariantType)]
+        if len(names) != 1:
+            raise InvalidSchema(
+                f"the table has {len(names)} VARIANT columns",
+                file=self.uri,
+                hint="say with column= which one takes the documents",
+            )
+        return names[0]
+
+
+def check_limit(limit: int | None) -> None:
+    """Raise InvalidValue for what is not a number of rows."""
+    if limit is not None and (not isinstance(limit, int) or limit < 0):
+        raise InvalidValue(f"the limit is {limit!r}", hint="a whole number from 0 on; None for all")
+
+
+@dataclass(slots=True)
+class _Latest:
+    """The newest version that a handle has seen: it need not be read again for the next write."""
+
+    snapshot: Snapshot
+
 
 def _clustering(given: str | Sequence[str] | None, schema: StructType) -> Sequence[str]:
     """What to cluster by as users give it: names, or one text with commas."""
@@ -288,3 +1118,12 @@ def _clustering(given: str | Sequence[str] | None, schema: StructType) -> Sequen
 def _names(given: str | Sequence[str] | None) -> Sequence[str]:
     """Column names as users give them: one, several or none."""
     return (given,) if isinstance(given, str) else given or ()
+
+
+def _limited(pieces: Iterator[pa.Table], limit: int) -> Iterator[pa.Table]:
+    left = limit
+    for piece in pieces:
+        if left <= 0:
+            return
+        yield piece.slice(0, left)
+        left -= piece.num_rows
