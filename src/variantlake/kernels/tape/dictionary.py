@@ -165,17 +165,22 @@ def _per_row(tape: Tape, sizes: Int64s, largest: int) -> Dictionary:
     offsets = np.zeros(tape.rows + 1, np.int32)
     np.cumsum(sizes[:-1], out=offsets[1:])
     data = np.empty(int(sizes[-1]) + PADDING, np.uint8)
+    data[-PADDING:] = 0  # readers of the buffer may look at it: no byte of a key is behind the rows
     ids = np.zeros(tape.node_count, np.int32)
     ranks = tape.ranks()
     by_rank = np.zeros(len(ranks), np.int32)
     by_rank[ranks[1:]] = np.arange(1, len(ranks), dtype=np.int32)
-    words = (len(ranks) + 63) // 64
+    words = _words(_words(len(ranks))) + _words(len(ranks))
     write_row_metadata(
         tape.nodes, tape.first, ranks, by_rank, tape.keys.keys, tape.keys.key_bytes,
         np.zeros(words, np.int64), np.zeros(len(ranks), np.int32), offsets, data, ids,
     )  # fmt: skip
     array = array_of(pa.binary(), tape.rows, [None, buffer_of(offsets), buffer_of(data)])
     return Dictionary(array, ids, per_node=True, id_count=largest)
+
+
+def _words(bits: int) -> int:
+    return (bits + 63) // 64
 
 
 @entry
@@ -227,10 +232,12 @@ def write_row_metadata(
     """Write each row's sorted metadata and the ids of its nodes' keys in it.
 
     nodes, first, keys, key_bytes: of a tape. ranks: int32, by key id; by_rank: int32, the
-    inverse. bitmap: int64, zero, a bit for each key. local: int32, as long as by_rank. offsets:
-    int32, where a row's metadata starts in `out` (uint8, padded). ids: int32, one a node,
-    filled. Allocates nothing, never raises.
+    inverse. bitmap: int64, zero, a bit for each key, then one for each word of these. local: int32,
+    as long as by_rank. offsets: int32, where a row's metadata starts in `out` (uint8, padded). ids:
+    int32, one a node, filled. Allocates nothing, never raises.
     """
+    # A row has few of the many keys: only the words that it sets are looked at.
+    words = (by_rank.size + 63) // 64
     for row in range(int64(first.size) - 1):
         begin, end = first[uint64(row)], first[uint64(row + 1)]
         if begin == end:
@@ -243,6 +250,7 @@ def write_row_metadata(
                 bit = int64(1) << (rank & 63)
                 if bitmap[uint64(rank >> 6)] & bit == 0:
                     bitmap[uint64(rank >> 6)] |= bit
+                    bitmap[uint64(words + (rank >> 12))] |= int64(1) << ((rank >> 6) & 63)
                     count += 1
                     total += int64(keys[uint64(key)].length)
         width = width_of(max(total, count))
@@ -253,20 +261,25 @@ def write_row_metadata(
         start = place + (count + 1) * width
         string = start
         found = int64(0)
-        for word in range(bitmap.size):
-            bits = bitmap[uint64(word)]
-            bitmap[uint64(word)] = 0
-            while bits != 0:
-                rank = int64(word) * 64 + trailing_zeros(bits)
-                bits &= bits - 1
-                local[uint64(rank)] = found
-                found += 1
-                put_number(out, place, string - start, width)
-                place += width
-                key = int64(by_rank[uint64(rank)])
-                length = int64(keys[uint64(key)].length)
-                copy_bytes(out, string, key_bytes, int64(keys[uint64(key)].start), length)
-                string += length
+        for block in range(words, bitmap.size):
+            marks = bitmap[uint64(block)]
+            bitmap[uint64(block)] = 0
+            while marks != 0:
+                word = (int64(block) - words) * 64 + trailing_zeros(marks)
+                marks &= marks - 1
+                bits = bitmap[uint64(word)]
+                bitmap[uint64(word)] = 0
+                while bits != 0:
+                    rank = word * 64 + trailing_zeros(bits)
+                    bits &= bits - 1
+                    local[uint64(rank)] = found
+                    found += 1
+                    put_number(out, place, string - start, width)
+                    place += width
+                    key = int64(by_rank[uint64(rank)])
+                    length = int64(keys[uint64(key)].length)
+                    copy_bytes(out, string, key_bytes, int64(keys[uint64(key)].start), length)
+                    string += length
         put_number(out, place, string - start, width)
         for t in range(begin, end):
             key = int64(nodes[uint64(t)].key)

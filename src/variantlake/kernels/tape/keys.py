@@ -233,10 +233,11 @@ class KeyTable:
         self.slots = np.zeros(1 << (2 * count).bit_length(), np.int32)
         fill_slots(self.keys, self.key_bytes, self.slots, self.state)
 
-    def name(self, key: int) -> bytes:
-        """The name of an id, as UTF-8."""
-        known = self.keys[key]
-        return self.key_bytes[known.start : known.start + known.length].tobytes()
+    def names_of(self, ids: Int32s) -> list[bytes]:
+        """The names of some ids, as UTF-8."""
+        some = self.keys[ids]
+        spans = zip(some["start"].tolist(), some["length"].tolist(), strict=True)
+        return [self.key_bytes[start : start + size].tobytes() for start, size in spans]
 
     def names(self) -> list[bytes]:
         """UTF-8 names by id; the first stands for no key."""
@@ -244,8 +245,8 @@ class KeyTable:
         if known < count:
             data = self.key_bytes[: int(self.state[KEY_BYTES])].tobytes()
             new = self.keys[known:count]
-            for start, size in zip(new["start"].tolist(), new["length"].tolist(), strict=True):
-                self._names.append(data[start : start + size])
+            spans = zip(new["start"].tolist(), new["length"].tolist(), strict=True)
+            self._names += [data[start : start + size] for start, size in spans]
         return self._names
 
     def ranks(self) -> Int32s:

@@ -249,8 +249,9 @@ def _build(keys: KeyTable, count: int, parents: Int32s, steps: Int32s, facts: In
         places.tolist(), ids.tolist(), table[places, ids].tolist(), strict=True
     ):
         primitives[place][Primitive(primitive)] = seen
-    for path, (parent, step, row) in enumerate(
-        zip(parents[:count].tolist(), steps[:count].tolist(), table.tolist(), strict=True)
+    names = keys.names_of(np.maximum(steps[:count], 0))
+    for path, (parent, step, name, row) in enumerate(
+        zip(parents[:count].tolist(), steps[:count].tolist(), names, table.tolist(), strict=True)
     ):
         found = Profile(
             rows=row[_ROWS],
@@ -262,7 +263,7 @@ def _build(keys: KeyTable, count: int, parents: Int32s, steps: Int32s, facts: In
         )
         profiles.append(found)
         if step > 0:
-            profiles[parent].fields[keys.name(step).decode()] = found
+            profiles[parent].fields[name.decode()] = found
         elif step == _ELEMENT:
             profiles[parent].element = found
     return profiles[0] if profiles else Profile()
