@@ -52,6 +52,9 @@ def _names(metadata: bytes, value: bytes) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize("keys", [["a", "\xe9", "\u4e2d"], [BELOW], [ABOVE], ["x" * 238, "y"]])
+@pytest.mark.parametrize(
+    "keys",
+    [["a", "\xe9", "\u4e2d"], [BELOW], [ABOVE], ["x" * 238, "y"], [f"k{i}" for i in range(70000)]],
+)
 def test_most_dictionaries_have_one_order(keys: list[str]) -> None:
     assert not orders_may_differ(encode_metadata(keys))

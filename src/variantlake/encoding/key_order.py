@@ -21,10 +21,15 @@ _BELOW = re.compile(rb"[\xee\xef]")
 def orders_may_differ(metadata: bytes) -> bool:
     """Whether the dictionary has keys of both kinds.
 
-    Raises MalformedVariant for bytes that are no metadata.
+    Raises MalformedVariant for bytes that are no metadata, if they have both kinds of bytes.
     """
     if not _ABOVE.search(metadata) or not _BELOW.search(metadata):
-        return False  # mostly; offsets may have these bytes as well
+        return False
+    # Offsets may have these bytes as well: of many keys most have.
+    width = (metadata[0] >> 6) + 1
+    strings = 1 + width * (int.from_bytes(metadata[1 : 1 + width], "little") + 2)
+    if not _ABOVE.search(metadata, strings) or not _BELOW.search(metadata, strings):
+        return False
     keys = "\0".join(decode_metadata(metadata).keys).encode()
     return bool(_ABOVE.search(keys) and _BELOW.search(keys))
 

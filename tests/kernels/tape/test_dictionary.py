@@ -72,6 +72,16 @@ def test_a_large_dictionary_that_few_rows_use_is_not_shared() -> None:
     check_ids(tape, dictionary, rows_of(dictionary))
 
 
+def test_rows_have_dictionaries_of_their_own_whatever_many_keys_there_are() -> None:
+    names = [[f"k{row * step:06}" for step in (1, 4096, 64, 77777)] for row in range(1, 5000)]
+    tape = read([document(sorted(set(each), reverse=True)) for each in names])
+    dictionary = choose_dictionary(tape)
+    assert dictionary.per_node
+    assert tape.key_count > 3 * 4096
+    assert rows_of(dictionary) == [encode_metadata(sorted(set(each))) for each in names]
+    check_ids(tape, dictionary, rows_of(dictionary))
+
+
 def test_a_large_dictionary_that_most_rows_use_is_shared() -> None:
     names = [f"name_{number:04}" for number in range(300)]
     tape = read([document(names), document(names[:200])])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -38,6 +39,16 @@ def test_no_names_share_more_than_a_few_slots(name: str) -> None:
     assert tape.status.tolist() == [0]
     assert tape.keys.names()[1:] == [key.encode() for key in names]
     assert longest_run(tape.keys) < 200
+
+
+def test_names_are_those_of_the_documents_also_with_quotes_in_them() -> None:
+    reader, wanted = JsonReader(), [b""]
+    for more in (["a", ""], ['b"c', "d"], ["e"], ['"', '""', "f"], []):
+        tape = read([json.dumps(dict.fromkeys(more)).encode()], reader)
+        wanted += [name.encode() for name in more]
+        assert tape.keys.names() == wanted
+    ids = np.array([3, 0, 6, 1], np.int32)
+    assert tape.keys.names_of(ids) == [wanted[each] for each in ids.tolist()]
 
 
 def test_two_tables_put_the_same_names_in_other_slots() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from variantlake.ingest.sources.sources import expand
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.json.lines import split_lines
 from variantlake.kernels.tape.words import PADDING
-from variantlake.kernels.variant.profile_limits import MANY_PATHS, ProfileLimits
+from variantlake.kernels.variant.profile_limits import MANY_PATHS, NAMED_PATHS, ProfileLimits
 from variantlake.kernels.variant.profiler import Profiler
 from variantlake.shredding.inference.hints import parse_hints
 from variantlake.shredding.inference.infer import InferenceOptions, infer
@@ -70,16 +69,15 @@ def test_the_schema_is_that_of_all_paths(hints: str, arrays: bool) -> None:
 
 def test_few_paths_are_all_kept() -> None:
     options = InferenceOptions()
-    assert profile(ProfileLimits.of(options), 100) == profile(None, 100)
+    full = profile(None, 40)
+    assert NAMED_PATHS // 2 < paths(full) < NAMED_PATHS
+    assert profile(ProfileLimits.of(options), 40) == full
 
 
-def test_inference_over_many_keys_is_fast_and_small(tmp_path: Path) -> None:
+def test_inference_over_many_keys_looks_at_few_of_them(tmp_path: Path) -> None:
     events = [{f"user{row * 50 + i:07d}": i for i in range(50)} for row in range(4000)]
     (tmp_path / "a.json").write_text("\n".join(map(json.dumps, events)))
     options = InferenceOptions()
-    started = time.process_time()
     found = sample_profile(expand(tmp_path / "a.json"), options)
-    infer(found, options)
-    seconds = time.process_time() - started
-    assert paths(found) < 2 * MANY_PATHS
-    assert seconds < 2  # 3.4 MB: it was 4 s
+    assert paths(found) < NAMED_PATHS
+    assert len(infer(found, options).reasons) < NAMED_PATHS

@@ -70,14 +70,13 @@ class Dictionary:
 
 def choose_dictionary(tape: Tape) -> Dictionary:
     """Decide between a shared dictionary and one for each row, and build it."""
-    everything = tape.keys.names()[1 : tape.key_count]
-    if _metadata_size(everything) <= SHARED_BYTES:
+    lengths = tape.keys.keys["length"][: tape.key_count]
+    if _metadata_size(lengths[1:]) <= SHARED_BYTES:
         # Keys of earlier batches may be in it: then all batches have the same metadata.
         return _shared(tape, tape.ranks())
     ranks = tape.ranks()
     used, sizes, largest = _measured(tape)
-    names = tape.keys.names()
-    size = _metadata_size([names[key] for key in np.flatnonzero(used).tolist()])
+    size = _metadata_size(lengths[used != 0])
     good = np.count_nonzero(tape.status == 0)
     if size <= SHARED_BYTES or size * good <= SHARED_RATIO * int(sizes[-1]):
         places, order = _places(used, ranks)
@@ -132,9 +131,10 @@ def used_keys(tape: Tape) -> set[str]:
     return {names[key].decode() for key in np.flatnonzero(used).tolist()}
 
 
-def _metadata_size(names: Sequence[bytes]) -> int:
-    total = sum(map(len, names))
-    return 1 + unsigned_size(max(total, len(names))) * (len(names) + 2) + total
+def _metadata_size(lengths: Int32s) -> int:
+    """Bytes of a dictionary of names of these lengths."""
+    total = int(lengths.sum())
+    return 1 + unsigned_size(max(total, len(lengths))) * (len(lengths) + 2) + total
 
 
 def _encode(names: Sequence[bytes]) -> bytes:

@@ -243,10 +243,11 @@ class KeyTable:
         """UTF-8 names by id; the first stands for no key."""
         known, count = len(self._names), self.count
         if known < count:
-            data = self.key_bytes[: int(self.state[KEY_BYTES])].tobytes()
-            new = self.keys[known:count]
-            spans = zip(new["start"].tolist(), new["length"].tolist(), strict=True)
-            self._names += [data[start : start + size] for start, size in spans]
+            begin, end = int(self.keys["start"][known]), int(self.state[KEY_BYTES])
+            new = self.key_bytes[begin : end - 1].tobytes().split(b'"')
+            if len(new) != count - known:  # one of them has a quote in it
+                new = self.names_of(np.arange(known, count, dtype=np.int32))
+            self._names += new
         return self._names
 
     def ranks(self) -> Int32s:

@@ -17,7 +17,10 @@ from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.inference.profile import MAX_PROFILE_DEPTH
 
 MANY_PATHS = 1 << 14
-"""Fewer are all kept: it costs nothing, and the reasons of an inference name them."""
+"""Fewer are all kept while they are counted: it costs nothing."""
+
+NAMED_PATHS = 1 << 12
+"""Fewer are all kept to the end: the reasons of an inference name them."""
 
 _LEAST_PATHS, _TIMES = 1024, 4
 """Kept at least, and for each column that may be made."""

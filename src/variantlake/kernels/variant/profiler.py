@@ -17,7 +17,7 @@ from variantlake.kernels.tape.exact import count_digits, is_exact_number, scale_
 from variantlake.kernels.tape.keys import KeyTable, mix, new_seed
 from variantlake.kernels.tape.nodes import ARRAY, OBJECT, Nodes
 from variantlake.kernels.tape.tape import Tape
-from variantlake.kernels.variant.profile_limits import MANY_PATHS, ProfileLimits
+from variantlake.kernels.variant.profile_limits import MANY_PATHS, NAMED_PATHS, ProfileLimits
 from variantlake.shredding.inference.profile import MAX_PROFILE_DEPTH, Profile
 from variantlake.types import Primitive
 
@@ -187,7 +187,7 @@ class Profiler:
     def _counted(self) -> Profile:
         """What was counted of the tapes of the last reader's keys."""
         if self._limits is not None:
-            self._forget_rare(self._limits.most if self._before.rows else MANY_PATHS)
+            self._forget_rare(self._limits.most if self._before.rows else NAMED_PATHS)
         parents, steps, _, facts = self._tables
         keys = self._keys or KeyTable()
         return _build(keys, int(self._state[_COUNT]), parents, steps, facts)
