@@ -153,7 +153,7 @@ def pushed_agree(trial: Trial, queries: Queries, count: int, seed: object) -> in
     """
     made = Aggregates(queries, random.Random(f"pushed {seed}"), plain=0.8)
     scans = [_alone(trial, made.groups()) for _ in range(count)]
-    return sum(scan["aggregated"] for scan in scans)
+    return sum(scan.get("aggregated", False) for scan in scans)
 
 
 def first_rows_agree(trial: Trial, queries: Queries, count: int, seed: object) -> int:

@@ -140,7 +140,7 @@ _TYPES: dict[str, Any] = {
 _ARROW = pa.schema(_TYPES)
 
 
-def _made(spark: SparkSession, folder: Path, kind: str) -> Pushed:
+def made_table(spark: SparkSession, folder: Path, kind: str) -> Pushed:
     """Files of random rows; `odd` has partitions, deleted rows and mapped columns."""
     chance = random.Random(kind)
     parts = [pa.table(_rows(chance, number), schema=_ARROW) for number in range(FILES)]
@@ -160,7 +160,9 @@ def _made(spark: SparkSession, folder: Path, kind: str) -> Pushed:
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pushed]:
-    return {kind: _made(spark, tmp_path_factory.mktemp(kind), kind) for kind in ("plain", "odd")}
+    return {
+        kind: made_table(spark, tmp_path_factory.mktemp(kind), kind) for kind in ("plain", "odd")
+    }
 
 
 @pytest.fixture(params=["plain", "odd"])

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.spark.layouts import PUSHDOWN, changed
-from tests.spark.random_aggregates import first_rows_agree
+from tests.spark.random_aggregates import first_rows_agree, pushed_agree
 from tests.spark.random_expressions import Queries
 from tests.spark.random_joins import Joins
-from tests.spark.random_queries import BRANCHES, SETTINGS, Trial, evaluated, found_first
+from tests.spark.random_queries import (
+    BRANCHES,
+    SETTINGS,
+    Trial,
+    begun_by_tasks,
+    evaluated,
+    found_first,
+)
 from tests.spark.random_tables import make
 from tests.spark.rule.door import accelerated, lake_of
 from tests.strategies import MORE
@@ -57,6 +64,8 @@ def test_rows_are_those_on_unshredded_data(
             with found_first():
                 trial.agree([queries.whole()])
             first_rows_agree(trial, queries, ROUNDS, f"rule {seed}")
+            with begun_by_tasks(spark):
+                pushed_agree(trial, queries, ROUNDS, f"rule {seed}")
 
 
 @pytest.mark.parametrize("seed", TABLES)

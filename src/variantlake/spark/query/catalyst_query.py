@@ -41,6 +41,7 @@ from variantlake.spark.query.plans.planned import (
     everything,
     merged,
     stored_names,
+    with_pushed,
 )
 from variantlake.spark.query.read_versions import view_mark
 from variantlake.spark.query.references import (
@@ -59,20 +60,13 @@ from variantlake.spark.query.session_queries import (
     SessionQueries,
 )
 from variantlake.spark.query.views import Views
-from variantlake.spark.scan import pushed_aggregates
 from variantlake.spark.scan.dataframe import scan
 from variantlake.spark.scan.path_columns import PathColumn, field_splice, path_columns
-from variantlake.spark.scan.pushed_aggregates import (
-    DRIVER_BYTES_SETTING,
-    MIN_BYTES_SETTING,
-    bytes_here,
-    pushed_aggregate,
-)
 from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.refusals import REFUSALS, or_invalid, quiet, sentence
 from variantlake.spark.session.schemas import same_columns
-from variantlake.spark.session.settings import bytes_in, is_case_sensitive
+from variantlake.spark.session.settings import is_case_sensitive
 from variantlake.spark.session.variant_functions import functions_of_text
 from variantlake.spark.session.versions import UNTRIED
 from variantlake.sql.splice import Splice, splice
@@ -227,7 +221,12 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
             note="" if self._is_tried else f"tables are read natively and in full: {UNTRIED}",
         )
         prepared.tables = self._with_joined(query, analysis, prepared.tables)
-        prepared.tables = self._with_pushed(query, analysis, prepared.tables)
+        # A statement has run by the time that there is a plan to change.
+        if not query.inside:
+            found, helper = analysis.aggregates, self._helper
+            prepared.tables = with_pushed(
+                prepared.tables, found, helper, has_kernels=lambda: helper.has_kernels
+            )
         if not run:
             return prepared
         pushed = [planned.pushed is not None for planned in prepared.tables]
@@ -261,30 +260,6 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         for planned in prepared.tables:
             self._publish(planned, {})
         return self._sql(query.text, query.args, query.sources)
-
-    def _with_pushed(
-        self, query: _ClassicQuery, analysis: Analysis, planned: tuple[PlannedTable, ...]
-    ) -> tuple[PlannedTable, ...]:
-        """The tables with the aggregates that tasks of ours begin."""
-        found = {each.view: each for each in analysis.aggregates}
-        # A statement has run by the time that there is a plan to change.
-        if not found or query.inside:
-            return planned
-        own = bytes_in(self._spark, MIN_BYTES_SETTING)
-        most = bytes_in(self._spark, DRIVER_BYTES_SETTING)
-        least = pushed_aggregates.MIN_BYTES if own is None else own
-        cores = self._helper.parallelism if self._helper.is_local else 0
-        here = bytes_here(own, most, cores)
-        pushed = [
-            pushed_aggregate(found[each.view], each.table, each.plan, least=least, here=here)
-            if each.view in found
-            else None
-            for each in planned
-        ]
-        by_tasks = any(each is not None and not each.here for each in pushed)
-        if not any(pushed) or (by_tasks and not self._helper.has_kernels):
-            return planned
-        return tuple(replace(each, pushed=own) for each, own in zip(planned, pushed, strict=True))
 
     def _with_joined(
         self, query: _ClassicQuery, analysis: Analysis, planned: tuple[PlannedTable, ...]
@@ -339,7 +314,7 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
             parsed, analysed = self._catalyst.plans(original, query.text)
             if query.args is not None:
                 parsed = self._parse(query.text)  # the one before has the arguments in it
-            return analyse(parsed, analysed, views, query.text, utc=self._helper.is_utc)
+            return analyse(parsed, analysed, views, query.text)
         except RecursionError:
             # A condition of thousands of terms: too deep to look through, but Spark takes it.
             return Analysis(whole, ())

@@ -57,8 +57,8 @@ def accelerate(spark: SparkSession) -> None:
     )  # for threads that do not come from Python
     planner = RulePlanner(spark)
     rule, session = new_instance(spark, "AcceleratedReads"), session_of(spark)
-    dump = java_instance(spark, "PlanDump")
-    rule.install(session, planner, dump, java_instance(spark, "PathSubstitution"))
+    parts = ("PlanDump", "PathSubstitution", "PartialAggregates")
+    rule.install(session, planner, *(java_instance(spark, part) for part in parts))
     _rules.append((session.extensions(), rule, planner))
 
 

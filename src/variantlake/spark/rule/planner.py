@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import threading
 import warnings
-from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, OrderedDict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import orjson
@@ -25,12 +25,19 @@ from variantlake.planning.stats.first_rows import FirstRows
 from variantlake.spark.query.plans.analysis import PathUse, TableUse
 from variantlake.spark.query.plans.catalyst import Node, node_of
 from variantlake.spark.query.plans.limits import first_rows
-from variantlake.spark.query.plans.lineage import Lineage
-from variantlake.spark.query.plans.planned import PlannedTable, by_stored_names, stored_names
+from variantlake.spark.query.plans.lineage import Lineage, view_of
+from variantlake.spark.query.plans.partial_aggregates import partial_aggregates
+from variantlake.spark.query.plans.planned import (
+    PlannedTable,
+    by_stored_names,
+    stored_names,
+    with_pushed,
+)
 from variantlake.spark.query.plans.predicates import table_predicates
 from variantlake.spark.rule.uses import PlanUses, read_uses
 from variantlake.spark.scan.dataframe import scan
 from variantlake.spark.scan.path_columns import PathColumn, path_columns
+from variantlake.spark.scan.pushed_aggregates import PartialAggregate
 from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.jvm import Java as JavaObject
@@ -41,6 +48,10 @@ WAIT_SECONDS = 30.0
 
 _MOST_SESSIONS = 8
 _MOST_WARNINGS = 100
+
+
+_Begun = tuple[DataFrame, bool]
+"""The partial rows of an aggregate, and whether nothing is left to merge."""
 
 
 class RulePlanner:
@@ -69,13 +80,19 @@ class RulePlanner:
         if session is None:
             self._warn(request)
             return None
-        if not self._lock.acquire(timeout=WAIT_SECONDS):
-            return None
         try:
             return self._answer(orjson.loads(request), session)
         except Exception as error:  # noqa: BLE001 - no failure of ours may fail a query
             self._warn(f"{type(error).__name__}: {error}")
             return None
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Queries are planned one by one. Raises TimeoutError where others take long."""
+        if not self._lock.acquire(timeout=WAIT_SECONDS):
+            raise TimeoutError(f"other queries were planned for {WAIT_SECONDS:.0f} s")
+        try:
+            yield
         finally:
             self._lock.release()
 
@@ -119,26 +136,46 @@ class RulePlanner:
         return helper
 
     def _answer(self, request: Mapping[str, Any], session: JavaObject) -> JavaObject | None:
-        relations = {each["name"]: each for each in request["relations"]}
         try:
             plan = node_of(request["plan"])
-            query = _RuleQuery.of(plan, tuple(relations))
+            query = _RuleQuery.of(plan, [each["name"] for each in request["relations"]])
         except RecursionError:
             return None  # a condition of thousands of terms
-        tables = {name: self._open(each) for name, each in relations.items()}
-        if not any(query.asks(table) for table in tables.items()):
-            return None
-        planned = [self._planned(query, name, tables[name]) for name in tables]
-        # All reads of a table are of one version: ours, or Delta Spark's.
-        worth = {each.table.location for each in planned if _is_worth(each.plan)}
-        planned = [each for each in planned if each.table.location in worth]
+        with self._turn():
+            helper = self._helper(session, request["session"])
+            if helper.zone != request["zone"]:
+                return None  # settings of a part of a query alone
+            planned = self._all_planned(query, request["relations"], helper)
+        explained = self._explained.get(request["thread"])
+        begun: dict[str, _Begun] = {}
+        if explained is not None:
+            explained.extend(planned)  # and nothing is grouped for it
+        else:
+            # Other queries need not wait for what this process groups.
+            made = {each.view: each.pushed.rows(helper) for each in planned if each.pushed}
+            begun = {view: rows for view, rows in made.items() if rows is not None}
+        planned = _worth(
+            each if each.view in begun else replace(each, pushed=None) for each in planned
+        )
         if not planned:
             return None
-        helper = self._helper(session, request["session"])
-        if helper.zone != request["zone"]:
-            return None  # settings of a part of a query alone
-        self._explained.get(request["thread"], []).extend(planned)
-        return self._to_java(planned, query, helper)
+        with self._turn():
+            return self._to_java(planned, query, helper, begun)
+
+    def _all_planned(
+        self, query: _RuleQuery, relations: Sequence[Mapping[str, Any]], helper: HelperSession
+    ) -> list[PlannedTable]:
+        """The tables that are to be read by us, none if that is not worth it."""
+        tables = {each["name"]: self._open(each) for each in relations}
+        if not any(query.asks(table) for table in tables.items()):
+            return []
+        found = with_pushed(
+            [self._planned(query, name, tables[name]) for name in tables],
+            query.aggregates,
+            helper,
+            has_kernels=lambda: self._has_kernels,
+        )
+        return _worth(found)
 
     def _open(self, relation: Mapping[str, Any]) -> TableVersion:
         """The version that Delta Spark has found. Raises TableReplaced for one of another table."""
@@ -163,21 +200,35 @@ class RulePlanner:
         return PlannedTable(f"delta.`{table.location}`", name, table, use, plan)
 
     def _to_java(
-        self, planned: Sequence[PlannedTable], query: _RuleQuery, helper: HelperSession
+        self,
+        planned: Sequence[PlannedTable],
+        query: _RuleQuery,
+        helper: HelperSession,
+        begun: Mapping[str, _Begun],
     ) -> JavaObject:
-        answer: JavaObject = gateway_of(self._spark).jvm.java.util.ArrayList()
-        relations, uses, frames = [], [], []
+        aggregates, relations, uses = [], [], []
+        rows, scans = [], []
         for each in planned:
+            if each.pushed is not None:
+                partial, done = begun[each.view]
+                aggregates.append(each.pushed.partial.to_dict(done=done))
+                rows.append(partial)
+                continue
             columns = path_columns(each.plan, (path.ref for path in each.use.paths))
-            frames.append(_scan(helper, each, columns))
+            scans.append(_scan(helper, each, columns))
             relations.append({"name": each.view, "columns": _columns(each, columns)})
             for path in each.use.paths:
                 column = columns[path.ref.column[0]]
                 uses.append([path.span[0], column.paths.index(path.ref)])
-        views = {each.view for each in planned}
-        told = {"relations": relations, "uses": uses, "implied": query.implied(views)}
+        told = {
+            "aggregates": aggregates,
+            "relations": relations,
+            "uses": uses,
+            "implied": query.implied({each.view for each in planned if each.pushed is None}),
+        }
+        answer: JavaObject = gateway_of(self._spark).jvm.java.util.ArrayList()
         answer.add(orjson.dumps(told).decode())
-        for frame in frames:
+        for frame in (*rows, *scans):
             answer.add(dataset_of(frame))
         return answer
 
@@ -189,20 +240,28 @@ class _RuleQuery:
     uses: PlanUses
     predicates: Mapping[str, Predicate | None]
     limits: Mapping[str, FirstRows]
+    aggregates: tuple[PartialAggregate, ...]
 
     @classmethod
     def of(cls, plan: Node, names: Sequence[str]) -> _RuleQuery:
         lineage = Lineage({name: name for name in names})
         lineage.learn(plan)
+        uses = read_uses(plan, lineage)
+        # A DataFrame that stands in a plan twice is one relation, read twice.
+        read = Counter(view_of(node, lineage.views) for node in plan.walk())
+        aggregates = partial_aggregates(plan, lineage, "", uses.implied)
         return cls(
-            read_uses(plan, lineage),
+            uses,
             table_predicates(plan, lineage, ""),
             first_rows(plan, lineage, ""),
+            tuple(each for each in aggregates if read[each.view] == 1),
         )
 
     def asks(self, named: tuple[str, TableVersion]) -> bool:
-        """Whether a Variant of a table is looked at, as it is, by a path, or by a condition."""
+        """Whether a Variant of a table is looked at, or its rows are grouped."""
         name, table = named
+        if any(each.view == name for each in self.aggregates):
+            return True
         columns = {source.column for source in self.uses.sources if source.view == name}
         conditions = refs(self.predicates.get(name))
         return bool(columns & table.variants) or any(ref.path is not None for ref in conditions)
@@ -224,6 +283,13 @@ class _RuleQuery:
             for number, source in self.uses.implied.items()
             if source.view in names and source not in self.uses.whole
         ]
+
+
+def _worth(planned: Iterable[PlannedTable]) -> list[PlannedTable]:
+    """The tables of which something is worth it: all reads of one are of one version."""
+    planned = list(planned)
+    worth = {each.table.location for each in planned if each.pushed or _is_worth(each.plan)}
+    return [each for each in planned if each.table.location in worth]
 
 
 def _is_worth(plan: ScanPlan) -> bool:

@@ -7,7 +7,7 @@ it as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from variantlake.expressions.tree import PRESENCE, Ref
@@ -15,7 +15,7 @@ from variantlake.expressions.typing import spark_type
 from variantlake.paths import Path
 from variantlake.spark.query.plans.catalyst import VARIANT, Node
 from variantlake.spark.query.plans.lineage import ColumnSource, Lineage, view_of
-from variantlake.spark.query.plans.predicates import variant_request
+from variantlake.spark.query.plans.predicates import conjuncts, variant_request
 
 _PASSING = frozenset(
     {
@@ -100,7 +100,7 @@ class _UseReading:
 
     def _condition(self, condition: Node) -> None:
         """Spark adds `event IS NOT NULL` to what says so already: that would read a column more."""
-        parts = list(_conjuncts(condition))
+        parts = list(conjuncts(condition))
         present = {source for part in parts for source in self._present(part)}
         for part in parts:
             tested = self._tested(part) if part.name == "IsNotNull" else None
@@ -153,9 +153,3 @@ def _is_column(request: Node) -> bool:
     while request.children:
         request = request.children[0]
     return request.name == "AttributeReference"
-
-
-def _conjuncts(condition: Node) -> Iterable[Node]:
-    if condition.name == "And":
-        return (part for child in condition.children for part in _conjuncts(child))
-    return (condition,)

@@ -131,6 +131,11 @@ class PartialAggregate:
     sums: tuple[tuple[Ref, int], ...]
     whole: PartialAggregate | None = None
 
+    def to_dict(self, *, done: bool) -> dict[str, Any]:
+        """For `PartialAggregates.java`, which gets the rows beside it."""
+        merges = [merge.to_dict() for merge in self.merges]
+        return {"view": self.view, "keys": self.keys, "merges": merges, "done": done}
+
     def is_done(self, rows: int) -> bool:
         """Whether so many rows, no two of one group, are the aggregate's own.
 

@@ -57,6 +57,7 @@ public class AcceleratedReads {
     private BiFunction planner;
     private BiFunction dump;
     private BiFunction substitution;
+    private BiFunction partials;
     private final Builder builder = new Builder(this);
     /**
      * What is to last from a query's subqueries to the query itself: snapshots by tables, relations
@@ -73,13 +74,16 @@ public class AcceleratedReads {
      * @param planner answers a request, with the session, by a list, or by null
      * @param dump `PlanDump`
      * @param substitution `PathSubstitution`
+     * @param partials `PartialAggregates`
      */
     public void install(
-            SparkSession session, BiFunction planner, BiFunction dump, BiFunction substitution)
+            SparkSession session, BiFunction planner, BiFunction dump, BiFunction substitution,
+            BiFunction partials)
             throws Exception {
         this.planner = planner;
         this.dump = dump;
         this.substitution = substitution;
+        this.partials = partials;
         rules(session).prepend(builder);
     }
 
@@ -184,7 +188,7 @@ public class AcceleratedReads {
                 }
             }
             return marked ? (LogicalPlan) owner.substitution.apply(
-                new Object[] {plan, session, new HashMap(), memory, null, null}, MARK) : plan;
+                new Object[] {plan, session, new HashMap(), memory, null}, MARK) : plan;
         }
 
         private Map memory() {
@@ -274,7 +278,7 @@ public class AcceleratedReads {
             if (requests == null || requests.isEmpty()) return null;
             List expressions = new ArrayList();
             LogicalPlan named = (LogicalPlan) owner.substitution.apply(
-                new Object[] {plan, session, names, memory, null, null}, MARK);
+                new Object[] {plan, session, names, memory, null}, MARK);
             Map request = new LinkedHashMap();
             request.put("session", session.sessionUUID());
             request.put("thread", Long.valueOf(Thread.currentThread().getId()));
@@ -285,8 +289,7 @@ public class AcceleratedReads {
                 + owner.dump.apply(named, expressions) + "}";
             List answer = (List) owner.planner.apply(text, session);
             if (answer == null) return null;
-            LogicalPlan found = (LogicalPlan) owner.substitution.apply(
-                new Object[] {named, session, null, memory, answer, expressions}, MARK);
+            LogicalPlan found = changed(named, answer, expressions);
             scala.Option wrong = LogicalPlanIntegrity.validateOptimizedPlan(plan, found, false);
             if (wrong.isDefined() || !isWhole(found)) {
                 String why = wrong.isDefined() ? (String) wrong.get() : "a column is missing";
@@ -294,6 +297,22 @@ public class AcceleratedReads {
             }
             if (!sameColumns(plan, found)) throw new IllegalStateException("other columns came out");
             return found;
+        }
+
+        /** The plan over what an answer holds: JSON, then partial rows and scans as that says. */
+        private LogicalPlan changed(LogicalPlan plan, List answer, List expressions)
+                throws Exception {
+            Map told = (Map) new ObjectMapper().readValue((String) answer.get(0), Map.class);
+            List aggregates = (List) told.get("aggregates");
+            int at = 1;
+            for (int i = 0; i < aggregates.size(); i++) {
+                plan = (LogicalPlan) owner.partials.apply(
+                    new Object[] {plan, aggregates.get(i)}, answer.get(at++));
+                if (plan == null) throw new IllegalStateException("not as planned: an aggregate");
+            }
+            List scans = new ArrayList(answer.subList(at, answer.size()));
+            return (LogicalPlan) owner.substitution.apply(
+                new Object[] {plan, session, null, memory, told, scans, expressions}, MARK);
         }
 
         /** Whether every column that is read comes from below; Spark looks at no subqueries. */

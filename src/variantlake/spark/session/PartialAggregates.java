@@ -1,6 +1,7 @@
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.function.BiFunction;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -32,26 +33,31 @@ import org.apache.spark.sql.types.DataType;
  * The aggregate stays, with the same columns by name, type and id, so that all above it stays as it
  * is; its functions become those that merge. Compiled by Janino: no lambdas, no generics.
  */
-public class PartialAggregates {
+public class PartialAggregates implements BiFunction {
     /**
-     * The query with `rows` below its aggregate over `view`; null where the plan is not as expected.
+     * A plan with partial rows below its aggregate over a view; null where it is not as expected.
      *
-     * The columns of `rows` are `keys`, one for each of GROUP BY, and others that `merges` tells
-     * of: JSON of a list with an object for each aggregate function, in the order of the plan.
-     * `how` it merges, `function` that it is the class of, `columns` of its own by number, `filter`
-     * the column of its FILTER or null. Where it is `done` no two rows are of one group: they take
-     * the place of the aggregate, without a FILTER, and nothing is merged.
+     * `view` tells the name of that. The columns of the rows are `keys`, one for each of GROUP BY,
+     * and others that `merges` tells of: an object for each aggregate function, in the order of the
+     * plan. `how` it merges, `function` that it is the class of, `columns` of its own by number,
+     * `filter` the column of its FILTER or null. Where it is `done` no two rows are of one group:
+     * they take the place of the aggregate, without a FILTER, and nothing is merged.
+     *
+     * @param task the plan, and an object that tells these
      */
-    public Dataset replace(
-            Dataset frame, String view, Dataset rows, int keys, String merges, boolean done)
-            throws java.io.IOException {
-        LogicalPlan partial = rows.queryExecution().analyzed();
-        List functions = (List) new ObjectMapper().readValue(merges, List.class);
-        Merging merging = new Merging(view, partial, keys, functions, done);
-        LogicalPlan found = merging.plan(frame.queryExecution().analyzed());
-        if (merging.failed || merging.found != 1) return null;
+    public Object apply(Object task, Object rows) {
+        Merging merging = new Merging((Map) ((Object[]) task)[1], (Dataset) rows);
+        LogicalPlan found = merging.plan((LogicalPlan) ((Object[]) task)[0]);
+        return merging.failed || merging.found != 1 ? null : found;
+    }
+
+    /** The same for a query, told by JSON. */
+    public Dataset replace(Dataset frame, String told, Dataset rows) throws java.io.IOException {
+        Object object = new ObjectMapper().readValue(told, Map.class);
+        Object found = apply(new Object[] {frame.queryExecution().analyzed(), object}, rows);
+        if (found == null) return null;
         return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(
-            (org.apache.spark.sql.classic.SparkSession) frame.sparkSession(), found);
+            (org.apache.spark.sql.classic.SparkSession) frame.sparkSession(), (LogicalPlan) found);
     }
 
     private static class Merging {
@@ -66,13 +72,13 @@ public class PartialAggregates {
         private int next = 0;
         private Expression[] grouping;
 
-        Merging(String view, LogicalPlan rows, int keys, List functions, boolean done) {
-            this.view = view;
-            this.rows = rows;
-            this.keys = keys;
-            this.functions = functions;
-            this.done = done;
-            this.columns = new Attribute[rows.output().size()];
+        Merging(Map told, Dataset partial) {
+            view = (String) told.get("view");
+            rows = partial.queryExecution().analyzed();
+            keys = ((Integer) told.get("keys")).intValue();
+            functions = (List) told.get("merges");
+            done = ((Boolean) told.get("done")).booleanValue();
+            columns = new Attribute[rows.output().size()];
             for (int i = 0; i < columns.length; i++) columns[i] = (Attribute) rows.output().apply(i);
         }
 

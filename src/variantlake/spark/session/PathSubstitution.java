@@ -5,7 +5,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.BiFunction;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -46,18 +45,15 @@ public class PathSubstitution implements BiFunction {
     /**
      * @param task the plan; the session; what relations are to be called, by the id of their first
      *     column (then nothing else is done), or null; the relations that had the names of marks;
-     *     the planner's answer, or null; the expressions that the answer tells of by number
+     *     what the planner tells, or null; its scans, in the order in which that names them; the
+     *     expressions that it tells of by number
      * @param mark the beginning of the names of relations
      */
     public Object apply(Object task, Object mark) {
         Object[] given = (Object[]) task;
         Walk walk = new Walk(
             (SparkSession) given[1], (String) mark, (Map) given[2], (Map) given[3]);
-        try {
-            if (given[4] != null) walk.take((List) given[4], (List) given[5]);
-        } catch (java.io.IOException error) {
-            throw new IllegalStateException(error);
-        }
+        if (given[4] != null) walk.take((Map) given[4], (List) given[5], (List) given[6]);
         LogicalPlan found = walk.region(walk.plan((LogicalPlan) given[0]));
         return walk.passed ? ColumnPruning$.MODULE$.apply(found) : found;
     }
@@ -95,13 +91,11 @@ public class PathSubstitution implements BiFunction {
             this.originals = originals;
         }
 
-        /** The answer: JSON, then the scans in the order in which it names them. */
-        void take(List answer, List expressions) throws java.io.IOException {
-            Map told = (Map) new ObjectMapper().readValue((String) answer.get(0), Map.class);
+        void take(Map told, List frames, List expressions) {
             List relations = (List) told.get("relations");
             for (int i = 0; i < relations.size(); i++) {
                 Map each = (Map) relations.get(i);
-                scans.put(each.get("name"), ((Dataset) answer.get(i + 1)).queryExecution().analyzed());
+                scans.put(each.get("name"), ((Dataset) frames.get(i)).queryExecution().analyzed());
                 columns.put(each.get("name"), each.get("columns"));
             }
             List used = (List) told.get("uses");

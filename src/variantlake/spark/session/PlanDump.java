@@ -34,7 +34,8 @@ public class PlanDump implements BiFunction {
     private static final Set ARGUMENTS = new HashSet(Arrays.asList(new Object[] {
         "joinType", "cteId", "id", "identifier", "multipartIdentifier", "name", "nameParts",
         "targetType", "failOnError", "evalMode", "escapeChar", "options", "isStreaming", "version",
-        "allowRecursion", "isDistinct", "evalContext", "direction", "nullOrdering", "global"
+        "allowRecursion", "isDistinct", "evalContext", "direction", "nullOrdering", "global",
+        "timeZoneId"
     }));
 
     /**

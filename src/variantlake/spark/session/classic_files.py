@@ -27,7 +27,7 @@ from variantlake.spark.session.char_columns import pads
 from variantlake.spark.session.janino import java_instance
 from variantlake.spark.session.jvm import Java, classes_of, clone_of, dataset_of, session_of
 from variantlake.spark.session.kernel_scan import Task, batches, workers_have_package
-from variantlake.spark.session.settings import ENABLED, ESCAPED, TIME_ZONE, is_utc
+from variantlake.spark.session.settings import ENABLED, ESCAPED, TIME_ZONE
 from variantlake.spark.session.stores import hadoop_path, reads_s3
 
 SETTINGS = {
@@ -209,14 +209,15 @@ class HelperSession(Files):
         return clone
 
     @property
+    def user(self) -> SparkSession:
+        """The user's session."""
+        user: SparkSession = self._user
+        return user
+
+    @property
     def zone(self) -> str:
         """The user's time zone, as it was taken over."""
         return self._zone
-
-    @property
-    def is_utc(self) -> bool:
-        """Whether the user's time zone is UTC, as it was taken over."""
-        return is_utc(self._zone)
 
     def publish(self, frame: DataFrame, view: str) -> None:
         """Make `frame` known to all sessions as `view`, in the place of an older one."""
@@ -306,15 +307,15 @@ class HelperSession(Files):
         return DataFrame(found, self.spark)
 
     def merged(
-        self, frame: DataFrame, view: str, rows: DataFrame, keys: int, merges: str, *, done: bool
+        self, frame: DataFrame, told: Mapping[str, Any], rows: DataFrame
     ) -> DataFrame | None:
-        """The query with partial rows below its aggregate: see `PartialAggregates.java`.
+        """The query with partial rows below its aggregate, as `PartialAggregates.java` is told.
 
         None if the plan, or this Spark, is not as expected.
         """
-        plan, partial = dataset_of(frame), dataset_of(rows)
+        text = orjson.dumps({**told, "view": self.qualified(told["view"])}).decode()
         try:
-            found = self._partials.replace(plan, self.qualified(view), partial, keys, merges, done)
+            found = self._partials.replace(dataset_of(frame), text, dataset_of(rows))
         except (UnsupportedFeature, Py4JJavaError):
             return None
         return None if found is None else DataFrame(found, frame.sparkSession)

@@ -75,13 +75,11 @@ class Analysis:
     aggregates: tuple[PartialAggregate, ...] = ()
 
 
-def analyse(
-    parsed: Node, analysed: Node, views: Mapping[str, str], text: str, *, utc: bool = False
-) -> Analysis:
+def analyse(parsed: Node, analysed: Node, views: Mapping[str, str], text: str) -> Analysis:
     """Read a query whose tables are the `views`.
 
     `parsed` and `analysed` are of the same `text`; `views` maps names of views, as the plan writes
-    them, to those that the result uses. `utc` tells that the session's time zone is UTC.
+    them, to those that the result uses.
     """
     lineage = Lineage(views)
     lineage.learn(analysed)
@@ -124,7 +122,7 @@ def analyse(
         tuple((change, spans) for change, spans in names if spans & kept),
         tuple(small_sides(analysed, views)),
         functools.partial(table_predicates, analysed, lineage, text),
-        tuple(partial_aggregates(analysed, lineage, text, utc=utc)),
+        tuple(partial_aggregates(analysed, lineage, text)),
     )
 
 

@@ -9,7 +9,7 @@ them what it would do over all rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from variantlake.errors import UnsupportedFeature
@@ -17,7 +17,7 @@ from variantlake.expressions.tree import Aggregate, Call, Predicate, Ref
 from variantlake.expressions.typing import aggregate, call, spark_type
 from variantlake.spark.query.plans.catalyst import Node
 from variantlake.spark.query.plans.lineage import Lineage, view_of
-from variantlake.spark.query.plans.predicates import Conditions
+from variantlake.spark.query.plans.predicates import Conditions, conjuncts
 from variantlake.spark.scan.aggregate_task import Groups, flag
 from variantlake.spark.scan.pushed_aggregates import (
     KINDS,
@@ -26,6 +26,7 @@ from variantlake.spark.scan.pushed_aggregates import (
     PartialAggregate,
     is_floating,
 )
+from variantlake.spark.session.settings import is_utc
 from variantlake.types import Kind
 
 EXACT_DOUBLE = 2**53
@@ -48,24 +49,24 @@ _TIMESTAMP = "timestamp"
 
 
 def partial_aggregates(
-    plan: Node, lineage: Lineage, text: str, *, utc: bool
+    plan: Node, lineage: Lineage, text: str, implied: Collection[int] = ()
 ) -> Iterator[PartialAggregate]:
-    """The aggregates of an analysed plan that may be begun by tasks, one for each table at most.
+    """The aggregates of a plan that may be begun by tasks, one for each table at most.
 
-    Whether the table's files allow it is for the planner to say. `lineage` is the plan's; `utc`
-    tells that the session's time zone is UTC, and `text` is as in `analyse`.
+    Whether the table's files allow it is for the planner to say. `lineage` is the plan's, `text` is
+    as in `analyse`, and `implied` are numbers of conditions that follow from those beside them.
     """
     for node in _operators(plan):
         if node.name not in ("Aggregate", "Distinct"):
             continue
-        below = _rows_of(node.children[0], lineage.views)
+        below = _rows_of(node.children[0], lineage.views, implied)
         if below is None:
             continue
         view, conditions = below
         reading = Conditions(view, lineage, text)
-        found = _AggregateReader(reading, utc).read(node, conditions)
+        found = _AggregateReader(reading).read(node, conditions)
         if found is not None:
-            whole = _AggregateReader(reading, utc, _whole=True).read(node, conditions)
+            whole = _AggregateReader(reading, _whole=True).read(node, conditions)
             is_own = whole is not None and len(whole.groups.keys) == whole.keys
             yield replace(found, whole=whole) if is_own else found
 
@@ -79,7 +80,9 @@ def _operators(plan: Node) -> Iterator[Node]:
         stack.extend(node.children)
 
 
-def _rows_of(plan: Node, views: Mapping[str, str]) -> tuple[str, list[Node]] | None:
+def _rows_of(
+    plan: Node, views: Mapping[str, str], implied: Collection[int]
+) -> tuple[str, list[Node]] | None:
     """The view below that is read row by row, and the conditions on its rows."""
     conditions: list[Node] = []
     while True:
@@ -87,7 +90,8 @@ def _rows_of(plan: Node, views: Mapping[str, str]) -> tuple[str, list[Node]] | N
         if view is not None:
             return view, conditions
         if plan.name == "Filter":
-            conditions += plan.expressions
+            parts = (part for each in plan.expressions for part in conjuncts(each))
+            conditions += (part for part in parts if part.number not in implied)
         elif plan.name not in ("Project", "SubqueryAlias"):
             return None
         (plan,) = plan.children
@@ -109,7 +113,6 @@ class _AggregateReader:
     """
 
     _conditions: Conditions
-    _utc: bool
     _whole: bool = False
     _keys: list[_Term] = field(default_factory=list)
     _aggregates: dict[Aggregate, None] = field(default_factory=dict)
@@ -200,8 +203,8 @@ class _AggregateReader:
         function = _FUNCTIONS.get(node.name)
         if function is None or len(node.children) != 1:
             raise _NotHereError
-        zoned = function in ("hour", "minute", "second")
-        if zoned and node.children[0].type == _TIMESTAMP and not self._utc:
+        zoned = function in ("hour", "minute", "second") and node.children[0].type == _TIMESTAMP
+        if zoned and not is_utc(node.arguments["timeZoneId"]):
             raise _NotHereError
         found = call(function, self._term(node.children[0]))
         if not isinstance(found, Call) or found.type.ddl.lower() != node.type:

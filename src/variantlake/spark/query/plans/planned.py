@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-import orjson
 from pyspark.sql import DataFrame
 
 from variantlake.expressions.tree import Predicate, map_refs
 from variantlake.planning.plan import ScanPlan
 from variantlake.planning.stats.first_rows import map_order
 from variantlake.spark.query.plans.analysis import TableUse
-from variantlake.spark.scan.pushed_aggregates import PushedAggregate
+from variantlake.spark.scan import pushed_aggregates
+from variantlake.spark.scan.pushed_aggregates import (
+    DRIVER_BYTES_SETTING,
+    MIN_BYTES_SETTING,
+    PartialAggregate,
+    PushedAggregate,
+    bytes_here,
+    pushed_aggregate,
+)
 from variantlake.spark.scan.tables import TableVersion
 from variantlake.spark.session.classic_files import HelperSession
+from variantlake.spark.session.settings import bytes_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,33 @@ class PreparedQuery:
     frame: DataFrame | None = field(default=None)
 
 
+def with_pushed(
+    planned: Sequence[PlannedTable],
+    aggregates: Iterable[PartialAggregate],
+    helper: HelperSession,
+    *,
+    has_kernels: Callable[[], bool],
+) -> tuple[PlannedTable, ...]:
+    """The tables with those aggregates over them that tasks of ours, or the driver, begin."""
+    found = {each.view: each for each in aggregates}
+    if not found:
+        return tuple(planned)
+    own = bytes_in(helper.user, MIN_BYTES_SETTING)
+    most = bytes_in(helper.user, DRIVER_BYTES_SETTING)
+    least = pushed_aggregates.MIN_BYTES if own is None else own
+    here = bytes_here(own, most, helper.parallelism if helper.is_local else 0)
+    pushed = [
+        pushed_aggregate(found[each.view], each.table, each.plan, least=least, here=here)
+        if each.view in found
+        else None
+        for each in planned
+    ]
+    by_tasks = any(each is not None and not each.here for each in pushed)
+    if by_tasks and not has_kernels():
+        return tuple(planned)
+    return tuple(replace(each, pushed=own) for each, own in zip(planned, pushed, strict=True))
+
+
 def merged(
     frame: DataFrame, tables: Iterable[PlannedTable], helper: HelperSession
 ) -> DataFrame | None:
@@ -55,13 +90,11 @@ def merged(
     found: DataFrame | None = frame
     for table in tables:
         if table.pushed is not None and found is not None:
-            own = table.pushed.partial
-            merges = orjson.dumps([merge.to_dict() for merge in own.merges]).decode()
             made = table.pushed.rows(helper)
             if made is None:
                 return None
             rows, done = made
-            found = helper.merged(found, table.view, rows, own.keys, merges, done=done)
+            found = helper.merged(found, table.pushed.partial.to_dict(done=done), rows)
     return found
 
 

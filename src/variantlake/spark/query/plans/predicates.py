@@ -202,7 +202,7 @@ class _Finder:
             if self._references[plan.arguments["cteId"]] == 1:
                 self._waiting[plan.arguments["cteId"]] = active
         elif plan.name == "Filter":
-            self._walk(plan.children[0], (*active, *_split(plan.expressions[0])))
+            self._walk(plan.children[0], (*active, *conjuncts(plan.expressions[0])))
         elif plan.name == "Join":
             self._walk_join(plan, active)
         else:
@@ -214,7 +214,7 @@ class _Finder:
 
     def _walk_join(self, plan: Node, active: _Conditions) -> None:
         join = join_of_plan(plan.arguments["joinType"])
-        on = tuple(part for condition in plan.expressions for part in _split(condition))
+        on = tuple(part for condition in plan.expressions for part in conjuncts(condition))
         for side, child in enumerate(plan.children):
             above = active if side in join.above else ()
             own = on if side in join.on else ()
@@ -257,9 +257,10 @@ def _cast(operand: Ref | Literal | None, requested: str) -> Ref | None:
     return Ref(operand.column, None, requested)
 
 
-def _split(condition: Node) -> Iterable[Node]:
+def conjuncts(condition: Node) -> Iterable[Node]:
+    """The conditions that an AND, or an AND of these, joins."""
     if condition.name == "And":
-        return (part for child in condition.children for part in _split(child))
+        return (part for child in condition.children for part in conjuncts(child))
     return (condition,)
 
 
