@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from benchmarks import documents
 from benchmarks.report import replace_section, table, timed
 from variantlake.ingest.encode.document_options import DocumentOptions
-from variantlake.ingest.load import DEFAULT_COLUMN, run_load
+from variantlake.ingest.load import run_load
 from variantlake.jobs.tasks import Tasks
 from variantlake.parquet.write.encodings import choose_encodings
 
@@ -121,10 +121,7 @@ def load(source: Path, folder: Path) -> None:
         [str(source)],
         str(folder),
         run,
-        column=DEFAULT_COLUMN,
-        shredding=None,
-        properties={},
-        options=DocumentOptions.of(),
+        DocumentOptions.of(),
         progress=None,
         parallelism=1,
     )

@@ -64,7 +64,7 @@ def source_watched(moments: Moments) -> Iterator[None]:
     """Moments around what is done to the files of the source as well."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(watched(moments))
-        for name in ("delete", "move", "look"):
+        for name in ("delete", "move", "stat_files"):
             original = getattr(LocalFolder, name)
 
             def around(*args: Any, _name: str = name, _original: Any = original) -> Any:

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -38,7 +38,6 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.ingest.encode.document_options import DocumentOptions
-from variantlake.ingest.load import DEFAULT_COLUMN
 from variantlake.ingest.sources.sources import DocumentFormat
 from variantlake.jobs.tasks import Runner
 from variantlake.jobs.threads import run_in_threads
@@ -46,7 +45,6 @@ from variantlake.logs import logger
 from variantlake.shown import Result, utf8_text
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import location_text
-from variantlake.writing.keywords import check_options
 from variantlake.writing.table_write import READER_FEATURES
 
 log = logger("autoload")
@@ -114,17 +112,13 @@ class Autoloader:
         table: str | os.PathLike[str],
         *,
         name: str | None = None,
-        format: str | None = None,  # noqa: A002 - the name that users know
-        column: str = DEFAULT_COLUMN,
-        shredding: str | None = None,
-        properties: Mapping[str, str] | None = None,
         run: Runner = run_in_threads,
         parallelism: int | None = None,
         on_batch: Callable[[BatchReport], None] | None = None,
         **options: Any,
     ) -> None:
         self.options, others = split_keywords(options)
-        check_options(column=column, shredding=shredding, properties=properties)
+        documents = DocumentOptions.of(**others)
         location = location_text(table)
         store = open_store(location)
         self._folder = open_folder(source)
@@ -133,11 +127,8 @@ class Autoloader:
         self._job = Job(
             table=location,
             folder=self._folder,
-            documents=DocumentOptions.of(**others),
-            format=DocumentFormat.of(format),
-            column=column,
-            shredding=shredding,
-            properties=dict(properties or {}),
+            documents=documents,
+            format=DocumentFormat.of(documents.format),
             run=run,
             parallelism=parallelism or os.cpu_count() or 1,
             reader=RunReader(store),

@@ -62,9 +62,6 @@ class Job:
     folder: Folder
     documents: DocumentOptions
     format: DocumentFormat
-    column: str
-    shredding: str | None
-    properties: dict[str, str]
     run: Runner
     parallelism: int
     reader: RunReader
@@ -74,8 +71,8 @@ class Job:
         if snapshot is not None:
             return TableWrite.of(snapshot)
         wanted = self.documents.wanted
-        properties = {**self.properties, f"delta.feature.{FEATURE}": "supported"}
-        new = wanted.new_fields(StructField(self.column, VariantType()))
+        properties = {**self.documents.properties, f"delta.feature.{FEATURE}": "supported"}
+        new = wanted.new_fields(StructField(self.documents.column, VariantType()))
         target = TableWrite.open(self.table, new, properties, tuple(wanted.paths))
         if target.snapshot is not None:
             # What it says of this autoload was not read: its files may be in the table already.
@@ -245,14 +242,7 @@ def _write(job: Job, target: TableWrite, outcome: _Outcome) -> _Written:
 
 
 def _attempt(job: Job, target: TableWrite, sources: list[Source]) -> _Written:
-    target, task = plan_load(
-        target,
-        sources,
-        column=job.column,
-        shredding=job.shredding,
-        options=job.documents,
-        parallelism=job.parallelism,
-    )
+    target, task = plan_load(target, sources, job.documents, job.parallelism)
     # One task is done before a cluster has begun it.
     run = run_in_threads if len(task.groups) == 1 else job.run
     results = collect(task.files, target, lambda: run(task, lambda _: None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Unpack
 
@@ -12,13 +12,12 @@ from variantlake.autoloading.batch import BatchReport
 from variantlake.autoloading.metrics import Metrics
 from variantlake.autoloading.options import AutoloadKeywords, Duration, seconds
 from variantlake.errors import VariantLakeError
-from variantlake.ingest.encode.document_options import DocumentKeywords
-from variantlake.ingest.load import DEFAULT_COLUMN
+from variantlake.ingest.encode.document_options import IngestKeywords
 from variantlake.jobs.tasks import Runner
 from variantlake.jobs.threads import run_in_threads
 
 
-class AutoloadOptionKeywords(AutoloadKeywords, DocumentKeywords, total=False):
+class AutoloadOptionKeywords(AutoloadKeywords, IngestKeywords, total=False):
     """The keywords of `AutoloadOptions`, and those of `DocumentOptions` but `load_id`."""
 
 
@@ -31,10 +30,6 @@ def autoload(
     stop: Callable[[], bool] | None = None,
     on_batch: Callable[[BatchReport], None] | None = None,
     metrics_file: str | os.PathLike[str] | None = None,
-    format: str | None = None,  # noqa: A002 - the name that users know
-    column: str = DEFAULT_COLUMN,
-    shredding: str | None = None,
-    properties: Mapping[str, str] | None = None,
     run: Runner = run_in_threads,
     parallelism: int | None = None,
     **options: Unpack[AutoloadOptionKeywords],
@@ -56,13 +51,9 @@ def autoload(
         on_batch: Called after each commit.
         metrics_file: A file for figures in the text format of Prometheus, written after each batch
             and round.
-        format: How files hold documents, as for `ingest`.
-        column: The VARIANT column that takes the documents.
-        shredding: Which paths become columns, as for `ingest`.
-        properties: Table properties for a table that is created here.
         run: Who runs the tasks of a batch.
         parallelism: How many tasks at once.
-        **options: See `AutoloadOptions`, and for rows and files `DocumentOptions`.
+        **options: See `AutoloadOptions`, and for documents and files `DocumentOptions`.
 
     Raises:
         MissingSource: The source does not exist.
@@ -86,10 +77,6 @@ def autoload(
         source,
         table,
         name=name,
-        format=format,
-        column=column,
-        shredding=shredding,
-        properties=properties,
         run=run,
         parallelism=parallelism,
         on_batch=said,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from variantlake.batches import packed
@@ -42,9 +42,6 @@ from variantlake.writing.files import new_load_id
 from variantlake.writing.keywords import check_options
 from variantlake.writing.options import BadRows
 from variantlake.writing.table_write import UNSHREDDED, TableWrite
-
-DEFAULT_COLUMN = "event"
-"""Where documents go unless the caller says otherwise."""
 
 TASK_BYTES = 128 << 20
 """Bytes of plain text that one task reads, about."""
@@ -102,12 +99,8 @@ def run_load(
     given: Documents | SourceSpec | Iterable[SourceSpec],
     table: str,
     run: Runner,
-    *,
-    format: str | None = None,  # noqa: A002 - the name that users know
-    column: str,
-    shredding: str | None,
-    properties: Mapping[str, str] | None,
     options: DocumentOptions,
+    *,
     progress: Callable[[LoadProgress], None] | None,
     parallelism: int,
     overwrite: Overwrite | None = None,
@@ -120,28 +113,21 @@ def run_load(
     load is removed.
     """
     started = time.perf_counter()
-    check_options(column=column, shredding=shredding, properties=properties, progress=progress)
+    check_options(progress=progress)
     if snapshot is None:
-        new = options.wanted.new_fields(StructField(column, VariantType()))
-        target = TableWrite.open(table, new, properties or {}, tuple(options.wanted.paths))
+        new = options.wanted.new_fields(StructField(options.column, VariantType()))
+        target = TableWrite.open(table, new, options.properties, tuple(options.wanted.paths))
     else:
         target = TableWrite.of(snapshot)
     if (known := find_committed_load(target, options.load)) is not None:
         return IngestResult(**vars(known))  # whatever became of the sources
-    named = Documents.of(given, format).sources
+    named = Documents.of(given, options.format).sources
     sources = [source for source in named if source.size]
     if not sources or (len(sources) < len(named) and not options.skip_empty):
         raise _no_document(named, skip_empty=options.skip_empty)
     if overwrite is not None:
         target = overwrite.applied(target)
-    target, task = plan_load(
-        target,
-        sources,
-        column=column,
-        shredding=shredding,
-        options=options,
-        parallelism=parallelism,
-    )
+    target, task = plan_load(target, sources, options, parallelism)
     total = sum(source.size for source in sources)
     watch = watcher(task, target.store, progress)
     results = collect(task.files, target, lambda: run(task, watch))
@@ -157,13 +143,7 @@ def run_load(
 
 
 def plan_load(
-    target: TableWrite,
-    sources: Sequence[Source],
-    *,
-    column: str,
-    shredding: str | None,
-    options: DocumentOptions,
-    parallelism: int,
+    target: TableWrite, sources: Sequence[Source], options: DocumentOptions, parallelism: int
 ) -> tuple[TableWrite, LoadTask]:
     """What the tasks of a load do, and the table with what the load brings along.
 
@@ -173,14 +153,14 @@ def plan_load(
     Raises InvalidSchema and InvalidValue for columns that cannot be filled, MissingSource and
     MalformedFile for a source of the sample that cannot be read.
     """
-    target, columns = _columns(target, column, options)
+    target, columns = _columns(target, options)
     columns.check(sources)
     field = columns.documents
     _check_mode(field, options.load.mode, target)
     if options.hints is not None:
         target = target.with_hints(field.physical_name, options.hints)
     target, schema = _decide_shredding(
-        target, field.physical_name, shredding, sources, options.load.inference
+        target, field.physical_name, options.shredding, sources, options.load.inference
     )
     total = sum(source.size for source in sources)
     task = LoadTask(
@@ -192,14 +172,12 @@ def plan_load(
     return target, task
 
 
-def _columns(
-    target: TableWrite, column: str, options: DocumentOptions
-) -> tuple[TableWrite, DocumentColumns]:
+def _columns(target: TableWrite, options: DocumentOptions) -> tuple[TableWrite, DocumentColumns]:
     """How the table's columns are filled, and the table with those that the load brings along.
 
     Raises InvalidSchema for columns that it does not have and that no one asked to be added.
     """
-    wanted = options.wanted
+    wanted, column = options.wanted, options.column
     if options.merge_schema and target.snapshot is not None:
         added = (StructField(column, VariantType()), *wanted.extra_fields())
         target = target.with_columns(StructType(added), types=True)

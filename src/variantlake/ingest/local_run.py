@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Unpack
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.ingest.encode.document_options import DocumentKeywords, DocumentOptions
-from variantlake.ingest.load import DEFAULT_COLUMN, IngestResult, run_load
+from variantlake.ingest.encode.document_options import DocumentOptions, IngestKeywords
+from variantlake.ingest.load import IngestResult, run_load
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.sources import Documents, SourceSpec
 from variantlake.jobs.progress import LoadProgress
@@ -22,14 +22,10 @@ def ingest_here(
     sources: Documents | SourceSpec | Iterable[SourceSpec],
     table: str | os.PathLike[str],
     *,
-    format: str | None = None,  # noqa: A002 - the name that users know
-    column: str = DEFAULT_COLUMN,
-    shredding: str | None = None,
-    properties: Mapping[str, str] | None = None,
     progress: Callable[[LoadProgress], None] | None = None,
     overwrite: Overwrite | None = None,
     snapshot: Snapshot | None = None,
-    **options: Unpack[DocumentKeywords],
+    **options: Unpack[IngestKeywords],
 ) -> IngestResult:
     """Load JSON documents without Spark; everything else as `spark.load.ingest`.
 
@@ -39,11 +35,7 @@ def ingest_here(
         sources,
         location_text(table),
         run_in_threads,
-        format=format,
-        column=column,
-        shredding=shredding,
-        properties=properties,
-        options=DocumentOptions.of(**options),
+        DocumentOptions.of(**options),
         progress=progress,
         overwrite=overwrite,
         snapshot=snapshot,

@@ -461,15 +461,14 @@ class Table(Shown):
         stop: Callable[[], bool] | None = None,
         on_batch: Callable[[BatchReport], None] | None = None,
         metrics_file: str | os.PathLike[str] | None = None,
-        format: str | None = None,  # noqa: A002 - the name that users know
-        column: str | None = None,
-        shredding: str | None = None,
         **options: Unpack[AutoloadOptionKeywords],
     ) -> AutoloadResult:
         """Load what is new in a folder or bucket, each file exactly once; see `vl.autoload`.
 
-        `column` is the VARIANT column that takes the documents; the only one if None.
+        `column` is the VARIANT column that takes the documents; the only one unless it is given.
         """
+        if "column" not in options:
+            options["column"] = self._only_variant()
         return autoload(
             source,
             self.uri,
@@ -478,9 +477,6 @@ class Table(Shown):
             stop=stop,
             on_batch=on_batch,
             metrics_file=metrics_file,
-            format=format,
-            column=column or self._only_variant(),
-            shredding=shredding,
             **options,
         )
 

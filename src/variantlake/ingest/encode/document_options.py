@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Self, Unpack, cast
 
 from variantlake.errors import InvalidValue
 from variantlake.ingest.encode.document_columns import PartitionBy, RequestedColumns
 from variantlake.writing.keywords import check_keywords
 from variantlake.writing.options import LoadKeywords, LoadOptions
+
+DEFAULT_COLUMN = "event"
+"""Where documents go unless the caller says otherwise."""
 
 
 class DocumentKeywords(LoadKeywords, total=False):
@@ -22,11 +26,26 @@ class DocumentKeywords(LoadKeywords, total=False):
     hints: str | None
 
 
+class IngestKeywords(DocumentKeywords, total=False):
+    """The keywords of a load that may make its table; see `DocumentOptions`."""
+
+    format: str | None
+    column: str
+    shredding: str | None
+    properties: Mapping[str, str] | None
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentOptions:
     """How a load treats its sources, and what it fills beside the documents.
 
     load: What every load has.
+    format: How documents stand in files that are given by paths: `"ndjson"` (one a line), `"array"`
+        (one array of them), `"json"` (one document a file, over many lines).
+    column: The VARIANT column that takes the documents. Other columns get NULL.
+    shredding: Which paths become columns, as DDL (`"kind STRING, n BIGINT"`); `VARIANT` for none.
+        None takes the table's own, or learns it from a sample and keeps it.
+    properties: Table properties for a table that is made here.
     wanted: `partition_by` are the partition columns, each with a path of the documents and its type
         (`"day=event:ts::date"`), or alone, for the folders of the sources (`day=2026-01-31/`); one
         text, several, or a mapping. A new table is partitioned so; of one that is partitioned the
@@ -43,24 +62,26 @@ class DocumentOptions:
     skip_empty: bool = True
     merge_schema: bool = False
     hints: str | None = None
+    format: str | None = None
+    column: str = DEFAULT_COLUMN
+    shredding: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, **keywords: Unpack[DocumentKeywords]) -> Self:
+    def of(cls, **keywords: Unpack[IngestKeywords]) -> Self:
         """The options as users give them.
 
         Raises InvalidValue for one that nobody knows, or that says nothing of documents.
         """
-        known = DocumentKeywords.__annotations__.keys() | LoadKeywords.__annotations__.keys()
-        check_keywords(keywords, known)
+        check_keywords(keywords, IngestKeywords.__optional_keys__)
         if keywords.get("truncate_timestamps"):
             raise InvalidValue(
                 "documents have no timestamps to truncate",
                 hint="leave truncate_timestamps out: it is for Arrow data and DataFrames",
                 cli_hint="",
             )
-        shared: dict[str, Any] = {
-            name: value for name, value in keywords.items() if name in LoadKeywords.__annotations__
-        }
+        names = LoadKeywords.__optional_keys__
+        shared: dict[str, Any] = {key: value for key, value in keywords.items() if key in names}
         wanted = RequestedColumns.of(
             keywords.get("partition_by") or (),
             keywords.get("file_column"),
@@ -72,4 +93,8 @@ class DocumentOptions:
             keywords.get("skip_empty", True),
             keywords.get("merge_schema", False),
             keywords.get("hints"),
+            keywords.get("format"),
+            keywords.get("column", DEFAULT_COLUMN),
+            keywords.get("shredding"),
+            keywords.get("properties") or {},
         )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from variantlake.ingest.commit_load import LoadResult
     from variantlake.ingest.conversion.convert import ConvertResult
     from variantlake.ingest.conversion.request import ConvertKeywords
-    from variantlake.ingest.encode.document_options import DocumentKeywords
+    from variantlake.ingest.encode.document_options import DocumentKeywords, IngestKeywords
     from variantlake.ingest.load import IngestResult
     from variantlake.ingest.overwrite import Where
     from variantlake.ingest.sources.sources import Documents, SourceSpec
@@ -42,12 +42,8 @@ class LakeLoads(LakeChangeFeed):
         sources: Documents | SourceSpec | Iterable[SourceSpec],
         table: Location,
         *,
-        format: str | None = None,  # noqa: A002 - as Spark's reader calls it
-        column: str = "event",
-        shredding: str | None = None,
-        properties: Mapping[str, str] | None = None,
         progress: Callable[[LoadProgress], None] | None = None,
-        **options: Unpack[DocumentKeywords],
+        **options: Unpack[IngestKeywords],
     ) -> IngestResult:
         """Load JSON documents into a VARIANT column of a table, in one commit.
 
@@ -59,15 +55,17 @@ class LakeLoads(LakeChangeFeed):
                 bz2, on a disk or in an object store; or `vl.ndjson(...)`, `vl.json_array(...)`,
                 `vl.json_files(...)`.
             table: Its name, path or URL, as for `read`; it is made when there is none.
-            format: How documents stand in files that are given by paths: `"ndjson"` (one a line),
-                `"array"` (one array of them), `"json"` (one document a file, over many lines).
-            column: The VARIANT column that takes the documents. Other columns get NULL.
-            shredding: Which paths become columns, as DDL (`"kind STRING, n BIGINT"`); `VARIANT`
-                for none. None takes the table's own, or learns it from a sample and keeps it.
-            properties: Table properties for a table that is made here.
             progress: Called a few times a second while tasks run.
             **options: Each of them may be left out.
 
+                - `format`: how documents stand in files that are given by paths: `"ndjson"` (one a
+                  line), `"array"` (one array of them), `"json"` (one document a file).
+                - `column`: the VARIANT column that takes the documents, `event` unless it is given.
+                  Other columns get NULL.
+                - `shredding`: which paths become columns, as DDL (`"kind STRING, n BIGINT"`);
+                  `VARIANT` for none. None takes the table's own, or learns it from a sample and
+                  keeps it.
+                - `properties`: table properties for a table that is made here.
                 - `mode`: what becomes of a bad document: `"strict"` fails the load,
                   `"quarantine"` puts it into a file with the reason, `"null"` stores NULL.
                 - `max_bad`: with more bad documents, a number or a share (`"5%"`), the load stops,
@@ -102,10 +100,6 @@ class LakeLoads(LakeChangeFeed):
             self._spark,
             sources,
             self._written_to(table),
-            format=format,
-            column=column,
-            shredding=shredding,
-            properties=properties,
             progress=progress,
             **options,
         )
@@ -120,10 +114,6 @@ class LakeLoads(LakeChangeFeed):
         stop: Callable[[], bool] | None = None,
         on_batch: Callable[[BatchReport], None] | None = None,
         metrics_file: str | os.PathLike[str] | None = None,
-        format: str | None = None,  # noqa: A002 - as Spark's reader calls it
-        column: str = "event",
-        shredding: str | None = None,
-        properties: Mapping[str, str] | None = None,
         **options: Unpack[AutoloadOptionKeywords],
     ) -> AutoloadResult:
         """Load what is new in a folder or bucket, each file exactly once; see `vl.autoload`.
@@ -142,10 +132,6 @@ class LakeLoads(LakeChangeFeed):
             stop=stop,
             on_batch=on_batch,
             metrics_file=metrics_file,
-            format=format,
-            column=column,
-            shredding=shredding,
-            properties=properties,
             run=runner(self._spark, location),
             parallelism=parallelism(self._spark),
             **options,

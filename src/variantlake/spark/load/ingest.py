@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Unpack
 
 from pyspark.sql import SparkSession
 
 from variantlake.ingest.conversion.convert import ConvertResult, run_convert
 from variantlake.ingest.conversion.request import ConvertKeywords, Request
-from variantlake.ingest.encode.document_options import DocumentKeywords, DocumentOptions
-from variantlake.ingest.load import DEFAULT_COLUMN, IngestResult, run_load
+from variantlake.ingest.encode.document_options import DocumentOptions, IngestKeywords
+from variantlake.ingest.load import IngestResult, run_load
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.sources import Documents, SourceSpec
 from variantlake.jobs.progress import LoadProgress
@@ -29,13 +29,9 @@ def ingest(
     sources: Documents | SourceSpec | Iterable[SourceSpec],
     table: str | os.PathLike[str],
     *,
-    format: str | None = None,  # noqa: A002 - the name that users know
-    column: str = DEFAULT_COLUMN,
-    shredding: str | None = None,
-    properties: Mapping[str, str] | None = None,
     progress: Callable[[LoadProgress], None] | None = None,
     overwrite: Overwrite | None = None,
-    **options: Unpack[DocumentKeywords],
+    **options: Unpack[IngestKeywords],
 ) -> IngestResult:
     """Load JSON documents into a VARIANT column of a table, as `Lake.ingest` says.
 
@@ -45,11 +41,7 @@ def ingest(
         sources,
         location_text(table),
         runner(spark, table),
-        format=format,
-        column=column,
-        shredding=shredding,
-        properties=properties,
-        options=DocumentOptions.of(**options),
+        DocumentOptions.of(**options),
         progress=progress,
         overwrite=overwrite,
         parallelism=parallelism(spark),
