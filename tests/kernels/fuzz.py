@@ -194,9 +194,7 @@ def check(documents: list[bytes], batch_bytes: int) -> int:
 def check_errors(batch: list[bytes], tape: Tape) -> None:
     """Compare what is said of the documents that are bad, one by one and all at once."""
     rows = np.flatnonzero(tape.status)
-    if not len(rows):
-        return
-    lengths = np.array([len(document) for document in batch])
+    lengths = np.array([len(document) for document in batch], np.int64)
     ends = np.cumsum(lengths + 1) - 1
     text = np.frombuffer(b"\n".join(batch) + bytes(PADDING), np.uint8)
     starts, ends = (ends - lengths)[rows], ends[rows]

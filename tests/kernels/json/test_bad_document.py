@@ -72,7 +72,7 @@ def test_damaged_documents_have_the_error_of_the_plain_parser() -> None:
 
 def test_many_documents_at_once_have_the_same_errors() -> None:
     rnd = random.Random(8)
-    for size in (1, 2, 300, 1000 * MORE):
+    for size in (0, 1, 2, 300, 1000 * MORE):
         batch = [damaged(rnd) for _ in range(size)]
         check_errors(batch, read(batch))
 

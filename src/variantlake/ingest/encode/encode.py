@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,8 +22,9 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.ingest.encode.micros import check_micros
-from variantlake.kernels.json.bad_document import json_error
+from variantlake.kernels.json.bad_document import bad_places, json_error
 from variantlake.kernels.json.json_reader import JsonReader
+from variantlake.kernels.native.declared import Bytes, Int64s
 from variantlake.kernels.shredded.shredder import Shredder
 from variantlake.kernels.tape.arrow_arrays import slots_of
 from variantlake.kernels.tape.tape import Tape
@@ -40,6 +41,9 @@ BAD_VALUES = (InvalidJson, LimitExceeded, MalformedVariant)
 """What is raised for a bad document or Variant."""
 
 _TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.null())
+
+Reason = tuple[str, int | None, int | None]
+"""What is wrong with a row, and line and column in its text."""
 
 Decide = Callable[[Tape], ShreddingSchema]
 """The shredding schema of a column, which may depend on its first rows."""
@@ -142,6 +146,19 @@ class VariantColumn:
         """The rows that are no Variant or no JSON, NULLs left out."""
         return _bad_rows(self.tape(array), array)
 
+    def reasons(self, array: AnyArray, rows: Sequence[int]) -> Iterator[Reason]:
+        """What `encode` says of each of these rows, all of them bad."""
+        about = f"column {self._field.name!r}"
+        if not self._from_json:
+            column = struct_of(array)
+            for row in rows:
+                yield f"{about}: {bad_variant(column, row).message}", None, None
+            return
+        text, starts, ends = _texts(array.take(pa.array(rows, pa.int64())))
+        tape = self._json_reader.read(text, starts, ends)
+        for message, line, character in bad_places(tape, starts, ends):
+            yield f"{about}: {message}", line, character
+
     def _check_type(self, given: pa.DataType, *, from_json: bool) -> None:
         if from_json:
             fits = given in _TEXTS
@@ -171,14 +188,19 @@ class VariantColumn:
         """The rows; bad ones, and NULLs, have a status."""
         if not self._from_json:
             return self._variant_reader.read(struct_of(array))
-        # Bytes that need not be UTF-8: the reader checks them.
-        is_text = array.type in (pa.string(), pa.large_string(), pa.null())
-        wide: Any = array.cast(pa.large_string() if is_text else pa.large_binary())
-        text, offsets = slots_of(wide)
-        # Only these rows, and what kernels may touch behind them.
-        begin = int(offsets[0])
-        text = text[begin : int(offsets[-1]) + PADDING]
-        return self._json_reader.read(text, offsets[:-1] - begin, offsets[1:] - begin)
+        return self._json_reader.read(*_texts(array))
+
+
+def _texts(array: AnyArray) -> tuple[Bytes, Int64s, Int64s]:
+    """A column of JSON text as the reader takes it."""
+    # Bytes that need not be UTF-8: the reader checks them.
+    is_text = array.type in (pa.string(), pa.large_string(), pa.null())
+    wide: Any = array.cast(pa.large_string() if is_text else pa.large_binary())
+    text, offsets = slots_of(wide)
+    # Only these rows, and what kernels may touch behind them.
+    begin = int(offsets[0])
+    text = text[begin : int(offsets[-1]) + PADDING]
+    return text, offsets[:-1] - begin, offsets[1:] - begin
 
 
 def _bad_rows(tape: Tape, array: AnyArray) -> list[int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import contextlib
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +15,7 @@ from variantlake.delta.protocol.properties import hints
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.delta.stats.partition_values import partition_text
 from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature, VariantLakeError
+from variantlake.ingest.encode.bad_values import row_lines
 from variantlake.ingest.encode.encode import (
     BAD_VALUES,
     ColumnEncoder,
@@ -26,14 +25,13 @@ from variantlake.ingest.encode.encode import (
 from variantlake.ingest.encode.micros import batch_in_micros
 from variantlake.ingest.encode.nested import column_encoder
 from variantlake.ingest.encode.plain_arrays import plain_batch, plain_schema
-from variantlake.ingest.encode.time_texts import with_time_texts
 from variantlake.ingest.sources.blocks import bytes_at_once
 from variantlake.jobs.write_rows import Partition
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.variant.profile_limits import ProfileLimits
 from variantlake.kernels.variant.profiler import profile
 from variantlake.parquet.metadata.annotate import ColumnPath
-from variantlake.shredding.arrays import AnyArray, map_leaves
+from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.inference.infer import InferenceOptions, infer
 from variantlake.shredding.layout import is_variant_type
 from variantlake.shredding.schema import ShreddingSchema
@@ -176,13 +174,22 @@ class TableRows:
             count = int(np.count_nonzero(rows))
             self.bad_rows.add_null(count, lambda: self._bad_row(given, first, bad))
             return piece
-        for row in np.flatnonzero(rows).tolist():
-            self.bad_rows.add(self._bad_row(piece, row, bad))
+        first = int(np.flatnonzero(rows)[0])
+        columns = [
+            (name, each, bad[name])
+            for name, each in self._encoders
+            if isinstance(each, VariantColumn) and name in bad
+        ]
+        self.bad_rows.add_lines(
+            int(np.count_nonzero(rows)),
+            lambda: self._bad_row(piece, first, bad),
+            lambda: row_lines(piece, rows, columns, self.count),
+        )
         self._left = np.flatnonzero(~rows)
         return piece.filter(pa.array(~rows))
 
     def _bad_row(self, piece: pa.RecordBatch, row: int, bad: Mapping[str, Sequence[int]]) -> BadRow:
-        """A row for the quarantine: its first bad column, and the values of all."""
+        """What is wrong with the first bad column of a row."""
         name = next(name for name, rows in bad.items() if row in rows)
         encoder = dict(self._encoders)[name]
         try:
@@ -190,14 +197,7 @@ class TableRows:
         except VariantLakeError as error:
             found = error
         found.row = self.count + row
-        values = {
-            column: _row_value(piece.column(column).slice(row, 1)) for column in piece.schema.names
-        }
-        if isinstance(text := values[name], bytes):  # JSON: as text, if it is any
-            with contextlib.suppress(UnicodeDecodeError):
-                values[name] = text.decode()
-        values = {key: jsonable(value) for key, value in values.items()}
-        return BadRow(found, values=values)
+        return BadRow(found)
 
     def _encoder(
         self, field: StructField, given: pa.DataType, json_columns: Collection[str]
@@ -329,37 +329,3 @@ def _nulled(array: AnyArray, mask: npt.NDArray[np.bool_]) -> AnyArray:
     """The array with NULL if the mask is set."""
     places = pa.array(np.arange(len(array)), pa.int64(), mask=mask)
     return array.take(places)
-
-
-def _row_value(column: AnyArray) -> Any:
-    """The value of a column of one row; text for times that Python's own do not reach.
-
-    Bytes for text that is no UTF-8, which Arrow does not look at.
-    """
-    try:
-        return column[0].as_py()
-    except (ValueError, OverflowError):
-        column = with_time_texts(column)
-    try:
-        return column[0].as_py()
-    except UnicodeDecodeError:
-        is_text = pa.types.is_string, pa.types.is_large_string
-        column = map_leaves(
-            column,
-            lambda leaf: leaf.cast(pa.binary()) if any(f(leaf.type) for f in is_text) else leaf,
-        )
-    return column[0].as_py()
-
-
-def jsonable(value: Any) -> Any:
-    """A value of Arrow as JSON can hold it: bytes as base64, what JSON has no form for as text."""
-    match value:
-        case bytes():
-            return base64.b64encode(value).decode()
-        case dict():
-            return {str(key): jsonable(child) for key, child in value.items()}
-        case list() | tuple():
-            return [jsonable(child) for child in value]
-        case int() if not -(1 << 63) <= value < 1 << 63:
-            return str(value)
-    return value

@@ -5,6 +5,8 @@ A kernel finds the mistakes; here they get their words.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from variantlake.encoding.json import (
@@ -23,6 +25,7 @@ from variantlake.kernels.json.mistakes import AT_END, Mistakes, find_mistakes
 from variantlake.kernels.json.open_containers import CONTAINER, NAME, REPEATED_IN, Memory
 from variantlake.kernels.native.declared import Bytes, Int64s
 from variantlake.kernels.tape.keys import KEY_SEED, new_seed
+from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.tape.words import PADDING
 from variantlake.paths import Path
 
@@ -116,9 +119,25 @@ def reasons(text: Bytes, starts: Int64s, ends: Int64s, found: Mistakes) -> tuple
     return list(messages), numbers
 
 
+def bad_places(
+    tape: Tape, starts: Int64s, ends: Int64s
+) -> Iterator[tuple[str, int | None, int | None]]:
+    """Message, line and column of the errors of documents, all of which JsonReader refused."""
+    found = mistakes_of(tape.text, starts, ends, tape.position)
+    messages, numbers = reasons(tape.text, starts, ends, found)
+    by_itself = (tape.status == TOO_LARGE) | (found.what == mistakes.UNKNOWN)
+    columns = (starts, ends, by_itself, numbers, found.line, found.column)
+    for start, end, alone, number, line, column in zip(*(c.tolist() for c in columns), strict=True):
+        if alone:
+            error = json_error(tape.text[start:end].tobytes())
+            yield error.message, error.line, error.column
+        else:
+            yield messages[number], line, column
+
+
 def _find(text: Bytes, starts: Int64s, ends: Int64s, stops: Int64s) -> tuple[Mistakes, Memory]:
     """What is wrong, and what the kernel knows of the last document."""
-    longest = int((ends - starts).max())
+    longest = int((ends - starts).max(initial=0))
     names = longest // 4 + 2
     memory = Memory(
         np.empty(CONTAINER * (MAX_DEPTH + 1), np.int64),
