@@ -17,7 +17,7 @@ from variantlake.spark.lake import connect
 from variantlake.sql.joins import JOINS, LEFT, RIGHT, join_of_plan, join_of_text
 from variantlake.sql.scopes import Scopes, TableReference
 from variantlake.sql.token_tables import table_names
-from variantlake.sql.tokens import tokenize
+from variantlake.sql.tokens import ParsedText
 from variantlake.table import Table
 
 if TYPE_CHECKING:
@@ -126,8 +126,8 @@ def test_plans_and_texts_skip_alike(delta_spark: SparkSession, tmp_path: Path) -
         reached = JOINS[kind].on if place == "ON" else JOINS[kind].above
         wanted = [files, files // 3] if side in reached else [files, files]
         assert sorted(scan.read_files for scan in scans) == sorted(wanted), query
-        scopes = Scopes(query, case_sensitive=False, quoted_names=False)
-        places = [each.start for each in table_names(query, tokenize(query))]
+        scopes = Scopes(ParsedText.of(query), case_sensitive=False, quoted_names=False)
+        places = [each.start for each in table_names(ParsedText.of(query))]
         held = [scopes.pushed_filter(TableReference(start, schema)).predicate for start in places]
         assert (f"x = {side + 1}" in str(held[side])) == (side in reached), query
     assert answers(ours) == answers(theirs)

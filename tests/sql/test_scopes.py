@@ -10,7 +10,7 @@ from variantlake.delta.schema.table_schema import StructType
 from variantlake.expressions.tree import refs
 from variantlake.sql.scopes import PushedFilter, Scopes, TableReference
 from variantlake.sql.token_tables import table_names
-from variantlake.sql.tokens import tokenize
+from variantlake.sql.tokens import ParsedText
 
 _TYPES = {"event": "variant", "k": "integer", "p": "string"}
 SCHEMA = StructType.from_json(
@@ -30,8 +30,8 @@ def held(
     text: str, *, case_sensitive: bool = False, quoted_names: bool = False
 ) -> list[PushedFilter]:
     """For the tables `t`, in the order of the text; all others are Spark's."""
-    names = [name for name in table_names(text, tokenize(text)) if name.parts == ("t",)]
-    scopes = Scopes(text, case_sensitive=case_sensitive, quoted_names=quoted_names)
+    names = [name for name in table_names(ParsedText.of(text)) if name.parts == ("t",)]
+    scopes = Scopes(ParsedText.of(text), case_sensitive=case_sensitive, quoted_names=quoted_names)
     return [scopes.pushed_filter(TableReference(name.start, SCHEMA)) for name in names]
 
 
@@ -230,7 +230,7 @@ def test_why_nothing_is_skipped() -> None:
     ],
 )
 def test_whose_columns_stars_stand_for(text: str, expected: str | None) -> None:
-    starred = Scopes(text, case_sensitive=False, quoted_names=False).starred()
+    starred = Scopes(ParsedText.of(text), case_sensitive=False, quoted_names=False).starred()
     words = None if starred is None else " ".join(text[at] for at in sorted(starred))
     assert words == expected
 
@@ -247,7 +247,9 @@ def test_whose_columns_stars_stand_for(text: str, expected: str | None) -> None:
     ],
 )
 def test_whether_columns_get_names_by_their_place(text: str, expected: bool) -> None:
-    assert Scopes(text, case_sensitive=False, quoted_names=False).renames() == expected
+    assert (
+        Scopes(ParsedText.of(text), case_sensitive=False, quoted_names=False).renames() == expected
+    )
 
 
 @pytest.mark.rule(37)

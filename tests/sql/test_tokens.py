@@ -7,12 +7,12 @@ import pytest
 from variantlake.sql.splice import splice
 from variantlake.sql.token_paths import Owner, typed_paths
 from variantlake.sql.token_tables import qualifier_splices, sure_names, table_names
-from variantlake.sql.tokens import inner_query, is_read_only, select_items, tokenize
+from variantlake.sql.tokens import ParsedText, inner_query, is_read_only, select_items, tokenize
 
 
 def tables(text: str) -> list[str]:
     found = []
-    for name in table_names(text, tokenize(text)):
+    for name in table_names(ParsedText.of(text)):
         travel = name.version if name.timestamp is None else name.timestamp
         found.append(".".join(name.parts) + ("" if travel is None else f"@{travel}"))
     return found
@@ -62,7 +62,7 @@ def test_names_of_tables(text: str, expected: list[str]) -> None:
     ],
 )
 def test_whether_a_table_has_a_name_of_the_query(text: str, aliased: bool) -> None:
-    first = next(table_names(text, tokenize(text)))
+    first = next(table_names(ParsedText.of(text)))
     assert first.aliased == aliased
 
 
@@ -78,7 +78,9 @@ def test_whether_a_table_has_a_name_of_the_query(text: str, aliased: bool) -> No
 )
 def test_qualifiers_become_the_name_of_a_view(text: str, expected: str) -> None:
     tokens = tokenize(text)
-    assert splice(text, qualifier_splices(tokens, list(table_names(text, tokens)))) == expected
+    assert (
+        splice(text, qualifier_splices(tokens, list(table_names(ParsedText.of(text))))) == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_qualifiers_become_the_name_of_a_view(text: str, expected: str) -> None:
     ],
 )
 def test_typed_paths(text: str, expected: list[str]) -> None:
-    found = typed_paths(text, tokenize(text), frozenset({"event"}))
+    found = typed_paths(ParsedText.of(text), frozenset({"event"}))
     shown = [f"{path.path} {path.type}{'' if path.strict else '?'}" for path in found.typed]
     assert (shown, found.others, found.stars, found.whole) == (
         expected,
@@ -140,20 +142,20 @@ def test_typed_paths(text: str, expected: list[str]) -> None:
     ],
 )
 def test_other_ways_to_read_a_variant(text: str) -> None:
-    found = typed_paths(text, tokenize(text), frozenset({"event"}))
+    found = typed_paths(ParsedText.of(text), frozenset({"event"}))
     assert found.whole or found.others or found.stars
 
 
 def test_numbers_of_thousands_of_digits_are_no_index_and_no_version() -> None:
     digits = "9" * 5000
     text = f"SELECT event:a[{digits}]::int FROM t VERSION AS OF {digits}"
-    assert not typed_paths(text, tokenize(text), frozenset({"event"})).typed
-    assert [name.version for name in table_names(text, tokenize(text))] == [None]
+    assert not typed_paths(ParsedText.of(text), frozenset({"event"})).typed
+    assert [name.version for name in table_names(ParsedText.of(text))] == [None]
 
 
 def test_products_and_counts_are_no_stars() -> None:
     text = "SELECT count(*), 2 * k, (k) * 2 FROM t"
-    found = typed_paths(text, tokenize(text), frozenset({"event"}))
+    found = typed_paths(ParsedText.of(text), frozenset({"event"}))
     assert not found.whole
     assert not found.stars
 
@@ -177,8 +179,8 @@ def test_products_and_counts_are_no_stars() -> None:
 )
 def test_whose_variants_are_read_whole(text: str, expected: tuple[str, int]) -> None:
     tokens = tokenize(text)
-    names = list(table_names(text, tokens))
-    paths = typed_paths(text, tokens, frozenset({"event"}), sure_names(tokens, names))
+    names = list(table_names(ParsedText.of(text)))
+    paths = typed_paths(ParsedText.of(text), frozenset({"event"}), sure_names(tokens, names))
     owners = [Owner(name, frozenset({"event"})) for name in "ab"]
     whole = paths.read_whole(owners)
     found = "".join(owner.name for owner, needed in zip(owners, whole, strict=True) if needed)

@@ -21,7 +21,7 @@ from typing import Any
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import VariantLakeError
@@ -33,7 +33,7 @@ from variantlake.sql.joins import JOINS, LEFT, RIGHT, join_of_text
 from variantlake.sql.limits import PARTS, SelectNames, limit_of
 from variantlake.sql.select import other_part
 from variantlake.sql.token_paths import count_stars
-from variantlake.sql.tokens import TEXTS, kind_at, tokenize
+from variantlake.sql.tokens import TEXTS, ParsedText, kind_at
 
 UNREAD = "its conditions are not looked at: {}"
 KEEPS_ROWS = "no condition skips its files: the query needs rows that fail those of this SELECT"
@@ -60,10 +60,9 @@ class PushedFilter:
     first: FirstRows | None = None
 
 
-def _parsed(
-    text: str, tokens: Sequence[Token], *, quoted_names: bool
-) -> tuple[exp.Expr | None, str]:
+def _tree(parsed: ParsedText, *, quoted_names: bool) -> tuple[exp.Expr | None, str]:
     """The tree of a query, or why it is not looked at."""
+    text, tokens = parsed.text, parsed.tokens
     if "\\" in text:
         return None, "the text has backslashes"
     if '"' in text and (quoted_names or '""' in text):
@@ -73,10 +72,8 @@ def _parsed(
         return None, "the text has pipes"
     if any(token.text.upper() in _HIDING for token in tokens if token.token_type not in TEXTS):
         return None, "the text may name tables in other ways"
-    try:
-        return sqlglot.parse_one(text, read="databricks"), ""
-    except (sqlglot.errors.SqlglotError, RecursionError):
-        return None, "the text has syntax of Spark's own"
+    tree = parsed.tree
+    return tree, "" if tree else "the text has syntax of Spark's own"
 
 
 _HIDING = ("IDENTIFIER", "TABLE")
@@ -124,13 +121,13 @@ class _Item:
 class Scopes:
     """The SELECTs of a text that Spark takes, asked for what they say of the tables they read."""
 
-    def __init__(self, text: str, *, case_sensitive: bool, quoted_names: bool) -> None:
+    def __init__(self, parsed: ParsedText, *, case_sensitive: bool, quoted_names: bool) -> None:
         """`case_sensitive` and `quoted_names` are the session's settings.
 
         They say whether names differ by case, and whether double quotes hold names or strings.
         """
-        self._tokens = tokenize(text)
-        self._tree, self._unread = _parsed(text, self._tokens, quoted_names=quoted_names)
+        self._tokens = parsed.tokens
+        self._tree, self._unread = _tree(parsed, quoted_names=quoted_names)
         self._tables = list(self._tree.find_all(exp.Table)) if self._tree else []
         self._case_sensitive = case_sensitive
         self._words = Counter(

@@ -18,13 +18,13 @@ from variantlake.paths import Path
 from variantlake.sql.tokens import (
     NAMES,
     TEXTS,
+    ParsedText,
     Span,
     clause_of,
     is_one_key,
     is_word,
     kind_at,
     name_at,
-    tokenize,
 )
 
 
@@ -142,8 +142,7 @@ class Paths:
 
 
 def typed_paths(
-    text: str,
-    tokens: Sequence[Token],
+    parsed: ParsedText,
     columns: frozenset[str],
     tables: frozenset[str] = frozenset(),
     *,
@@ -154,10 +153,11 @@ def typed_paths(
     `tables` are the names before columns that mean tables and nothing else (`sure_names`).
     `renames` tells that lists of names may be new ones for columns of tables.
     """
+    tokens = parsed.tokens
     stars, whole = _looks_at_everything(tokens, tables, renames=renames)
     found = []
     others = set()
-    reader = _PathReader(text, tokens, tables)
+    reader = _PathReader(parsed, tables)
     at = 0
     while at < len(tokens):
         path, after = reader.typed_path(at)
@@ -263,11 +263,9 @@ _AFTER_TYPE = ("COLLATE", "WITH", "WITHOUT", "<")
 class _PathReader:
     """Reads typed paths at tokens of a text."""
 
-    def __init__(
-        self, text: str, tokens: Sequence[Token], tables: frozenset[str] = frozenset()
-    ) -> None:
-        self._text = text
-        self._tokens = tokens
+    def __init__(self, parsed: ParsedText, tables: frozenset[str] = frozenset()) -> None:
+        self._text = parsed.text
+        self._tokens = parsed.tokens
         self._tables = tables
 
     def typed_path(self, at: int) -> tuple[PathExpression | None, int]:
@@ -318,13 +316,13 @@ class _PathReader:
         kinds = [self._kind(i) for i in (comma, comma + 2, comma + 4)]
         if kinds != [TokenType.COMMA, TokenType.COMMA, TokenType.R_PAREN]:
             return None, at
-        inner = tokenize(type_text or "")
-        type_, end = _PathReader(type_text or "", inner).type_at(0)
+        inner = ParsedText.of(type_text or "")
+        type_, end = _PathReader(inner).type_at(0)
         try:
             path = Path.parse_spark(written or "")
         except InvalidPath:
             return None, at
-        if end != len(inner):
+        if end != len(inner.tokens):
             return None, at
         # Spark names it after the whole call, so the item has no bare name.
         found, after = self._path_at(at, comma + 5, (at + 2, name), path, type_, strict=strict)

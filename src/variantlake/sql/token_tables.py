@@ -10,7 +10,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from variantlake.quoting import Parts
 from variantlake.sql.splice import Splice
-from variantlake.sql.tokens import NAMES, clause_of, is_word, kind_at, name_at
+from variantlake.sql.tokens import NAMES, ParsedText, clause_of, is_word, kind_at, name_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,9 @@ class TableName:
         return replace(self, start=self.start + by, stop=self.stop + by, end=self.end + by)
 
 
-def table_names(text: str, tokens: Sequence[Token]) -> Iterator[TableName]:
+def table_names(parsed: ParsedText) -> Iterator[TableName]:
     """The names of tables in FROM, JOIN and TABLE, common table expressions left out."""
+    tokens = parsed.tokens
     hidden = _common_tables(tokens)
     for at, token in enumerate(tokens):
         if not _may_be_table(tokens, at):
@@ -47,7 +48,7 @@ def table_names(text: str, tokens: Sequence[Token]) -> Iterator[TableName]:
             name == parts[0].lower() and start <= at < stop for name, start, stop in hidden
         ):
             continue
-        version, timestamp, last = _time_travel(text, tokens, last)
+        version, timestamp, last = _time_travel(parsed, last)
         stop = tokens[last].end + 1
         after_table = kind_at(tokens, at - 1) is TokenType.TABLE  # which takes no alias
         alias = _alias(tokens, last + 1)
@@ -199,11 +200,9 @@ def _definition(tokens: Sequence[Token], depths: Sequence[int], at: int) -> int 
     return None
 
 
-def _time_travel(
-    text: str, tokens: Sequence[Token], last: int
-) -> tuple[int | None, str | None, int]:
+def _time_travel(parsed: ParsedText, last: int) -> tuple[int | None, str | None, int]:
     """The version or the time's expression behind a table, and the last token of it all."""
-    at = last + 1
+    tokens, at = parsed.tokens, last + 1
     if kind_at(tokens, at) is TokenType.FOR:
         at += 1
     words = " ".join(token.text.upper() for token in tokens[at : at + 3])
@@ -219,7 +218,7 @@ def _time_travel(
     stop = _expression_end(tokens, at)
     if stop < at:
         return None, None, last
-    return None, text[tokens[at].start : tokens[stop].end + 1], stop
+    return None, parsed.text[tokens[at].start : tokens[stop].end + 1], stop
 
 
 _VERSION = re.compile("[0-9]{1,18}")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import sqlglot
+from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from variantlake.quoting import Parts
@@ -41,6 +44,32 @@ def tokenize(text: str) -> tuple[Token, ...]:
         return tuple(sqlglot.tokenize(text, read="databricks"))
     except sqlglot.errors.SqlglotError:
         return ()
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedText:
+    """A SQL text with its tokens, none if sqlglot cannot take it apart."""
+
+    text: str
+    tokens: tuple[Token, ...]
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """The text, taken apart once."""
+        return cls(text, tokenize(text))
+
+    @property
+    def tree(self) -> exp.Expr | None:
+        """The text's tree, which nobody may change; None if sqlglot does not parse the text."""
+        return _tree(self.text)
+
+
+@functools.lru_cache(maxsize=8)
+def _tree(text: str) -> exp.Expr | None:
+    try:
+        return sqlglot.parse_one(text, read="databricks")
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        return None
 
 
 def is_read_only(tokens: Sequence[Token]) -> bool:

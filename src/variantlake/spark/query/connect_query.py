@@ -46,7 +46,7 @@ from variantlake.sql.scopes import PushedFilter, Scopes, TableReference
 from variantlake.sql.splice import Splice, splice, with_origins
 from variantlake.sql.token_paths import Owner, PathExpression, Paths, typed_paths
 from variantlake.sql.token_tables import TableName, qualifier_splices, sure_names, table_names
-from variantlake.sql.tokens import inner_query, is_read_only, tokenize
+from variantlake.sql.tokens import ParsedText, inner_query, is_read_only, tokenize
 
 NATIVELY = "paths are read natively: {}"
 NOT_REWRITTEN = "Spark did not take the rewritten text"
@@ -110,31 +110,28 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         explain = _EXPLAIN.match(text)  # which sqlglot takes for one word
         if explain and is_read_only(tokenize(text[explain.end() :])):
             return self._explanation(text, explain.end(), args, resolve, run=run)
-        tokens = tokenize(text)
+        parsed = ParsedText.of(text)
         find = functools.cache(lambda parts: resolve(parts) or self._in_catalog(parts))
-        found = self._find_reading(text, tokens, find)
-        if cut := qualifier_splices(tokens, [name for name, _ in found]):
-            shorter = splice(text, cut)
-            tokens = tokenize(shorter)
-            found = self._find_reading(shorter, tokens, find)
-        else:
-            shorter = text
+        found = self._find_reading(parsed, find)
+        if cut := qualifier_splices(parsed.tokens, [name for name, _ in found]):
+            parsed = ParsedText.of(splice(text, cut))
+            found = self._find_reading(parsed, find)
         if not found:
             return ConnectQuery(note=SPARK_ALONE, frame=self._sql(text, args) if run else None)
         in_spark = all(target.in_spark for _, target in found)
         try:
             tables = [(name, self._load(name, target, args)) for name, target in found]
         except LEFT_TO_SPARK as error:
-            frame = self._by_spark(text, args, error, run=run or is_read_only(tokens))
+            frame = self._by_spark(text, args, error, run=run or is_read_only(parsed.tokens))
             return ConnectQuery(note=str(error), frame=frame)
         self._files.follow()
-        if not is_read_only(tokens):
-            inner = self._inside(shorter, tokens, tables, run=run) if args is None else None
+        if not is_read_only(parsed.tokens):
+            inner = self._inside(parsed, tables, run=run) if args is None else None
             if inner is not None or not run:
                 return inner or ConnectQuery(note=NOT_A_SELECT)
-            return self._statement(text if in_spark else None, shorter, args, tables)
+            return self._statement(text if in_spark else None, parsed.text, args, tables)
         try:
-            return self._select(shorter, args, tokens, tables, run=run)
+            return self._select(parsed, args, tables, run=run)
         except (InvalidQuery, UnsupportedFeature) as error:
             error.message = with_origins(error.message, text, cut)
             if not in_spark:
@@ -158,8 +155,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
 
     def _inside(
         self,
-        text: str,
-        tokens: Sequence[Token],
+        parsed: ParsedText,
         tables: Sequence[tuple[TableName, TableVersion]],
         *,
         run: bool,
@@ -168,19 +164,19 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
 
         None for other statements, and where Spark does not take the query by itself.
         """
-        first = inner_query(tokens)
-        start = 0 if first is None else tokens[first].start
+        first = inner_query(parsed.tokens)
+        start = 0 if first is None else parsed.tokens[first].start
         if first is None or any(name.start < start for name, _ in tables):
             return None
-        query = text[start:]
+        query = ParsedText.of(parsed.text[start:])
         moved = [(name.moved(-start), table) for name, table in tables]
         try:
-            inner = self._select(query, None, tokenize(query), moved, run=run)
+            inner = self._select(query, None, moved, run=run)
         except (InvalidQuery, UnsupportedFeature):
             return None
         if run:
             # The query's own frame, which has been analysed alone, keeps its views until here.
-            inner = replace(inner, frame=self._sql(text[:start] + inner.text, None))
+            inner = replace(inner, frame=self._sql(parsed.text[:start] + inner.text, None))
         return inner
 
     def _statement(
@@ -211,13 +207,13 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
 
     def _select(
         self,
-        text: str,
+        parsed: ParsedText,
         args: Any,
-        tokens: Sequence[Token],
         tables: Sequence[tuple[TableName, TableVersion]],
         *,
         run: bool,
     ) -> ConnectQuery:
+        text = parsed.text
         names = [name for name, _ in tables]
         written = [text[name.start : name.stop] for name in names]
         known = {source: table for source, (_, table) in zip(written, tables, strict=True)}
@@ -235,15 +231,15 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         finally:
             self._files.drop(empty.values())
         scopes = Scopes(
-            text,
+            parsed,
             case_sensitive=is_case_sensitive(self._spark),
             quoted_names=is_on(self._spark, DOUBLE_QUOTED_NAMES),
         )
-        paths = self._paths(text, tokens, tables, scopes)
+        paths = self._paths(parsed, tables, scopes)
         planned = alike(self._planned(text, tables, paths, scopes))
         if not run:
             return ConnectQuery(planned)
-        changes = path_changes(text, tokens, planned, original)
+        changes = path_changes(parsed, planned, original)
         if changes:
             query = self._over(text, args, planned, changes)
             if query and query.frame and same_columns(query.frame, original):
@@ -279,15 +275,14 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
 
     def _paths(
         self,
-        text: str,
-        tokens: Sequence[Token],
+        parsed: ParsedText,
         tables: Sequence[tuple[TableName, TableVersion]],
         scopes: Scopes,
     ) -> Paths:
         """The paths, and why none may be used where a type's name means another type here."""
         variants = frozenset(name.lower() for _, table in tables for name in table.variants)
-        names = sure_names(tokens, table_names(text, tokens))
-        paths = typed_paths(text, tokens, variants, names, renames=scopes.renames())
+        names = sure_names(parsed.tokens, table_names(parsed))
+        paths = typed_paths(parsed, variants, names, renames=scopes.renames())
         if not self._is_tried:
             return replace(paths, whole=UNTRIED)
         if any(path.type == "timestamp" for path in paths.typed):
@@ -296,8 +291,8 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
                 return replace(paths, whole="TIMESTAMP has no time zone here")
         if any(path.type == "string" for path in paths.typed):
             ours = {name.parts for name, _ in tables}
-            others = [name for name in table_names(text, tokens) if name.parts not in ours]
-            if self._collates(tokens, [table.schema for _, table in tables], others):
+            others = [name for name in table_names(parsed) if name.parts not in ours]
+            if self._collates(parsed.tokens, [table.schema for _, table in tables], others):
                 return replace(paths, whole="strings have collations here")
         return paths
 
@@ -401,10 +396,8 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         by_path = first.order is not None and first.order.ref.path is not None
         return None if by_path and paths.whole else first
 
-    def _find_reading(
-        self, text: str, tokens: Sequence[Token], resolve: Resolve
-    ) -> list[tuple[TableName, Target]]:
-        found = ((name, resolve(name.parts)) for name in table_names(text, tokens))
+    def _find_reading(self, parsed: ParsedText, resolve: Resolve) -> list[tuple[TableName, Target]]:
+        found = ((name, resolve(name.parts)) for name in table_names(parsed))
         return [(name, target) for name, target in found if target is not None]
 
     def _in_catalog(self, parts: Parts) -> Target | None:

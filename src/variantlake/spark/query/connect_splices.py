@@ -6,10 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import sqlglot
 from pyspark.sql import DataFrame
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token
 
 from variantlake.expressions.tree import Predicate, Ref
 from variantlake.planning.plan import ScanPlan
@@ -19,7 +17,7 @@ from variantlake.spark.scan.tables import TableVersion
 from variantlake.sql.splice import Splice
 from variantlake.sql.token_paths import PathExpression
 from variantlake.sql.token_tables import TableName
-from variantlake.sql.tokens import select_items
+from variantlake.sql.tokens import ParsedText, select_items
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +75,18 @@ def alike(tables: Sequence[ConnectTable]) -> tuple[ConnectTable, ...]:
 
 
 def path_changes(
-    text: str, tokens: Sequence[Token], tables: Iterable[ConnectTable], original: DataFrame
+    parsed: ParsedText, tables: Iterable[ConnectTable], original: DataFrame
 ) -> list[Splice]:
     """The paths as fields of structs, and the names of select items that they leave."""
     paths = {
-        path: field_splice(text, table.columns[ref.column[0]], ref, path.span, path.name)
+        path: field_splice(parsed.text, table.columns[ref.column[0]], ref, path.span, path.name)
         for table in tables
         for path, ref in table.refs.items()
     }
     if not paths:
         return []
     changes = list(paths.values())
-    unnamed = _unnamed_items(text, tokens, original.columns)
+    unnamed = _unnamed_items(parsed, original.columns)
     for start, stop, name in unnamed:
         if any(start <= path.span[0] < stop for path in paths):
             changes.append(_named(stop, name))
@@ -103,23 +101,18 @@ def _named(place: int, name: str) -> Splice:
     return Splice(place, place, f" AS {quote_identifier(name)}")
 
 
-def _unnamed_items(
-    text: str, tokens: Sequence[Token], names: Sequence[str]
-) -> list[tuple[int, int, str]]:
+def _unnamed_items(parsed: ParsedText, names: Sequence[str]) -> list[tuple[int, int, str]]:
     """The outermost select items without names of their own: spans, and what Spark names them."""
-    try:
-        parsed: Any = sqlglot.parse_one(text, read="databricks")
-    except (sqlglot.errors.SqlglotError, RecursionError):
-        return []
-    while isinstance(parsed, exp.SetOperation | exp.Subquery):
-        parsed = parsed.this
-    items = select_items(tokens)
-    if not isinstance(parsed, exp.Select) or not len(parsed.expressions) == len(items) == len(
+    select: Any = parsed.tree
+    while isinstance(select, exp.SetOperation | exp.Subquery):
+        select = select.this
+    items = select_items(parsed.tokens)
+    if not isinstance(select, exp.Select) or not len(select.expressions) == len(items) == len(
         names
     ):
         return []
     return [
         (start, stop, name)
-        for (start, stop), name, item in zip(items, names, parsed.expressions, strict=True)
+        for (start, stop), name, item in zip(items, names, select.expressions, strict=True)
         if not isinstance(item, exp.Alias | exp.Aliases)
     ]
