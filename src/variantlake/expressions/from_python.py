@@ -1,6 +1,6 @@
 """Paths and conditions as Python expressions: `path("event", "$.kind").string() == "x"`.
 
-They are SQL text underneath, which `lake.table`, `lake.sql` and `Table.scan` take.
+They are SQL text underneath, which DataFrames, `lake.sql` and `Table.scan` take.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from variantlake.errors import InvalidValue
+from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.paths import Path
 from variantlake.quoting import PLAIN_NAME, quote_identifier, quote_string
 from variantlake.shown import Shown
@@ -53,11 +53,25 @@ class _SparkColumn:
         return [name for name in dir(type(self)) if not name.startswith("_")]
 
 
+_ESCAPED = "spark.sql.parser.escapedStringLiterals"
+
+
 def _spark_column(text: str) -> Any:
-    """The expression as a Column of the running session; None without PySpark or a session."""
+    """The expression as a Column of the running session; None without PySpark or a session.
+
+    Raises UnsupportedFeature for what the session would read as another text than we write.
+    """
     sql = sys.modules.get("pyspark.sql")
-    if sql is None or sql.SparkSession.getActiveSession() is None:
+    session = None if sql is None else sql.SparkSession.getActiveSession()
+    if session is None:
         return None
+    if "\\" in text and str(session.conf.get(_ESCAPED)).lower() == "true":
+        raise UnsupportedFeature(
+            f"{text} has a quote or a backslash, and the session's {_ESCAPED} leaves no way to "
+            "write one",
+            hint=f"spark.conf.set('{_ESCAPED}', 'false')",
+            cli_hint="",
+        )
     return sys.modules["pyspark.sql.functions"].expr(text)
 
 

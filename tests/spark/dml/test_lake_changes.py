@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -95,7 +95,7 @@ def test_a_session_that_keeps_escapes_reads_no_text_of_ours_wrongly(
     table.append(
         pa.table({"event": lines, "n": pa.array([0, 1, 2], pa.int32())}), json_columns=["event"]
     )
-    path = vl.path("event", "$.s").string()
+    path: Any = vl.path("event", "$.s").string()
     kept = {"spark.sql.parser.escapedStringLiterals": "true"}
     for value in ("a\\b", "it's"):
         assert lake.table(table.uri).where(path == value).count() == 1

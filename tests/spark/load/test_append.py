@@ -290,7 +290,7 @@ def test_what_was_read_of_a_table_does_not_replace_what_came_later(
     at = f"delta.`{path}`"
     ways: list[Callable[[], DataFrame]] = [
         lambda: lake.read(path),
-        lambda: lake.table(path).where("event:a::int = 1").select(),
+        lambda: lake.table(path).where("event:a::int = 1"),
         lambda: lake.sql(f"SELECT b.event, b.n FROM {at} a JOIN {at} b USING (n)"),
         lambda: lake.sql("SELECT * FROM t", tables={"t": path}).where("n > 1").limit(9),
         lambda: lake.read(path).cache(),

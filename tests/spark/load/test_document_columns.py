@@ -65,7 +65,7 @@ def test_paths_are_cast_as_spark_casts_them(
         (row.k, row.p or None if type_ == "string" else row.p)
         for row in frame.selectExpr(ask[0], f"{path} AS p").collect()
     }
-    assert {tuple(row) for row in lake.table(tmp_path / "t").select(*ask).collect()} == expected
+    assert {tuple(row) for row in lake.table(tmp_path / "t").selectExpr(*ask).collect()} == expected
     delta = spark.read.format("delta").load(str(tmp_path / "t"))
     assert {tuple(row) for row in delta.selectExpr(*ask).collect()} == expected
 

@@ -128,7 +128,7 @@ def everything(lake: Lake, spark: SparkSession, name: str, source: str) -> None:
     frame = spark.sql("SELECT parse_json('{\"n\": 3}') AS event")
     lake.append(frame, name)
     assert lake.read(name).count() == before + 3
-    assert lake.table(name).select("event:n::int AS n").count() == before + 3
+    assert lake.table(name).selectExpr("event:n::int AS n").count() == before + 3
     assert lake.sql(f"SELECT event:n::int FROM {name}").count() == before + 3
     assert len(lake.explain(f"SELECT event:n::int FROM {name}").tables) == 1
     lake.add_constraint(name, "positive", "event:n::int > 0")
@@ -157,7 +157,7 @@ def test_one_name_for_all(
         assert lake.read("mine").count() == 1
         spark.sql("CREATE TEMP VIEW late_orders AS SELECT event FROM shop_places.orders")
         assert lake.read("late_orders").count() == 1
-        assert lake.table("late_orders").select("event:n::int AS n").collect()[0].n == 3
+        assert lake.table("late_orders").selectExpr("event:n::int AS n").collect()[0].n == 3
         assert lake.read(f"{tmp_path / 'ev'}@v0").count() == 0
         for wrong in ("events", "shop_places.missing", "late_orders", "dbfs:/x"):
             for act in (lake.ingest, lake.convert):

@@ -44,8 +44,6 @@ def test_wrong_arguments_are_told_where_they_belong(spark: SparkSession, tmp_pat
         (lambda: lake.table(tmp_path / "t", timestamp=moment), "timestamp='"),
         (lambda: lake.table(tmp_path / "t", True), "whole number"),
         (lambda: lake.table(tmp_path / "t", 0, timestamp="2026-01-01"), "not both"),
-        (lambda: lake.table(tmp_path / "t").where(nothing), "where('"),
-        (lambda: lake.table(tmp_path / "t").select(nothing), "select('"),
         (lambda: lake.add_constraint(tmp_path / "t", "c", nothing), "lake"),
         (lambda: lake.append(frame, tmp_path / "t", json_columns=wrong_number), "list of texts"),
         (lambda: lake.append(frame, tmp_path / "n", partition_by=wrong_number), "list of texts"),
@@ -80,10 +78,9 @@ def test_names_are_those_of_the_table_in_any_case(spark: SparkSession, tmp_path:
 
 
 def test_one_column_alone_is_a_condition(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark reads `t WHERE (flag)` as an alias of a table with one column."""
     lake = vl.spark.connect(spark)
     lake.append(spark.sql("SELECT * FROM VALUES (true), (false) AS t(flag)"), tmp_path / "t")
-    assert lake.table(tmp_path / "t").where("flag").select().collect() == [(True,)]
+    assert lake.table(tmp_path / "t").where("flag").collect() == [(True,)]
 
 
 def test_types_that_delta_lacks_make_no_table(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from variantlake.errors import InvalidQuery
-from variantlake.expressions.from_python import Condition, TypedPath
 from variantlake.planning.explain import explain
 from variantlake.quoting import quote_string
 from variantlake.scan.footers import row_groups
-from variantlake.shown import Shown
 from variantlake.spark.lake.base import LakeSession
 from variantlake.spark.lake.explain import QueryExplanation, TableExplanation
 from variantlake.spark.query.connect_query import ConnectQueries
@@ -21,13 +19,12 @@ from variantlake.spark.query.connect_splices import ConnectTable
 from variantlake.spark.query.plans.planned import PlannedTable
 from variantlake.spark.query.read_versions import view_mark
 from variantlake.spark.query.table_locations import Location
-from variantlake.spark.rule.accelerate import planner_of
+from variantlake.spark.rule.accelerate import planner_of, table_frame
 from variantlake.spark.scan.dataframe import scan_required
 from variantlake.spark.scan.source_options import VERSION_IN_PATH
+from variantlake.spark.scan.tables import TableVersion
 from variantlake.spark.session.arguments import (
-    check_expressions,
     check_location,
-    check_rows,
     check_table_version,
     check_text,
     is_frame,
@@ -111,31 +108,48 @@ class LakeQueries(LakeSession):
         """
         place = self._place(table)
         if place.location is None or VERSION_IN_PATH.fullmatch(place.location):
-            return LakeTable(self, place.source, version).select()
+            return self.table(table, version)
         found = self._tables.open(place.location, version)
         if isinstance(self._runner, ConnectQueries):
             return self._runner.read(found)
-        self._helper.follow()
-        plan = self._tables.plan_everything(found, has_kernels=lambda: self._helper.has_kernels)
-        return self._in_user_session(scan_required(self._helper, found, plan), view_mark(found))
+        return self._in_user_session(self._rows(found), view_mark(found))
 
     def table(
         self, table: Location, version: int | None = None, *, timestamp: str | None = None
-    ) -> LakeTable:
-        """A table whose paths are asked for as expressions: `where`, `order_by`, `limit`, `select`.
+    ) -> DataFrame:
+        """A table as a DataFrame whose queries are planned as `sql` plans them.
 
-        `lake.table(t).where(vl.path("event", "$.kind").string() == "x").select("event", "k")` is an
-        ordinary DataFrame, planned as `sql` plans: it can be grouped, joined, and used again.
+        `lake.table("events").where("event:kind::string = 'x'").groupBy("day").count()` skips files,
+        reads paths from typed columns, and groups rows before Spark sees them. For that a rule goes
+        into the session's optimizer, which leaves all other tables to Spark until
+        `vl.spark.accelerate`. On Spark Connect it is what `read` gives.
 
         Args:
             table: Its name, path or URL, as for `read`.
             version: An older version of it.
             timestamp: The version at this time instead, as text in the session's time zone.
 
-        Raises InvalidValue for a version that is no whole number, or one with a time.
+        Raises InvalidValue for a version that is no whole number, or one with a time; as `read`.
         """
         check_table_version(version, timestamp)
-        return LakeTable(self, self._place(table).source, version, timestamp)
+        place = self._place(table)
+        moment = None if timestamp is None else quote_string(timestamp)
+        if place.location is None or VERSION_IN_PATH.fullmatch(place.location):
+            at = "" if version is None else f" VERSION AS OF {version}"
+            at += "" if moment is None else f" TIMESTAMP AS OF {moment}"
+            return self.sql(f"SELECT * FROM {place.source}{at}")  # noqa: S608 - quoted
+        found = self._runner.opened(place.location, version, moment, None)
+        if isinstance(self._runner, ConnectQueries):
+            return self._runner.read(found)
+        rows = self._rows(found)
+        frame = table_frame(self._spark, rows, found)
+        return self._in_user_session(rows if frame is None else frame, view_mark(found))
+
+    def _rows(self, table: TableVersion) -> DataFrame:
+        """All columns as they are, in the helper session."""
+        self._helper.follow()
+        plan = self._tables.plan_everything(table, has_kernels=lambda: self._helper.has_kernels)
+        return scan_required(self._helper, table, plan)
 
     def create_view(
         self, name: str, table: Location, *, column: str | None = None, sample_rows: int = 10_000
@@ -196,87 +210,6 @@ class LakeQueries(LakeSession):
             dataset_of(frame_of(self._spark, plan_of(frame))).queryExecution().optimizedPlan()
         note = "" if tables else LEFT_AS_IT_IS
         return QueryExplanation(tuple(map(_explained, tables)), note)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class LakeTable(Shown):
-    """A table, perhaps with conditions on its rows, their order and a limit.
-
-    `select` makes a DataFrame of it, as one SELECT with these would.
-    """
-
-    lake: LakeQueries
-    source: str
-    version: int | None = None
-    timestamp: str | None = None
-    conditions: tuple[str, ...] = ()
-    order: tuple[str, ...] = ()
-    rows: int | None = None
-
-    def where(self, *conditions: Condition | str) -> LakeTable:
-        """Only rows that fulfil all of these; texts are as they stand after WHERE."""
-        self._check(conditions, "a condition")
-        texts = tuple(f"({condition})" for condition in conditions)
-        return replace(self, conditions=(*self.conditions, *texts))
-
-    def order_by(self, *terms: TypedPath | str) -> LakeTable:
-        """The rows in this order; texts are as they stand after ORDER BY (`"k DESC NULLS LAST"`).
-
-        With a limit, files and row groups that hold none of its rows are not read.
-        """
-        self._check(terms, "an order")
-        texts = (term.text if isinstance(term, TypedPath) else str(term) for term in terms)
-        return replace(self, order=tuple(texts))
-
-    def limit(self, rows: int) -> LakeTable:
-        """At most so many rows: the first ones, or any without an order.
-
-        Raises InvalidValue for a number that is not one, or negative.
-        """
-        check_rows(rows)
-        return replace(self, rows=rows)
-
-    def select(self, *items: TypedPath | str) -> DataFrame:
-        """These columns and paths, all columns without any; texts are as in a SELECT list.
-
-        Raises as `Lake.sql`.
-        """
-        return self.lake.sql(self._text(items))
-
-    def show(self, n: int = 20, truncate: bool | int = True) -> None:
-        """Print the first rows of all columns, as `DataFrame.show` does."""
-        self.select().show(n, truncate)
-
-    def count(self) -> int:
-        """The number of rows that fulfil the conditions, up to the limit."""
-        if self.rows is None:
-            return int(replace(self, order=()).select("count(*) AS n").collect()[0][0])
-        text = f"SELECT count(*) AS n FROM ({self._text(('1 AS one',))})"  # noqa: S608 - the user's
-        return int(self.lake.sql(text).collect()[0][0])
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of the table's columns."""
-        return list(self.select().columns)
-
-    def explain(self, *items: TypedPath | str) -> QueryExplanation:
-        """What `select` of these would read and skip."""
-        return self.lake.explain(self._text(items))
-
-    def _check(self, given: Sequence[object], what: str) -> None:
-        check_expressions(given, what, self.lake._spark)  # noqa: SLF001 - its own session
-
-    def _text(self, items: Sequence[TypedPath | str]) -> str:
-        self._check(items, "what is selected")
-        version = "" if self.version is None else f" VERSION AS OF {self.version}"
-        if self.timestamp is not None:
-            version += f" TIMESTAMP AS OF {quote_string(self.timestamp)}"
-        # In parentheses of its own: Spark reads `t WHERE (x)` as an alias of t with a column x.
-        where = f" WHERE ({' AND '.join(self.conditions)})" if self.conditions else ""
-        columns = ", ".join(map(str, items)) or "*"
-        order = f" ORDER BY {', '.join(self.order)}" if self.order else ""
-        limit = "" if self.rows is None else f" LIMIT {self.rows}"
-        return f"SELECT {columns} FROM {self.source}{version}{where}{order}{limit}"  # noqa: S608 - the user's own query
 
 
 def _explained(planned: PlannedTable | ConnectTable) -> TableExplanation:

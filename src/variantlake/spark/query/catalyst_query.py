@@ -370,7 +370,7 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
 
     def _load(self, reference: Reference, args: Any) -> TableVersion:
         target = reference.target
-        return self._opened(target.location, reference.version, reference.timestamp, args)
+        return self.opened(target.location, reference.version, reference.timestamp, args)
 
     def _parse(self, text: str) -> Node:
         return or_invalid(lambda: self._catalyst.parse(text), {})

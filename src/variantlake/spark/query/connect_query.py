@@ -411,7 +411,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         location, version = target.location, name.version
         if version is None and name.timestamp is None:
             location, version = versioned(location, name.parts)
-        return self._opened(location, version, name.timestamp, args)
+        return self.opened(location, version, name.timestamp, args)
 
     def _sql(self, text: str, args: Any, sources: Mapping[str, str] | None = None) -> DataFrame:
         def analysed() -> DataFrame:

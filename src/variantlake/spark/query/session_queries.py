@@ -85,7 +85,7 @@ class SessionQueries(ABC, Generic[Prepared]):
         except InvalidQuery:
             raise error from None
 
-    def _opened(
+    def opened(
         self, location: str, version: int | None, timestamp: str | None, args: Any
     ) -> TableVersion:
         """A table, as it was at a time where a query's text says one, by the user's time zone."""

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark import java_gateway
+from pyspark.sql import DataFrame
 
 from variantlake.errors import UnsupportedFeature
 from variantlake.spark.rule.planner import RulePlanner
 from variantlake.spark.session.arguments import check_session
 from variantlake.spark.session.janino import java_instance, new_instance
-from variantlake.spark.session.jvm import Java, gateway_of, is_connect, session_of
+from variantlake.spark.session.jvm import Java, dataset_of, gateway_of, is_connect, session_of
 from variantlake.spark.session.stores import follow_spark
 from variantlake.spark.session.versions import check_version, is_tried
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_rules: list[tuple[Java, Java, RulePlanner]] = []
-"""What sessions share (their extensions) if they have the rule, the rule, and what answers it."""
+    from variantlake.spark.scan.tables import TableVersion
+
+_rules: list[_Rule] = []
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A rule, what its sessions share (their extensions), and what answers it."""
+
+    extensions: Java
+    java: Java
+    planner: RulePlanner
 
 
 def accelerate(spark: SparkSession) -> None:
@@ -48,35 +60,63 @@ def accelerate(spark: SparkSession) -> None:
             cli_hint="",
         )
     check_version(spark)
-    if _rule_of(spark) is not None or not is_tried(spark):
-        return
-    follow_spark(spark)
-    gateway = gateway_of(spark)
-    cast("Any", java_gateway).ensure_callback_server_started(
-        gateway
-    )  # for threads that do not come from Python
-    planner = RulePlanner(spark)
-    rule, session = new_instance(spark, "AcceleratedReads"), session_of(spark)
-    parts = ("PlanDump", "PathSubstitution", "PartialAggregates")
-    rule.install(session, planner, *(java_instance(spark, part) for part in parts))
-    _rules.append((session.extensions(), rule, planner))
+    rule = _rule_in(spark)
+    if rule is not None:
+        rule.java.readAll()
 
 
 def decelerate(spark: SparkSession) -> None:
     """Take the rule out of a session, and of all that share it; nothing if there is none."""
     check_session(spark)
-    found = None if is_connect(spark) else _rule_of(spark)
-    if found is not None:
-        found[1].remove(session_of(spark))
-        _rules.remove(found)
+    rule = _rule_of(spark)
+    if rule is not None:
+        rule.java.remove(session_of(spark))
+        _rules.remove(rule)
 
 
 def planner_of(spark: SparkSession) -> RulePlanner | None:
     """What answers the rule of a session; None for one without it."""
-    found = None if is_connect(spark) else _rule_of(spark)
-    return None if found is None else found[2]
+    rule = _rule_of(spark)
+    return None if rule is None else rule.planner
 
 
-def _rule_of(spark: SparkSession) -> tuple[Java, Java, RulePlanner] | None:
+def table_frame(spark: SparkSession, rows: DataFrame, table: TableVersion) -> DataFrame | None:
+    """A table as a DataFrame that the rule plans, and that has `rows` without it.
+
+    Puts the rule into the session, where it leaves all other tables to Spark. None on a Spark that
+    is newer than the versions that were tried.
+    """
+    if _rule_in(spark) is None:
+        return None
+    snapshot = table.snapshot
+    relation = java_instance(spark, "LakeRelation").frame(
+        session_of(spark),
+        dataset_of(rows),
+        table.location,
+        snapshot.version,
+        snapshot.metadata.id,
+    )
+    return DataFrame(relation, spark)
+
+
+def _rule_of(spark: SparkSession) -> _Rule | None:
+    if is_connect(spark):
+        return None
     extensions = session_of(spark).extensions()
-    return next((found for found in _rules if found[0].equals(extensions)), None)
+    return next((rule for rule in _rules if rule.extensions.equals(extensions)), None)
+
+
+def _rule_in(spark: SparkSession) -> _Rule | None:
+    """The rule of a session, which gets one; None on a Spark that nobody tried."""
+    rule = _rule_of(spark)
+    if rule is not None or not is_tried(spark):
+        return rule
+    follow_spark(spark)
+    # For threads that do not come from Python.
+    cast("Any", java_gateway).ensure_callback_server_started(gateway_of(spark))
+    session = session_of(spark)
+    rule = _Rule(session.extensions(), new_instance(spark, "AcceleratedReads"), RulePlanner(spark))
+    parts = ("PlanDump", "PathSubstitution", "PartialAggregates")
+    rule.java.install(session, rule.planner, *(java_instance(spark, part) for part in parts))
+    _rules.append(rule)
+    return rule

@@ -38,6 +38,7 @@ from variantlake.spark.rule.uses import PlanUses, read_uses
 from variantlake.spark.scan.dataframe import scan
 from variantlake.spark.scan.path_columns import PathColumn, path_columns
 from variantlake.spark.scan.pushed_aggregates import PartialAggregate
+from variantlake.spark.scan.source_options import SourceOptions
 from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.jvm import Java as JavaObject
@@ -141,6 +142,7 @@ class RulePlanner:
             query = _RuleQuery.of(plan, [each["name"] for each in request["relations"]])
         except RecursionError:
             return None  # a condition of thousands of terms
+        ours = {each["name"] for each in request["relations"] if not each["delta"]}
         with self._turn():
             helper = self._helper(session, request["session"])
             if helper.zone != request["zone"]:
@@ -154,9 +156,8 @@ class RulePlanner:
             # Other queries need not wait for what this process groups.
             made = {each.view: each.pushed.rows(helper) for each in planned if each.pushed}
             begun = {view: rows for view, rows in made.items() if rows is not None}
-        planned = _worth(
-            each if each.view in begun else replace(each, pushed=None) for each in planned
-        )
+        kept = (each if each.view in begun else replace(each, pushed=None) for each in planned)
+        planned = _worth(kept, ours)
         if not planned:
             return None
         with self._turn():
@@ -166,8 +167,10 @@ class RulePlanner:
         self, query: _RuleQuery, relations: Sequence[Mapping[str, Any]], helper: HelperSession
     ) -> list[PlannedTable]:
         """The tables that are to be read by us, none if that is not worth it."""
-        tables = {each["name"]: self._open(each) for each in relations}
-        if not any(query.asks(table) for table in tables.items()):
+        ours = {each["name"] for each in relations if not each["delta"]}
+        opened = ((each["name"], self._open(each)) for each in relations)
+        tables = {name: table for name, table in opened if table is not None}
+        if not any(name in ours or query.asks(name, tables[name]) for name in tables):
             return []
         found = with_pushed(
             [self._planned(query, name, tables[name]) for name in tables],
@@ -175,10 +178,18 @@ class RulePlanner:
             helper,
             has_kernels=lambda: self._has_kernels,
         )
-        return _worth(found)
+        return _worth(found, ours)
 
-    def _open(self, relation: Mapping[str, Any]) -> TableVersion:
-        """The version that Delta Spark has found. Raises TableReplaced for one of another table."""
+    def _open(self, relation: Mapping[str, Any]) -> TableVersion | None:
+        """The version that is read; None where not all columns are, or the source knows the time.
+
+        Raises TableReplaced where another table is there.
+        """
+        if "options" in relation:
+            options = SourceOptions.of(relation["options"], "UTC")
+            if options.columns is not None or options.timestamp is not None:
+                return None
+            return self._tables.open(options.location, options.version)
         location, version = relation["location"], relation["version"]
         table = self._tables.open(location)
         if table.snapshot.version != version:
@@ -257,9 +268,8 @@ class _RuleQuery:
             tuple(each for each in aggregates if read[each.view] == 1),
         )
 
-    def asks(self, named: tuple[str, TableVersion]) -> bool:
+    def asks(self, name: str, table: TableVersion) -> bool:
         """Whether a Variant of a table is looked at, or its rows are grouped."""
-        name, table = named
         if any(each.view == name for each in self.aggregates):
             return True
         columns = {source.column for source in self.uses.sources if source.view == name}
@@ -285,10 +295,17 @@ class _RuleQuery:
         ]
 
 
-def _worth(planned: Iterable[PlannedTable]) -> list[PlannedTable]:
-    """The tables of which something is worth it: all reads of one are of one version."""
+def _worth(planned: Iterable[PlannedTable], ours: Collection[str]) -> list[PlannedTable]:
+    """The tables that are worth it: Delta Spark reads others well, and `ours` nobody else does.
+
+    All reads of a table are of one version.
+    """
     planned = list(planned)
-    worth = {each.table.location for each in planned if each.pushed or _is_worth(each.plan)}
+    worth = {
+        each.table.location
+        for each in planned
+        if each.view in ours or each.pushed or _is_worth(each.plan)
+    }
     return [each for each in planned if each.table.location in worth]
 
 

@@ -11,6 +11,7 @@ import java.util.Set;
 import java.util.WeakHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BiFunction;
+import java.util.function.Supplier;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.hadoop.fs.Path;
@@ -29,6 +30,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.classic.SparkSession$;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.VariantType;
 
@@ -47,6 +49,9 @@ public class AcceleratedReads {
     private static final String SWITCH = "spark.variantlake.enabled";
     private static final String MARK = "__vl_r";
     private static final String INDEX = "org.apache.spark.sql.delta.files.TahoeLogFileIndex";
+    /** How the text of a `LakeRelation` begins. */
+    private static final String OURS = "variantlake ";
+    private static final String SOURCE = "variantlake";
     private static final String FORMAT = "org.apache.spark.sql.delta.DeltaParquetFileFormat";
     /** What tells how a plan is run: where rows lie, in which order, in how many partitions. */
     private static final Set PLACES = new HashSet(Arrays.asList(new Object[] {
@@ -66,6 +71,7 @@ public class AcceleratedReads {
     private final Map memories = Collections.synchronizedMap(new WeakHashMap());
     private final AtomicLong marks = new AtomicLong();
     private final ThreadLocal busy = new ThreadLocal();
+    private volatile boolean all = false;
     private final Set said = Collections.synchronizedSet(new HashSet());
 
     /**
@@ -85,6 +91,11 @@ public class AcceleratedReads {
         this.substitution = substitution;
         this.partials = partials;
         rules(session).prepend(builder);
+    }
+
+    /** Read tables of others, too: those of Delta Spark, and of our data source. */
+    public void readAll() {
+        all = true;
     }
 
     public void remove(SparkSession session) throws Exception {
@@ -212,12 +223,9 @@ public class AcceleratedReads {
                 Object original = memory.get(((SubqueryAlias) plan).alias());
                 if (original != null) plan = (LogicalPlan) original;
             }
-            if (plan instanceof LogicalRelation && isDelta((LogicalRelation) plan)) {
-                LogicalRelation relation = (LogicalRelation) plan;
-                if (hasVariant(relation)) {
-                    Object id = key(relation);
-                    if (!relations.containsKey(id)) relations.put(id, relation);
-                }
+            if (isTable(plan)) {
+                Object id = key(plan);
+                if (!relations.containsKey(id)) relations.put(id, plan);
             }
             scala.collection.Iterator below = plan.children().iterator();
             while (below.hasNext()) collect((LogicalPlan) below.next());
@@ -229,17 +237,36 @@ public class AcceleratedReads {
             return plan instanceof SubqueryAlias && ((SubqueryAlias) plan).alias().startsWith(MARK);
         }
 
-        private static Object key(LogicalRelation relation) {
+        private static Object key(LogicalPlan relation) {
             return Long.valueOf(((AttributeReference) relation.output().head()).exprId().id());
         }
 
-        private static boolean isDelta(LogicalRelation relation) {
-            return relation.relation() instanceof HadoopFsRelation
-                && ((HadoopFsRelation) relation.relation()).location().getClass().getName()
-                    .equals(INDEX);
+        private boolean isTable(LogicalPlan plan) {
+            if (!plan.children().isEmpty() || plan.output().isEmpty()) return false;
+            if (isOurs(plan)) return true;
+            return owner.all && (isSource(plan) || (isDelta(plan) && hasVariant(plan)));
         }
 
-        private static boolean hasVariant(LogicalRelation relation) {
+        private static boolean isOurs(LogicalPlan plan) {
+            if (!(plan instanceof LogicalRelation)) return false;
+            Object relation = ((LogicalRelation) plan).relation();
+            return relation instanceof Supplier && relation.toString().startsWith(OURS);
+        }
+
+        /** Whether it is of `spark.read.format("variantlake")`. */
+        private static boolean isSource(LogicalPlan plan) {
+            return plan instanceof DataSourceV2Relation
+                && ((DataSourceV2Relation) plan).table().name().equals(SOURCE);
+        }
+
+        private static boolean isDelta(LogicalPlan plan) {
+            if (!(plan instanceof LogicalRelation)) return false;
+            Object relation = ((LogicalRelation) plan).relation();
+            return relation instanceof HadoopFsRelation
+                && ((HadoopFsRelation) relation).location().getClass().getName().equals(INDEX);
+        }
+
+        private static boolean hasVariant(LogicalPlan relation) {
             scala.collection.Iterator output = relation.output().iterator();
             while (output.hasNext()) {
                 if (((AttributeReference) output.next()).dataType() instanceof VariantType) {
@@ -251,8 +278,7 @@ public class AcceleratedReads {
 
         /** The plan with an alias round each relation, which Spark's next rules do not look into. */
         private LogicalPlan mark(LogicalPlan plan) {
-            if (plan instanceof LogicalRelation && relations.containsKey(key((LogicalRelation) plan))
-                    && isDelta((LogicalRelation) plan)) {
+            if (isTable(plan) && relations.containsKey(key(plan))) {
                 String name = MARK + "_" + owner.marks.incrementAndGet();
                 memory.put(name, plan);
                 return SubqueryAlias$.MODULE$.apply(name, plan);
@@ -366,6 +392,7 @@ public class AcceleratedReads {
             List entries = new ArrayList(relations.values());
             Object[] snapshots = new Object[entries.size()];
             for (int i = 0; i < snapshots.length; i++) {
+                if (!isDelta((LogicalPlan) entries.get(i))) continue;
                 LogicalRelation relation = (LogicalRelation) entries.get(i);
                 Object index = ((HadoopFsRelation) relation.relation()).location();
                 if (isWhole(relation, index)) snapshots[i] = snapshot(index);
@@ -374,18 +401,27 @@ public class AcceleratedReads {
                 }
             }
             for (int i = 0; i < snapshots.length; i++) {
-                LogicalRelation relation = (LogicalRelation) entries.get(i);
-                Path path = (Path) call(((HadoopFsRelation) relation.relation()).location(), "path");
-                // All reads of a table in a query are of one version: ours, or Delta Spark's.
-                if (left.contains(path)) continue;
+                LogicalPlan plan = (LogicalPlan) entries.get(i);
                 Map each = new LinkedHashMap();
+                if (isDelta(plan)) {
+                    Object relation = ((LogicalRelation) plan).relation();
+                    Path path = (Path) call(((HadoopFsRelation) relation).location(), "path");
+                    // All reads of a table in a query are of one version: ours, or Delta Spark's.
+                    if (left.contains(path)) continue;
+                    each.put("location", location(path));
+                    each.put("version", call(snapshots[i], "version"));
+                    each.put("id", call(call(snapshots[i], "metadata"), "id"));
+                } else if (isOurs(plan)) {
+                    each.putAll((Map) ((Supplier) ((LogicalRelation) plan).relation()).get());
+                } else {
+                    DataSourceV2Relation relation = (DataSourceV2Relation) plan;
+                    each.put("options", relation.options().asCaseSensitiveMap());
+                }
                 String name = MARK + names.size();
                 each.put("name", name);
-                each.put("location", location(path));
-                each.put("version", call(snapshots[i], "version"));
-                each.put("id", call(call(snapshots[i], "metadata"), "id"));
+                each.put("delta", Boolean.valueOf(isDelta(plan)));
                 found.add(each);
-                names.put(key(relation), name);
+                names.put(key(plan), name);
             }
             return found;
         }

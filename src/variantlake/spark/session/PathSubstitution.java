@@ -28,7 +28,6 @@ import org.apache.spark.sql.catalyst.rules.RuleExecutor;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.execution.datasources.LogicalRelation;
 
 /**
  * Puts scans in the place of relations, and columns in the place of what is read of a Variant.
@@ -122,7 +121,7 @@ public class PathSubstitution implements BiFunction {
                 LogicalPlan over = plan(original);
                 return sameIds(over, plan) ? over : new Project(plan.output(), over);
             }
-            if (names != null && plan instanceof LogicalRelation && plan.output().size() > 0) {
+            if (names != null && plan.children().isEmpty() && plan.output().size() > 0) {
                 Object key = Long.valueOf(((Attribute) plan.output().head()).exprId().id());
                 Object name = names.get(key);
                 return name == null ? plan : SubqueryAlias$.MODULE$.apply((String) name, plan);
@@ -139,7 +138,7 @@ public class PathSubstitution implements BiFunction {
             }
             LogicalPlan over = changed ? (LogicalPlan) plan.withNewChildren(seq(children)) : plan;
             if (plan instanceof Project) return projected((Project) over);
-            if (plan instanceof LogicalRelation) return over;
+            if (plan.children().isEmpty()) return over;
             return (LogicalPlan) over.mapExpressions(new Rewrite(this));
         }
 

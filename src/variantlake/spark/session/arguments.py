@@ -48,7 +48,7 @@ def check_expressions(given: Iterable[object], what: str, spark: object) -> None
         if not isinstance(each, str | Condition | TypedPath | VariantPath):
             raise InvalidValue(
                 f"{what} is text, or made of vl.path(...); what is given is {described(each)}",
-                hint="lake.table(t).where('id > 7').select('event:kind::string AS kind')",
+                hint="write 'event:n::int > 7', or vl.path('event', '$.n').int() > 7",
                 cli_hint="",
             )
         if not isinstance(each, str) and "\\" in str(each) and is_on(spark, ESCAPED):
@@ -75,14 +75,6 @@ def check_table_version(version: object, timestamp: object) -> None:
             f"{described(timestamp)}",
             hint="timestamp='2026-01-31 12:00:00'",
             cli_hint="",
-        )
-
-
-def check_rows(given: object) -> None:
-    """Raise InvalidValue for a number of rows that is not one, or negative."""
-    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-        raise InvalidValue(
-            f"a limit is a number of rows, 0 or more; what is given is {given!r}", cli_hint=""
         )
 
 
