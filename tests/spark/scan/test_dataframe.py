@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 REQUIRED = """id INT NOT NULL, c CHAR(3) NOT NULL, e VARIANT NOT NULL, n INT, d DOUBLE NOT NULL,
-    s STRUCT<a: INT> NOT NULL, p STRING NOT NULL, q INT"""
+    s STRUCT<a: INT NOT NULL, b: STRUCT<c: INT NOT NULL>> NOT NULL, p STRING NOT NULL, q INT"""
 ROWS = """SELECT int(id), 'ab', parse_json(concat('{"x":', id, '}')), int(null), id / 2,
-    named_struct('a', 1), 'p', int(id % 2) FROM range"""
+    named_struct('a', 1, 'b', if(id = 3, null, named_struct('c', 5))), 'p', int(id % 2)
+    FROM range"""
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +41,15 @@ def required(spark: SparkSession, table: Path, mode: str) -> str:
     return str(table)
 
 
-def columns(frame: DataFrame) -> list[tuple[str, str, bool]]:
+def columns(frame: DataFrame) -> Any:
     """Without the metadata, of which Delta Spark gives its own of mapped columns."""
-    return [(item.name, item.dataType.simpleString(), item.nullable) for item in frame.schema]
+    return _without_metadata(json.loads(frame.schema.json())["fields"])
+
+
+def _without_metadata(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_metadata(v) for key, v in value.items() if key != "metadata"}
+    return [_without_metadata(item) for item in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("mode", ["none", "id"])
@@ -63,7 +70,33 @@ def test_required_columns_are_not_nullable(
     for condition in ("id >= 3", "p = 'p' AND q = 1", "c = 'ab'", "d < 1", "e IS NULL", "s.a = 1"):
         assert rows(ours.where(condition)) == rows(theirs().where(condition)), condition
     assert "GreaterThanOrEqual(id,3)" in executed(ours.where("id >= 3")) or mode == "id"
-    assert rows(lake.sql(f"SELECT id FROM delta.`{table}`")) == rows(theirs().select("id"))
+    for query in QUERIES:
+        text = query.format(t=f"delta.`{table}`")
+        found, right = lake.sql(text), delta_spark.sql(text)
+        assert columns(found) == columns(right), query
+        assert rows(found) == rows(right), query
+        assert columns(lake.sql(f"SELECT * FROM ({text})")) == columns(right), query
+    filtered = lake.sql(f"SELECT id FROM delta.`{table}`").where("id >= 3")
+    assert "GreaterThanOrEqual(id,3)" in executed(filtered) or mode == "id"
+
+
+QUERIES = (
+    "SELECT * FROM {t}",
+    "SELECT id, n, s.a, s.b.c, s.b FROM {t} WHERE id > 1",
+    "SELECT id + 1 AS i, coalesce(n, id) AS c, array(id, q) AS a, array(id) AS b FROM {t}",
+    "SELECT struct(id, n) AS s, map(id, d) AS m, if(q = 1, id, 0) AS j FROM {t}",
+    "SELECT e:x::int AS x, id, d FROM {t} WHERE e:x::int > 1",
+    "SELECT e IS NULL AS gone, id IS NOT NULL AS there, e IS NOT NULL AS full FROM {t}",
+    "SELECT a.id, b.id AS other, b.e:x::int AS x FROM {t} a LEFT JOIN {t} b ON a.id = b.q",
+    "SELECT id, count(*) AS c, max(d) AS m, min(e:x::int) AS x FROM {t} GROUP BY id",
+    "SELECT p, q, count(id) AS c, sum(id) AS s FROM {t} GROUP BY ROLLUP (p, q)",
+    "SELECT DISTINCT p, c FROM {t}",
+    "SELECT id FROM {t} UNION ALL SELECT n FROM {t}",
+    "WITH w AS (SELECT id, s FROM {t}) SELECT w.id, w.s.a FROM w WHERE w.id = 3",
+    "SELECT id, rank() OVER (ORDER BY id) AS r, lag(id) OVER (ORDER BY id) AS l FROM {t}",
+    "SELECT (SELECT max(id) FROM {t}) AS m, id IN (SELECT n FROM {t}) AS i FROM {t}",
+    "SELECT id FROM {t} ORDER BY id DESC LIMIT 2",
+)
 
 
 def add(table: Path, name: str, columns: pa.Table, stats: dict[str, Any] | None) -> dict[str, Any]:
@@ -99,7 +132,18 @@ def test_a_null_in_a_required_column_is_an_error(
     frame = lake.read(tmp_path)
     assert not frame.schema["id"].nullable
     assert rows(frame.select("n")) == rows(lake.sql(f"SELECT n FROM delta.`{tmp_path}`"))
-    for query in (frame, frame.where("id = 0"), frame.groupBy("id").count()):
+    name = f"delta.`{tmp_path}`"
+    of_text = lake.sql(f"SELECT * FROM {name}")
+    assert columns(of_text) == columns(frame)
+    assert rows(lake.sql(f"SELECT n FROM {name} WHERE id = 1")) == rows(
+        frame.select("n").where("n = 1")
+    )
+    for query in (
+        *(frame, frame.where("id = 0"), frame.groupBy("id").count()),
+        *(of_text, of_text.where("id = 0"), lake.sql(f"SELECT max(id + n) AS m FROM {name}")),
+        lake.sql(f"SELECT id, count(*) AS c FROM {name} GROUP BY id"),
+        lake.sql(f"SELECT DISTINCT id FROM {name}"),
+    ):
         with pytest.raises(PySparkException, match=r"column id of .*, which is NOT NULL"):
             query.collect()
 

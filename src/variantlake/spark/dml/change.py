@@ -105,7 +105,8 @@ class ChangeRunner:
     def _once(self, table: TableVersion, statement: Statement, resolve: Resolve) -> ChangeResult:
         started = time.perf_counter()
         snapshot = table.snapshot
-        check_not_append_only(snapshot)
+        if statement.operation != "MERGE":  # which may do no more than insert
+            check_not_append_only(snapshot)
         check_row_ids(snapshot, updated=statement.updates)
         target = TableWrite.of(snapshot, evaluated=True)
         runner = self.runner(PlacedTables(self.tables, table))

@@ -71,6 +71,8 @@ def placed(table: TableVersion) -> TableVersion:
         # So that a plan does not name it: what else reads the table does.
         chosen=True,
         row_place=ROW,
+        # So that a change finds the rows that break it.
+        required=frozenset(),
     )
 
 

@@ -20,7 +20,7 @@ from variantlake.spark.query.plans.planned import PlannedTable
 from variantlake.spark.query.read_versions import view_mark
 from variantlake.spark.query.table_locations import Location
 from variantlake.spark.rule.accelerate import planner_of, table_frame
-from variantlake.spark.scan.dataframe import scan_required
+from variantlake.spark.scan.dataframe import scan
 from variantlake.spark.scan.source_options import VERSION_IN_PATH
 from variantlake.spark.scan.tables import TableVersion
 from variantlake.spark.session.arguments import (
@@ -149,7 +149,7 @@ class LakeQueries(LakeSession):
         """All columns as they are, in the helper session."""
         self._helper.follow()
         plan = self._tables.plan_everything(table, has_kernels=lambda: self._helper.has_kernels)
-        return scan_required(self._helper, table, plan)
+        return scan(self._helper, table, plan, {})
 
     def create_view(
         self, name: str, table: Location, *, column: str | None = None, sample_rows: int = 10_000

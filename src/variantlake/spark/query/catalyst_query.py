@@ -204,7 +204,7 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
     def _empty(self, query: _ClassicQuery) -> DataFrame:
         """The query over tables without rows. Raises InvalidQuery."""
         for view, table in query.tables.items():
-            self._helper.publish_empty(table.schema, view)
+            self._helper.publish_empty(table.declared, view)
         return or_invalid(lambda: self._analysed(query, query.text), query.sources)
 
     def _analysed(self, query: _ClassicQuery, text: str) -> DataFrame:

@@ -45,7 +45,6 @@ from variantlake.spark.session.char_columns import char_columns, padded_sql, wit
 from variantlake.spark.session.classic_files import (
     EVERYTHING,
     Files,
-    HelperSession,
     ListedFile,
     unused,
 )
@@ -64,6 +63,10 @@ def scan(
 ) -> DataFrame:
     """The rows of the plan's files with the table's columns, in the table's order.
 
+    Columns that are NOT NULL in the table are not nullable, if `helper` can say so. Spark takes
+    that for true unseen, and would read a NULL as some other value. So it is told so of files only
+    if the log counts no NULL in any of them; else a NULL is an error above the scan.
+
     `columns` are those to be read as structs of paths; all others come as they are in the table.
     `joined` are conjuncts of the plan that the query's text does not say. `needed` are the columns
     that the query looks at, by the names in files; all when None.
@@ -72,6 +75,8 @@ def scan(
     lacks, where one of their Variants is needed.
     """
     joined = joined if plan.reach is None else (*joined, plan.reach)
+    if table.required:
+        table = _with_required(helper, table, plan.groups, needed)
     frames = [
         frame
         for group in plan.groups
@@ -84,27 +89,26 @@ def scan(
         nothing = ScanGroup(readings, FileRows(table.files, NO_ROWS))
         frames = [_LayoutGroup(helper, table, nothing, columns).empty()]
     whole = functools.reduce(lambda one, other: one.unionAll(other), frames)
-    return with_declarations(whole, table.snapshot.schema)
+    whole = with_declarations(whole, table.snapshot.schema)
+    if not table.required:
+        return whole
+    where = f"of {table.location}, which is NOT NULL in the table"
+    return helper.asserted(whole, {name: f"column {name} {where}" for name in table.required})
 
 
-def scan_required(helper: HelperSession, table: TableVersion, plan: ScanPlan) -> DataFrame:
-    """All columns as they are, with those that are NOT NULL in the table as such to Spark.
-
-    Spark takes a column for NOT NULL unseen, and would read a NULL as some other value. So it
-    reads it as such only if the log says of every file that it has none, as conditions can be
-    pushed to it only then; anywhere else a NULL is an error.
-    """
-    required = {
-        item.name: f"column {item.name} of {table.location}, which is NOT NULL in the table"
-        for item in table.snapshot.schema.fields
-        if not item.nullable
-    }
-    if not required:
-        return scan(helper, table, plan, {})
-    stored = table.stored_names
-    names = {stored[name] for name in required}
-    table = replace(table, stored=_without_nulls(table.stored, plan.groups, names))
-    return helper.asserted(scan(helper, table, plan, {}), required)
+def _with_required(
+    helper: Files,
+    table: TableVersion,
+    groups: Sequence[ScanGroup],
+    needed: Collection[str] | None,
+) -> TableVersion:
+    """The table with columns that no file has a NULL in as such, of those that are needed."""
+    if not helper.can_assert:
+        return replace(table, required=frozenset())
+    names = table.stored_names
+    required = {names[name] for name in table.required}
+    required &= required if needed is None else set(needed)
+    return replace(table, stored=_without_nulls(table.stored, groups, required))
 
 
 def _without_nulls(
@@ -273,15 +277,18 @@ class _LayoutGroup:
         return without_ids(table.stored) if named else table.stored
 
     def _pushed(self) -> list[str]:
-        """The query's conditions on columns that are cast or hidden above the scan, said below."""
+        """The query's conditions on columns that are cast, hidden or tested above, said below."""
+        table = self._table
         changed = {
             stored.name
-            for stored, item in zip(self._stored.fields, self._table.schema.fields, strict=True)
+            for stored, item in zip(self._stored.fields, table.schema.fields, strict=True)
             if stored.name not in self._constants
             and stored.name not in self._chars
             and not stored.metadata
             and (
-                type_ddl(stored.dataType) != type_ddl(item.dataType) or _is_hidden(stored.dataType)
+                type_ddl(stored.dataType) != type_ddl(item.dataType)
+                or _is_hidden(stored.dataType)
+                or (item.name in table.required and stored.nullable)
             )
         }
         texts = (pushed_sql(conjunct, changed) for conjunct in self._conjuncts)

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql.types import DataType, StructType, VariantType
+from pyspark.sql.types import DataType, StructField, StructType, VariantType
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.time_travel import version_at
@@ -39,7 +39,8 @@ class TableVersion:
     holds. `schema` is the table's, for Spark; `stored` is the same with the names (and in id mode
     the ids) that files have. `variants` names the Variant columns at the top; `partition_types`
     gives Spark types of partition columns by stored names. `row_place` is the column that gets a
-    row's own place in its file; empty without one.
+    row's own place in its file; empty without one. `required` names the columns that are NOT NULL;
+    it is empty where rows are read that may break this.
     """
 
     location: str
@@ -51,6 +52,18 @@ class TableVersion:
     files: LogFiles
     chosen: bool = False
     row_place: str = ""
+    required: frozenset[str] = frozenset()
+
+    @property
+    def declared(self) -> StructType:
+        """The columns as queries see them: not nullable where they are NOT NULL."""
+        fields = self.schema.fields
+        return StructType(
+            [
+                StructField(f.name, f.dataType, f.name not in self.required, f.metadata)
+                for f in fields
+            ]
+        )
 
     @property
     def stored_variants(self) -> list[tuple[str, ...]]:
@@ -151,7 +164,9 @@ class Tables:
         """Locations at which `open` finds these snapshots, as long as this is open."""
         keys = [f"{each.store.uri}#{uuid.uuid4()}" for each in snapshots]
         for key, snapshot in zip(keys, snapshots, strict=True):
-            self._versions[key] = replace(table_version(key, snapshot), chosen=True)
+            # The feed has rows from before a column was NOT NULL.
+            table = replace(table_version(key, snapshot), required=frozenset())
+            self._versions[key] = replace(table, chosen=True)
         try:
             yield keys
         finally:
@@ -234,6 +249,7 @@ def table_version(location: str, snapshot: Snapshot, older: LogFiles | None = No
             for name in snapshot.metadata.partition_columns
         },
         LogFiles(snapshot, older),
+        required=frozenset(item.name for item in columns.fields if not item.nullable),
     )
 
 

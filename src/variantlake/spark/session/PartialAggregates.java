@@ -10,13 +10,13 @@ import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Coalesce;
 import org.apache.spark.sql.catalyst.expressions.EvalMode$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.KnownNotNull;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Average;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
+import org.apache.spark.sql.catalyst.expressions.objects.AssertNotNull;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Distinct;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -155,7 +155,7 @@ public class PartialAggregates implements BiFunction {
             for (int i = 0; i < keys; i++) {
                 if (old.semanticEquals(grouping[i])) {
                     if (grouping[i].nullable()) return (Expression) columns[i];
-                    return new KnownNotNull((Expression) columns[i]);
+                    return new AssertNotNull((Expression) columns[i], sequence(new ArrayList()));
                 }
             }
             if (old instanceof AggregateExpression) return function((AggregateExpression) old);

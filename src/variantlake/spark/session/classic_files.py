@@ -161,6 +161,16 @@ class Files(ABC):
     def parallelism(self) -> int:
         """How many tasks make use of all cores."""
 
+    can_assert = False
+    """Whether columns can be said to have no NULL, by `asserted`."""
+
+    def asserted(self, frame: DataFrame, required: Mapping[str, str]) -> DataFrame:
+        """The same rows with columns that are never NULL, and an error for a row that has one.
+
+        `required` says what that error calls a column, by its name.
+        """
+        raise NotImplementedError
+
     @property
     def pads_chars(self) -> bool:
         """Whether the user's session pads CHAR columns that it reads."""
@@ -298,11 +308,10 @@ class HelperSession(Files):
             # is, and Spark may have its answer before it starts a job.
             return rows if batch.num_rows == 1 else rows.coalesce(1)
 
-    def asserted(self, frame: DataFrame, required: Mapping[str, str]) -> DataFrame:
-        """The same rows with columns that are never NULL, and an error for a row that has one.
+    can_assert = True
 
-        `required` says what that error calls a column, by its name.
-        """
+    def asserted(self, frame: DataFrame, required: Mapping[str, str]) -> DataFrame:
+        """See Files."""
         found = self._views.asserted(self._java, dataset_of(frame), dict(required))
         return DataFrame(found, self.spark)
 

@@ -1,0 +1,96 @@
+"""Two tables that are made alike: Delta Spark changes the one, and a Lake the other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+import variantlake as vl
+from tests.spark.layouts import rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+REFUSED = "refused"
+_REFUSALS = (vl.VariantLakeError, PySparkException, Py4JJavaError)
+
+
+@dataclass(frozen=True)
+class Twins:
+    """The tables' folders. In the text of a statement `{t}` stands for the one or the other.
+
+    `shown` are the columns, in SQL, in which they must agree.
+    """
+
+    spark: SparkSession
+    lake: vl.spark.Lake
+    folder: Path
+    shown: str = "*"
+
+    @classmethod
+    def create(
+        cls, lake: vl.spark.Lake, spark: SparkSession, folder: Path, *setup: str, shown: str = "*"
+    ) -> Twins:
+        """Both by the same statements of Delta Spark."""
+        twins = cls(spark, lake, folder, shown)
+        for text in setup:
+            for name in (twins.ours, twins.theirs):
+                spark.sql(text.format(t=name))
+        return twins
+
+    @property
+    def ours(self) -> str:
+        return f"delta.`{self.folder / 'ours'}`"
+
+    @property
+    def theirs(self) -> str:
+        return f"delta.`{self.folder / 'theirs'}`"
+
+    def agree(self, text: str, *, by_delta: bool = False) -> None:
+        """AssertionError where a statement gives other counts or rows, or one alone refuses it.
+
+        `by_delta` says that Delta Spark is to run it on our table too.
+        """
+        before = self._table().version
+        right, _ = _answer(lambda: self.spark.sql(text.format(t=self.theirs)))
+        ours, error = _answer(lambda: self.lake.sql(text.format(t=self.ours)))
+        assert ours == right, f"{text}\n{error}"
+        table = self._table()
+        if table.version > before:
+            engine = str(table.history(1)[0].info["engineInfo"])
+            assert engine.startswith("Apache-Spark") == by_delta, f"{text}\n{engine}"
+        self.same_rows(text)
+
+    def same_rows(self, text: str = "") -> None:
+        """AssertionError where the tables differ, by Delta Spark or by us."""
+        right = rows(self.spark.sql(f"SELECT {self.shown} FROM {self.theirs}"))
+        found = rows(self.spark.sql(f"SELECT {self.shown} FROM {self.ours}"))
+        assert found == right, f"{text}\nmissing {right - found}, wrong {found - right}"
+        seen = rows(self.lake.sql(f"SELECT {self.shown} FROM {self.ours}"))
+        assert seen == right, f"{text}\nmissing {right - seen}, wrong {seen - right}"
+
+    def judged(self, text: str, expected: str) -> None:
+        """The same where Delta Spark refuses the statement: `expected` gives the rows."""
+        with_ours = expected.format(t=self.ours)
+        right = rows(self.spark.sql(with_ours))
+        refused, _ = _answer(lambda: self.spark.sql(text.format(t=self.theirs)))
+        assert refused == REFUSED, text
+        self.lake.sql(text.format(t=self.ours))
+        found = rows(self.spark.sql(f"SELECT {self.shown} FROM {self.ours}"))
+        assert found == right, f"{text}\nmissing {right - found}, wrong {found - right}"
+
+    def _table(self) -> vl.Table:
+        return vl.Table.open(self.folder / "ours")
+
+
+def _answer(run: Callable[[], DataFrame]) -> tuple[Any, object]:
+    try:
+        return Counter(map(tuple, run().collect())), None
+    except _REFUSALS as error:
+        return REFUSED, error
