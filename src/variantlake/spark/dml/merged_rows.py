@@ -15,8 +15,9 @@ from variantlake.delta.schema.table_schema import StructField
 from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.quoting import quote_identifier
 from variantlake.spark.dml.change_task import ACTION, DELETED, INSERTED, MATCHED, UPDATED
-from variantlake.spark.dml.changed_rows import TARGET, Cast, RowsText, assigned, numbered
+from variantlake.spark.dml.changed_rows import TARGET, RowsText, assigned, numbered
 from variantlake.spark.dml.row_places import FILE, ROW
+from variantlake.spark.dml.stored_values import StoredValues
 from variantlake.sql.changes import STAR, Clause, MergeText
 from variantlake.sql.tokens import tokenize
 
@@ -41,7 +42,7 @@ def merged_rows_text(
     snapshot: Snapshot,
     statement: MergeText,
     source_columns: Sequence[str],
-    cast: Cast,
+    stored: StoredValues,
     counted: str = "true",
 ) -> RowsText:
     """The rows that a MERGE changes, deletes and inserts, and those that it matches besides.
@@ -55,7 +56,7 @@ def merged_rows_text(
     check_clauses(statement.clauses)
     values = [_values(snapshot, each, statement, source_columns) for each in statement.clauses]
     columns = _written_columns(snapshot, values)
-    merge = _Merge(statement, values, columns, cast, counted)
+    merge = _Merge(statement, values, columns, stored, counted)
     names = {
         "not matched": list(source_columns),
         "not matched by source": [field.name for field in snapshot.schema.fields],
@@ -69,7 +70,7 @@ def merged_rows_text(
     row = [f"CASE {CLAUSE} WHEN 0 THEN {MATCHED} {actions} END", FILE, ROW]
     for at, field in enumerate(columns):
         given = [name for name in carried if name.startswith(_VALUE) and name.endswith(f"_{at}")]
-        row.append(_either(given) if given else cast(field.name, "NULL"))
+        row.append(_either(given) if given else stored(field.name, "NULL"))
     return RowsText(
         f"SELECT {number} AS {CLAUSE}, {numbered(row)} FROM ({text}) AS __vl_merged",  # noqa: S608
         (CLAUSE, ACTION, FILE, ROW, *(field.name for field in columns)),
@@ -88,7 +89,7 @@ class _Merge:
     statement: MergeText
     values: Sequence[Mapping[str, str]]
     columns: Sequence[StructField]
-    cast: Cast
+    stored: StoredValues
     counted: str
 
     def clauses(self, kind: str | None = None) -> list[tuple[int, Clause]]:
@@ -125,7 +126,7 @@ class _Merge:
             return f"{target}.{quote_identifier(field.name)}"
         if value is None and clause.then == "insert":
             value = field.default
-        return None if value is None else self.cast(field.name, value)
+        return None if value is None else self.stored(field.name, value, clause.when)
 
     def joined(self, sides: Sequence[_Side]) -> tuple[str, list[str]]:
         """The join with what WHEN MATCHED decides, and the names of its columns."""

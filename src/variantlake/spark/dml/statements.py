@@ -16,10 +16,10 @@ from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_change import predicate_parameter
 from variantlake.errors import UnsupportedFeature, VariantLakeError
 from variantlake.expressions.tree import Predicate
-from variantlake.quoting import quote_string
+from variantlake.quoting import quote_identifier
 from variantlake.spark.dml.change import Runner, Statement
 from variantlake.spark.dml.changed_rows import (
-    Cast,
+    TARGET,
     RowsText,
     deleted_rows_text,
     updated_rows_text,
@@ -30,9 +30,9 @@ from variantlake.spark.dml.determinism import (
     sees_only,
 )
 from variantlake.spark.dml.merged_rows import merged_rows_text
-from variantlake.spark.load.constraints import REFUSED
+from variantlake.spark.dml.stored_values import StoredValues, TypeOf
 from variantlake.spark.query.references import Resolve
-from variantlake.spark.session.schemas import spark_schema, type_ddl
+from variantlake.spark.session.schemas import spark_schema
 from variantlake.sql.changes import (
     STAR,
     ChangeText,
@@ -60,7 +60,7 @@ def statement_of(
         return _merge(spark, parsed, args, ansi=ansi)
     updates = isinstance(parsed, UpdateText)
 
-    def rows(snapshot: Snapshot, _runner: Runner, _resolve: Resolve) -> RowsText:
+    def rows(snapshot: Snapshot, runner: Runner, resolve: Resolve) -> RowsText:
         decisive = [] if parsed.where is None else [parsed.where]
         sides = [(parsed.target.alias, _columns(snapshot))]
         if isinstance(parsed, UpdateText):
@@ -69,7 +69,11 @@ def statement_of(
             decisive += values  # which Delta Spark wants to be so as well
         check_deterministic(spark, sides, decisive, args)
         if isinstance(parsed, UpdateText):
-            return updated_rows_text(snapshot, parsed, casts_of(snapshot, ansi=ansi))
+            of = {"matched": f"{TARGET} AS {quote_identifier(parsed.target.alias)}"}
+            types = _types_in(of, runner, resolve, args)
+            return updated_rows_text(
+                snapshot, parsed, StoredValues(_columns(snapshot), ansi, types)
+            )
         return deleted_rows_text(parsed)
 
     return Statement(
@@ -101,8 +105,15 @@ def _merge(spark: SparkSession, parsed: MergeText, args: Any, *, ansi: bool) -> 
             conditions += [parsed.on] if kind == "matched" else []
             check_deterministic(spark, seen, conditions, args)
         counted = _counted(spark, parsed, target, args)
-        cast = casts_of(snapshot, ansi=ansi)
-        return merged_rows_text(snapshot, parsed, columns.names, cast, counted)
+        own = f"{TARGET} AS {quote_identifier(parsed.target.alias)}"
+        other = f"(SELECT * FROM {parsed.source.text}) AS {quote_identifier(parsed.source.alias)}"  # noqa: S608
+        of = {
+            "matched": f"{own} CROSS JOIN {other}",
+            "not matched": other,
+            "not matched by source": own,
+        }
+        stored = StoredValues(_columns(snapshot), ansi, _types_in(of, runner, resolve, args))
+        return merged_rows_text(snapshot, parsed, columns.names, stored, counted)
 
     others = [each for each in parsed.clauses if each.when != "not matched"]
     matched = [(each.then, each.condition) for each in others if each.when == "matched"]
@@ -172,26 +183,14 @@ def _columns(snapshot: Snapshot) -> st.StructType:
     return spark_schema(st.StructType.fromJson(orjson.loads(snapshot.schema.to_json())))
 
 
-def casts_of(snapshot: Snapshot, *, ansi: bool) -> Cast:
-    """The casts to the types of the table's columns, which raise for a value that does not fit.
+def _types_in(of: Mapping[str, str], runner: Runner, resolve: Resolve, args: Any) -> TypeOf:
+    """The types of expressions over what each kind of clause sees."""
 
-    So Delta Spark stores values whatever `spark.sql.ansi.enabled` says. Without it a CAST would
-    make another value of such a one, or NULL: TRY_CAST does not.
-    """
-    columns = _columns(snapshot)
+    def type_of(kind: str, text: str) -> st.DataType:
+        query = f"SELECT ({text}) AS __vl_value FROM {of[kind]}"  # noqa: S608 - the user's own text
+        return runner.run(query, args, resolve).schema[0].dataType
 
-    def cast(name: str, text: str) -> str:
-        type_ = columns[name].dataType
-        ddl = type_ddl(type_)
-        if ansi or text == "NULL" or isinstance(type_, st.StructType | st.ArrayType | st.MapType):
-            return f"CAST(({text}) AS {ddl})"
-        refused = quote_string(f"{REFUSED}a value does not fit column {name!r}, which is {ddl}")
-        return (
-            f"coalesce(TRY_CAST(({text}) AS {ddl}), "
-            f"IF(({text}) IS NULL, NULL, raise_error({refused})))"
-        )
-
-    return cast
+    return type_of
 
 
 def finds_of(target: Named, where: str | None) -> Callable[[Snapshot, AddFile], bool]:

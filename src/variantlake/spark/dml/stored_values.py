@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from variantlake.errors import InvalidQuery
 from variantlake.quoting import quote_identifier, quote_string
@@ -107,7 +107,9 @@ class StoredValues:
                 return not self.ansi and type_ddl(given) not in ("void", type_ddl(wanted))
 
 
-def _same_fields(given: StructType, wanted: StructType, place: Sequence[str]) -> list[tuple]:
+def _same_fields(
+    given: StructType, wanted: StructType, place: Sequence[str]
+) -> list[tuple[StructField, StructField]]:
     """The fields of both by name. Raises InvalidQuery where they are not the same."""
     own = {field.name.lower(): field for field in given.fields}
     names = [field.name.lower() for field in wanted.fields]

@@ -181,7 +181,17 @@ class LakeChanges(LakeMaintenance):
         Raises as `LakeQueries.sql`, and as `delete`, `update` and `merge`.
         """
         check_text(query)
-        parsed = parse_change(query)
+
+        def left_to_spark(error: UnsupportedFeature) -> DataFrame:
+            try:
+                return super(LakeChanges, self).sql(query, args, tables=tables)
+            except VariantLakeError:
+                raise error from None
+
+        try:
+            parsed = parse_change(query)
+        except UnsupportedFeature as error:
+            return left_to_spark(error)
         location = None if parsed is None else self._location_of(parsed.target.text, tables)
         if parsed is None or location is None:
             return super().sql(query, args, tables=tables)
@@ -191,10 +201,7 @@ class LakeChanges(LakeMaintenance):
         try:
             done = self._changed(location, parsed, args=given, tables=tables)
         except UnsupportedFeature as error:
-            try:
-                return super().sql(query, args, tables=tables)
-            except VariantLakeError:
-                raise error from None
+            return left_to_spark(error)
         kind = type(parsed).__name__.removesuffix("Text").upper()
         rows: DataFrame = result_rows(self._spark, kind, done)
         return rows

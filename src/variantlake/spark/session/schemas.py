@@ -61,6 +61,11 @@ def type_ddl(type_: DataType) -> str:
             return type_.simpleString()
 
 
+def nullable_type(type_: DataType) -> DataType:
+    """The same type, whose fields may all be NULL."""
+    return _mapped(type_, lambda item: StructField(item.name, nullable_type(item.dataType)))
+
+
 def same_columns(one: DataFrame, other: DataFrame) -> bool:
     """Whether the columns have the same names and types."""
     ours, theirs = one.schema.fields, other.schema.fields
