@@ -48,26 +48,19 @@ RULED = (
     "UPDATE {t} SET n = n + 1 WHERE id < 3",
     "UPDATE {t} SET v = NULL WHERE id = 1",
     "UPDATE {t} SET id = NULL WHERE id = 1",
-    "UPDATE {t} SET id = n WHERE id = 3",
     "UPDATE {t} SET s = NULL WHERE id = 1",
     "UPDATE {t} SET s = named_struct('a', n, 'b', v) WHERE id = 1",
-    "UPDATE {t} SET s = named_struct('b', v, 'a', 5) WHERE id = 3",
     "UPDATE {t} SET g = 5 WHERE id = 1",
-    "UPDATE {t} SET n = 3, g = 6 WHERE id = 1",
-    "UPDATE {t} SET n = DEFAULT, s = DEFAULT WHERE id = 1",
-    "DELETE FROM {t} WHERE s.a = 5 AND g IS NULL",
-    merge(LARGE, "WHEN MATCHED AND s.n < 100 THEN UPDATE SET n = s.n", INSERT, "(id, v)",
-          "VALUES (s.id, s.v)"),
-    merge(WITH_NULL, INSERT, "(id, v) VALUES (s.id, s.v)"),
-    merge(SOURCE, INSERT, "(n, v) VALUES (s.n, s.v)", on="t.id = s.id + 1"),
-    merge(SOURCE, INSERT, "(id, v, g) VALUES (s.id + 10, s.v, 5)", on="false"),
-    merge(SOURCE, INSERT, "(id, v, n, g) VALUES (s.id + 20, s.v, 5, 10)", on="false"),
-    merge(SOURCE, UPDATE, "*", INSERT, "*"),
+    "UPDATE {t} SET n = 3, g = 6, s = named_struct('a', 4, 'b', v) WHERE id = 1",
+    "UPDATE {t} SET n = DEFAULT WHERE id = 1",
+    merge(LARGE, UPDATE, "n = s.n"),
+    merge(WITH_NULL, INSERT, "(id, v, s) VALUES (s.id, s.v, named_struct('a', 1, 'b', 'x'))"),
+    merge(SOURCE, INSERT, "(id, v, s) VALUES (s.id, s.v, named_struct('a', 1, 'b', 'x'))"),
     merge("SELECT 9 AS id, 8 AS n, 'z' AS v, named_struct('a', 9, 'b', 'q') AS s, 16 AS g",
           UPDATE, "*", INSERT, "*"),
     merge("SELECT 5 AS id", "WHEN NOT MATCHED BY SOURCE AND t.id = 9 THEN UPDATE SET v = NULL"),
     merge("SELECT 5 AS id", "WHEN NOT MATCHED BY SOURCE AND t.id = 9 THEN UPDATE SET v = 'last'",
-          "WHEN NOT MATCHED BY SOURCE AND t.id > 10 THEN DELETE"),
+          "WHEN NOT MATCHED BY SOURCE AND t.id = 3 THEN DELETE"),
 )  # fmt: skip
 
 
@@ -77,11 +70,7 @@ def test_checks_required_defaults_and_generated_columns(
     twins = Twins.create(lake, spark, tmp_path, *RULES)
     for text in RULED:
         twins.agree(text)
-    for text in (
-        "UPDATE {t} SET s.b = concat(v, 'new') WHERE id = 2",
-        merge(SOURCE, UPDATE, "s.a = s.n", on="t.id = s.id"),
-    ):
-        twins.agree(text, by_delta=True)
+    twins.agree("UPDATE {t} SET s.b = concat(v, 'new') WHERE id = 2", by_delta=True)
     twins.same_by_us()
     feed = "id, n, v, s, g, _change_type"
     found, right = (
@@ -201,16 +190,17 @@ def test_conditions_with_subqueries(
         f"CREATE TABLE {{t}} (id INT, n INT) USING delta TBLPROPERTIES ({VECTORS})",
         "INSERT INTO {t} VALUES (1, 10), (2, 20), (3, 30), (4, 40), (5, NULL), (NULL, 60)",
     )
-    for where, value in SUBQUERIES.items():
+    for number, (where, value) in enumerate(SUBQUERIES.items()):
+        if number % 2:
+            twins.judged(
+                f"DELETE FROM {{t}} x WHERE {where}",
+                f"SELECT * FROM {{t}} x WHERE NOT coalesce({where}, false)",
+            )
+            continue
         twins.judged(
             f"UPDATE {{t}} x SET n = {value} WHERE {where}",
             f"SELECT id, {value} AS n FROM {{t}} x WHERE {where}"
             f" UNION ALL SELECT * FROM {{t}} x WHERE NOT coalesce({where}, false)",
-        )
-    for where in SUBQUERIES:
-        twins.judged(
-            f"DELETE FROM {{t}} x WHERE {where}",
-            f"SELECT * FROM {{t}} x WHERE NOT coalesce({where}, false)",
         )
 
 
@@ -225,19 +215,14 @@ STRUCTS = (
 )
 FIELDS = (
     "s = named_struct('b', 'new b', 'A', concat(s.a, id))",
-    "s = named_struct('a', 'x')",
     "s = named_struct('a', 'x', 'b', 'y', 'c', 'z')",
-    "s = struct('x', 'y')",
     "s = CAST(NULL AS STRUCT<b: STRING, a: STRING>)",
     "r = named_struct('b', 7, 'a', id)",
     "r = named_struct('b', 7, 'a', CAST(NULL AS INT))",
-    "r = named_struct('b', '8', 'a', 9L)",
     "r = named_struct('b', 1, 'a', 3000000000)",
     "r = named_struct('a', 3000000000, 'b', 1)",
-    "r = named_struct('a', 'x', 'b', 1)",
     "l = array(named_struct('b', 'lb', 'a', 'la'), NULL)",
     "l = array(struct('p', 'q'))",
-    "l = array(), s = named_struct('b', 1, 'a', 2)",
     "m = map('k', named_struct('y', named_struct('b', 22, 'a', 11), 'x', 5), 'n', NULL)",
     "m = map(7, named_struct('x', '6', 'y', named_struct('b', 23L, 'a', 13)))",
     "m = map('k', named_struct('x', 1, 'y', named_struct('b', 22, 'c', 11)))",
