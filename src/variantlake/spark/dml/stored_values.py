@@ -117,6 +117,6 @@ def _same_fields(
         raise InvalidQuery(
             f"[DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION] {'.'.join(place)} has the fields "
             f"{', '.join(wanted.names)}, and its new value {', '.join(given.names)}",
-            hint="fields are stored by their names: named_struct('a', 1, 'b', 2)",
+            hint="fields are stored by their names, in any order",
         )
     return [(own[field.name.lower()], field) for field in wanted.fields]
