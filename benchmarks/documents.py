@@ -95,6 +95,22 @@ def distinct_key_documents(count: int) -> Iterator[bytes]:
         yield b'{"user-%09d": {"state": "on", "n": %d}}' % (i * 7919, i)
 
 
+def tiny_key_documents(count: int) -> Iterator[bytes]:
+    """Objects of one field each and 13 bytes, whose key no other has."""
+    for i in range(count):
+        yield b'{"k%d":1}' % i
+
+
+def wide_key_documents(count: int) -> Iterator[bytes]:
+    """Objects of a thousand fields each, whose keys are identifiers that no other has."""
+    for row in range(count):
+        fields = (
+            b'"user-%09d": {"state": "on", "n": %d}' % ((1000 * row + i) * 7919, i)
+            for i in range(1000)
+        )
+        yield b"{" + b", ".join(fields) + b"}"
+
+
 SETS: dict[str, tuple[Callable[[int], Iterator[bytes]], float]] = {
     "events": (event_documents, 1),
     "wide rows": (wide_documents, 0.3),
@@ -107,6 +123,8 @@ HARD: dict[str, tuple[Callable[[int], Iterator[bytes]], float]] = {
     "cut at its end": (cut_documents, 0.04),
     "short bad lines": (short_bad_documents, 0.2),
     "distinct keys": (distinct_key_documents, 0.4),
+    "tiny distinct keys": (tiny_key_documents, 0.8),
+    "distinct keys, a thousand to an object": (wide_key_documents, 0.0004),
 }
 """Sets that cost more than their bytes: bad documents, and inference over ids as keys."""
 
