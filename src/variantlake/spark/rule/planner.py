@@ -70,6 +70,8 @@ class RulePlanner:
         self._lock = threading.Lock()
         self._explained: dict[int, list[PlannedTable]] = {}
         self._warned: dict[str, None] = {}
+        # To find a class takes four calls of the JVM.
+        self._java_list: JavaObject = gateway_of(spark).jvm.java.util.ArrayList
         # Asked for now: on a cluster that is a job, which must not start while Spark optimizes.
         self._has_kernels = self._helper(None).has_kernels
 
@@ -121,8 +123,10 @@ class RulePlanner:
         with contextlib.suppress(Warning):  # where warnings are errors
             warnings.warn(f"a query is left as Spark runs it: {reason}", stacklevel=2)
 
-    def _helper(self, session: JavaObject | None, identity: str = "") -> HelperSession:
-        """The helper of a session, the settings of its time taken over."""
+    def _helper(
+        self, session: JavaObject | None, identity: str = "", zone: str | None = None
+    ) -> HelperSession:
+        """The helper of a session, whose time zone it has."""
         helper = self._helpers.get(identity)
         if helper is None:
             user = self._spark
@@ -133,7 +137,8 @@ class RulePlanner:
             while len(self._helpers) > _MOST_SESSIONS:
                 self._helpers.popitem(last=False)
         self._helpers.move_to_end(identity)
-        helper.follow()
+        if zone is not None:
+            helper.follow_zone(zone)
         return helper
 
     def _answer(self, request: Mapping[str, Any], session: JavaObject) -> JavaObject | None:
@@ -144,9 +149,7 @@ class RulePlanner:
             return None  # a condition of thousands of terms
         ours = {each["name"] for each in request["relations"] if not each["delta"]}
         with self._turn():
-            helper = self._helper(session, request["session"])
-            if helper.zone != request["zone"]:
-                return None  # settings of a part of a query alone
+            helper = self._helper(session, request["session"], request["zone"])
             planned = self._all_planned(query, request["relations"], helper)
         explained = self._explained.get(request["thread"])
         begun: dict[str, _Begun] = {}
@@ -237,7 +240,7 @@ class RulePlanner:
             "uses": uses,
             "implied": query.implied({each.view for each in planned if each.pushed is None}),
         }
-        answer: JavaObject = gateway_of(self._spark).jvm.java.util.ArrayList()
+        answer = self._java_list()
         answer.add(orjson.dumps(told).decode())
         for frame in (*rows, *scans):
             answer.add(dataset_of(frame))

@@ -299,6 +299,9 @@ public class AcceleratedReads {
         /** The plan over scans of ours; null where it stays as it is. */
         private LogicalPlan accelerated(LogicalPlan plan) throws Exception {
             if (plan.isStreaming() || tellsPlaces(plan)) return null;
+            String zone = SQLConf$.MODULE$.get().sessionLocalTimeZone();
+            // Not with settings of a part of a query alone.
+            if (!zone.equals(session.sessionState().conf().sessionLocalTimeZone())) return null;
             Map names = new HashMap();
             List requests = requests(names);
             if (requests == null || requests.isEmpty()) return null;
@@ -308,7 +311,7 @@ public class AcceleratedReads {
             Map request = new LinkedHashMap();
             request.put("session", session.sessionUUID());
             request.put("thread", Long.valueOf(Thread.currentThread().getId()));
-            request.put("zone", SQLConf$.MODULE$.get().sessionLocalTimeZone());
+            request.put("zone", zone);
             request.put("relations", requests);
             String text = new ObjectMapper().writeValueAsString(request);
             text = text.substring(0, text.length() - 1) + ",\"plan\":"

@@ -117,7 +117,10 @@ class Files(ABC):
 
     def follow(self) -> None:
         """Take over the user's time zone, which may have changed since; before each query."""
-        zone = self._user.conf.get(TIME_ZONE)
+        self.follow_zone(self._user.conf.get(TIME_ZONE))
+
+    def follow_zone(self, zone: str) -> None:
+        """Take this over, as the user's time zone."""
         if zone != self._zone:
             self.spark.conf.set(TIME_ZONE, zone)
             self._zone = zone
@@ -223,11 +226,6 @@ class HelperSession(Files):
         """The user's session."""
         user: SparkSession = self._user
         return user
-
-    @property
-    def zone(self) -> str:
-        """The user's time zone, as it was taken over."""
-        return self._zone
 
     def publish(self, frame: DataFrame, view: str) -> None:
         """Make `frame` known to all sessions as `view`, in the place of an older one."""
