@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,8 @@ from sqlglot import exp
 from variantlake.errors import InvalidQuery
 from variantlake.expressions.columns import Columns
 from variantlake.expressions.literals import coerced, constant, type_name
+from variantlake.expressions.signatures import call, explicit_cast, zoned
+from variantlake.expressions.sqlglot_functions import Read, only, read_function
 from variantlake.expressions.tree import (
     Aggregate,
     And,
@@ -30,28 +32,17 @@ from variantlake.expressions.typing import (
     NULL,
     STRING,
     aggregate,
-    call,
-    cast,
     compare,
     comparison_type,
     condition,
     is_null,
     refused,
     spark_type,
+    together,
     type_of,
     type_text,
-    zoned,
 )
 
-_BINARY: dict[type[exp.Expression], str] = {
-    exp.Add: "add",
-    exp.Sub: "subtract",
-    exp.Mul: "multiply",
-    exp.Div: "divide",
-    exp.Mod: "remainder",
-    exp.IntDiv: "div",
-    exp.DPipe: "concat",
-}
 _COMPARISONS: dict[type[exp.Expression], CompareOp] = {
     exp.EQ: "=",
     exp.NEQ: "<>",
@@ -61,21 +52,6 @@ _COMPARISONS: dict[type[exp.Expression], CompareOp] = {
     exp.GTE: ">=",
     exp.NullSafeEQ: "<=>",
 }
-_UNARY: dict[type[exp.Expression], str] = {
-    exp.Neg: "negate",
-    exp.Abs: "abs",
-    exp.Length: "length",
-    exp.Upper: "upper",
-    exp.Lower: "lower",
-    exp.Year: "year",
-    exp.Month: "month",
-    exp.Day: "day",
-    exp.DayOfMonth: "day",
-    exp.Hour: "hour",
-    exp.Minute: "minute",
-    exp.Second: "second",
-}
-_NAMED = ("timestamp_micros", "timestamp_millis", "timestamp_seconds")
 _AGGREGATES: dict[type[exp.Expression], str] = {
     exp.Count: "count",
     exp.Min: "min",
@@ -83,8 +59,6 @@ _AGGREGATES: dict[type[exp.Expression], str] = {
     exp.Sum: "sum",
     exp.Avg: "avg",
 }
-_HARMLESS = {"typed", "safe", "coalesce", "big_int", "this", "expression", "expressions"}
-"""What sqlglot notes of operators beside their operands."""
 
 
 class Expressions:
@@ -168,7 +142,7 @@ class Expressions:
         if type_ is None or (isinstance(found, Ref) and found.char_length):
             # Beside a cast Spark compares a CHAR with constants as they are.
             raise refused(f"a cast of {found} to that type")
-        return cast(found, type_)
+        return explicit_cast(found, type_)
 
     def _is_variant(self, node: exp.Column) -> bool:
         if not node.table and self._names.get(node.name.lower()) is not None:
@@ -181,7 +155,7 @@ class Expressions:
             return self._filtered(node.this, self.expression(node.expression.this, inside=True))
         if isinstance(node, exp.CountIf):
             return _counted_if(self.expression(node.this, inside=True))
-        _only(node, "this", "big_int")
+        only(node, "this", "big_int")
         inner, distinct = node.this, isinstance(node.this, exp.Distinct)
         if distinct:
             if len(inner.expressions) != 1 or inner.args.get("on"):
@@ -204,7 +178,7 @@ class Expressions:
         argument = call("case", where, found.argument, NULL)
         return aggregate(found.function, argument, distinct=found.distinct)
 
-    def _condition(self, node: exp.Expression, read: _Read) -> Expression | None:
+    def _condition(self, node: exp.Expression, read: Read) -> Expression | None:
         """AND, OR, NOT and the conditions on one operand; None for any other expression."""
         match node:
             case exp.And() | exp.Or():
@@ -215,11 +189,11 @@ class Expressions:
             case exp.Not():
                 return Not(condition(*read(node.this)))
             case exp.Between():
-                _only(node, "this", "low", "high")
+                only(node, "this", "low", "high")
                 operand, low, high = read(node.this, node.args["low"], node.args["high"])
                 return And((self._compare(">=", operand, low), self._compare("<=", operand, high)))
             case exp.In():
-                _only(node, "this", "expressions")
+                only(node, "this", "expressions")
                 return self._in(*read(node.this, *node.expressions))
             case exp.Is():
                 (operand,) = read(node.this)
@@ -230,6 +204,15 @@ class Expressions:
             case exp.Like():
                 (operand,) = read(node.this)
                 return _like(operand, node)
+            case exp.ILike():
+                (operand,) = read(node.this)
+                pattern = _text(operand, node.expression)
+                if not pattern.isascii():
+                    raise refused("an ILIKE of other than ASCII")
+                found = call("like", call("lower", operand), Literal(pattern.lower(), "string"))
+                return Not(found) if node.args.get("negate") else found
+            case exp.NullSafeNEQ():
+                return Not(self._compare("<=>", *_padded(read(node.this, node.expression))))
         if type(node) in _COMPARISONS:
             op = _COMPARISONS[type(node)]
             return self._compare(op, *_padded(read(node.this, node.expression)))
@@ -248,7 +231,7 @@ class Expressions:
         constants = tuple(each for each in options_ if isinstance(each, Literal))
         if isinstance(operand, Literal) or len(constants) < len(options_):
             if len({type_of(option) for option in options_ if type_of(option)}) > 1:
-                raise refused("an IN of several types")
+                operand, *options_ = together("an IN", [operand, *options_])
             return Or(tuple(self._compare("=", operand, option) for option in options_))
         constants = tuple(coerced(operand, each, utc=self._utc) for each in constants)
         if comparison_type(type_of(operand), constants) is None:
@@ -263,37 +246,16 @@ class Expressions:
             return self._compare("<=>", operand, wanted)
         raise refused("this IS")
 
-    def _call(self, node: exp.Expression, read: _Read) -> Expression:
-        if type(node) in _BINARY:
-            _only(node, *_HARMLESS)
-            return call(_BINARY[type(node)], *read(node.this, node.expression))
-        if type(node) in _UNARY:
-            _only(node, "this")
-            inner = node.this
-            return call(
-                _UNARY[type(node)],
-                *read(inner.this if isinstance(inner, exp.TsOrDsToDate) else inner),
-            )
+    def _call(self, node: exp.Expression, read: Read) -> Expression:
         if isinstance(node, exp.Case):
             return self._case(node, read)
         if isinstance(node, exp.Nullif):
             left, right = read(node.this, node.expression)
             same = self._compare("=", left, right)
             return call("case", same, Literal(None, type_text(left)), left)
-        special = _SPECIAL.get(type(node))
-        if special is not None:
-            return special(node, read)
-        if isinstance(node, exp.Anonymous):
-            name = str(node.this).lower()
-            if name in _NAMED and len(node.expressions) == 1:
-                return call(name, *read(*node.expressions))
-            if name in ("isnull", "isnotnull") and len(node.expressions) == 1:
-                found = is_null(*read(*node.expressions))
-                return found if name == "isnull" else Not(found)
-            raise refused(f"the function {name}")
-        raise refused(f"the expression {type(node).__name__.upper()}")
+        return read_function(node, read)
 
-    def _case(self, node: exp.Case, read: _Read) -> Expression:
+    def _case(self, node: exp.Case, read: Read) -> Expression:
         parts: list[Expression] = []
         for branch in node.args["ifs"]:
             decides, result = read(branch.this, branch.args["true"])
@@ -303,9 +265,6 @@ class Expressions:
             parts += [decides, result]
         default = node.args.get("default")
         return call("case", *parts, *([NULL] if default is None else read(default)))
-
-
-_Read = Callable[..., list[Expression]]
 
 
 def _padded(operands: list[Expression]) -> list[Expression]:
@@ -341,8 +300,9 @@ def _like(operand: Expression, node: exp.Like) -> Expression:
     pattern = _text(operand, node.expression)
     prefix, wildcard, rest = pattern.partition("%")
     if rest.strip("%") or "_" in prefix or "\\" in prefix:
-        raise refused("a LIKE that is not of a prefix")
-    found: Expression = StartsWith(operand, prefix)
+        found = call("like", operand, Literal(pattern, "string"))
+        return Not(found) if node.args.get("negate") else found
+    found = StartsWith(operand, prefix)
     if not wildcard:
         found = Compare("=", operand, Literal(prefix, "string"))
     return Not(found) if node.args.get("negate") else found
@@ -350,41 +310,6 @@ def _like(operand: Expression, node: exp.Like) -> Expression:
 
 def _counted_if(where: Expression) -> Expression:
     return aggregate("count", call("case", where, Literal(1, "int"), NULL))
-
-
-def _coalesce(node: exp.Expression, read: _Read) -> Expression:
-    _only(node, "this", "expressions")
-    return call("coalesce", *read(node.this, *node.expressions))
-
-
-def _if(node: exp.Expression, read: _Read) -> Expression:
-    default = node.args.get("false")
-    parts = read(node.this, node.args["true"], *([] if default is None else [default]))
-    return call("case", *parts, *([NULL] if default is None else []))
-
-
-def _concat(node: exp.Expression, read: _Read) -> Expression:
-    return call("concat", *read(*node.expressions))
-
-
-def _substring(node: exp.Expression, read: _Read) -> Expression:
-    _only(node, "this", "start", "length")
-    numbers = [node.args[name] for name in ("start", "length") if node.args.get(name)]
-    return call("substring", *read(node.this, *numbers))
-
-
-def _left(node: exp.Expression, read: _Read) -> Expression:
-    text, length = read(node.this, node.expression)
-    return call("substring", text, Literal(1, type_text(length)), length)
-
-
-_SPECIAL: dict[type[exp.Expression], Callable[[exp.Expression, _Read], Expression]] = {
-    exp.Coalesce: _coalesce,
-    exp.If: _if,
-    exp.Concat: _concat,
-    exp.Substring: _substring,
-    exp.Left: _left,
-}
 
 
 def _is_constant(node: exp.Expression) -> bool:
@@ -399,12 +324,6 @@ def _counts_rows(node: exp.Expression) -> bool:
     if isinstance(node, exp.Star):
         return not any(node.args.values())
     return isinstance(node, exp.Literal)
-
-
-def _only(node: exp.Expression, *parts: str) -> None:
-    more = [name for name, value in node.args.items() if value and name not in parts]
-    if more:
-        raise refused(f"{type(node).__name__.upper()} with {more[0].strip('_').upper()}")
 
 
 def outside(expression: Expression, keys: tuple[Expression, ...]) -> None:

@@ -7,7 +7,7 @@ value is used. Strings may be dictionaries; functions of them run on the entries
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +17,11 @@ from variantlake.errors import UnsupportedFeature
 from variantlake.expressions.arrays import Values, numbers, of_entries, plain, valid
 from variantlake.expressions.tree import Call, Literal
 from variantlake.expressions.typing import INT_LIMITS
-from variantlake.parquet.stats.fact_columns import Bools
-from variantlake.types import Kind
+from variantlake.parquet.stats.fact_columns import Bools, Int64s
+from variantlake.types import Kind, ShreddedType
 
 _FLOATS = (Kind.FLOAT, Kind.DOUBLE)
-_YEARS = tuple(np.datetime64(f"{year:04}-01-01", "us").astype(np.int64) for year in (1, 9999))
+_YEARS = tuple(np.datetime64(f"{year:04}-01-01", "us").astype(np.int64) for year in (1, 10000))
 
 
 def either(values: Sequence[Values]) -> Bools | None:
@@ -96,8 +96,68 @@ def _division(expression: Call, values: Sequence[Values]) -> Values:
 
 def _cast(expression: Call, values: Sequence[Values]) -> Values:
     (given,) = values
-    floats = expression.type.kind in _FLOATS
-    return Values(given.array.cast(expression.type.arrow, safe=not floats), given.failed)
+    own: Any = given.array.type
+    wanted = expression.type
+    if wanted.kind in INT_LIMITS and not pa.types.is_boolean(own):
+        return _whole(given, wanted)
+    if pa.types.is_date(own) or pa.types.is_timestamp(own):
+        _check_years(given.array)
+    array = given.array
+    if wanted.kind is Kind.DATE:
+        array = pc.floor_temporal(array, unit="day")
+    return Values(array.cast(wanted.arrow, safe=wanted.kind not in _FLOATS), given.failed)
+
+
+def _whole(given: Values, wanted: ShreddedType) -> Values:
+    """Numbers without their fractions; one that the type does not hold is an error."""
+    array: Any = given.array
+    if pa.types.is_decimal(array.type):
+        array = array.cast(pa.int64(), safe=False)
+    there, found = valid(array), numbers(array)
+    limit = INT_LIMITS[wanted.kind]
+    if found.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            fits = (np.floor(found) <= limit - 1) & (np.ceil(found) >= -limit)
+            # The greatest BIGINT is no double: the one above it counts as it.
+            top = fits & (found >= limit)
+            found = np.where(fits & ~top, found, 0).astype(np.int64)
+        found = np.where(top, limit - 1, found)
+    else:
+        fits = (found >= -limit) & (found <= limit - 1)
+    held = pa.array(np.where(fits, found, 0).astype(np.int64), mask=~there).cast(wanted.arrow)
+    return _failing(held, given.failed, there & ~fits)
+
+
+def _rounded(expression: Call, values: Sequence[Values]) -> Values:
+    """Of doubles, as a BIGINT: beyond its limits those, as Java has it, and 0 for NaN."""
+    (given,) = values
+    there = valid(given.array)
+    found = (np.floor if expression.function == "floor" else np.ceil)(numbers(given.array))
+    limit = INT_LIMITS[Kind.INT64]
+    inside = (found >= -limit) & (found < limit)
+    whole = np.where(inside, found, 0).astype(np.int64)
+    whole = np.where(found >= limit, limit - 1, np.where(found < -limit, -limit, whole))
+    return Values(pa.array(whole, pa.int64(), mask=~there), given.failed)
+
+
+_BITS: dict[str, Callable[..., Any]] = {
+    "bit_and": pc.bit_wise_and,
+    "bit_or": pc.bit_wise_or,
+    "bit_xor": pc.bit_wise_xor,
+    "bit_not": pc.bit_wise_not,
+}
+
+
+def _bit_function(expression: Call, values: Sequence[Values]) -> Values:
+    return Values(_BITS[expression.function](*(each.array for each in values)), either(values))
+
+
+def _extreme(expression: Call, values: Sequence[Values]) -> Values:
+    """NULLs are left out."""
+    function: Any = (
+        pc.max_element_wise if expression.function == "greatest" else pc.min_element_wise
+    )
+    return Values(function(*(plain(each.array) for each in values)), either(values))
 
 
 # --- Choices --------------------------------------------------------------------------------------
@@ -160,6 +220,38 @@ def _letters(expression: Call, values: Sequence[Values]) -> Values:
     return Values(of_entries(given.array, changed), given.failed)
 
 
+_TRIMS: dict[str, Any] = {
+    "trim": pc.utf8_trim,
+    "ltrim": pc.utf8_ltrim,
+    "rtrim": pc.utf8_rtrim,
+}
+_PATTERNS: dict[str, Any] = {
+    "like": pc.match_like,
+    "contains": pc.match_substring,
+    "endswith": pc.ends_with,
+}
+
+
+def _trim(expression: Call, values: Sequence[Values]) -> Values:
+    """Without spaces, and with all other white space, as Spark has it."""
+    (given,) = values
+    function = _TRIMS[expression.function]
+    return Values(of_entries(given.array, lambda entries: function(entries, " ")), given.failed)
+
+
+def _pattern(expression: Call, values: Sequence[Values]) -> Values:
+    given, pattern = values[0], _constant(expression)
+    function = _PATTERNS[expression.function]
+    found = of_entries(given.array, lambda entries: function(entries, pattern))
+    return Values(found, given.failed)
+
+
+def _constant(expression: Call) -> str:
+    """The constant that is the second argument."""
+    second = expression.arguments[1]
+    return str(second.value) if isinstance(second, Literal) else ""
+
+
 def _concat(_expression: Call, values: Sequence[Values]) -> Values:
     arrays = [plain(each.array) for each in values]
     return Values(pc.binary_join_element_wise(*arrays, ""), either(values))
@@ -206,14 +298,47 @@ def _part(expression: Call, values: Sequence[Values]) -> Values:
         # NumPy divides by a constant in a fifth of the time that it takes for a remainder.
         found = whole - np.floor_divide(whole, size) * size
         return Values(pa.array(found, pa.int32(), mask=~valid(array)), given.failed)
-    if pa.types.is_date(array.type):
-        moments = numbers(array.cast(pa.int32())).astype(np.int64) * 86_400_000_000
+    _check_years(array)
+    if expression.function == "dayofweek":
+        part: Any = pc.day_of_week(array, count_from_zero=False, week_start=7)
     else:
-        moments = numbers(array.cast(pa.int64()))
+        part = getattr(pc, _ARROW_PARTS.get(expression.function, expression.function))(array)
+    return Values(part.cast(pa.int32()), given.failed)
+
+
+_ARROW_PARTS = {"dayofyear": "day_of_year"}
+
+
+def _moments(array: Any) -> Int64s:
+    """Microseconds since 1970 in UTC of days or moments; anything where NULL."""
+    if pa.types.is_date(array.type):
+        return numbers(array.cast(pa.int32())).astype(np.int64) * 86_400_000_000
+    return numbers(array.cast(pa.int64()))
+
+
+def _check_years(array: Any) -> None:
+    """Raise UnsupportedFeature for years that Arrow's calendar may not have as Spark's has them."""
+    moments = _moments(array)
     if not ((moments >= _YEARS[0]) & (moments < _YEARS[1])).all():
-        raise UnsupportedFeature("a year beyond 1 to 9998 is left to Spark")
-    function: Any = getattr(pc, expression.function)
-    return Values(function(array).cast(pa.int32()), given.failed)
+        raise UnsupportedFeature("a year beyond 1 to 9999 is left to Spark")
+
+
+def _shifted_days(expression: Call, values: Sequence[Values]) -> Values:
+    arrays: list[Any] = [each.array for each in values]
+    there = valid(arrays[0]) & valid(arrays[1])
+    one, other = (numbers(array.cast(pa.int32())).astype(np.int64) for array in arrays)
+    found = one - other if expression.function == "datediff" else one + other
+    if (there & ((found >= 2**31) | (found < -(2**31)))).any():
+        raise UnsupportedFeature("days beyond those that a DATE holds are left to Spark")
+    days = pa.array(np.where(there, found, 0).astype(np.int32), mask=~there)
+    return Values(days.cast(expression.type.arrow), either(values))
+
+
+def _truncated(expression: Call, values: Sequence[Values]) -> Values:
+    (given, _), floor = values, cast("Any", pc.floor_temporal)
+    _check_years(given.array)
+    found = floor(given.array, unit=_constant(expression), week_starts_monday=True)
+    return Values(found.cast(expression.type.arrow), given.failed)
 
 
 FUNCTIONS: dict[str, Callable[[Call, Sequence[Values]], Values]] = {
@@ -222,11 +347,20 @@ FUNCTIONS: dict[str, Callable[[Call, Sequence[Values]], Values]] = {
     "cast": _cast,
     "case": _case,
     "coalesce": _coalesce,
+    **dict.fromkeys(("greatest", "least"), _extreme),
+    **dict.fromkeys(_BITS, _bit_function),
+    **dict.fromkeys(("floor", "ceil"), _rounded),
     "length": _length,
     "upper": _letters,
     "lower": _letters,
     "concat": _concat,
     "substring": _substring,
+    **dict.fromkeys(_TRIMS, _trim),
+    **dict.fromkeys(_PATTERNS, _pattern),
+    **dict.fromkeys(("date_add", "datediff"), _shifted_days),
+    **dict.fromkeys(("date_trunc", "trunc"), _truncated),
     **dict.fromkeys(_UNITS, _moment),
-    **dict.fromkeys((*_DIVISORS, "year", "month", "day"), _part),
+    **dict.fromkeys(
+        (*_DIVISORS, "year", "month", "day", "quarter", "dayofweek", "dayofyear"), _part
+    ),
 }

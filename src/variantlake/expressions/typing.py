@@ -8,7 +8,7 @@ mode, and strings compared with anything else, have none here: the file is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache
@@ -26,7 +26,6 @@ from variantlake.expressions.tree import (
     Or,
     Ref,
     Unknown,
-    below,
 )
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType
@@ -227,15 +226,7 @@ def is_null(operand: Expression) -> IsNull:
     return IsNull(operand)
 
 
-# --- Functions ------------------------------------------------------------------------------------
-
-
-def call(function: str, *arguments: Expression) -> Expression:
-    """A function of these arguments, with Spark's implicit casts. Raises UnsupportedFeature."""
-    types = _TYPES.get(function)
-    if types is None:
-        raise refused(f"the function {function}")
-    return types(function, list(arguments))
+# --- Casts ----------------------------------------------------------------------------------------
 
 
 def cast(expression: Expression, wanted: ShreddedType) -> Expression:
@@ -249,6 +240,10 @@ def cast(expression: Expression, wanted: ShreddedType) -> Expression:
         wanted.kind is Kind.DOUBLE or INT_DIGITS.get(wanted.kind, 0) > INT_DIGITS[own.kind]
     ):
         return Call("cast", (expression,), wanted)
+    if own.kind is Kind.FLOAT and wanted.kind is Kind.DOUBLE:
+        return Call("cast", (expression,), wanted)
+    if wanted.kind is Kind.DECIMAL and own.kind in INT_DIGITS:
+        own = ShreddedType(Kind.DECIMAL, INT_DIGITS[own.kind], 0)
     if own.kind is Kind.DECIMAL and wanted.kind is Kind.DECIMAL and _widens(own, wanted):
         return Call("cast", (expression,), wanted)
     raise refused(f"{own.ddl} as {wanted.ddl}")
@@ -266,7 +261,7 @@ def together(function: str, arguments: list[Expression]) -> list[Expression]:
         if argument == NULL:
             continue
         own = scalar(argument)
-        _no_char(argument)
+        no_char(argument)
         found = own if common is None else common_type(common, own)
         if found is None:
             raise refused(f"{function} of {common.ddl if common else ''} and {own.ddl}")
@@ -276,140 +271,7 @@ def together(function: str, arguments: list[Expression]) -> list[Expression]:
     return [cast(argument, common) for argument in arguments]
 
 
-def _no_char(expression: Expression) -> None:
+def no_char(expression: Expression) -> None:
+    """Raise UnsupportedFeature for a column of CHAR, which Spark pads."""
     if isinstance(expression, Ref) and expression.char_length:
         raise refused(f"{expression}, which is a CHAR, in an expression")
-
-
-def _arithmetic(function: str, arguments: list[Expression]) -> Expression:
-    left, right = together(function, arguments)
-    own = scalar(left)
-    if own.kind in INT_DIGITS or own.kind is Kind.DOUBLE:
-        return Call(function, (left, right), own)
-    if own.kind is Kind.DECIMAL:
-        # Each with its own precision: an integer would have one that depends on its being constant.
-        left, right = arguments
-        one, other = scalar(left), scalar(right)
-        if one.kind is Kind.DECIMAL and other.kind is Kind.DECIMAL and function in _DECIMALS:
-            precision, scale = _DECIMALS[function](one, other)
-            if precision <= MAX_PRECISION:
-                return Call(function, (left, right), ShreddedType(Kind.DECIMAL, precision, scale))
-    raise refused(f"{function} of {scalar(arguments[0]).ddl} and {scalar(arguments[1]).ddl}")
-
-
-def _sum_of_decimals(one: ShreddedType, other: ShreddedType) -> tuple[int, int]:
-    scale = max(one.scale, other.scale)
-    whole = max(one.precision - one.scale, other.precision - other.scale)
-    return whole + scale + 1, scale
-
-
-_DECIMALS: dict[str, Callable[[ShreddedType, ShreddedType], tuple[int, int]]] = {
-    "add": _sum_of_decimals,
-    "subtract": _sum_of_decimals,
-    "multiply": lambda one, other: (one.precision + other.precision + 1, one.scale + other.scale),
-}
-
-
-def _divide(function: str, arguments: list[Expression]) -> Expression:
-    kinds = {scalar(argument).kind for argument in arguments}
-    if not kinds <= {*INT_DIGITS, Kind.DOUBLE}:
-        raise refused("a division of other than integers and doubles")
-    return Call(function, tuple(cast(each, DOUBLE) for each in arguments), DOUBLE)
-
-
-def _whole_division(function: str, arguments: list[Expression]) -> Expression:
-    if not {scalar(argument).kind for argument in arguments} <= INT_DIGITS.keys():
-        raise refused(f"{function} of other than integers")
-    if function == "div":
-        return Call(function, tuple(cast(each, BIGINT) for each in arguments), BIGINT)
-    left, right = together(function, arguments)
-    return Call(function, (left, right), scalar(left))
-
-
-def _sign(function: str, arguments: list[Expression]) -> Expression:
-    (argument,) = arguments
-    own = scalar(argument)
-    if own.kind not in INT_DIGITS and own.kind is not Kind.DOUBLE:
-        raise refused(f"{function} of {own.ddl}")
-    return Call(function, (argument,), own)
-
-
-def _coalesce(function: str, arguments: list[Expression]) -> Expression:
-    found = together(function, arguments)
-    return Call(function, tuple(found), scalar(found[0]))
-
-
-def _case(function: str, arguments: list[Expression]) -> Expression:
-    """Conditions and results in turns, and what is given else."""
-    conditions, results = arguments[0:-1:2], [*arguments[1:-1:2], arguments[-1]]
-    found = together(function, results)
-    decided = map(condition, conditions)
-    pairs = [part for pair in zip(decided, found, strict=False) for part in pair]
-    return Call(function, (*pairs, found[-1]), scalar(found[-1]))
-
-
-_Types = Callable[[str, list[Expression]], Expression]
-
-
-def _strings(result: ShreddedType) -> _Types:
-    def types(function: str, arguments: list[Expression]) -> Expression:
-        for argument in arguments:
-            _no_char(argument)
-            if scalar(argument) != STRING:
-                raise refused(f"{function} of {scalar(argument).ddl}")
-        return Call(function, tuple(arguments), result)
-
-    return types
-
-
-def _substring(function: str, arguments: list[Expression]) -> Expression:
-    text, *numbers = arguments
-    _strings(STRING)(function, [text])
-    whole = [isinstance(each, Literal) and isinstance(each.value, int) for each in numbers]
-    values = [each.value for each in numbers if isinstance(each, Literal)]
-    if not all(whole) or any(int(value or 0) < 0 for value in values):
-        raise refused(f"{function} by other than constants that are not negative")
-    return Call(function, tuple(arguments), STRING)
-
-
-def _moment(function: str, arguments: list[Expression]) -> Expression:
-    (argument,) = arguments
-    if scalar(argument).kind not in INT_DIGITS:
-        raise refused(f"{function} of {scalar(argument).ddl}")
-    return Call(function, (cast(argument, BIGINT),), ShreddedType(Kind.TIMESTAMP))
-
-
-def _part(function: str, arguments: list[Expression]) -> Expression:
-    (argument,) = arguments
-    kind = scalar(argument).kind
-    days = function in ("year", "month", "day")
-    if kind not in _TIMESTAMPS and not (days and kind is Kind.DATE):
-        raise refused(f"{function} of {scalar(argument).ddl}")
-    return Call(function, (argument,), INT)
-
-
-def zoned(expression: Expression) -> bool:
-    """Whether the session's time zone decides what the expression gives."""
-    return any(
-        isinstance(part, Call)
-        and part.function in _PARTS
-        and type_of(part.arguments[0]) == ShreddedType(Kind.TIMESTAMP)
-        for part in below(expression)
-    )
-
-
-_PARTS = ("year", "month", "day", "hour", "minute", "second")
-
-_TYPES: dict[str, _Types] = {
-    **dict.fromkeys(("add", "subtract", "multiply"), _arithmetic),
-    "divide": _divide,
-    **dict.fromkeys(("div", "remainder"), _whole_division),
-    **dict.fromkeys(("negate", "abs"), _sign),
-    "coalesce": _coalesce,
-    "case": _case,
-    "length": _strings(INT),
-    **dict.fromkeys(("upper", "lower", "concat"), _strings(STRING)),
-    "substring": _substring,
-    **dict.fromkeys(("timestamp_micros", "timestamp_millis", "timestamp_seconds"), _moment),
-    **dict.fromkeys(_PARTS, _part),
-}

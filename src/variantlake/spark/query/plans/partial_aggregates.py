@@ -13,8 +13,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from variantlake.errors import UnsupportedFeature
+from variantlake.expressions.signatures import call
 from variantlake.expressions.tree import Aggregate, Call, Predicate, Ref
-from variantlake.expressions.typing import aggregate, call, spark_type
+from variantlake.expressions.typing import aggregate, spark_type
 from variantlake.spark.query.plans.catalyst import Node
 from variantlake.spark.query.plans.lineage import Lineage, view_of
 from variantlake.spark.query.plans.predicates import Conditions, conjuncts

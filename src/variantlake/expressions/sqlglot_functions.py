@@ -1,0 +1,183 @@
+"""Reads the functions and operators of sqlglot's trees that `signatures` knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from variantlake.expressions.signatures import call
+from variantlake.expressions.tree import Expression, Literal, Not
+from variantlake.expressions.typing import NULL, is_null, refused, type_text
+
+Read = Callable[..., list[Expression]]
+"""Reads nodes as expressions."""
+
+_BINARY: dict[type[exp.Expression], str] = {
+    exp.Add: "add",
+    exp.Sub: "subtract",
+    exp.Mul: "multiply",
+    exp.Div: "divide",
+    exp.Mod: "remainder",
+    exp.IntDiv: "div",
+    exp.DPipe: "concat",
+    exp.BitwiseAnd: "bit_and",
+    exp.BitwiseOr: "bit_or",
+    exp.BitwiseXor: "bit_xor",
+    exp.Contains: "contains",
+    exp.EndsWith: "endswith",
+    exp.DateDiff: "datediff",
+    exp.TsOrDsAdd: "date_add",
+}
+_UNARY: dict[type[exp.Expression], str] = {
+    exp.Neg: "negate",
+    exp.Abs: "abs",
+    exp.Length: "length",
+    exp.Upper: "upper",
+    exp.Lower: "lower",
+    exp.Year: "year",
+    exp.Month: "month",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+    exp.Hour: "hour",
+    exp.Minute: "minute",
+    exp.Second: "second",
+    exp.Quarter: "quarter",
+    exp.DayOfWeek: "dayofweek",
+    exp.DayOfYear: "dayofyear",
+    exp.Floor: "floor",
+    exp.Ceil: "ceil",
+    exp.BitwiseNot: "bit_not",
+}
+_NAMED = ("timestamp_micros", "timestamp_millis", "timestamp_seconds")
+_HARMLESS = {"typed", "safe", "coalesce", "big_int", "this", "expression", "expressions"}
+"""What sqlglot notes of operators beside their operands."""
+
+
+def read_function(node: exp.Expression, read: Read) -> Expression:
+    """A function or an operator of what `read` gives. Raises UnsupportedFeature for others."""
+    if type(node) in _BINARY:
+        if (interval := node.expression).__class__ is exp.Interval:
+            return _moved(node, interval, read)
+        dates = ("unit",) if isinstance(node, exp.DateDiff | exp.TsOrDsAdd) else ()
+        only(node, *_HARMLESS, *dates)
+        if dates and str(node.args["unit"]).upper() != "DAY":
+            raise refused(f"the unit {node.args['unit']}")
+        return call(_BINARY[type(node)], *read(node.this, node.expression))
+    if type(node) in _UNARY:
+        only(node, "this")
+        inner = node.this
+        return call(
+            _UNARY[type(node)],
+            *read(inner.this if isinstance(inner, exp.TsOrDsToDate) else inner),
+        )
+    special = _SPECIAL.get(type(node))
+    if special is not None:
+        return special(node, read)
+    if isinstance(node, exp.Anonymous):
+        name = str(node.this).lower()
+        if name in _NAMED and len(node.expressions) == 1:
+            return call(name, *read(*node.expressions))
+        if name in ("isnull", "isnotnull") and len(node.expressions) == 1:
+            found = is_null(*read(*node.expressions))
+            return found if name == "isnull" else Not(found)
+        raise refused(f"the function {name}")
+    raise refused(f"the expression {type(node).__name__.upper()}")
+
+
+def only(node: exp.Expression, *parts: str) -> None:
+    """Raise UnsupportedFeature for parts of a node other than these."""
+    more = [name for name, value in node.args.items() if value and name not in parts]
+    if more:
+        raise refused(f"{type(node).__name__.upper()} with {more[0].strip('_').upper()}")
+
+
+def _coalesce(node: exp.Expression, read: Read) -> Expression:
+    only(node, "this", "expressions")
+    return call("coalesce", *read(node.this, *node.expressions))
+
+
+def _if(node: exp.Expression, read: Read) -> Expression:
+    default = node.args.get("false")
+    parts = read(node.this, node.args["true"], *([] if default is None else [default]))
+    return call("case", *parts, *([NULL] if default is None else []))
+
+
+def _concat(node: exp.Expression, read: Read) -> Expression:
+    return call("concat", *read(*node.expressions))
+
+
+def _substring(node: exp.Expression, read: Read) -> Expression:
+    only(node, "this", "start", "length")
+    numbers = [node.args[name] for name in ("start", "length") if node.args.get(name)]
+    return call("substring", *read(node.this, *numbers))
+
+
+def _left(node: exp.Expression, read: Read) -> Expression:
+    text, length = read(node.this, node.expression)
+    return call("substring", text, Literal(1, type_text(length)), length)
+
+
+def _moved(node: exp.Expression, interval: exp.Interval, read: Read) -> Expression:
+    """A day and an interval of whole days."""
+    count, unit = interval.this, interval.args.get("unit")
+    number = str(count.this) if isinstance(count, exp.Literal) else ""
+    if type(node) not in (exp.Add, exp.Sub) or str(unit) != "DAY" or not number.isdecimal():
+        raise refused("an INTERVAL of other than days")
+    days = int(number) if isinstance(node, exp.Add) else -int(number)
+    return call("date_add", *read(node.this), Literal(days, "int"))
+
+
+def _trim(node: exp.Expression, read: Read) -> Expression:
+    only(node, "this", "position")
+    sides = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+    return call(sides.get(str(node.args.get("position")), "trim"), *read(node.this))
+
+
+def _extreme(node: exp.Expression, read: Read) -> Expression:
+    function = "greatest" if isinstance(node, exp.Greatest) else "least"
+    return call(function, *read(node.this, *node.expressions))
+
+
+def _nvl2(node: exp.Expression, read: Read) -> Expression:
+    operand, there, absent = read(node.this, node.args["true"], node.args["false"])
+    return call("case", is_null(operand), absent, there)
+
+
+_DATE_UNITS = {
+    "week": "week",
+    **dict.fromkeys(("mon", "month", "mm"), "month"),
+    "quarter": "quarter",
+    **dict.fromkeys(("year", "yyyy", "yy"), "year"),
+}
+_TIME_UNITS = _DATE_UNITS | {
+    **dict.fromkeys(("day", "dd"), "day"),
+    "hour": "hour",
+    "minute": "minute",
+    "second": "second",
+}
+
+
+def _truncated(node: exp.Expression, read: Read) -> Expression:
+    of_days = isinstance(node, exp.DateTrunc)
+    unit = node.args["unit"]
+    units = _DATE_UNITS if of_days else _TIME_UNITS
+    found = units.get(str(unit.name if isinstance(unit, exp.Literal) else unit).lower())
+    if found is None:
+        raise refused(f"the unit {unit}")
+    return call("trunc" if of_days else "date_trunc", *read(node.this), Literal(found, "string"))
+
+
+_SPECIAL: dict[type[exp.Expression], Callable[[exp.Expression, Read], Expression]] = {
+    exp.Coalesce: _coalesce,
+    exp.If: _if,
+    exp.Concat: _concat,
+    exp.Substring: _substring,
+    exp.Left: _left,
+    exp.Trim: _trim,
+    exp.Greatest: _extreme,
+    exp.Least: _extreme,
+    exp.Nvl2: _nvl2,
+    exp.TimestampTrunc: _truncated,
+    exp.DateTrunc: _truncated,
+}

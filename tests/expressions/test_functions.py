@@ -1,0 +1,109 @@
+"""Functions and casts of our expressions give what Spark's give."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+import variantlake as vl
+from variantlake.errors import UnsupportedFeature, VariantLakeError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+DDL = (
+    "n INT, k BIGINT, sm SMALLINT, s STRING, u STRING, d DOUBLE, f FLOAT, "
+    "dec DECIMAL(10,2), dt DATE, ts TIMESTAMP, b BOOLEAN"
+)
+MOMENT = dt.datetime(2024, 2, 29, 10, 30, 15, 250, dt.UTC)
+ROWS = (
+    (3, 5, 1, "a", "A", 1.5, 1.5, Decimal("10.25"), dt.date(2024, 1, 1), MOMENT, True),
+    (7, -3, 2, "abc%", " ABC ", float("nan"), float("nan"), Decimal("-0.01"),
+     dt.date(1969, 12, 31), dt.datetime(1969, 12, 31, 23, 59, 59, 999999, dt.UTC), False),
+    (None,) * 11,
+    (2**31 - 1, 2**63 - 1, 2**15 - 1, "", "\t x ", float("inf"), float("-inf"),
+     Decimal("99999999.99"), dt.date(9999, 12, 31), dt.datetime(9999, 12, 31, 23, tzinfo=dt.UTC),
+     True),
+    (0, 0, 0, "10", "1e1\n", -0.0, 0.0, Decimal(0), dt.date(1970, 1, 1),
+     dt.datetime(1970, 1, 1, tzinfo=dt.UTC), False),
+    (-2, 2, -2, "z😀", "_", 2.0, 2.5, Decimal("2.00"), dt.date(2000, 2, 29),
+     dt.datetime(1900, 1, 1, 0, 0, 1, tzinfo=dt.UTC), True),
+    (1, 10, 1, "a b_c", "ab", 1e300, 1e30, Decimal("12.34"), dt.date(1582, 10, 4),
+     dt.datetime(1582, 10, 4, 12, tzinfo=dt.UTC), True),
+)  # fmt: skip
+CONDITIONS = (
+    "s LIKE '%b%'", "s LIKE 'a_c%'", "s NOT LIKE '_'", "s LIKE ''", "s LIKE '%😀'", "u LIKE '%\n'",
+    "u ILIKE '%B%'", "u NOT ILIKE 'a_'", "contains(s, 'b')", "contains(s, '')", "endswith(s, '%')",
+    "trim(u) = 'ABC'", "ltrim(u) = 'ABC '", "rtrim(u) = ' ABC'", "trim(u) = '\t x'",
+    "floor(d) = 1", "ceil(f) > 2", "floor(d) = 0", "floor(n) = 3", "ceil(d) = 9223372036854775807",
+    "n & sm = 1", "k | n = 7", "k ^ n > 0", "~k = -6", "greatest(n, k, sm) = 10",
+    "least(s, u) = 'A'", "greatest(dt, DATE'2000-01-01') = dt", "greatest(dec, n) = 7",
+    "nvl2(s, n, k) = 3", "d IS DISTINCT FROM f", "n IS DISTINCT FROM NULL", "f = d", "d + f > 3",
+    "dec > n", "dec = k", "k IN (n, 2, sm)", "dec IN (n, 2)", "cast(n AS DOUBLE) / 2 = 1.5",
+    "cast(dec AS BIGINT) = 12", "cast(dec AS INT) = 0", "cast(k % 100 AS TINYINT) = 7",
+    "cast(n AS BOOLEAN)", "cast(b AS INT) + 1 = 2", "cast(n AS STRING) LIKE '%7'",
+    "cast(b AS STRING) = 'true'", "cast(dt AS STRING) = '2024-01-01'", "cast(ts AS DATE) = dt",
+    "cast(dt AS TIMESTAMP) < ts", "date_add(dt, 1) = DATE'2024-01-02'", "date_sub(dt, sm) < dt",
+    "dt - INTERVAL 2 DAY = DATE'2023-12-30'", "dt + INTERVAL '1' DAY > dt",
+    "datediff(dt, DATE'2024-01-01') = 0", "dayofyear(dt) = 60",
+    "quarter(ts) = 1", "dayofweek(dt) = 2", "year(dt) = 9999", "date_trunc('WEEK', ts) < ts",
+    "date_trunc('month', ts) = TIMESTAMP'2024-02-01 00:00:00'", "date_trunc('hour', ts) = ts",
+    "date_trunc('quarter', ts) = TIMESTAMP'1969-10-01 00:00:00'", "date_trunc('day', ts) = ts",
+    "trunc(dt, 'MM') = DATE'2024-01-01'", "trunc(dt, 'year') = dt", "trunc(dt, 'week') = dt",
+)  # fmt: skip
+FAILING = (
+    "cast(k AS INT) > 0",
+    "cast(d AS INT) = 1",
+    "cast(n AS TINYINT) = 3",
+    "cast(f AS BIGINT) = 1",
+)
+LEFT_TO_SPARK = (
+    "lower(s) = 'z'", "s RLIKE 'a'", "s LIKE u", "s LIKE '%\\\\%'", "greatest(d, f) > 1",
+    "cast(dec AS STRING) = '2.00'", "round(d) = 2", "dt + INTERVAL 1 MONTH > dt",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> vl.Table:
+    table = vl.Table.create(tmp_path_factory.mktemp("functions") / "t", DDL)
+    columns = list(zip(*ROWS, strict=True))
+    schema = table.schema.to_arrow()
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    table.append(pa.Table.from_arrays(arrays, schema=schema))
+    return table.refresh()
+
+
+def test_functions_give_what_those_of_spark_give(spark: SparkSession, table: vl.Table) -> None:
+    counts = [
+        f"count(*) FILTER (WHERE {part}) AS {name}{at}"
+        for at, each in enumerate(CONDITIONS)
+        for name, part in (("true", each), ("false", f"NOT ({each})"))
+    ]
+    wanted = spark.read.format("delta").load(table.uri).selectExpr(*counts).first()
+    assert wanted is not None
+    found = table.sql(f"SELECT {', '.join(counts)} FROM t").to_arrow().to_pylist()
+    assert found == [wanted.asDict()]
+
+
+@pytest.mark.parametrize("condition", FAILING)
+def test_what_a_type_does_not_hold_is_an_error_as_in_spark(
+    spark: SparkSession, table: vl.Table, condition: str
+) -> None:
+    frame = spark.read.format("delta").load(table.uri)
+    with pytest.raises(Exception, match="CAST_OVERFLOW"):
+        frame.where(condition).collect()
+    with pytest.raises(VariantLakeError) as error:
+        table.sql(f"SELECT n FROM t WHERE {condition}").to_arrow()
+    assert not isinstance(error.value, UnsupportedFeature)
+
+
+@pytest.mark.parametrize("condition", LEFT_TO_SPARK)
+def test_what_only_spark_gives_is_refused(table: vl.Table, condition: str) -> None:
+    with pytest.raises(UnsupportedFeature):
+        table.sql(f"SELECT n FROM t WHERE {condition}").to_arrow()
