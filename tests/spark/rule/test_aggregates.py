@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("interpreted", "rule")]
 
-EVERY = 1 if MORE > 1 else 6
+EVERY = 1 if MORE > 1 else 8
 """All queries are asked of `lake.sql`, which shares what plans and merges them."""
 
 OTHERS = {"rows of two tables", "rows that are in others", "if and try"}

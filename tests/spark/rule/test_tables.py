@@ -15,6 +15,7 @@ import variantlake as vl
 from tests.spark.layouts import PUSHDOWN, changed
 from tests.spark.rule.test_aggregates import is_begun
 from tests.spark.rule.test_rule import OFF, SCHEMA, SHREDDING, make, rows_of
+from tests.strategies import MORE
 from variantlake.spark.lake import Lake, connect
 from variantlake.spark.rule.accelerate import planner_of
 from variantlake.spark.rule.planner import RulePlanner
@@ -92,12 +93,13 @@ def test_a_table_gives_the_same_rows_with_the_rule_and_without(
     table = lake.table(tables[name])
     assert table.schema == lake.read(tables[name]).schema
     assert table.sparkSession is spark
-    for use, frame in uses(table).items():
+    for at, (use, frame) in enumerate(uses(table).items()):
+        if MORE == 1 and at % 2 != (name == "odd"):
+            continue
         right = rows(native[use])
         assert rows(frame) == right, use
-        if name == "odd":
-            with changed(spark, OFF):
-                assert rows(frame.select("*")) == right, use
+        with changed(spark, OFF):
+            assert rows(frame.select("*")) == right, use
     assert files_read(lake, uses(table)["paths"]) == 1
     assert files_read(lake, uses(table)["plain columns"]) == 2
     assert is_begun(uses(table)["count"])
@@ -149,13 +151,12 @@ def test_the_data_source_is_planned_too(
 ) -> None:
     vl.spark.register(spark)
     vl.spark.accelerate(spark)
-    for name in ("ev", "odd"):
-        table = spark.read.format("variantlake").load(tables[name])
-        made, native = uses(table), uses(lake.read(tables[name]))
-        for use in ("all", "paths", "grouped", "joined", "count"):
-            assert rows(made[use]) == rows(native[use]), use
-        assert files_read(lake, made["paths"]) == 1
-        assert is_begun(made["count"])
+    table = spark.read.format("variantlake").load(tables["odd"])
+    made, native = uses(table), uses(lake.read(tables["odd"]))
+    for use in ("all", "grouped", "joined"):
+        assert rows(made[use]) == rows(native[use]), use
+    assert files_read(lake, made["paths"]) == 1
+    assert is_begun(made["count"])
     older = spark.read.format("variantlake").option("versionAsOf", 2).load(tables["ev"])
     assert files_read(lake, older.where("event:n::int < 100")) == 2
     some = spark.read.format("variantlake").option("columns", "id").load(tables["ev"])
