@@ -21,6 +21,7 @@ import variantlake as vl
 from tests.spark.layouts import PUSHDOWN, changed
 from tests.spark.rule.door import accelerated
 from tests.strategies import MORE
+from variantlake.planning import late_materialization
 from variantlake.spark.lake import Lake, connect
 from variantlake.spark.rule import planner as planner_module
 from variantlake.spark.rule.accelerate import planner_of
@@ -268,6 +269,22 @@ def test_what_tells_where_rows_lie_is_left_alone(spark: SparkSession, lake: Lake
     ):
         assert files_read(lake, frame) is None
     assert kept.select(F.input_file_name()).distinct().count() == 1
+
+
+def test_files_that_may_be_missing_are_left_to_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(late_materialization, "MIN_BYTES", 0)  # else Spark reads them anyway
+    table = f"delta.`{make(tmp_path / 't')}`"
+    (row,) = spark.sql(f"SELECT input_file_name() AS f FROM {table} WHERE id = 20").collect()
+    Path(row.f.removeprefix("file:")).unlink()
+    query = f"SELECT to_json(event) FROM {table} WHERE event:kind::string >= 'k1'"
+    assert "MapInArrow" in plan_text(spark.sql(query))
+    for setting in ("ignoreMissingFiles", "ignoreCorruptFiles"):
+        with changed(spark, {f"spark.sql.files.{setting}": "true"}):
+            assert "MapInArrow" not in plan_text(spark.sql(query))
+            if setting == "ignoreMissingFiles":
+                assert len(spark.sql(query).collect()) == 16
 
 
 def test_a_query_without_a_variant_is_sparks(spark: SparkSession, lake: Lake) -> None:

@@ -31,6 +31,7 @@ import org.apache.spark.sql.classic.SparkSession$;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.VariantType;
 
@@ -182,8 +183,7 @@ public class AcceleratedReads {
             boolean enabled;
             try {
                 collect(plan);
-                enabled = relations.size() > 0 && !"false".equalsIgnoreCase(
-                    SQLConf$.MODULE$.get().getConfString(SWITCH, "true"));
+                enabled = relations.size() > 0 && isEnabled(SQLConf$.MODULE$.get());
                 if (plan instanceof Subquery) return enabled ? mark(plan) : plan;
             } catch (Throwable error) {
                 owner.warn(error);
@@ -200,6 +200,12 @@ public class AcceleratedReads {
             }
             return marked ? (LogicalPlan) owner.substitution.apply(
                 new Object[] {plan, session, new HashMap(), memory, null}, MARK) : plan;
+        }
+
+        /** Files that may be missing or broken are for Spark's own reader, which passes them by. */
+        private static boolean isEnabled(SQLConf settings) {
+            return !"false".equalsIgnoreCase(settings.getConfString(SWITCH, "true"))
+                && !settings.ignoreMissingFiles() && !settings.ignoreCorruptFiles();
         }
 
         private Map memory() {
