@@ -23,7 +23,7 @@ PYTHON_ALONE = {
     "delta/protocol/properties.py", "delta/transaction/alter.py", "encoding/arrow_values.py",
     "encoding/json.py", "ingest/append.py", "parquet/read/path_values.py",
     "parquet/read/reader.py", "parquet/read/single_paths.py", "parquet/write/table_writer.py",
-    "spark/lake/lake.py", "spark/lake/queries.py", "spark/lake/loads.py",
+    "spark/lake/change_feed.py", "spark/lake/lake.py", "spark/lake/statements.py",
     "spark/load/append_target.py", "spark/query/table_locations.py", "spark/scan/data_source.py",
     "spark/scan/source_options.py", "table/table.py", "table/alterations.py",
     "table/loads.py",

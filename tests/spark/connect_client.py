@@ -239,7 +239,7 @@ def queried(
         "n": named,
         "explain": reports,
         "left": sum(
-            lake._runner._files._prefix in item.name
+            lake._session.runner._files._prefix in item.name
             for item in spark.catalog.listTables("global_temp")
         ),
         "settings": [

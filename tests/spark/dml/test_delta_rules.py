@@ -98,7 +98,7 @@ def test_names_with_their_schema(lake: vl.spark.Lake, spark: SparkSession) -> No
     lake.sql("DELETE FROM db.t WHERE db.t.id + 0 = 2")
     lake.sql("UPDATE db.t SET db.t.n = db.t.n + 1 WHERE db.t.id = 3")
     assert rows(lake) == [(1, 10, "a"), (3, 31, "c")]
-    lake.register("db.s", str(lake._written_to("db.t")))
+    lake.register("db.s", str(lake._session.written_to("db.t")))
     lake.sql(
         """MERGE INTO db.t USING db.s ON db.t.id = db.s.id + 2
         WHEN MATCHED THEN UPDATE SET db.t.v = db.s.v
@@ -106,7 +106,7 @@ def test_names_with_their_schema(lake: vl.spark.Lake, spark: SparkSession) -> No
         WHEN NOT MATCHED BY SOURCE THEN UPDATE SET n = db.t.n * 2"""
     )
     assert rows(lake) == [(1, 20, "a"), (3, 31, "a"), (13, 31, None)]
-    location = lake._written_to("db.t")
+    location = lake._session.written_to("db.t")
     spark.sql(f"CREATE TABLE default.rules USING delta LOCATION '{location}'")
     try:
         lake.sql("DELETE FROM rules WHERE spark_catalog.default.rules.id = 13 AND rules.n < 99")

@@ -164,7 +164,7 @@ def test_integers_that_spark_does_not_widen_are_read_by_kernels(
     ]
     query = f"SELECT {{}} FROM delta.`{tmp_path}` WHERE {{}}"
     assert [row.n for row in lake.sql(query.format("n", "d < 0")).collect()] == [2]
-    monkeypatch.setitem(vars(lake._helper), "has_kernels", False)
+    monkeypatch.setitem(vars(lake._session.helper), "has_kernels", False)
     with pytest.raises(UnsupportedFeature, match="column 'd' was widened"):
         lake.read(tmp_path)
     assert [row.n for row in lake.sql(query.format("n", "n = 1")).collect()] == [1]

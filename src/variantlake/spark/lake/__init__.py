@@ -1,7 +1,7 @@
 """`connect(spark)`: tables with Variant columns, in the user's own session.
 
-In: a session, classic or Connect; names and locations of tables. Out: `Lake`, whose methods are
-grouped by what they do: queries, loads, upkeep, changes of rows. One module is one group.
+In: a session, classic or Connect; names and locations of tables. Out: `Lake`, one flat
+class whose methods are a docstring and a call into a room; `LakeSession` holds what they share.
 """
 
 from __future__ import annotations

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from variantlake.planning.explain import Explanation
+from pyspark.sql import DataFrame, SparkSession
+
+from variantlake.planning.explain import Explanation, explain
+from variantlake.scan.footers import row_groups
+from variantlake.spark.lake.session import LakeSession
+from variantlake.spark.query.connect_splices import ConnectTable
+from variantlake.spark.query.plans.planned import PlannedTable
+from variantlake.spark.query.table_locations import (
+    Location,
+)
+from variantlake.spark.rule.accelerate import planner_of
+from variantlake.spark.session.arguments import (
+    check_text,
+    is_frame,
+)
+from variantlake.spark.session.jvm import dataset_of, frame_of, plan_of
+
+NOT_ACCELERATED = "the session reads tables as Spark does: see vl.spark.accelerate"
+LEFT_AS_IT_IS = "no Variant is read in another way than Spark reads it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +85,55 @@ class QueryExplanation:
         if self.note:
             parts.append(f"note: {self.note}")
         return "\n".join(parts)
+
+
+def explain_text(
+    session: LakeSession,
+    query: str,
+    args: Mapping[str, Any] | list[Any] | None,
+    tables: Mapping[str, Location] | None,
+) -> QueryExplanation:
+    """What a text would read. Raises as `Lake.sql`."""
+    given = dict(args) if isinstance(args, Mapping) else args
+    prepared = session.runner.plan(query, given, session.resolver(tables))
+    return QueryExplanation(tuple(map(_explained, prepared.tables)), prepared.note)
+
+
+def explain_frame(spark: SparkSession, frame: DataFrame) -> QueryExplanation:
+    """What a DataFrame would read by the rule of an accelerated session."""
+    if not is_frame(frame):
+        check_text(frame)
+    planner = planner_of(spark)
+    if planner is None:
+        return QueryExplanation((), NOT_ACCELERATED)
+    with planner.explaining() as tables:
+        # Made anew: one that ran is optimized already.
+        dataset_of(frame_of(spark, plan_of(frame))).queryExecution().optimizedPlan()
+    note = "" if tables else LEFT_AS_IT_IS
+    return QueryExplanation(tuple(map(_explained, tables)), note)
+
+
+def _explained(planned: PlannedTable | ConnectTable) -> TableExplanation:
+    plan, table = planned.plan, planned.table
+    groups = row_groups(table.snapshot, plan, table.partition_types)
+    found = TableExplanation(
+        table=planned.source,
+        version=table.snapshot.version,
+        scan=explain(plan, row_groups=groups, properties=table.snapshot.properties),
+        whole=planned.whole,
+        note=planned.note if isinstance(planned, ConnectTable) else "",
+    )
+    if isinstance(planned, ConnectTable):
+        return found
+    joined, pushed = tuple(map(str, planned.joined)), planned.pushed
+    found = replace(found, joined=joined, aggregated=pushed is not None)
+    if pushed is None or not pushed.answered:
+        return found
+    scan = replace(
+        found.scan,
+        answered=pushed.answered,
+        read_files=len(pushed.files),
+        read_bytes=pushed.files.size,
+        row_groups=None,
+    )
+    return replace(found, scan=scan)

@@ -1,23 +1,977 @@
-"""`connect(spark)`: the whole of a lake."""
+"""`connect(spark)`: the whole of a lake; each method is a docstring and a call into a room."""
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+import datetime as dt
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from variantlake.spark.lake.changes import LakeChanges
-from variantlake.spark.rule.accelerate import accelerate as put_rule
-from variantlake.spark.session.arguments import (
-    check_session,
+from pyspark.sql import DataFrame, SparkSession
+
+from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
+from variantlake.erase.erase import EraseResult, erase
+from variantlake.errors import (
+    InvalidQuery,
+    InvalidValue,
 )
+from variantlake.expressions.from_python import Condition, TypedPath, constant
+from variantlake.maintenance.health import health
+from variantlake.maintenance.health_findings import Health
+from variantlake.maintenance.reshredding.drift import Drift, drift
+from variantlake.maintenance.restore import Missing, RestoreResult, restore
+from variantlake.maintenance.vacuuming.listing import UnneededFile
+from variantlake.maintenance.vacuuming.vacuum import Retention, VacuumProgress, VacuumResult, vacuum
+from variantlake.quoting import quote_identifier, quote_string
+from variantlake.shown import Shown
+from variantlake.spark.lake.change_feed import read_changes
+from variantlake.spark.lake.explain import (
+    QueryExplanation,
+    explain_frame,
+    explain_text,
+)
+from variantlake.spark.lake.session import LakeSession
+from variantlake.spark.lake.statements import UPSERT, LakeStatements
+from variantlake.spark.query.connect_query import ConnectQueries
+from variantlake.spark.query.read_versions import view_mark
+from variantlake.spark.query.references import delta_name
+from variantlake.spark.query.table_locations import (
+    Location,
+)
+from variantlake.spark.rule.accelerate import accelerate as put_rule
+from variantlake.spark.rule.accelerate import table_frame
+from variantlake.spark.scan.source_options import VERSION_IN_PATH
+from variantlake.spark.session.arguments import (
+    check_expressions,
+    check_frame,
+    check_location,
+    check_session,
+    check_sources,
+    check_table_version,
+    check_text,
+    is_frame,
+)
+from variantlake.spark.session.jvm import is_connect
 from variantlake.spark.session.stores import follow_spark
 from variantlake.spark.session.versions import check_version
+from variantlake.sql.changes import (
+    Clause,
+    DeleteText,
+    MergeText,
+    Named,
+    UpdateText,
+    parse_clauses,
+)
+from variantlake.writing.files import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
+
+if TYPE_CHECKING:
+    import os
+
+    from variantlake.autoloading.autoloader import AutoloadResult
+    from variantlake.autoloading.batch import BatchReport
+    from variantlake.autoloading.options import Duration
+    from variantlake.autoloading.run import AutoloadOptionKeywords
+    from variantlake.dml.result import ChangeResult
+    from variantlake.ingest.commit_load import LoadResult
+    from variantlake.ingest.conversion.convert import ConvertResult
+    from variantlake.ingest.conversion.request import ConvertKeywords
+    from variantlake.ingest.encode.document_options import DocumentKeywords, IngestKeywords
+    from variantlake.ingest.load import IngestResult
+    from variantlake.ingest.overwrite import Where
+    from variantlake.ingest.sources.sources import Documents, SourceSpec
+    from variantlake.jobs.progress import LoadProgress
+    from variantlake.kernels.digest.rows import Digest
+    from variantlake.maintenance.clustering.cluster import ClusterResult
+    from variantlake.maintenance.compare_versions import VersionComparison
+    from variantlake.maintenance.optimize import OptimizeResult
+    from variantlake.maintenance.reshredding.reshred import ReshredOptions, ReshredResult
+    from variantlake.writing.options import LoadKeywords
+
+Progress = Callable[[int, int], None]
 
 
-class Lake(LakeChanges):
+class Lake(Shown):
     """Delta tables with Variant columns, as one Spark session sees them.
 
     The session's settings are never changed; nothing of ours is left in its catalog.
     """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._session = LakeSession(spark)
+        self._statements = LakeStatements(self._session)
+
+    def __repr__(self) -> str:
+        kind = "Spark Connect" if is_connect(self._session.spark) else "Spark"
+        return f"<{type(self).__name__} on {kind}, {len(self._session.names)} names registered>"
+
+    def sql(
+        self,
+        query: str,
+        args: Mapping[str, Any] | list[Any] | None = None,
+        *,
+        tables: Mapping[str, Location] | None = None,
+    ) -> DataFrame:
+        """Run Spark SQL in which ``delta.`path` `` names a table.
+
+        Paths of Variant columns are read from typed columns where that is exact, and files that
+        cannot match are skipped; the answer is what Spark gives on the unshredded data.
+
+        DELETE, UPDATE and MERGE change rows of our tables when they are given; their result is the
+        row of counts that Delta Spark gives.
+
+        Args:
+            query: The text, in Spark's own dialect.
+            args: Parameters, as in `SparkSession.sql`.
+            tables: Names that the text may use for tables, with their locations.
+
+        Raises:
+            InvalidQuery: Spark does not take the text; the message is Spark's.
+            NotADeltaTable: A location without a log.
+            MalformedLog, UnsupportedFeature: A table that cannot be read.
+            What `delete`, `update` and `merge` raise.
+        """
+        check_text(query)
+        return self._statements.sql(query, args, tables)
+
+    def explain(
+        self,
+        query: str | DataFrame,
+        args: Mapping[str, Any] | list[Any] | None = None,
+        *,
+        tables: Mapping[str, Location] | None = None,
+    ) -> QueryExplanation:
+        """What `sql` would read and skip, by which predicate, and how each path is read.
+
+        Or what a DataFrame would, in a session with `vl.spark.accelerate`: then it lists the tables
+        that are read in another way than Spark would read them.
+
+        Nothing runs but the reading of logs, footers, small joined sides, and the first rows of a
+        file that is to be grouped. Arguments and errors as in `sql`.
+        """
+        if not isinstance(query, str):
+            return explain_frame(self._session.spark, query)
+        return explain_text(self._session, query, args, tables)
+
+    def read(self, table: Location, version: int | None = None) -> DataFrame:
+        """The whole table as a DataFrame, its VARIANT columns as they are.
+
+        Columns that are NOT NULL in the table are not nullable, as in Delta Spark (of a session of
+        Connect all are). If a file has a NULL there, a query that needs the column fails.
+
+        Args:
+            table: Its name, path or URL, as everywhere: a name is one that was registered or that
+                a query could use, ``delta.`path` `` as well.
+            version: An older version of it; `path@v3` is one too.
+
+        Raises as `sql` does for a table that cannot be read, NotADeltaTable for a name that nobody
+        knows.
+        """
+        place = self._session.place(table)
+        if place.location is None or VERSION_IN_PATH.fullmatch(place.location):
+            return self.table(table, version)
+        found = self._session.tables.open(place.location, version)
+        if isinstance(self._session.runner, ConnectQueries):
+            return self._session.runner.read(found)
+        return self._session.in_user_session(self._session.rows(found), view_mark(found))
+
+    def table(
+        self, table: Location, version: int | None = None, *, timestamp: str | None = None
+    ) -> DataFrame:
+        """A table as a DataFrame whose queries are planned as `sql` plans them.
+
+        `lake.table("events").where("event:kind::string = 'x'").groupBy("day").count()` skips files,
+        reads paths from typed columns, and groups rows before Spark sees them. For that a rule goes
+        into the session's optimizer, which leaves all other tables to Spark until
+        `vl.spark.accelerate`. On Spark Connect it is what `read` gives.
+
+        Args:
+            table: Its name, path or URL, as for `read`.
+            version: An older version of it.
+            timestamp: The version at this time instead, as text in the session's time zone.
+
+        Raises InvalidValue for a version that is no whole number, or one with a time; as `read`.
+        """
+        check_table_version(version, timestamp)
+        place = self._session.place(table)
+        moment = None if timestamp is None else quote_string(timestamp)
+        if place.location is None or VERSION_IN_PATH.fullmatch(place.location):
+            at = "" if version is None else f" VERSION AS OF {version}"
+            at += "" if moment is None else f" TIMESTAMP AS OF {moment}"
+            return self.sql(f"SELECT * FROM {place.source}{at}")  # noqa: S608 - quoted
+        found = self._session.runner.opened(place.location, version, moment, None)
+        if isinstance(self._session.runner, ConnectQueries):
+            return self._session.runner.read(found)
+        rows = self._session.rows(found)
+        frame = table_frame(self._session.spark, rows, found)
+        return self._session.in_user_session(rows if frame is None else frame, view_mark(found))
+
+    def create_view(
+        self, name: str, table: Location, *, column: str | None = None, sample_rows: int = 10_000
+    ) -> DataFrame:
+        """Make a temporary view with the frequent paths of a VARIANT column as typed columns.
+
+        `vl.profile(table).as_view(name)` gives its text instead, to keep or to change. The view is
+        of the table's newest version now; in the user's session, until the session ends.
+
+        Args:
+            name: The view's name, of one part.
+            table: Its name, path or URL, as for `read`.
+            column: The VARIANT column; None for the only one.
+            sample_rows: The rows of the sample that decides which paths are frequent.
+
+        Returns the DataFrame of the view. Raises as `vl.profile`, and as `sql`.
+        """
+        # Loads the kernels, which queries do without.
+        from variantlake.report.profile import profile
+
+        place = self._session.place(table)
+        if place.location is None:
+            raise InvalidQuery("a view of a view is Spark's own: CREATE VIEW makes it")
+        found = profile(place.location, column, sample_rows=sample_rows, examples=False)
+        frame = self.sql(f"SELECT {found.select()} FROM {place.source}")  # noqa: S608 - quoted
+        frame.createOrReplaceTempView(name)
+        return frame
+
+    def register(self, name: str, table: Location) -> None:
+        """Let queries of this Lake call a table `name`, in which dots part a database from it.
+
+        For Spark without Delta's jar, whose catalog holds no Delta tables. A name given here goes
+        before the same one in Spark's catalog; `tables` of a query go before both.
+
+        Raises NotADeltaTable, UnsupportedFeature for a table that is named and not there.
+        """
+        check_location(name, table)
+        self._session.names[name.lower()] = self._session.written_to(table)
+
+    def changes(
+        self,
+        table: Location,
+        from_version: int | None = None,
+        to_version: int | None = None,
+        *,
+        from_timestamp: dt.datetime | str | None = None,
+        to_timestamp: dt.datetime | str | None = None,
+        select: str | TypedPath | Sequence[str | TypedPath] = "*",
+        where: str | Condition | None = None,
+    ) -> DataFrame:
+        """The rows that versions of a table brought, took and changed: the change data feed.
+
+        Each row has `_change_type` (`insert`, `delete`, `update_preimage`, `update_postimage`),
+        `_commit_version` and `_commit_timestamp` behind the table's columns. Delta Spark's jar is
+        not needed.
+
+        Args:
+            table: Its name, path or URL, as for `read`.
+            from_version: The first version whose changes are wanted.
+            to_version: The last one; the newest if None.
+            from_timestamp: Instead of a first version: the first one that is not older. Text, and
+                a time without a zone, is in the session's time zone.
+            to_timestamp: Instead of a last version: the last one that is not newer.
+            select: Columns and paths, as in a SELECT list of Spark; the three columns as well.
+            where: A condition, as after WHERE. Files are skipped by it here, and not by a `filter`
+                on the result.
+
+        Raises:
+            InvalidQuery: No range, or an empty one; text that Spark does not take.
+            MissingSource: A version that does not exist, or is not in the log any more.
+            UnsupportedFeature: A version of the range recorded no changes
+                (`delta.enableChangeDataFeed`), or its schema cannot be read as the last one.
+        """
+        return read_changes(
+            self._session,
+            self._session.snapshot(table),
+            versions=(from_version, to_version),
+            times=(from_timestamp, to_timestamp),
+            items=[select] if isinstance(select, str | TypedPath) else list(select),
+            where=where,
+        )
+
+    def ingest(
+        self,
+        sources: Documents | SourceSpec | Iterable[SourceSpec],
+        table: Location,
+        *,
+        progress: Callable[[LoadProgress], None] | None = None,
+        **options: Unpack[IngestKeywords],
+    ) -> IngestResult:
+        """Load JSON documents into a VARIANT column of a table, in one commit.
+
+        Each Spark task reads its own part of the input and writes files itself; no row passes
+        through the JVM. Executors must reach sources and table by the same names.
+
+        Args:
+            sources: Files, globs or folders of newline-delimited JSON, plain, gzip, zstd or
+                bz2, on a disk or in an object store; or `vl.ndjson(...)`, `vl.json_array(...)`,
+                `vl.json_files(...)`.
+            table: Its name, path or URL, as for `read`; it is made when there is none.
+            progress: Called a few times a second while tasks run.
+            **options: Each of them may be left out.
+
+                - `format`: how documents stand in files that are given by paths: `"ndjson"` (one a
+                  line), `"array"` (one array of them), `"json"` (one document a file).
+                - `column`: the VARIANT column that takes the documents, `event` unless it is given.
+                  Other columns get NULL.
+                - `shredding`: which paths become columns, as DDL (`"kind STRING, n BIGINT"`);
+                  `VARIANT` for none. None takes the table's own, or learns it from a sample and
+                  keeps it.
+                - `properties`: table properties for a table that is made here.
+                - `mode`: what becomes of a bad document: `"strict"` fails the load,
+                  `"quarantine"` puts it into a file with the reason, `"null"` stores NULL.
+                - `max_bad`: with more bad documents, a number or a share (`"5%"`), the load stops,
+                  and nothing is committed.
+                - `load_id`: a name of this load; a load of the same name does nothing.
+                - `order_by`: paths and columns by which the rows of each file are sorted.
+                - `partition_by`: partition columns, from folders (`"day DATE"`) or from a path
+                  of the documents (`"day=event:at::date"`).
+                - `file_column`, `loaded_at_column`: columns for the source's path and for the time
+                  of the load.
+                - `merge_schema`: add the columns that the table does not have.
+                - `skip_empty`: False refuses files without a document.
+                - `hints`: paths and types that must be columns, `"user.id BIGINT, a.* DOUBLE"`.
+                - `arrays`: whether a schema that is learned has columns of what arrays hold.
+                - `target_file_bytes`, `max_rows_per_file`: when the next file is begun.
+
+        Raises:
+            MissingSource, InvalidJson, LimitExceeded, MalformedFile: A source that is missing or
+                bad, with file, line and column. Nothing is committed and no file is left.
+            InvalidSchema: The table has no such VARIANT column, or the DDL does not parse.
+            InvalidValue: An option that cannot be.
+            NotADeltaTable: The location holds files but no log.
+            UnsupportedFeature: The table needs a feature that we do not write.
+            CommitConflict: Another writer changed the table in a way that contradicts this load.
+            MissingDependency: The executors' Python has no `variantlake`.
+        """
+        # Loads the kernels, which queries do without.
+        from variantlake.spark.load.ingest import ingest
+
+        check_sources(sources)
+        return ingest(
+            self._session.spark,
+            sources,
+            self._session.written_to(table),
+            progress=progress,
+            **options,
+        )
+
+    def autoload(
+        self,
+        source: str | os.PathLike[str],
+        table: Location,
+        *,
+        name: str | None = None,
+        every: Duration | None = None,
+        stop: Callable[[], bool] | None = None,
+        on_batch: Callable[[BatchReport], None] | None = None,
+        metrics_file: str | os.PathLike[str] | None = None,
+        **options: Unpack[AutoloadOptionKeywords],
+    ) -> AutoloadResult:
+        """Load what is new in a folder or bucket, each file exactly once; see `vl.autoload`.
+
+        Spark's executors run the tasks of batches that are more than one.
+        """
+        from variantlake.autoloading.run import autoload
+        from variantlake.spark.load.ingest import parallelism, runner
+
+        location = self._session.written_to(table)
+        return autoload(
+            source,
+            location,
+            name=name,
+            every=every,
+            stop=stop,
+            on_batch=on_batch,
+            metrics_file=metrics_file,
+            run=runner(self._session.spark, location),
+            parallelism=parallelism(self._session.spark),
+            **options,
+        )
+
+    def convert(
+        self,
+        sources: SourceSpec | Iterable[SourceSpec],
+        table: Location,
+        *,
+        progress: Callable[[LoadProgress], None] | None = None,
+        **options: Unpack[ConvertKeywords],
+    ) -> ConvertResult:
+        """Convert Parquet files into a table; `vl.convert` says how, and names the options.
+
+        Spark's executors convert the files, and the driver makes the one commit. `table` is its
+        name, path or URL, as for `ingest`. Raises as `vl.convert`.
+        """
+        # Loads the kernels, which queries do without.
+        from variantlake.spark.load.ingest import convert
+
+        return convert(
+            self._session.spark,
+            sources,
+            self._session.written_to(table),
+            progress=progress,
+            **options,
+        )
+
+    def append(
+        self,
+        frame: DataFrame,
+        table: Location,
+        *,
+        json_columns: Collection[str] = (),
+        partition_by: str | Sequence[str] = (),
+        shredding: str | Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        merge_schema: bool = False,
+        **options: Unpack[LoadKeywords],
+    ) -> LoadResult:
+        """Append the rows of a DataFrame in one commit, to a new table if there is none.
+
+        Args:
+            frame: Rows with the table's columns by name; VARIANT columns as they are.
+            table: Its name, path or URL, as for `read`.
+            json_columns: VARIANT columns that the DataFrame gives as JSON text.
+            partition_by: Name or names of a new table's partition columns.
+            shredding: DDL of what becomes columns, by VARIANT column, or of the only one. None
+                takes the table's own, or infers it from a sample.
+            properties: Table properties for a table that is made here.
+            merge_schema: Add the columns and fields of structs that the table does not have.
+            **options: `mode`, `max_bad`, `load_id`, `order_by`, `arrays`, `target_file_bytes` and
+                `max_rows_per_file` as for `ingest`; `truncate_timestamps=True` cuts digits of
+                timestamps below microseconds, which are an error otherwise.
+
+        Raises:
+            InvalidSchema: The data do not fit the table's columns.
+            InvalidJson, MalformedVariant, InvalidValue, LimitExceeded: A bad value, with its row.
+            UnsupportedFeature: The table needs a feature that we do not write.
+            CommitConflict: Another writer changed the table in a way that contradicts this.
+            MissingDependency: The executors' Python has no `variantlake`.
+        """
+        from variantlake.spark.load.append import append
+        from variantlake.spark.load.append_target import NewTable
+
+        check_frame(frame)
+        return append(
+            self._session.spark,
+            frame,
+            self._session.written_to(table),
+            json_columns=json_columns,
+            new=NewTable.of(partition_by, shredding, properties),
+            merge_schema=merge_schema,
+            **options,
+        )
+
+    def overwrite(
+        self,
+        data: DataFrame | Documents,
+        table: Location,
+        *,
+        where: Where | None = None,
+        partitions: bool = False,
+        expected_version: int | None = None,
+        column: str = "event",
+        json_columns: Collection[str] = (),
+        **options: Unpack[DocumentKeywords],
+    ) -> LoadResult:
+        """Put rows in the place of a table's rows, or of some partitions', in one commit.
+
+        Args:
+            data: A DataFrame, as for `append`; `vl.ndjson(...)` or `vl.json_array(...)`, as for
+                `ingest`.
+            table: Its name, path or URL, as for `read`.
+            where: Only these partitions: `{"day": date(2026, 1, 2)}` or `"day >= '2026-01-02'"`,
+                a condition over partition columns. All new rows must be in them.
+            partitions: Only those partitions are replaced that the new rows are in.
+            expected_version: The version of the table that the new rows were made of. Rows that
+                another writer added or removed since, among those that are replaced, raise
+                CommitConflict. None replaces what the newest version holds, but of a
+                DataFrame that this lake's `read`, `table` or `sql` made of the table, at its newest
+                version then: that version is expected.
+            column: The VARIANT column that takes documents.
+            json_columns: As for `append`.
+            **options: As for `append`, and for documents as for `ingest`.
+
+        Raises:
+            InvalidSchema: The data do not fit the table, or it is not partitioned so.
+            InvalidQuery: A condition that does not parse.
+            InvalidValue: A row is not in the partitions of `where`, or cannot be stored.
+            CommitConflict: Another writer added or removed rows of what is replaced.
+            TableReplaced: The DataFrame was read of another table at this location.
+            MissingSource: The expected version is not in the log.
+            UnsupportedFeature: As for `append`; also an append-only table.
+        """
+        from variantlake.ingest.overwrite import Overwrite
+        from variantlake.spark.load.append import append
+        from variantlake.spark.load.ingest import ingest
+
+        overwrite = Overwrite(where, partitions, expected_version)
+        location = self._session.written_to(table)
+        if is_frame(data):
+            return append(
+                self._session.spark,
+                data,
+                location,
+                json_columns=json_columns,
+                overwrite=overwrite,
+                merge_schema=options.pop("merge_schema", False),
+                # Those of documents are refused there.
+                **cast("dict[str, Any]", options),
+            )
+        documents: Any = data
+        return ingest(
+            self._session.spark, documents, location, column=column, overwrite=overwrite, **options
+        )
+
+    def write_batch(
+        self,
+        frame: DataFrame,
+        batch_id: int,
+        table: Location,
+        *,
+        query: str | None = None,
+        json_columns: Collection[str] = (),
+        partition_by: str | Sequence[str] = (),
+        shredding: str | Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        merge_schema: bool = False,
+        auto_compact: bool | None = None,
+        metrics_file: str | os.PathLike[str] | None = None,
+        **options: Unpack[LoadKeywords],
+    ) -> LoadResult:
+        """Append a batch that `foreachBatch` gives, once however often it comes.
+
+        The commit carries `query` and `batch_id` (a `txn` action). A batch that the table has
+        already is not written again: `already_loaded` in the result says so.
+
+        Args:
+            frame: The batch.
+            batch_id: Its number.
+            table: Its name, path or URL, as for `read`.
+            query: The name by which the table knows the stream. None takes the id that Spark keeps
+                in its checkpoint; Spark Connect does not tell that one.
+            json_columns: As for `append`.
+            partition_by: As for `append`.
+            shredding: As for `append`.
+            properties: As for `append`.
+            merge_schema: As for `append`.
+            auto_compact: Whether small files are joined after the commit, where a partition has
+                many of them. None asks the table's property `delta.autoOptimize.autoCompact`.
+            metrics_file: A file in which the figures of this stream are kept, in the text form of
+                Prometheus; of one query alone.
+            **options: As for `append`.
+
+        Raises:
+            LostCheckpoint: The table has later batches of this query, or this batch of another
+                checkpoint: the checkpoint was lost, or is an old one.
+            InvalidValue: No query is named, outside of a stream.
+        """
+        # Loads the kernels, which queries do without.
+        from variantlake.spark.load.append_target import NewTable
+        from variantlake.spark.streaming.foreach_batch import write_batch
+
+        check_frame(frame)
+        return write_batch(
+            self._session.spark,
+            frame,
+            batch_id,
+            self._session.written_to(table),
+            query=query,
+            json_columns=json_columns,
+            new=NewTable.of(partition_by, shredding, properties),
+            merge_schema=merge_schema,
+            auto_compact=auto_compact,
+            metrics_file=metrics_file,
+            **options,
+        )
+
+    def add_constraint(self, table: Location, name: str, expression: str) -> int:
+        """Add a CHECK constraint, once Spark has seen that every row fulfils it; the new version.
+
+        `lake.add_constraint(t, "kinds", "event:kind::string IN ('a', 'b')")`: paths of Variants
+        may stand in it. NULL does not fulfil it. `Table.drop_constraint` takes it away.
+
+        Raises:
+            InvalidQuery: Spark does not take the expression.
+            InvalidValue: A row breaks it, or the table has one of this name.
+            CommitConflict: Another writer added rows in the meantime.
+            UnsupportedFeature: As for `append`.
+        """
+        from variantlake.spark.load.constraints import add_constraint
+
+        check_text(expression, "a constraint")
+        check_text(name, "a constraint's name")
+        snapshot = self._session.snapshot(table)
+        return add_constraint(self.read(table, snapshot.version), snapshot, name, expression)
+
+    def set_not_null(self, table: Location, column: str) -> int:
+        """Make a column NOT NULL, once Spark has seen that no row has NULL there; the new version.
+
+        Raises InvalidSchema for a column that is not there, else as `add_constraint`.
+        """
+        from variantlake.spark.load.constraints import set_not_null
+
+        snapshot = self._session.snapshot(table)
+        return set_not_null(self.read(table, snapshot.version), snapshot, column)
+
+    def delete(
+        self, table: Location, where: str | Condition | None = None, *, dry_run: bool = False
+    ) -> ChangeResult:
+        """Delete rows in one commit; gives what was done.
+
+        Where the local engine takes the condition the rows are found without a job of Spark, on
+        bounds and typed columns; else Spark finds them by any condition that it takes.
+
+        Args:
+            table: Its name, path or URL, as for `read`.
+            where: A condition as it stands after WHERE; rows for which it is NULL stay. None
+                deletes all rows.
+            dry_run: Change nothing, and tell what would be done; only for conditions that the
+                local engine takes.
+
+        Raises:
+            InvalidQuery: Spark does not take the condition.
+            InvalidValue: A value that a cast in the condition fails at.
+            UnsupportedFeature: An append-only table, or a feature that we do not write, by name,
+                where Delta Spark is not configured to do it.
+            CommitConflict: Another writer changed the same rows, or added some that `where` finds.
+        """
+        text = self._condition(where)
+        location = self._session.written_to(table)
+        if dry_run:
+            return self._statements.delete_here(location, text, dry_run=True)
+        return self._statements.run(location, DeleteText(_named(location), text))
+
+    def update(
+        self,
+        table: Location,
+        set: Mapping[str, Any],  # noqa: A002 - as SQL calls it
+        where: str | Condition | None = None,
+    ) -> ChangeResult:
+        """Give columns new values in some rows, in one commit; gives what was done.
+
+        `lake.update(t, {"n": "n + 1", "checked": True}, "event:kind::string = 'x'")`.
+
+        Args:
+            table: Its name, path or URL, as for `read`.
+            set: By column, SQL expressions as text (a text constant in quotes of its own), typed
+                paths, or other constants of Python.
+            where: As for `delete`.
+
+        Raises as `delete`; InvalidValue for a row that a constraint of the table refuses.
+        """
+        if not isinstance(set, Mapping) or not set:
+            raise InvalidValue(
+                "update takes a mapping of columns to their new values",
+                hint="lake.update(table, {'n': 'n + 1'}, where=\"id = 7\")",
+                cli_hint="",
+            )
+        location = self._session.written_to(table)
+        pairs = tuple((quote_identifier(name), _expression(value)) for name, value in set.items())
+        made = [value for value in set.values() if isinstance(value, TypedPath | Condition)]
+        check_expressions(made, "a new value", self._session.spark)
+        text = self._condition(where)
+        return self._statements.run(location, UpdateText(_named(location), pairs, text))
+
+    def merge(
+        self,
+        table: Location,
+        source: DataFrame | str,
+        on: str,
+        *clauses: str,
+        target: str = "t",
+        name: str = "s",
+        tables: Mapping[str, Location] | None = None,
+    ) -> ChangeResult:
+        """Merge rows into a table, in one commit; gives what was done.
+
+        `lake.merge(t, df, "t.id = s.id")` updates the rows that are there and inserts the others.
+
+        Args:
+            table: Its name, path or URL, as for `read`.
+            source: A DataFrame, or what may stand after USING: a table's name, or a query in
+                parentheses.
+            on: The condition that a row of the table and one of the source match by.
+            *clauses: As in MERGE: `"WHEN MATCHED AND s.gone THEN DELETE"`, in their order; without
+                any UPSERT.
+            target: What `on` and the clauses call the table.
+            name: What they call the source.
+            tables: As for `sql`.
+
+        Raises as `update`; InvalidQuery where several source rows match one row of the table.
+        """
+        check_text(on, "the condition of a merge")
+        found: list[Clause] = []
+        for text in clauses or UPSERT:
+            parsed = parse_clauses(text)
+            if parsed is None:
+                raise InvalidQuery(
+                    f"{text!r} is no clause of a MERGE",
+                    hint="WHEN [NOT] MATCHED [BY SOURCE] [AND …] THEN UPDATE SET …, DELETE or "
+                    "INSERT …",
+                )
+            found += parsed
+        location = self._session.written_to(table)
+        with self._statements.named_source(source) as named:
+            own = Named(delta_name(location), target)
+            merge = MergeText(own, Named(named, name), on, tuple(found))
+            return self._statements.run(location, merge, tables=tables)
+
+    def drift(
+        self, table: Location, column: str | None = None, *, progress: Progress | None = None
+    ) -> Drift:
+        """How far a table's layout has drifted from its data; the driver reads files' footers.
+
+        `table` is its name, path or URL, as for `read`; else as `Table.drift`.
+        """
+        snapshot = self._session.snapshot(table)
+        return drift(snapshot, column, progress=progress)
+
+    def cluster(
+        self,
+        table: Location,
+        where: str | Condition | None = None,
+        *,
+        budget_bytes: int | None = None,
+        target_file_bytes: int = CLUSTERED_FILE_BYTES,
+        dry_run: bool = False,
+        digest: bool = True,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> ClusterResult:
+        """Order rows across files by the paths that the table is clustered by; no row changes.
+
+        The driver plans and commits, and Spark's executors rewrite the files: a task a group of
+        files that overlap. `table` is its name, path or URL, as for `read`; else as
+        `Table.cluster`.
+        """
+        # Loads the kernels, which queries do without.
+        from variantlake.maintenance.clustering.cluster import ClusterOptions, cluster
+
+        snapshot = self._session.snapshot(table)
+        return cluster(
+            snapshot,
+            self._session.rewriter(snapshot),
+            ClusterOptions(
+                None if where is None else str(where), budget_bytes, target_file_bytes, digest
+            ),
+            dry_run=dry_run,
+            progress=progress,
+        )
+
+    def reshred(
+        self,
+        table: Location,
+        shredding: str | Mapping[str, str] | None = None,
+        where: str | Condition | None = None,
+        *,
+        dry_run: bool = False,
+        digest: bool = True,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> ReshredResult:
+        """Shred a table's VARIANT columns anew, and the files that gain by it; no row changes.
+
+        The driver plans and commits, and Spark's executors rewrite the files, one a task. `table`
+        is its name, path or URL, as for `read`; else as `Table.reshred`.
+        """
+        from variantlake.maintenance.reshredding.reshred import ReshredOptions
+
+        condition = None if where is None else str(where)
+        options = ReshredOptions(shredding, condition, digest=digest)
+        return self._reshred(table, options, dry_run=dry_run, progress=progress)
+
+    def unshred(
+        self,
+        table: Location,
+        *,
+        dry_run: bool = False,
+        digest: bool = True,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> ReshredResult:
+        """Store all Variants whole, and forbid shredding; Spark's executors rewrite the files.
+
+        `table` is its name, path or URL, as for `read`; else as `Table.unshred`.
+        """
+        from variantlake.maintenance.reshredding.reshred import ReshredOptions
+
+        options = ReshredOptions(unshred=True, digest=digest)
+        return self._reshred(table, options, dry_run=dry_run, progress=progress)
+
+    def drop_feature(
+        self,
+        table: Location,
+        name: str,
+        *,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> int:
+        """Take `variantShredding` out of a table's protocol, for readers that lack it; the version.
+
+        Spark's executors unshred the files first. `table` is its name, path or URL, as for `read`;
+        else as `Table.drop_feature`.
+        """
+        from variantlake.maintenance.reshredding.drop_feature import drop_feature
+
+        snapshot = self._session.snapshot(table)
+        return drop_feature(snapshot, name, self._session.rewriter(snapshot), progress=progress)
+
+    def digest(
+        self,
+        table: Location,
+        where: str | Condition | None = None,
+        *,
+        progress: Callable[[int], object] | None = None,
+    ) -> Digest:
+        """A hash of a table's rows, whatever their order, files and layout; the driver reads.
+
+        `table` is its name, path or URL, as for `read`; else as `Table.digest`.
+        """
+        from variantlake.maintenance.compare_versions import digest_rows
+
+        snapshot = self._session.snapshot(table)
+        return digest_rows(snapshot, None if where is None else str(where), progress)
+
+    def check_rewrite(
+        self,
+        table: Location,
+        from_version: int | None = None,
+        to_version: int | None = None,
+        *,
+        progress: Callable[[int], object] | None = None,
+    ) -> VersionComparison:
+        """Whether two versions of a table have the same rows; names those that differ.
+
+        The driver reads the files that one of the two has. `table` is its name, path or URL, as
+        for `read`; else as `Table.check_rewrite`.
+        """
+        from variantlake.maintenance.compare_versions import check_rewrite
+
+        snapshot = self._session.snapshot(table)
+        return check_rewrite(snapshot, from_version, to_version, progress)
+
+    def optimize(
+        self,
+        table: Location,
+        where: str | Condition | None = None,
+        *,
+        target_file_bytes: int = TARGET_FILE_BYTES,
+        max_deleted_share: float = 0.05,
+        dry_run: bool = False,
+        digest: bool = True,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> OptimizeResult:
+        """Join small files, and rewrite files of which many rows are deleted; no row changes.
+
+        Spark's executors rewrite the files, a group a task, and the driver commits. `table` is its
+        name, path or URL, as for `read`; else as `Table.optimize`.
+        """
+        # Loads the kernels, which queries do without.
+        from variantlake.maintenance.optimize import optimize
+        from variantlake.maintenance.plan_compaction import CompactionOptions
+
+        snapshot = self._session.snapshot(table)
+        return optimize(
+            snapshot,
+            self._session.rewriter(snapshot),
+            where=None if where is None else str(where),
+            options=CompactionOptions(target_file_bytes, max_deleted_share),
+            dry_run=dry_run,
+            digest=digest,
+            progress=progress,
+        )
+
+    def vacuum(
+        self,
+        table: Location,
+        retention: Retention | None = None,
+        *,
+        dry_run: bool = False,
+        force: bool = False,
+        quarantine: bool = False,
+        lite: bool = False,
+        report: Callable[[UnneededFile], None] | None = None,
+        progress: Callable[[VacuumProgress], None] | None = None,
+    ) -> VacuumResult:
+        """Remove files below a table's folder that no version within the retention needs.
+
+        The driver lists and deletes, by its own store; no Spark job runs. `table` is its name, path
+        or URL, as for `read`; else as `Table.vacuum`.
+        """
+        return vacuum(
+            self._session.snapshot(table),
+            retention,
+            dry_run=dry_run,
+            force=force,
+            quarantine=quarantine,
+            lite=lite,
+            report=report,
+            progress=progress,
+        )
+
+    def restore(
+        self,
+        table: Location,
+        version: int | None = None,
+        timestamp: dt.datetime | None = None,
+        *,
+        dry_run: bool = False,
+        missing: Missing = "refuse",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> RestoreResult:
+        """Make an older version of a table the newest one, in one commit; the driver does it.
+
+        `table` is its name, path or URL, as for `read`; else as `Table.restore`.
+        """
+        return restore(
+            self._session.snapshot(table),
+            version,
+            timestamp,
+            dry_run=dry_run,
+            missing=missing,
+            progress=progress,
+        )
+
+    def health(self, table: Location, *, orphans: bool = False) -> Health:
+        """What makes a table slow or large, each finding with what mends it; the driver reads.
+
+        `table` is its name, path or URL, as for `read`; else as `Table.health`.
+        """
+        return health(self._session.snapshot(table), orphans=orphans)
+
+    def checkpoint(self, table: Location) -> int:
+        """Write a checkpoint of a table's newest version; gives the version.
+
+        `table` is its name, path or URL, as for `read`; else as `Table.checkpoint`.
+        """
+        return write_checkpoint(self._session.snapshot(table).store)
+
+    def erase(
+        self,
+        table: Location,
+        where: str | Condition,
+        *,
+        purge: bool = False,
+        dry_run: bool = False,
+    ) -> EraseResult:
+        """Erase rows so that in the end nothing below the table's folder holds them.
+
+        The driver finds and rewrites, without a Spark job; the condition is one that `Table.scan`
+        takes. `table` is its name, path or URL, as for `read`; else as `Table.erase`.
+        """
+        text = None if where is None else str(where)
+        return erase(self._session.snapshot(table), text, purges=purge, dry_run=dry_run)
+
+    def _reshred(
+        self,
+        table: Location,
+        options: ReshredOptions,
+        *,
+        dry_run: bool,
+        progress: Callable[[LoadProgress], None] | None,
+    ) -> ReshredResult:
+        from variantlake.maintenance.reshredding.reshred import reshred
+
+        snapshot = self._session.snapshot(table)
+        runner = self._session.rewriter(snapshot)
+        return reshred(snapshot, runner, options, dry_run=dry_run, progress=progress)
+
+    def _condition(self, where: str | Condition | None) -> str | None:
+        check_expressions([] if where is None else [where], "a condition", self._session.spark)
+        return None if where is None else str(where)
 
 
 def connect(spark: SparkSession, *, accelerate: bool = False) -> Lake:
@@ -35,3 +989,16 @@ def connect(spark: SparkSession, *, accelerate: bool = False) -> Lake:
     if accelerate:
         put_rule(spark)
     return Lake(spark)
+
+
+def _named(location: str) -> Named:
+    """A table of which the user wrote no name: by its location, as a query would name it."""
+    return Named(delta_name(location), location)
+
+
+def _expression(value: Any) -> str:
+    if isinstance(value, TypedPath):
+        return value.text
+    if isinstance(value, str | Condition):
+        return str(value)
+    return constant(value)

@@ -1,0 +1,154 @@
+"""What a lake works on: a session, its helper, and the one way that names have here."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import (
+    InvalidQuery,
+)
+from variantlake.quoting import Parts
+from variantlake.spark.query.catalyst_query import ClassicQueries
+from variantlake.spark.query.connect_query import ConnectQueries
+from variantlake.spark.query.names import CatalogNames, CatalogTable, CatalogView, find_remote
+from variantlake.spark.query.references import Resolve, Target
+from variantlake.spark.query.table_locations import (
+    Location,
+    NamedLocation,
+    find_place,
+    writable,
+)
+from variantlake.spark.scan.dataframe import scan
+from variantlake.spark.scan.tables import Tables, TableVersion
+from variantlake.spark.session.arguments import (
+    check_location,
+    check_tables,
+)
+from variantlake.spark.session.classic_files import HelperSession
+from variantlake.spark.session.jobs import task_runner
+from variantlake.spark.session.jvm import is_connect
+from variantlake.sql.statements import not_a_query
+
+if TYPE_CHECKING:
+    from variantlake.jobs.tasks import Runner
+
+
+_LACKS_DELTA = (
+    "[TABLE_OR_VIEW_NOT_FOUND]",
+    "[PARSE_SYNTAX_ERROR]",
+    "[UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY]",
+    "[DATA_SOURCE_NOT_FOUND]",
+    "[NOT_SUPPORTED_COMMAND",
+    "[UNSUPPORTED_FEATURE.TABLE_OPERATION]",
+)
+"""How Spark refuses a statement that it supports for Delta tables only."""
+
+
+class LakeSession:
+    """A session of the user's, what stands beside it, and the tables that were named."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.tables = Tables()
+        self.names: dict[str, str] = {}
+
+    @functools.cached_property
+    def helper(self) -> HelperSession:
+        """The session in which our scans are made."""
+        return HelperSession(self.spark)
+
+    @functools.cached_property
+    def runner(self) -> ClassicQueries | ConnectQueries:
+        """What runs queries over the tables as they are now."""
+        return self.runner_over(self.tables)
+
+    def runner_over(self, tables: Tables) -> ClassicQueries | ConnectQueries:
+        """What runs queries over these tables: sessions of Connect show neither plans nor a JVM."""
+        if is_connect(self.spark):
+            return ConnectQueries(self.spark, tables)
+        return ClassicQueries(self.spark, self.helper, tables)
+
+    def place(self, table: Location) -> NamedLocation:
+        """What a caller named, by the one way that names have here."""
+        return find_place(table, self.names, self.find)
+
+    def written_to(self, table: Location) -> str:
+        """The location of a table that is loaded into or changed."""
+        return writable(self.place(table), table)
+
+    def snapshot(self, table: Location) -> Snapshot:
+        """The newest version of such a table."""
+        return self.tables.open(self.written_to(table)).snapshot
+
+    def rewriter(self, snapshot: Snapshot) -> Runner:
+        """What rewrites files of a table on Spark's executors."""
+        return task_runner(self.spark, f"rewrite files of {snapshot.store.uri}")
+
+    def find(self, parts: Parts) -> CatalogTable | CatalogView | None:
+        """What the catalog calls by a name."""
+        if is_connect(self.spark):
+            return find_remote(self.spark, parts)
+        return CatalogNames(self.spark).find(parts)
+
+    def resolver(self, tables: Mapping[str, Location] | None) -> Resolve:
+        """What names of a text mean, those of `tables` before registered ones."""
+        given = {}
+        check_tables(tables)
+        for name, table in (tables or {}).items():
+            check_location(name, table)
+            given[name.lower()] = self.written_to(table)
+        return _resolver({**self.names, **given})
+
+    def in_user_session(self, frame: DataFrame, mark: str) -> DataFrame:
+        """A DataFrame of the helper session as one of the user's."""
+        view = self.helper.new_view(mark)
+        self.helper.publish(frame, view)
+        try:
+            return self.spark.table(self.helper.qualified(view))
+        finally:
+            self.helper.drop(view)
+
+    def rows(self, table: TableVersion) -> DataFrame:
+        """All columns as they are, in the helper session."""
+        self.helper.follow()
+        plan = self.tables.plan_everything(table, has_kernels=lambda: self.helper.has_kernels)
+        return scan(self.helper, table, plan, {})
+
+    def query(
+        self,
+        text: str,
+        args: Mapping[str, Any] | list[Any] | None = None,
+        tables: Mapping[str, Location] | None = None,
+    ) -> DataFrame:
+        """A query as `Lake.sql` runs it. Raises as that."""
+        resolve = self.resolver(tables)
+        try:
+            return self.runner.run(text, _args(args), resolve)
+        except InvalidQuery as error:
+            # Delta Spark takes such a statement, if it is there.
+            if any(sign in error.message for sign in _LACKS_DELTA):
+                raise not_a_query(text) or error from None
+            raise
+
+
+def _resolver(named: Mapping[str, str]) -> Resolve:
+    """Locations by names in lower case, of one or several parts with dots between them."""
+
+    def resolve(parts: Parts) -> Target | None:
+        location = named.get(".".join(parts).lower())
+        if location is not None:
+            return Target(location, parts, in_spark=False)
+        if len(parts) == 2 and parts[0].lower() == "delta":
+            return Target(parts[1], parts, in_spark=True)
+        return None
+
+    return resolve
+
+
+def _args(args: Mapping[str, Any] | list[Any] | None) -> Any:
+    return dict(args) if isinstance(args, Mapping) else args

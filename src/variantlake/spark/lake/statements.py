@@ -1,0 +1,237 @@
+"""The texts that a lake runs: queries, and DELETE, UPDATE and MERGE, with or without Spark."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from pyspark.sql import DataFrame
+
+from variantlake.errors import (
+    InvalidQuery,
+    InvalidValue,
+    NotADeltaTable,
+    StoreFailed,
+    UnsupportedFeature,
+    VariantLakeError,
+)
+from variantlake.quoting import Parts
+from variantlake.spark.lake.session import LakeSession
+from variantlake.spark.query.table_locations import (
+    Location,
+    name_parts,
+)
+from variantlake.spark.session.arguments import (
+    check_text,
+    is_frame,
+)
+from variantlake.spark.session.char_columns import char_columns, pads
+from variantlake.spark.session.refusals import REFUSALS, quiet
+from variantlake.spark.session.settings import (
+    ANSI,
+    DOUBLE_QUOTED_NAMES,
+    ESCAPED,
+    TIME_ZONE,
+    is_on,
+    is_utc,
+)
+from variantlake.sql.changes import (
+    ChangeText,
+    DeleteText,
+    MergeText,
+    Named,
+    change_text,
+    parse_change,
+    with_texts,
+)
+from variantlake.sql.splice import splice
+from variantlake.sql.token_tables import short_qualifiers
+from variantlake.sql.tokens import tokenize
+
+if TYPE_CHECKING:
+    from variantlake.dml.result import ChangeResult
+    from variantlake.spark.dml.change import ChangeRunner
+
+MAX_LOCAL_BYTES = 4 << 30
+"""Bytes of files up to which rows for a DELETE are found in this process, without a job."""
+UPSERT = ("WHEN MATCHED THEN UPDATE SET *", "WHEN NOT MATCHED THEN INSERT *")
+"""What `merge` does where no clauses are given."""
+
+
+class LakeStatements:
+    """Runs texts over the tables of one session."""
+
+    def __init__(self, session: LakeSession) -> None:
+        self._session = session
+
+    def sql(
+        self,
+        query: str,
+        args: Mapping[str, Any] | list[Any] | None,
+        tables: Mapping[str, Location] | None,
+    ) -> DataFrame:
+        """A text as `Lake.sql` runs it. Raises as that."""
+
+        def left_to_spark(error: UnsupportedFeature) -> DataFrame:
+            try:
+                return self._session.query(query, args, tables)
+            except VariantLakeError:
+                raise error from None
+
+        try:
+            parsed = parse_change(query)
+        except UnsupportedFeature as error:
+            return left_to_spark(error)
+        location = None if parsed is None else self._location_of(parsed.target.text, tables)
+        if parsed is None or location is None:
+            return self._session.query(query, args, tables)
+        from variantlake.spark.dml.statements import result_rows
+
+        given = dict(args) if isinstance(args, Mapping) else args
+        try:
+            done = self.change(location, parsed, args=given, tables=tables)
+        except UnsupportedFeature as error:
+            return left_to_spark(error)
+        kind = type(parsed).__name__.removesuffix("Text").upper()
+        rows: DataFrame = result_rows(self._session.spark, kind, done)
+        return rows
+
+    def run(
+        self,
+        location: str,
+        parsed: ChangeText,
+        *,
+        tables: Mapping[str, Location] | None = None,
+    ) -> ChangeResult:
+        """A change by us; what we do not take by Delta Spark, if it is there."""
+        try:
+            return self.change(location, parsed, tables=tables)
+        except UnsupportedFeature as error:
+            try:
+                with quiet():
+                    (row,) = self._session.spark.sql(change_text(parsed)).collect()
+            except REFUSALS:
+                raise error from None
+        from variantlake.spark.dml.statements import result_of
+
+        version = self._session.tables.open(location).snapshot.version
+        return result_of(parsed, row.asDict(), version)
+
+    def change(
+        self,
+        location: str,
+        parsed: ChangeText,
+        *,
+        args: Any = None,
+        tables: Mapping[str, Location] | None = None,
+    ) -> ChangeResult:
+        """A change by us. Raises UnsupportedFeature for what we do not take."""
+        from variantlake.spark.dml.statements import statement_of
+
+        if isinstance(parsed, DeleteText) and not args:
+            try:
+                return self.delete_here(location, parsed.where, alias=parsed.target.alias)
+            except (InvalidQuery, UnsupportedFeature):
+                pass  # Spark may take the condition, and words the error if it does not
+        if isinstance(parsed, MergeText) and isinstance(args, list):
+            raise InvalidQuery(
+                "a MERGE takes parameters by name",
+                hint="lake.sql(text, {'name': value}), :name in the text",
+                cli_hint="",
+            )
+        resolve = self._session.resolver(tables)
+        parsed = self._with_short_names(parsed)
+        statement = statement_of(
+            self._session.spark, parsed, args, ansi=is_on(self._session.spark, ANSI)
+        )
+        return self._change_runner.run(location, statement, resolve)
+
+    def _with_short_names(self, parsed: ChangeText) -> ChangeText:
+        """The statement with columns qualified by the last parts of tables' names alone.
+
+        Queries give the tables these names as aliases, which have one part.
+        """
+        tables = [parsed.target, *([parsed.source] if isinstance(parsed, MergeText) else [])]
+        names = [name for each in tables if len(name := self._whole_name(each)) > 1]
+
+        def shorter(text: str) -> str:
+            return splice(text, short_qualifiers(tokenize(text), names))
+
+        return with_texts(parsed, shorter) if names else parsed
+
+    def _whole_name(self, table: Named) -> Parts:
+        """All parts of the name of a table that has no alias; none for another."""
+        parts = name_parts(table.text)
+        if parts is None or parts[-1] != table.alias:
+            return ()
+        if ".".join(parts).lower() in self._session.names or parts[0].lower() == "delta":
+            return parts
+        return (found.name if (found := self._session.find(parts)) else ()) or parts
+
+    def delete_here(
+        self, location: str, where: str | None, *, alias: str = "", dry_run: bool = False
+    ) -> ChangeResult:
+        """A DELETE without a job. Raises UnsupportedFeature for what only Spark finds."""
+        from variantlake.dml.delete import delete
+
+        if '"' in (where or "") and is_on(self._session.spark, DOUBLE_QUOTED_NAMES):
+            raise UnsupportedFeature(
+                "the local engine takes what double quotes hold for text, and this session for a "
+                "name",
+                hint="write names in backticks and texts in single quotes",
+            )
+        if "\\" in (where or "") and is_on(self._session.spark, ESCAPED):
+            raise UnsupportedFeature(
+                f"the local engine takes backslashes for escapes, and this session's {ESCAPED} not",
+                hint=f"spark.conf.set('{ESCAPED}', 'false')",
+            )
+        snapshot = self._session.tables.open(location).snapshot
+        if char_columns(snapshot.schema) and not pads(self._session.spark.conf.get):
+            raise UnsupportedFeature(
+                "the local engine compares CHAR columns at their length, and this session does not",
+                hint="leave spark.sql.readSideCharPadding and legacy.charVarcharAsString alone",
+            )
+        utc = is_utc(self._session.spark.conf.get(TIME_ZONE))
+        return delete(
+            snapshot,
+            where,
+            dry_run=dry_run,
+            table=alias,
+            utc=utc,
+            computed=False,
+            max_bytes=MAX_LOCAL_BYTES,
+        )
+
+    @functools.cached_property
+    def _change_runner(self) -> ChangeRunner:
+        # Loads the kernels, which queries do without.
+        from variantlake.spark.dml.change import ChangeRunner
+
+        return ChangeRunner(self._session.spark, self._session.tables, self._session.runner_over)
+
+    def _location_of(self, text: str, tables: Mapping[str, Location] | None) -> str | None:
+        """Where a table is that a statement names; None for one that is not ours."""
+        for name, given in (tables or {}).items():
+            if name.lower() == text.replace("`", "").lower():
+                return self._session.written_to(given)
+        try:
+            return self._session.place(text).location
+        except (NotADeltaTable, StoreFailed, InvalidValue):
+            return None
+
+    @contextmanager
+    def named_source(self, source: DataFrame | str) -> Iterator[str]:
+        """A source as a text names it."""
+        if not is_frame(source):
+            check_text(source, "the source of a merge")
+            yield str(source)
+            return
+        view = f"__vl_source_{uuid4().hex[:12]}"
+        source.createOrReplaceTempView(view)
+        try:
+            yield view
+        finally:
+            self._session.spark.catalog.dropTempView(view)
