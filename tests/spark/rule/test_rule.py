@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import threading
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -472,6 +474,22 @@ def test_whatever_fails_leaves_the_query_as_it_is(
             plan_text(spark.sql(query))  # says it no second time
     ours = [each for each in said if "left as Spark runs it" in str(each.message)]
     assert len(ours) == 1, [str(each.message) for each in said]
+
+
+def test_ctrl_c_while_a_query_is_planned_stops_the_query(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """py4j runs the planner in the thread that waits for the query: Ctrl-C is raised there."""
+    monkeypatch.setattr(RulePlanner, "_answer", lambda *_: signal.raise_signal(signal.SIGINT))
+
+    def run() -> None:
+        spark.sql("SELECT count(event:kind::string) FROM ev").collect()
+        time.sleep(30)  # the query may be done before it comes
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    monkeypatch.undo()
+    assert spark.sql("SELECT count(event:kind::string) FROM ev").first() is not None
 
 
 def test_warnings_as_errors_fail_no_query(

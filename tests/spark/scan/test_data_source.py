@@ -107,12 +107,6 @@ def test_the_session_has_a_time_zone() -> None:
     )
 
 
-@pytest.mark.usefixtures("lake")
-def test_it_only_reads(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(PySparkException, match=r"writes streams alone[\s\S]*\.append"):
-        spark.range(1).write.format("variantlake").mode("append").save(str(tmp_path / "t"))
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

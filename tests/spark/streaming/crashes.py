@@ -19,8 +19,8 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 import variantlake as vl
 from tests.delta.crashes import Operation, main
 from variantlake.autoloading import auto_compact
+from variantlake.spark.load.sink_options import SinkOptions
 from variantlake.spark.streaming.sink import TableStreamWriter
-from variantlake.spark.streaming.sink_options import SinkOptions
 
 COLUMNS = StructType([StructField("event", StringType()), StructField("n", IntegerType())])
 TASKS = 2

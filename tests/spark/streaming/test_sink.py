@@ -27,9 +27,10 @@ from variantlake.errors import (
     NotADeltaTable,
     UnsupportedFeature,
 )
+from variantlake.spark.load.sink_options import SinkOptions
+from variantlake.spark.load.source_writer import WrittenPart
 from variantlake.spark.streaming.data_source import TableSource
-from variantlake.spark.streaming.sink import TableStreamWriter, WrittenPart
-from variantlake.spark.streaming.sink_options import SinkOptions
+from variantlake.spark.streaming.sink import TableStreamWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

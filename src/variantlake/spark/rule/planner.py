@@ -7,6 +7,7 @@ here leaves the query as it is, and warns once.
 from __future__ import annotations
 
 import contextlib
+import signal
 import threading
 import warnings
 from collections import Counter, OrderedDict
@@ -49,10 +50,19 @@ WAIT_SECONDS = 30.0
 
 _MOST_SESSIONS = 8
 _MOST_WARNINGS = 100
+_AGAIN_SECONDS = 0.2
 
 
 _Begun = tuple[DataFrame, bool]
 """The partial rows of an aggregate, and whether nothing is left to merge."""
+
+
+def _interrupt_again() -> None:
+    """Have Ctrl-C once more, when the JVM has the answer and goes on with the query."""
+    main = threading.main_thread().ident
+    timer = threading.Timer(_AGAIN_SECONDS, signal.pthread_kill, (main, signal.SIGINT))
+    timer.daemon = True
+    timer.start()
 
 
 class RulePlanner:
@@ -85,6 +95,10 @@ class RulePlanner:
             return None
         try:
             return self._answer(orjson.loads(request), session)
+        except KeyboardInterrupt:
+            # py4j cannot take it to the JVM. Spark stops the query if it comes while Python waits.
+            _interrupt_again()
+            return None
         except Exception as error:  # noqa: BLE001 - no failure of ours may fail a query
             self._warn(f"{type(error).__name__}: {error}")
             return None

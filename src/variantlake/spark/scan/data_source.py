@@ -16,14 +16,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructField, StructType
 
 from variantlake.delta.log.file_paths import AbsolutePaths
 from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.features import SCAN_FEATURES
-from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.errors import InvalidQuery
 from variantlake.expressions.tree import And, Predicate
 from variantlake.planning.choose_files import choose_files
 from variantlake.scan.scan_task import ScanTask
@@ -91,14 +91,6 @@ class VariantlakeSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads the columns of `schema`."""
         return TableReader(self._table, schema, self._stored(schema), self.stores)
-
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # PySpark's
-        """Raises UnsupportedFeature: `Lake` writes such rows."""
-        del schema, overwrite
-        raise UnsupportedFeature(
-            "the data source writes streams alone",
-            hint="vl.spark.connect(spark).append(frame, path) writes, .overwrite replaces",
-        )
 
     @cached_property
     def _options(self) -> SourceOptions:

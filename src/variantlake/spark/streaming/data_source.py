@@ -1,4 +1,4 @@
-"""`format("variantlake")` for streams too."""
+"""`format("variantlake")` for writes and streams too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import logging
 import os
 from typing import ClassVar
 
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, DataSourceStreamWriter
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from variantlake.delta.log.file_paths import set_absolute_paths
@@ -18,7 +23,7 @@ from variantlake.spark.streaming.source_options import StreamOptions, is_stream
 
 
 class TableSource(VariantlakeSource):
-    """The part of the source that streams use.
+    """The part of the source that writes and streams use.
 
     `log_level` is that of the registering process, whose id is `registered_by`.
     """
@@ -62,8 +67,8 @@ class TableSource(VariantlakeSource):
         Raises UnsupportedFeature for the output mode "complete"; else as `TableStreamWriter`.
         """
         # Loads the kernels.
+        from variantlake.spark.load.sink_options import SinkOptions
         from variantlake.spark.streaming.sink import TableStreamWriter
-        from variantlake.spark.streaming.sink_options import SinkOptions
 
         if overwrite:
             raise UnsupportedFeature(
@@ -73,6 +78,16 @@ class TableSource(VariantlakeSource):
             )
         self._begin()
         return TableStreamWriter(SinkOptions.of(self.options), schema, self.stores)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # PySpark's
+        """Writes the rows of a DataFrame. Raises as `TableBatchWriter`."""
+        # Loads the kernels.
+        from variantlake.spark.load.sink_options import SinkOptions
+        from variantlake.spark.load.source_writer import TableBatchWriter
+
+        self._begin()
+        options = SinkOptions.of_batch(self.options, overwrite=overwrite)
+        return TableBatchWriter(options, schema, self.stores)
 
     def _begin(self) -> None:
         """In a Python process of Spark's on the driver: reach stores, and say what is logged."""

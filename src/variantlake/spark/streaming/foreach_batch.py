@@ -16,9 +16,9 @@ from variantlake.ingest.commit_load import LoadResult
 from variantlake.spark.load.append import append
 from variantlake.spark.load.append_target import NewTable
 from variantlake.spark.load.ingest import runner
+from variantlake.spark.load.source_writer import QUERY_ID
 from variantlake.spark.session.jvm import is_connect
 from variantlake.spark.streaming.batch_log import tell
-from variantlake.spark.streaming.sink import QUERY_ID
 from variantlake.storage.store import location_text
 from variantlake.writing.options import LoadKeywords
 from variantlake.writing.stream_batch import StreamBatch

@@ -1,127 +1,36 @@
-"""The sink of a stream: tasks shred and write their rows, the driver commits the batch once.
-
-Spark makes a writer for each batch in a Python process on the driver, which plans the batch and
-goes to the tasks; another one, in another process, commits what they gave back. All that the second
-must know comes with the tasks' messages.
-"""
+"""The sink of a stream: each batch is one commit, which the table never has twice."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.types import StructField, StructType
 
-from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.protocol.properties import constraints
 from variantlake.errors import (
-    CommitConflict,
     InvalidValue,
-    StoreFailed,
-    UnsupportedFeature,
     VariantLakeError,
 )
 from variantlake.ingest.commit_load import commit_load, find_committed_load
-from variantlake.ingest.encode.rows import check_columns
-from variantlake.ingest.learning.relearn import relearned
-from variantlake.jobs.tasks import TaskFailure, TaskResult, delete_strays, sort_results
-from variantlake.shredding.schema import ShreddingSchema
-from variantlake.spark.load.append_target import (
-    check_variants,
-    columns_of,
-    in_schema,
-    target_of,
+from variantlake.jobs.tasks import delete_strays, sort_results
+from variantlake.spark.load.source_writer import (
+    SourceWriter,
+    WrittenPart,
+    check_same,
+    compact,
+    shreddings_of,
 )
-from variantlake.spark.load.append_task import AppendTask, partition_number
-from variantlake.spark.load.constraints import has_expressions
 from variantlake.spark.streaming.batch_log import tell
-from variantlake.spark.streaming.sink_options import SinkOptions
-from variantlake.storage.opening import open_store
-from variantlake.storage.options import set_storage_options
-from variantlake.writing.file_plan import FilePlan
-from variantlake.writing.files import delete_load, new_load_id
-from variantlake.writing.quarantine import delete_quarantine
 from variantlake.writing.stream_batch import StreamBatch
-from variantlake.writing.table_write import READER_FEATURES, TableWrite
 
 _LOG = logging.getLogger("variantlake.streaming")
 
-QUERY_ID = "sql.streaming.queryId"
-"""The local property in which Spark tells tasks the id that a query keeps in its checkpoint."""
 
+class TableStreamWriter(SourceWriter, DataSourceStreamArrowWriter):  # type: ignore[misc] # as PySpark's own
+    """Writes the rows of one batch, or commits it."""
 
-@dataclass(frozen=True, slots=True)
-class WrittenPart(WriterCommitMessage):
-    """What one task of a batch made, for the driver.
-
-    `stream` is the query's own id. `plan` is how the files were to be written, `table` the id of
-    the table then, empty if there was none. `shreddings` are the schemas of VARIANT columns,
-    inferred ones among them.
-    """
-
-    outcome: TaskResult | TaskFailure
-    stream: str
-    plan: FilePlan
-    table: str
-    shreddings: Mapping[str, ShreddingSchema]
-
-
-class TableStreamWriter(DataSourceStreamArrowWriter):
-    """Writes the rows of one batch, or commits it. Pickles without the table's snapshot."""
-
-    def __init__(self, options: SinkOptions, schema: StructType, stores: Mapping[str, str]) -> None:
-        """Plan a batch of rows with the columns of `schema`. Raises as `append`, before any row."""
-        self._options = options
-        self._stores = dict(stores)
-        self._target: TableWrite | None = _target(options, schema)
-        target = self._target
-        names = in_schema(schema.names, target.schema)
-        json_columns = in_schema(options.json_columns, target.schema)
-        check_columns(names, target.schema.fields, json_columns, target.store.uri)
-        renamed = [
-            StructField(name, field.dataType)
-            for name, field in zip(names, schema.fields, strict=True)
-        ]
-        check_variants(StructType(renamed), target, json_columns)
-        self._names = list(names)
-        self._table = "" if target.snapshot is None else target.snapshot.metadata.id
-        self._task = AppendTask(
-            plan=target.file_plan(new_load_id(), options.load),
-            shreddings=target.shreddings(),
-            json_columns=frozenset(json_columns),
-            inference=options.load.inference,
-        )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_target": None}
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPart:  # type: ignore[override] # as PySpark's own
-        """Write the rows of one partition; what is wrong with them is given back, not raised.
-
-        A raised error would make Spark repeat the task. What may go better the second time
-        (StoreFailed) is raised.
-        """
-        from pyspark import TaskContext
-
-        set_storage_options(self._stores)
-        context = TaskContext.get()
-        number = partition_number()
-        stream = "" if context is None else context.getLocalProperty(QUERY_ID) or ""
-        shreddings: Mapping[str, ShreddingSchema] = {}
-        outcome: TaskResult | TaskFailure
-        try:
-            batches = (batch.rename_columns(self._names) for batch in iterator)
-            outcome, shreddings = self._task.written(number, batches, None)
-        except StoreFailed:
-            raise
-        except VariantLakeError as error:
-            outcome = TaskFailure(number, error)
-        return WrittenPart(outcome, stream, self._task.plan, self._table, shreddings)
+    hint = "let foreachBatch call lake.write_batch, which can"
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Commit the batch, unless the table has it.
@@ -140,7 +49,9 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
             batch = StreamBatch(self._query(parts), batchId, parts[0].stream)
             known = find_committed_load(target, self._options.load, batch)
             if known is None:
-                _check_same(target, parts[0])
+                check_same(
+                    target, parts[0], "a batch of a stream was written", "start the stream again"
+                )
         except VariantLakeError:
             target.clean_up(plan.load_id)
             raise
@@ -152,13 +63,13 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         if target.snapshot is not None and not any(each.adds or each.bad_rows for each in results):
             _LOG.info("%s: batch %d of %s is empty", target.store.uri, batchId, batch.query)
             return
-        landed = target.with_shreddings(_shreddings(parts))
+        landed = target.with_shreddings(shreddings_of(parts))
         done = commit_load(
             landed, plan, results, self._options.load, started, record=batch.record()
         )
         seconds = time.perf_counter() - started
         tell(target.store.uri, batch, done, seconds, self._options.metrics_file)
-        _compact(landed, self._options.auto_compact)
+        compact(landed, self._options.auto_compact)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Remove the files of a batch of which a task failed.
@@ -166,14 +77,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
         Where all tasks were done the commit failed: it left no files, or does not know whether the
         log has them. Those stay. What no task gave back is left to VACUUM.
         """
-        parts = [each for each in messages if isinstance(each, WrittenPart)]
-        if len(parts) == len(messages):
-            return
-        for part in parts[:1]:
-            store = open_store(part.plan.location)
-            count = delete_load(store, part.plan.load_id)
-            delete_quarantine(store, part.plan.load_id)
-            _LOG.info("%s: batch %d was given up, removed files %d", store.uri, batchId, count)
+        self.give_up(messages, f"batch {batchId}")
 
     def _query(self, parts: Sequence[WrittenPart]) -> str:
         query = self._options.query or parts[0].stream
@@ -183,61 +87,3 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
                 hint="give the stream an option queryId: a name that stays when it starts again",
             )
         return query
-
-
-def _target(options: SinkOptions, schema: StructType) -> TableWrite:
-    """The table, or the one that the first batch makes."""
-    target = target_of(schema, options.location, options.json_columns, options.new)
-    if target.snapshot is None:
-        return target
-    if has_expressions(target.snapshot):
-        raise UnsupportedFeature(
-            "the table has constraints, defaults or generated columns, which the sink cannot "
-            "evaluate",
-            file=target.store.uri,
-            hint="let foreachBatch call lake.write_batch, which can",
-            cli_hint="",
-        )
-    if options.merge_schema:
-        target = target.with_columns(columns_of(schema, options.json_columns))
-    return relearned(target)
-
-
-def _check_same(target: TableWrite, part: WrittenPart) -> None:
-    """Raise CommitConflict where the table is not the one that the files were written for."""
-    plan = part.plan
-    snapshot = target.snapshot
-    fits = (
-        (not part.table or (snapshot is not None and snapshot.metadata.id == part.table))
-        and plan.schema == target.schema
-        and plan.partition_columns == target.partition_columns
-        and constraints(plan.properties) == constraints(target.properties)
-    )
-    if not fits:
-        raise CommitConflict(
-            "the table was changed while a batch of a stream was written",
-            file=target.store.uri,
-            hint="start the stream again",
-        )
-
-
-def _shreddings(parts: Sequence[WrittenPart]) -> Mapping[str, ShreddingSchema]:
-    """The schemas of the task with the most rows: of a first batch each task infers its own."""
-
-    def rows(part: WrittenPart) -> int:
-        return part.outcome.rows if isinstance(part.outcome, TaskResult) else 0
-
-    return max(parts, key=rows).shreddings
-
-
-def _compact(target: TableWrite, asked: bool | None) -> None:
-    """Join small files where that is asked for, on the driver's cores."""
-    # Loads the engine that rewrites files.
-    from variantlake.autoloading.auto_compact import compact_small_files, is_wanted
-    from variantlake.jobs.threads import run_in_threads
-
-    if not is_wanted(target.properties, asked):
-        return
-
-    newest = Snapshot.read(target.store.uri, store=target.store, applies=READER_FEATURES)
-    compact_small_files(newest, run_in_threads)

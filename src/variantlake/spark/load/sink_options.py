@@ -1,11 +1,13 @@
-"""What `df.writeStream.format("variantlake")` is asked for."""
+"""What `df.write` and `df.writeStream` with `format("variantlake")` are asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from variantlake.errors import InvalidQuery, InvalidValue
+from variantlake.ingest.overwrite import Overwrite
 from variantlake.spark.load.append_target import NewTable
 from variantlake.spark.scan.source_options import flag, given_options, whole_number
 from variantlake.writing.options import LoadOptions
@@ -13,15 +15,15 @@ from variantlake.writing.options import LoadOptions
 _SPARK = ("checkpointLocation", "queryName")
 """Options of the query that Spark gives to the sink too."""
 
+_OF_STREAMS = ("queryId", "metricsFile")
+_OF_BATCHES = ("loadId", "replaceWhere", "partitionOverwriteMode")
 _NAMES = (
-    "queryId",
     "jsonColumns",
     "partitionBy",
     "shredding",
     "createTable",
     "mergeSchema",
     "autoCompact",
-    "metricsFile",
     "mode",
     "orderBy",
     "arrays",
@@ -32,12 +34,12 @@ _NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """A table, and how batches are written to it.
+    """A table, and how rows are written to it.
 
     `query` is the name by which the table knows the query; empty for the stream's own id. `new` is
     what a table is like that the first batch makes; None makes none. `auto_compact` says whether
     small files are joined after a commit; None asks the table. `metrics_file` is one of
-    the driver's; empty for none.
+    the driver's; empty for none. `overwrite` is what the rows take the place of.
     """
 
     location: str
@@ -48,14 +50,37 @@ class SinkOptions:
     auto_compact: bool | None
     metrics_file: str
     load: LoadOptions
+    overwrite: Overwrite | None = None
+
+    @classmethod
+    def of_batch(cls, options: Mapping[str, str], *, overwrite: bool) -> Self:
+        """The options of `df.write`; `overwrite` is its mode. Raises as `of`."""
+        given = given_options(options, (*_NAMES, *_OF_BATCHES), "the sink", begin="save")
+        where, dynamic = given.get("replaceWhere"), _is_dynamic(given)
+        if not overwrite and (where is not None or dynamic):
+            raise InvalidQuery(
+                "replaceWhere and partitionOverwriteMode are for the mode overwrite",
+                hint='df.write.mode("overwrite") replaces those rows',
+                cli_hint="",
+            )
+        chosen = cls._of(given)
+        return replace(
+            chosen,
+            load=replace(chosen.load, load_id=given.get("loadId")),
+            overwrite=Overwrite(where, dynamic) if overwrite else None,
+        )
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Self:
-        """The options as Spark gives them, all of them text; names in any case.
+        """The options of a stream as Spark gives them, all of them text; names in any case.
 
         Raises InvalidQuery for an option that nobody knows, InvalidValue for one that cannot be.
         """
-        given = given_options(options, _NAMES, "the sink", begin="start", also=_SPARK)
+        names = (*_NAMES, *_OF_STREAMS)
+        return cls._of(given_options(options, names, "the sink", begin="start", also=_SPARK))
+
+    @classmethod
+    def _of(cls, given: Mapping[str, str]) -> Self:
         new = NewTable.of(_list(given, "partitionBy"), given.get("shredding"), None)
         numbers = {
             "max_rows_per_file": whole_number(given, "maxRowsPerFile"),
@@ -82,3 +107,12 @@ class SinkOptions:
 
 def _list(given: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(text for each in given.get(name, "").split(",") if (text := each.strip()))
+
+
+def _is_dynamic(given: Mapping[str, str]) -> bool:
+    mode = given.get("partitionOverwriteMode", "static").lower()
+    if mode not in ("static", "dynamic"):
+        raise InvalidValue(
+            f"partitionOverwriteMode is {mode!r}", hint="static, or dynamic", cli_hint=""
+        )
+    return mode == "dynamic"

@@ -1,0 +1,240 @@
+"""Writers of `format("variantlake")`: tasks shred and write their rows, the driver commits once.
+
+Spark makes a writer in a Python process on the driver, which plans the write and goes to the tasks;
+another one, in another process, commits what they gave back.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructField, StructType
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.properties import constraints
+from variantlake.errors import CommitConflict, StoreFailed, UnsupportedFeature, VariantLakeError
+from variantlake.ingest.commit_load import commit_load, find_committed_load
+from variantlake.ingest.encode.rows import check_columns
+from variantlake.ingest.learning.relearn import relearned
+from variantlake.jobs.tasks import TaskFailure, TaskResult, delete_strays, sort_results
+from variantlake.shredding.schema import ShreddingSchema
+from variantlake.spark.load.append_target import check_variants, columns_of, in_schema, target_of
+from variantlake.spark.load.append_task import AppendTask, partition_number
+from variantlake.spark.load.constraints import has_expressions
+from variantlake.spark.load.sink_options import SinkOptions
+from variantlake.storage.opening import open_store
+from variantlake.storage.options import set_storage_options
+from variantlake.writing.file_plan import FilePlan
+from variantlake.writing.files import delete_load, new_load_id
+from variantlake.writing.quarantine import delete_quarantine
+from variantlake.writing.table_write import READER_FEATURES, TableWrite
+
+_LOG = logging.getLogger("variantlake.load")
+
+QUERY_ID = "sql.streaming.queryId"
+"""The local property in which Spark tells tasks the id that a query keeps in its checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPart(WriterCommitMessage):
+    """What one task of a batch made, for the driver.
+
+    `stream` is the query's own id. `plan` is how the files were to be written, `table` the id of
+    the table then, empty if there was none. `shreddings` are the schemas of VARIANT columns,
+    inferred ones among them.
+    """
+
+    outcome: TaskResult | TaskFailure
+    stream: str
+    plan: FilePlan
+    table: str
+    shreddings: Mapping[str, ShreddingSchema]
+
+
+class SourceWriter:
+    """Plans a write, and writes the rows of tasks. Pickles without the table's snapshot.
+
+    `hint` says what writes to a table for which this cannot.
+    """
+
+    hint: ClassVar[str]
+
+    def __init__(self, options: SinkOptions, schema: StructType, stores: Mapping[str, str]) -> None:
+        """Plan a write of rows with the columns of `schema`. Raises as `append`, before any row."""
+        self._options = options
+        self._stores = dict(stores)
+        self._target: TableWrite | None = self.target(options, schema)
+        target = self._target
+        names = in_schema(schema.names, target.schema)
+        json_columns = in_schema(options.json_columns, target.schema)
+        check_columns(names, target.schema.fields, json_columns, target.store.uri)
+        renamed = [
+            StructField(name, field.dataType)
+            for name, field in zip(names, schema.fields, strict=True)
+        ]
+        check_variants(StructType(renamed), target, json_columns)
+        self._names = list(names)
+        self._table = "" if target.snapshot is None else target.snapshot.metadata.id
+        self._task = AppendTask(
+            plan=target.file_plan(new_load_id(), options.load),
+            shreddings=target.shreddings(),
+            json_columns=frozenset(json_columns),
+            inference=options.load.inference,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_target": None}
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPart:
+        """Write the rows of one partition; what is wrong with them is given back, not raised.
+
+        A raised error would make Spark repeat the task. What may go better the second time
+        (StoreFailed) is raised.
+        """
+        from pyspark import TaskContext
+
+        set_storage_options(self._stores)
+        context = TaskContext.get()
+        number = partition_number()
+        stream = "" if context is None else context.getLocalProperty(QUERY_ID) or ""
+        shreddings: Mapping[str, ShreddingSchema] = {}
+        outcome: TaskResult | TaskFailure
+        try:
+            batches = (batch.rename_columns(self._names) for batch in iterator)
+            outcome, shreddings = self._task.written(number, batches, None)
+        except StoreFailed:
+            raise
+        except VariantLakeError as error:
+            outcome = TaskFailure(number, error)
+        return WrittenPart(outcome, stream, self._task.plan, self._table, shreddings)
+
+    @classmethod
+    def target(cls, options: SinkOptions, schema: StructType) -> TableWrite:
+        """The table, or the one that the rows make."""
+        target = target_of(schema, options.location, options.json_columns, options.new)
+        if target.snapshot is None:
+            return target
+        if has_expressions(target.snapshot):
+            raise UnsupportedFeature(
+                "the table has constraints, defaults or generated columns, which the sink cannot "
+                "evaluate",
+                file=target.store.uri,
+                hint=cls.hint,
+                cli_hint="",
+            )
+        if options.overwrite is not None:
+            target = options.overwrite.applied(target)
+        if options.merge_schema:
+            target = target.with_columns(columns_of(schema, options.json_columns))
+        return relearned(target)
+
+    def give_up(self, messages: Sequence[WriterCommitMessage | None], what: str) -> None:
+        """Remove the files of a write of which a task failed.
+
+        Where all tasks were done the commit failed: it left no files, or does not know whether the
+        log has them. Those stay. What no task gave back is left to VACUUM.
+        """
+        parts = [each for each in messages if isinstance(each, WrittenPart)]
+        if len(parts) == len(messages):
+            return
+        for part in parts[:1]:
+            store = open_store(part.plan.location)
+            count = delete_load(store, part.plan.load_id)
+            delete_quarantine(store, part.plan.load_id)
+            _LOG.info("%s: %s was given up, removed files %d", store.uri, what, count)
+
+
+class TableBatchWriter(SourceWriter, DataSourceArrowWriter):  # type: ignore[misc] # as PySpark's own
+    """Writes the rows of a DataFrame in one commit: `df.write.format("variantlake").save(path)`.
+
+    An overwrite replaces the version that it was planned on: rows that another writer adds to what
+    is replaced raise CommitConflict.
+    """
+
+    hint = "vl.spark.connect(spark).append(frame, path) can, and .overwrite"
+
+    def __init__(self, options: SinkOptions, schema: StructType, stores: Mapping[str, str]) -> None:
+        """Plan a write of rows with the columns of `schema`. Raises as `append`, before any row."""
+        super().__init__(options, schema, stores)
+        self._schema = schema
+        target = self._target
+        if options.overwrite is not None and target is not None and target.snapshot is not None:
+            planned = replace(options.overwrite, expected_version=target.snapshot.version)
+            self._options = replace(options, overwrite=planned)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Commit the rows. Raises the first error of the rows, CommitConflict; no file stays."""
+        started = time.perf_counter()
+        set_storage_options(self._stores)
+        plan, options = self._task.plan, self._options
+        parts = [each for each in messages if isinstance(each, WrittenPart)]
+        target = self.target(options, self._schema)
+        try:
+            results = sort_results(part.outcome for part in parts)
+            if find_committed_load(target, options.load) is not None:
+                target.clean_up(plan.load_id)
+                return
+            for part in parts[:1]:
+                check_same(target, part, "the rows were written", "write them again")
+        except VariantLakeError:
+            target.clean_up(plan.load_id)
+            raise
+        delete_strays(target, plan, results)
+        nothing = not any(each.adds or each.bad_rows for each in results)
+        if nothing and target.replacing is None and target.snapshot is not None:
+            return
+        landed = target.with_shreddings(shreddings_of(parts)) if parts else target
+        commit_load(landed, plan, results, options.load, started)
+        compact(landed, options.auto_compact)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Remove the files of a write of which a task failed."""
+        set_storage_options(self._stores)
+        self.give_up(messages, "a write")
+
+
+def check_same(target: TableWrite, part: WrittenPart, meanwhile: str, hint: str) -> None:
+    """Raise CommitConflict where the table is not the one that the files were written for."""
+    plan = part.plan
+    snapshot = target.snapshot
+    fits = (
+        (not part.table or (snapshot is not None and snapshot.metadata.id == part.table))
+        and plan.schema == target.schema
+        and plan.partition_columns == target.partition_columns
+        and constraints(plan.properties) == constraints(target.properties)
+    )
+    if not fits:
+        raise CommitConflict(
+            f"the table was changed while {meanwhile}",
+            file=target.store.uri,
+            hint=hint,
+            cli_hint="",
+        )
+
+
+def shreddings_of(parts: Sequence[WrittenPart]) -> Mapping[str, ShreddingSchema]:
+    """The schemas of the task with the most rows: of a first batch each task infers its own."""
+
+    def rows(part: WrittenPart) -> int:
+        return part.outcome.rows if isinstance(part.outcome, TaskResult) else 0
+
+    return max(parts, key=rows).shreddings
+
+
+def compact(target: TableWrite, asked: bool | None) -> None:
+    """Join small files where that is asked for, on the driver's cores."""
+    # Loads the engine that rewrites files.
+    from variantlake.autoloading.auto_compact import compact_small_files, is_wanted
+    from variantlake.jobs.threads import run_in_threads
+
+    if not is_wanted(target.properties, asked):
+        return
+
+    newest = Snapshot.read(target.store.uri, store=target.store, applies=READER_FEATURES)
+    compact_small_files(newest, run_in_threads)
