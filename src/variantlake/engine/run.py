@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,15 +34,15 @@ from variantlake.expressions.tree import Expression, Ref
 from variantlake.expressions.typing import type_of
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.planning.explain import Explanation
+from variantlake.scan.arrow_stream import ArrowStream, marked
 from variantlake.scan.decoded_log import DecodedLog
-from variantlake.shown import Shown
 from variantlake.sql.select import Item
 
 BATCH_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, repr=False)
-class LocalQuery(Shown):
+class LocalQuery(ArrowStream):
     """What a query of one table version gives; nothing is read before it is asked for.
 
     It is an Arrow stream itself, as a Scan is.
@@ -57,7 +56,10 @@ class LocalQuery(Shown):
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result."""
         return pa.schema(
-            [pa.field(each.name, self._type(each.expression)) for each in self.query.outputs]
+            [
+                marked(pa.field(each.name, self._type(each.expression)))
+                for each in self.query.outputs
+            ]
         )
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -80,10 +82,6 @@ class LocalQuery(Shown):
         else:
             yield from self._streamed()
 
-    def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as an Arrow reader. Raises as `to_batches`, while it is read."""
-        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
-
     def read_all(self) -> pa.Table:
         """As `to_arrow`, by the name that Arrow's readers have for it."""
         return self.to_arrow()
@@ -91,15 +89,6 @@ class LocalQuery(Shown):
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """As `to_batches`."""
         return self.to_batches()
-
-    def to_arrow(self) -> pa.Table:
-        """All rows as one table. Raises as `to_batches`."""
-        return pa.Table.from_batches(self.to_batches(), self.schema)
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The Arrow C stream interface."""
-        reader: Any = self.to_reader()
-        return reader.__arrow_c_stream__(requested_schema)
 
     @property
     def read_bytes(self) -> int:

@@ -27,6 +27,7 @@ from variantlake.planning.choose_files import FileChoice, choose_files
 from variantlake.planning.explain import Explanation, explain
 from variantlake.planning.files import NO_ROWS, ScanFile
 from variantlake.planning.stats.skipping import Skipper
+from variantlake.scan.arrow_stream import ArrowStream, marked
 from variantlake.scan.combinations import Combinations
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.file_rows import FileReader, Rows
@@ -34,7 +35,6 @@ from variantlake.scan.footers import row_groups
 from variantlake.scan.stretches import Stretches
 from variantlake.scan.table_names import partition_types as types_of_partitions
 from variantlake.scan.table_names import stored_ref
-from variantlake.shown import Shown
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.sql.select import Item
 
@@ -53,11 +53,12 @@ class RowPlaces:
 
 
 @dataclass(frozen=True, repr=False)
-class Scan(Shown):
+class Scan(ArrowStream):
     """What a scan of one table version gives; nothing is read before it is asked for.
 
     It is an Arrow stream itself, which DuckDB, Polars and pyarrow take as it is. VARIANT columns
-    are struct<metadata: binary, value: binary>; times without a zone are taken as UTC.
+    are struct<metadata: binary, value: binary> with the extension type `arrow.parquet.variant`;
+    times without a zone are taken as UTC.
     """
 
     snapshot: Snapshot = field(repr=False)
@@ -74,7 +75,7 @@ class Scan(Shown):
     @cached_property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result."""
-        return pa.schema([pa.field(item.name, self.type_of(item.ref)) for item in self.items])
+        return self._schema_of(self.items)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in batches, file by file.
@@ -85,14 +86,6 @@ class Scan(Shown):
         """
         check_before_read(self.snapshot)
         yield from self._batches(self.items, limit=self.limit)
-
-    def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as an Arrow reader. Raises as `to_batches`, while it is read."""
-        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
-
-    def to_arrow(self) -> pa.Table:
-        """All rows as one table. Raises as `to_batches`."""
-        return pa.Table.from_batches(self.to_batches(), self.schema)
 
     def count(self) -> int:
         """The number of rows, without reading what is selected. Raises as `to_batches`."""
@@ -166,11 +159,6 @@ class Scan(Shown):
         groups = row_groups(self.snapshot, self.choice, self.partition_types)
         return explain(self.choice, self._requests, groups, self.snapshot.properties)
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The Arrow C stream interface."""
-        reader: Any = self.to_reader()
-        return reader.__arrow_c_stream__(requested_schema)
-
     # --- The choice of files ---
 
     @cached_property
@@ -210,6 +198,9 @@ class Scan(Shown):
         requested = spark_type(ref.type)
         return VARIANT_TYPE if requested is None else requested.arrow
 
+    def _schema_of(self, items: Sequence[Item]) -> pa.Schema:
+        return pa.schema([marked(pa.field(each.name, self.type_of(each.ref))) for each in items])
+
     # --- Reading ---
 
     def batches_of(self, files: Iterable[ScanFile]) -> Iterator[pa.RecordBatch]:
@@ -222,7 +213,7 @@ class Scan(Shown):
         files: Iterable[ScanFile] | None = None,
         limit: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        schema = pa.schema([pa.field(item.name, self.type_of(item.ref)) for item in items])
+        schema = self._schema_of(items)
         wanted = [self.stored(item.ref) for item in items]
         skipper = Skipper(self.predicate, self.partition_types)
         left = limit

@@ -158,35 +158,48 @@ def map_array(arrow: pa.DataType, offsets: Any, parts: list[AnyArray], nulls: An
     return made
 
 
-def map_leaves(array: Any, change: Callable[[AnyArray], AnyArray]) -> AnyArray:
-    """The array with its leaves changed, in their order; they may change their type, too."""
+def map_leaves(
+    array: Any, change: Callable[[AnyArray], AnyArray], leaf: pa.DataType | None = None
+) -> AnyArray:
+    """The array with its leaves changed, in their order; they may change their type, too.
+
+    What is of the type `leaf` is a leaf as a whole.
+    """
+    if array.type == leaf:
+        return change(array)
     if isinstance(array, pa.StructArray):
         # Flattened: what stands below a null group is null.
-        children = [map_leaves(child, change) for child in array.flatten()]
+        children = [map_leaves(child, change, leaf) for child in array.flatten()]
         fields = members(array.type)
         fields = [f.with_type(child.type) for f, child in zip(fields, children, strict=True)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
     if isinstance(array, pa.MapArray):
         offsets, elements = offsets_of(array)
-        parts = struct_of(map_leaves(elements, change)).flatten()
+        parts = struct_of(map_leaves(elements, change, leaf)).flatten()
         key, item = array.type.key_field, array.type.item_field
         pairs = map_type(key.with_type(parts[0].type), item.with_type(parts[1].type))
         return map_array(pairs, offsets, parts, array.is_null())
     if is_list(array.type):
         lists = list_of(array)
         offsets, elements = offsets_of(lists)
-        inside = map_leaves(elements, change)
+        inside = map_leaves(elements, change, leaf)
         kind = pa.list_(element_field(lists.type).with_type(inside.type))
         return list_array(kind, offsets, inside, lists.is_null())
     return change(array)
 
 
-def map_types(arrow: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+def map_types(
+    arrow: pa.DataType,
+    change: Callable[[pa.DataType], pa.DataType],
+    leaf: pa.DataType | None = None,
+) -> pa.DataType:
     """The type that `map_leaves` makes of arrays of a type, whose leaves change theirs so."""
 
     def below(field: AnyField) -> AnyField:
-        return field.with_type(map_types(field.type, change))
+        return field.with_type(map_types(field.type, change, leaf))
 
+    if arrow == leaf:
+        return change(arrow)
     if isinstance(arrow, pa.StructType):
         return pa.struct(list(map(below, arrow)))
     if isinstance(arrow, pa.MapType):

@@ -33,6 +33,9 @@ VARIANT_TYPE = pa.struct(
 )
 """An unshredded Variant in Arrow; SQL NULL is a null struct."""
 
+VARIANT_EXTENSION = "arrow.parquet.variant"
+"""The extension type that says so. Spec: Arrow, "Canonical Extension Types", "Parquet Variant"."""
+
 
 def arrow_type(schema: ShreddingSchema) -> pa.StructType:
     """The type of a column shredded by `schema`, exactly as our writers make it.

@@ -1,7 +1,7 @@
 """Arrow data in their plain forms: other libraries hand over views, dictionaries, and JSON by name.
 
 Polars has strings and bytes as views and categories as dictionaries of them; DuckDB and pyarrow may
-mark JSON text as an extension type. Compute functions know few of these.
+mark JSON text, and a program Variants, as an extension type. Compute functions know few of these.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from variantlake.shredding.arrays import AnyArray, map_leaves, map_types
+from variantlake.shredding.layout import VARIANT_EXTENSION
 
 _PLAIN: dict[pa.DataType, pa.DataType] = {
     pa.string_view(): pa.large_string(),
@@ -28,12 +29,20 @@ def plain_type(given: pa.DataType) -> pa.DataType:
     return map_types(given, _leaf_type)
 
 
-def _leaf_type(given: pa.DataType) -> pa.DataType:
+def _leaf_type(given: Any) -> pa.DataType:
     if isinstance(given, pa.DictionaryType):
         return plain_type(given.value_type)
-    if isinstance(given, pa.JsonType):
+    if _is_marked(given):
         return plain_type(given.storage_type)
-    return _PLAIN.get(given, given)
+    found: pa.DataType = _PLAIN.get(given, given)
+    return found
+
+
+def _is_marked(given: Any) -> bool:
+    """Whether a type is an extension of a plain one that says the same without it."""
+    return isinstance(given, pa.JsonType) or (
+        isinstance(given, pa.BaseExtensionType) and given.extension_name == VARIANT_EXTENSION
+    )
 
 
 def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -51,7 +60,7 @@ def _leaf(given: AnyArray) -> AnyArray:
     array: Any = given  # the stubs know these forms by halves
     if isinstance(array, pa.DictionaryArray):
         return plain_array(array.dictionary).take(array.indices)
-    if isinstance(array.type, pa.JsonType):
+    if _is_marked(array.type):
         return plain_array(array.storage)
     found: AnyArray = array.cast(_leaf_type(array.type)) if array.type in _PLAIN else array
     return found
