@@ -26,12 +26,10 @@ from variantlake.spark.query.names import CatalogNames, CatalogTable
 from variantlake.spark.query.plans.analysis import Analysis, TableUse, analyse
 from variantlake.spark.query.plans.catalyst import Catalyst, Node, has_inside
 from variantlake.spark.query.plans.join_values import (
-    MAX_SMALL_BYTES,
     MIN_FILES,
-    SMALL_SHARE,
-    WORTH_BYTES,
     SmallSide,
     condition,
+    is_cheap,
     values_of,
 )
 from variantlake.spark.query.plans.planned import (
@@ -64,6 +62,7 @@ from variantlake.spark.scan.dataframe import scan
 from variantlake.spark.scan.path_columns import PathColumn, field_splice, path_columns
 from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.classic_files import HelperSession
+from variantlake.spark.session.jvm import frame_of, plan_of
 from variantlake.spark.session.refusals import REFUSALS, or_invalid, quiet, sentence
 from variantlake.spark.session.schemas import same_columns
 from variantlake.spark.session.settings import is_case_sensitive
@@ -290,18 +289,17 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         self, query: _ClassicQuery, side: SmallSide, plans: Mapping[str, PlannedTable]
     ) -> list[str] | None:
         """The values of a joined side; None if they are many, or not worth their price."""
-        price = sum(plans[view].plan.read_bytes for view in side.views)
-        whole = sum(table.plan.read_bytes for table in plans.values())
-        if side.views and whole - price < WORTH_BYTES:
-            return None
-        if price > min(MAX_SMALL_BYTES, (whole - price) // SMALL_SHARE):
+        if not is_cheap(side, {view: each.plan for view, each in plans.items()}):
             return None
         try:
             with quiet():
                 for view in side.views:
                     self._publish(plans[view], {})
                 frame = or_invalid(lambda: self._analysed(query, query.text), {})
-                return values_of(self._spark, frame, side)
+                plan = plan_of(frame)
+                for at in side.steps:
+                    plan = plan.children().apply(at)
+                return values_of(frame_of(self._spark, plan), side)
         except (*REFUSALS, VariantLakeError):
             return None  # an error of the query itself comes when the query runs
 

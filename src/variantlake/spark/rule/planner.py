@@ -18,13 +18,21 @@ from typing import Any, ClassVar
 import orjson
 from pyspark.sql import DataFrame, SparkSession
 
-from variantlake.errors import TableReplaced
-from variantlake.expressions.tree import Predicate, refs
+from variantlake.errors import TableReplaced, VariantLakeError
+from variantlake.expressions.tree import In, Predicate, refs
 from variantlake.planning.exact.readings import Native
 from variantlake.planning.plan import ScanPlan
 from variantlake.planning.stats.first_rows import FirstRows
 from variantlake.spark.query.plans.analysis import PathUse, TableUse
 from variantlake.spark.query.plans.catalyst import Node, node_of
+from variantlake.spark.query.plans.join_values import (
+    MIN_FILES,
+    SmallSide,
+    condition,
+    is_cheap,
+    small_sides,
+    values_of,
+)
 from variantlake.spark.query.plans.limits import first_rows
 from variantlake.spark.query.plans.lineage import Lineage, view_of
 from variantlake.spark.query.plans.partial_aggregates import partial_aggregates
@@ -34,7 +42,7 @@ from variantlake.spark.query.plans.planned import (
     stored_names,
     with_pushed,
 )
-from variantlake.spark.query.plans.predicates import table_predicates
+from variantlake.spark.query.plans.predicates import Extra, table_predicates
 from variantlake.spark.rule.uses import PlanUses, read_uses
 from variantlake.spark.scan.dataframe import scan
 from variantlake.spark.scan.path_columns import PathColumn, path_columns
@@ -44,6 +52,7 @@ from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.jvm import Java as JavaObject
 from variantlake.spark.session.jvm import dataset_of, gateway_of
+from variantlake.spark.session.refusals import REFUSALS
 
 WAIT_SECONDS = 30.0
 """How long a query waits for others to be planned before it runs as it is."""
@@ -85,16 +94,17 @@ class RulePlanner:
         # Asked for now: on a cluster that is a job, which must not start while Spark optimizes.
         self._has_kernels = self._helper(None).has_kernels
 
-    def apply(self, request: str, session: JavaObject | None) -> JavaObject | None:
+    def apply(self, request: str, given: JavaObject | None) -> JavaObject | None:
         """The answer to the rule: None if the query stays as it is.
 
-        `request` without a session is what the rule itself failed at.
+        `given` are the session, and what gives rows of the plan's operators. A request without is
+        what the rule itself failed at.
         """
-        if session is None:
+        if given is None:
             self._warn(request)
             return None
         try:
-            return self._answer(orjson.loads(request), session)
+            return self._answer(orjson.loads(request), given)
         except KeyboardInterrupt:
             # py4j cannot take it to the JVM. Spark stops the query if it comes while Python waits.
             _interrupt_again()
@@ -138,14 +148,14 @@ class RulePlanner:
             warnings.warn(f"a query is left as Spark runs it: {reason}", stacklevel=2)
 
     def _helper(
-        self, session: JavaObject | None, identity: str = "", zone: str | None = None
+        self, given: JavaObject | None, identity: str = "", zone: str | None = None
     ) -> HelperSession:
-        """The helper of a session, whose time zone it has."""
+        """The helper of the given session, whose time zone it has."""
         helper = self._helpers.get(identity)
         if helper is None:
             user = self._spark
-            if session is not None:
-                user = SparkSession(self._spark.sparkContext, session)
+            if given is not None:
+                user = SparkSession(self._spark.sparkContext, given[0])
             helper = HelperSession(user)
             self._helpers[identity] = helper
             while len(self._helpers) > _MOST_SESSIONS:
@@ -155,7 +165,7 @@ class RulePlanner:
             helper.follow_zone(zone)
         return helper
 
-    def _answer(self, request: Mapping[str, Any], session: JavaObject) -> JavaObject | None:
+    def _answer(self, request: Mapping[str, Any], given: JavaObject) -> JavaObject | None:
         try:
             plan = node_of(request["plan"])
             query = _RuleQuery.of(plan, [each["name"] for each in request["relations"]])
@@ -163,8 +173,13 @@ class RulePlanner:
             return None  # a condition of thousands of terms
         ours = {each["name"] for each in request["relations"] if not each["delta"]}
         with self._turn():
-            helper = self._helper(session, request["session"], request["zone"])
-            planned = self._all_planned(query, request["relations"], helper)
+            helper = self._helper(given, request["session"], request["zone"])
+            tables = self._opened(query, request["relations"], ours)
+            plain = {name: self._planned(query, name, tables[name]) for name in tables}
+        query, plain = self._with_joined(query, plain, helper, given)
+        with self._turn():
+            pushed = self._with_pushed(query, plain.values(), helper)
+        planned = _worth(pushed, ours)
         explained = self._explained.get(request["thread"])
         begun: dict[str, _Begun] = {}
         if explained is not None:
@@ -180,22 +195,65 @@ class RulePlanner:
         with self._turn():
             return self._to_java(planned, query, helper, begun)
 
-    def _all_planned(
-        self, query: _RuleQuery, relations: Sequence[Mapping[str, Any]], helper: HelperSession
-    ) -> list[PlannedTable]:
-        """The tables that are to be read by us, none if that is not worth it."""
-        ours = {each["name"] for each in relations if not each["delta"]}
+    def _opened(
+        self, query: _RuleQuery, relations: Sequence[Mapping[str, Any]], ours: Collection[str]
+    ) -> dict[str, TableVersion]:
+        """The tables that may be read by us, none if that is not worth it."""
         opened = ((each["name"], self._open(each)) for each in relations)
         tables = {name: table for name, table in opened if table is not None}
-        if not any(name in ours or query.asks(name, tables[name]) for name in tables):
-            return []
-        found = with_pushed(
-            [self._planned(query, name, tables[name]) for name in tables],
-            query.aggregates,
-            helper,
-            has_kernels=lambda: self._has_kernels,
+        asked = any(name in ours or query.asks(name, tables[name]) for name in tables)
+        return tables if asked else {}
+
+    def _with_pushed(
+        self, query: _RuleQuery, planned: Iterable[PlannedTable], helper: HelperSession
+    ) -> tuple[PlannedTable, ...]:
+        return with_pushed(
+            list(planned), query.aggregates, helper, has_kernels=lambda: self._has_kernels
         )
-        return _worth(found, ours)
+
+    def _with_joined(
+        self,
+        query: _RuleQuery,
+        planned: dict[str, PlannedTable],
+        helper: HelperSession,
+        given: JavaObject,
+    ) -> tuple[_RuleQuery, dict[str, PlannedTable]]:
+        """The tables planned anew with the values of small joined sides, if that pays."""
+        if not any(each.plan.read_files >= MIN_FILES for each in planned.values()):
+            return query, planned
+        extra: dict[tuple[Node, int], list[Node]] = {}
+        for side in small_sides(query.plan, {name: name for name in planned}):
+            values = self._values(side, query, planned, helper, given)
+            if values is not None:
+                extra.setdefault((side.join, side.large), []).append(condition(side, values))
+        if not extra:
+            return query, planned
+        query = query.with_conditions(extra)
+        with self._turn():
+            return query, {
+                name: _joined(each, self._planned(query, name, each.table))
+                for name, each in planned.items()
+            }
+
+    def _values(
+        self,
+        side: SmallSide,
+        query: _RuleQuery,
+        planned: Mapping[str, PlannedTable],
+        helper: HelperSession,
+        given: JavaObject,
+    ) -> list[str] | None:
+        """The values of a joined side; None if they are many, or not worth their price."""
+        if not is_cheap(side, {view: each.plan for view, each in planned.items()}):
+            return None
+        try:
+            with self._turn():
+                answer = self._to_java([planned[view] for view in side.views], query, helper, {})
+            # Other queries need not wait for a job of this one.
+            rows = given[1].apply(orjson.dumps(side.steps).decode(), answer)
+            return values_of(DataFrame(rows, helper.user), side)
+        except (*REFUSALS, VariantLakeError):
+            return None  # an error of the query itself comes when the query runs
 
     def _open(self, relation: Mapping[str, Any]) -> TableVersion | None:
         """The version that is read; None where not all columns are, or the source knows the time.
@@ -265,6 +323,8 @@ class RulePlanner:
 class _RuleQuery:
     """A plan of the optimizer, read."""
 
+    plan: Node
+    lineage: Lineage
     uses: PlanUses
     predicates: Mapping[str, Predicate | None]
     limits: Mapping[str, FirstRows]
@@ -279,11 +339,17 @@ class _RuleQuery:
         read = Counter(view_of(node, lineage.views) for node in plan.walk())
         aggregates = partial_aggregates(plan, lineage, "", uses.implied)
         return cls(
+            plan,
+            lineage,
             uses,
             table_predicates(plan, lineage, ""),
             first_rows(plan, lineage, ""),
             tuple(each for each in aggregates if read[each.view] == 1),
         )
+
+    def with_conditions(self, extra: Extra) -> _RuleQuery:
+        """The query with more conditions on sides of its joins, which no row of it fails."""
+        return replace(self, predicates=table_predicates(self.plan, self.lineage, "", extra))
 
     def asks(self, name: str, table: TableVersion) -> bool:
         """Whether a Variant of a table is looked at, or its rows are grouped."""
@@ -312,6 +378,13 @@ class _RuleQuery:
         ]
 
 
+def _joined(before: PlannedTable, again: PlannedTable) -> PlannedTable:
+    """A table that was planned anew, if the values of a joined side say anything about it."""
+    new = (part for part in again.plan.conjuncts if part not in set(before.plan.conjuncts))
+    joined = tuple(part for part in new if isinstance(part, In))
+    return replace(again, joined=joined) if joined else before
+
+
 def _worth(planned: Iterable[PlannedTable], ours: Collection[str]) -> list[PlannedTable]:
     """The tables that are worth it: Delta Spark reads others well, and `ours` nobody else does.
 
@@ -337,8 +410,8 @@ def _is_worth(plan: ScanPlan) -> bool:
 def _scan(
     helper: HelperSession, planned: PlannedTable, columns: Mapping[str, PathColumn]
 ) -> DataFrame:
-    needed = stored_names(planned.use.whole, planned.table)
-    return scan(helper, planned.table, planned.plan, columns, needed={*needed, *columns})
+    needed = {*stored_names(planned.use.whole, planned.table), *columns}
+    return scan(helper, planned.table, planned.plan, columns, planned.joined, needed=needed)
 
 
 def _columns(planned: PlannedTable, columns: Mapping[str, PathColumn]) -> dict[str, dict[str, Any]]:

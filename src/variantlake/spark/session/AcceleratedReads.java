@@ -26,6 +26,8 @@ import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias$;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.classic.SparkSession$;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -78,7 +80,8 @@ public class AcceleratedReads {
     /**
      * Put the rule in front of those that the session, and all that share its extensions, have.
      *
-     * @param planner answers a request, with the session, by a list, or by null
+     * @param planner answers a request, with an array of the session and of a `Part`, by a list, or
+     *     by null; it is told without these what the rule failed at
      * @param dump `PlanDump`
      * @param substitution `PathSubstitution`
      * @param partials `PartialAggregates`
@@ -160,6 +163,31 @@ public class AcceleratedReads {
                 } else {
                     SparkSession$.MODULE$.clearActiveSession();
                 }
+            }
+        }
+    }
+
+    /**
+     * Gives the rows of an operator of a plan, by the places among children that lead to it (JSON)
+     * and by an answer that tells how its tables are read. They are found by a query of their own,
+     * which the rule leaves alone.
+     */
+    public static class Part implements BiFunction {
+        private final Query query;
+        private final LogicalPlan plan;
+        private final List expressions;
+
+        Part(Query query, LogicalPlan plan, List expressions) {
+            this.query = query;
+            this.plan = plan;
+            this.expressions = expressions;
+        }
+
+        public Object apply(Object steps, Object answer) {
+            try {
+                return query.rows(plan, (String) steps, (List) answer, expressions);
+            } catch (Exception error) {
+                throw new IllegalStateException(error);
             }
         }
     }
@@ -322,7 +350,8 @@ public class AcceleratedReads {
             String text = new ObjectMapper().writeValueAsString(request);
             text = text.substring(0, text.length() - 1) + ",\"plan\":"
                 + owner.dump.apply(named, expressions) + "}";
-            List answer = (List) owner.planner.apply(text, session);
+            Part part = new Part(this, named, expressions);
+            List answer = (List) owner.planner.apply(text, new Object[] {session, part});
             if (answer == null) return null;
             LogicalPlan found = changed(named, answer, expressions);
             scala.Option wrong = LogicalPlanIntegrity.validateOptimizedPlan(plan, found, false);
@@ -348,6 +377,16 @@ public class AcceleratedReads {
             List scans = new ArrayList(answer.subList(at, answer.size()));
             return (LogicalPlan) owner.substitution.apply(
                 new Object[] {plan, session, null, memory, told, scans, expressions}, MARK);
+        }
+
+        /** The rows of the operator that places among children lead to from a plan's root. */
+        Dataset rows(LogicalPlan plan, String steps, List answer, List expressions)
+                throws Exception {
+            List places = (List) new ObjectMapper().readValue(steps, List.class);
+            for (int i = 0; i < places.size(); i++) {
+                plan = (LogicalPlan) plan.children().apply(((Integer) places.get(i)).intValue());
+            }
+            return Dataset$.MODULE$.ofRows(session, changed(plan, answer, expressions));
         }
 
         /** Whether every column that is read comes from below; Spark looks at no subqueries. */

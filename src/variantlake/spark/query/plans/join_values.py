@@ -13,11 +13,11 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
+from variantlake.planning.plan import ScanPlan
 from variantlake.spark.query.plans.catalyst import Node
 from variantlake.spark.query.plans.lineage import view_of
-from variantlake.spark.session.jvm import frame_of, plan_of
 from variantlake.sql.joins import join_of_plan
 
 MAX_VALUES = 1000
@@ -130,23 +130,28 @@ def _equalities(conditions: Sequence[Node]) -> Iterator[tuple[Node, Node]]:
             yield left, right
 
 
-def values_of(spark: SparkSession, frame: DataFrame, side: SmallSide) -> list[str] | None:
-    """The different values of a small side, as Spark prints them; None for too many.
+def is_cheap(side: SmallSide, plans: Mapping[str, ScanPlan]) -> bool:
+    """Whether reading a side's tables once more costs little beside what the query reads.
 
-    `frame` is the query over tables with rows; it is analysed as the plan that `side` is of.
+    `plans` are those of all tables of the query, by their views.
     """
-    plan = plan_of(frame)
-    for at in side.steps:
-        plan = plan.children().apply(at)
-    rows = frame_of(spark, plan)
+    price = sum(plans[view].read_bytes for view in side.views)
+    rest = sum(plan.read_bytes for plan in plans.values()) - price
+    if side.views and rest < WORTH_BYTES:
+        return False
+    return price <= min(MAX_SMALL_BYTES, rest // SMALL_SHARE)
+
+
+def values_of(rows: DataFrame, side: SmallSide) -> list[str] | None:
+    """The different values of a small side's `rows`, as Spark prints them; None for too many."""
     names = [f"c{at}" for at in range(len(rows.columns))]
     text = f"unix_date(c{side.column})" if side.type == "date" else f"c{side.column}"
     column = rows.toDF(*names).selectExpr(f"string({text}) AS v")
     if side.views:
         column = column.distinct()  # a job, which constants alone do without
-    rows_of_it = column.limit(MAX_ROWS + 1).collect()
-    found = {row.v for row in rows_of_it} - {None}
-    is_all = len(rows_of_it) <= MAX_ROWS and len(found) <= MAX_VALUES
+    first_rows = column.limit(MAX_ROWS + 1).collect()
+    found = {row.v for row in first_rows} - {None}
+    is_all = len(first_rows) <= MAX_ROWS and len(found) <= MAX_VALUES
     return sorted(found) if is_all else None
 
 
