@@ -32,7 +32,7 @@ from benchmarks import report
 from benchmarks.engines import spark_session
 from benchmarks.events import FIRST_TIME_US
 from variantlake.delta.actions.actions import Action, AddFile, CommitInfo, serialise
-from variantlake.delta.checkpoint.checkpoint_schema import file_rows
+from variantlake.delta.checkpoint.checkpoint_schema import CheckpointRows
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.logical_files import files_of
 from variantlake.delta.log.snapshot import Snapshot
@@ -137,17 +137,18 @@ def write_checkpoint_alone(root: FilePath, files: int, *, parsed: bool = False) 
     # Statistics are taken apart once, and repeated.
     actions: list[Action] = [protocol, metadata]
     known = files_of(list(adds(TEMPLATES)))
-    table = file_rows(("protocol", "metaData"), actions, known, protocol, metadata).table
+    rows = CheckpointRows(("protocol", "metaData"), actions, known, protocol, metadata)
+    (table,) = rows.tables()
     with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
         writer.write_table(table.slice(0, len(actions)))
         for first in range(0, files, ADDS_A_COMMIT):
             count = min(ADDS_A_COMMIT, files - first)
             places = [len(actions) + number % TEMPLATES for number in range(count)]
-            rows = table.take(pa.array(places))
-            add: Any = rows["add"].combine_chunks()
+            taken = table.take(pa.array(places))
+            add: Any = taken["add"].combine_chunks()
             paths = pa.array([f"part-{first + row:08d}.zstd.parquet" for row in range(count)])
             add = pa.StructArray.from_arrays([paths, *add.flatten()[1:]], fields=list(add.type))
-            writer.write_table(rows.set_column(rows.column_names.index("add"), "add", add))
+            writer.write_table(taken.set_column(taken.column_names.index("add"), "add", add))
     return path.stat().st_size
 
 

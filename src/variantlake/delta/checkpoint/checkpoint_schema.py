@@ -5,11 +5,10 @@ Spec: PROTOCOL, "Checkpoint Schema", "Checkpoints".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from variantlake.delta.actions.actions import (
@@ -20,7 +19,7 @@ from variantlake.delta.actions.actions import (
     Protocol,
     RemoveFile,
 )
-from variantlake.delta.log.logical_files import ADD_FIELDS, FILES, one_chunk, struct_type, values
+from variantlake.delta.log.logical_files import ADD_FIELDS, FILES, one_chunk, struct_type
 from variantlake.delta.protocol.features import VARIANT_SHREDDING, reader_features, writer_features
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.stats.stats_json_to_struct import (
@@ -37,125 +36,116 @@ _SMALL: dict[str, Any] = {kind.KEY: struct_type(kind, keys=True) for kind in FEW
 _SMALL[RemoveFile.KEY] = struct_type(RemoveFile, keys=True, without=("stats", "tags"))
 
 
-_PIECE = 1 << 30
-"""Bytes of the files that become one array: it cannot hold 2 GB of text."""
+_PIECE = 64 << 20
+"""Bytes of the files that become rows at once: a row group."""
+_PIECE_FILES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRows:
-    """The rows of one checkpoint file; `variants` are the paths of the Variants in them."""
+    """The rows of one checkpoint file: one for each action, then an `add` for each file.
 
-    table: pa.Table
-    variants: tuple[tuple[str, ...], ...] = ()
-
-
-def file_rows(
-    keys: Sequence[str],
-    actions: Sequence[Action],
-    files: pa.Table,
-    protocol: Protocol,
-    metadata: Metadata,
-    *,
-    always: Collection[Column] = (),
-) -> CheckpointRows:
-    """A row for each action and then one `add` for each file; `keys` name the kinds of actions.
-
-    `always` are the columns that have statistics whatever the properties say.
+    `keys` name the kinds of actions. `always` are the columns that have statistics whatever the
+    properties say.
     """
-    columns: dict[str, Any] = {key: _small(key, actions, files.num_rows) for key in keys}
-    others = len(actions)
-    no_files = pa.table([pa.nulls(others, field.type) for field in FILES], schema=FILES)
-    adds: list[pa.Array[Any]] = []
-    variants: list[tuple[str, ...]] = []
-    for piece in pieces(pa.concat_tables([no_files, files]), _PIECE):
-        is_other = pa.array(np.arange(piece.num_rows) < others)
-        column, variants = _adds(piece, is_other, protocol, metadata, always)
-        adds.append(column)
-        others = max(others - piece.num_rows, 0)
-    columns["add"] = pa.chunked_array(adds)
-    return CheckpointRows(
-        pa.table(columns), tuple(("add", "stats_parsed", *path) for path in variants)
-    )
 
+    keys: Sequence[str]
+    actions: Sequence[Action]
+    files: pa.Table
+    protocol: Protocol
+    metadata: Metadata
+    always: Collection[Column] = ()
 
-def _small(key: str, actions: Sequence[Action], others: int) -> Any:
-    """The column of one kind of action, null in the rows of other kinds and of `others`."""
-    type_ = _SMALL[key]
-    found = [action.to_json() if key == action.KEY else None for action in actions]
-    small = pa.array([_fields(row, type_) for row in found], type_)
-    return pa.chunked_array([small, pa.nulls(others, type_)])
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.actions) + self.files.num_rows
 
+    def tables(self) -> Iterator[pa.Table]:
+        """The rows in tables of one schema and bounded size; one at least."""
+        files = self.files.combine_chunks() if self.files.num_rows < _PIECE_FILES else self.files
+        sizes = range(0, max(self.files.num_rows, 1), _PIECE_FILES)
+        parts = [p for at in sizes for p in pieces(files.slice(at, _PIECE_FILES), _PIECE)]
+        yield pa.concat_tables([self._of_actions(), self._of_files(parts[0])])
+        for piece in parts[1:]:
+            yield self._of_files(piece)
 
-def _adds(
-    files: pa.Table,
-    is_other: pa.Array[Any],
-    protocol: Protocol,
-    metadata: Metadata,
-    always: Collection[Column],
-) -> tuple[pa.StructArray, list[tuple[str, ...]]]:
-    """The column `add`, null in the rows that belong to other actions."""
-    configuration = metadata.configuration
-    schema = StructType.from_json(metadata.schema_string)
-    features = {*reader_features(protocol), *writer_features(protocol)}
-    columns: dict[str, Any] = {
-        field.key: one_chunk(files[name]) for name, field in ADD_FIELDS.items() if name != "stats"
-    }
-    columns["deletionVector"] = _with_keys(columns["deletionVector"])
-    columns["dataChange"] = pa.repeat(pa.scalar(value=False), files.num_rows)
-    if configuration.get("delta.checkpoint.writeStatsAsJson", "true").lower() == "true":
-        columns["stats"] = one_chunk(files["stats"])
-    variants: list[tuple[str, ...]] = []
-    if configuration.get("delta.checkpoint.writeStatsAsStruct", "").lower() == "true":
-        options = StatsOptions.from_properties(configuration)
-        chosen = options.chosen(schema, metadata.partition_columns).union(always)
-        bounded = not features.isdisjoint(VARIANT_SHREDDING)
-        columns["stats_parsed"] = _parsed_stats(
-            one_chunk(files["stats"]), schema, frozenset(chosen), bounded, features
-        )
-        variants = variant_bound_paths(schema, chosen, variant_bounds=bounded)
-        if metadata.partition_columns:
-            columns["partitionValues_parsed"] = parsed_partitions(
-                values(files["partition_values"]), schema, metadata.partition_columns
+    @property
+    def variants(self) -> list[tuple[str, ...]]:
+        """The paths of the Variants in them."""
+        if not self._as_struct:
+            return []
+        found = variant_bound_paths(self._schema, self._columns, variant_bounds=self._bounded)
+        return [("add", "stats_parsed", *path) for path in found]
+
+    def _of_actions(self) -> pa.Table:
+        count = len(self.actions)
+        columns = {key: _small(key, self.actions) for key in self.keys}
+        none = pa.table([pa.nulls(count, field.type) for field in FILES], schema=FILES)
+        columns["add"] = self._adds(none, pa.repeat(pa.scalar(value=True), count))
+        return pa.table(columns)
+
+    def _of_files(self, files: pa.Table) -> pa.Table:
+        columns: dict[str, Any] = {key: pa.nulls(files.num_rows, _SMALL[key]) for key in self.keys}
+        return pa.table({**columns, "add": self._adds(files)})
+
+    def _adds(self, files: pa.Table, is_other: Any = None) -> pa.StructArray:
+        """The column `add`, null in the rows that belong to other actions."""
+        columns: dict[str, Any] = {
+            field.key: one_chunk(files[name])
+            for name, field in ADD_FIELDS.items()
+            if name != "stats"
+        }
+        columns["deletionVector"] = _with_keys(columns["deletionVector"])
+        columns["dataChange"] = pa.repeat(pa.scalar(value=False), files.num_rows)
+        texts = one_chunk(files["stats"])
+        if self._is_set("delta.checkpoint.writeStatsAsJson", default="true"):
+            columns["stats"] = texts
+        if self._as_struct:
+            columns["stats_parsed"] = parsed_stats(
+                texts,
+                self._schema,
+                self._columns,
+                variant_bounds=self._bounded,
+                tight_bounds="deletionVectors" in self._features,
             )
-    fields = [pa.field(name, column.type) for name, column in columns.items()]
-    adds = pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=is_other)
-    return adds, variants
+            if self.metadata.partition_columns:
+                columns["partitionValues_parsed"] = parsed_partitions(
+                    columns["partitionValues"], self._schema, self.metadata.partition_columns
+                )
+        fields = [pa.field(name, column.type) for name, column in columns.items()]
+        return pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=is_other)
+
+    def _is_set(self, name: str, *, default: str) -> bool:
+        return self.metadata.configuration.get(name, default).lower() == "true"
+
+    @property
+    def _as_struct(self) -> bool:
+        return self._is_set("delta.checkpoint.writeStatsAsStruct", default="")
+
+    @property
+    def _schema(self) -> StructType:
+        return StructType.from_json(self.metadata.schema_string)
+
+    @property
+    def _columns(self) -> Collection[Column]:
+        """The columns that have statistics."""
+        options = StatsOptions.from_properties(self.metadata.configuration)
+        return options.chosen(self._schema, self.metadata.partition_columns).union(self.always)
+
+    @property
+    def _features(self) -> set[str]:
+        return {*reader_features(self.protocol), *writer_features(self.protocol)}
+
+    @property
+    def _bounded(self) -> bool:
+        return not self._features.isdisjoint(VARIANT_SHREDDING)
 
 
-@dataclass(frozen=True, slots=True)
-class _Parsed:
-    """Statistics as texts and as columns; `of` is all else that these depend on."""
-
-    of: Hashable
-    texts: pa.Array[Any]
-    columns: pa.Array[Any]
-
-
-_REMEMBERED_ROWS = 1 << 17
-_last: list[_Parsed] = []
-
-
-def _parsed_stats(
-    texts: pa.Array[Any],
-    schema: StructType,
-    chosen: frozenset[Column],
-    bounded: bool,
-    features: Collection[str],
-) -> pa.Array[Any]:
-    """`parsed_stats`; from checkpoint to checkpoint of one table only what is new is parsed."""
-    tight = "deletionVectors" in features
-    of = (schema, chosen, bounded, tight)
-    known = _last[0] if _last else None
-    start = 0
-    if known and known.of == of and texts.slice(0, len(known.texts)).equals(known.texts):
-        start = len(known.texts)
-    found = parsed_stats(
-        values(texts.slice(start)), schema, chosen, variant_bounds=bounded, tight_bounds=tight
-    )
-    if known and start:
-        found = pa.concat_arrays([known.columns, found])
-    _last[:] = [_Parsed(of, texts, found)] if len(texts) <= _REMEMBERED_ROWS else []
-    return found
+def _small(key: str, actions: Sequence[Action]) -> Any:
+    """The column of one kind of action, null in the rows of other kinds."""
+    found = [action.to_json() if key == action.KEY else None for action in actions]
+    return pa.array([_fields(row, _SMALL[key]) for row in found], _SMALL[key])
 
 
 def _with_keys(vectors: pa.StructArray) -> pa.Array[Any]:

@@ -7,11 +7,13 @@ more: a version is as good without. Spec: PROTOCOL, "Checkpoints", "V1 Spec", "V
 
 from __future__ import annotations
 
-import io
+import itertools
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow.parquet as pq
 
@@ -24,7 +26,7 @@ from variantlake.delta.actions.actions import (
     Transaction,
     natural,
 )
-from variantlake.delta.checkpoint.checkpoint_schema import CheckpointRows, file_rows
+from variantlake.delta.checkpoint.checkpoint_schema import CheckpointRows
 from variantlake.delta.log.last_checkpoint import write_last_checkpoint
 from variantlake.delta.log.log_segment import LOG, SIDECARS
 from variantlake.delta.log.reconciliation import LogState
@@ -35,7 +37,7 @@ from variantlake.delta.protocol.features import check_log_writable, writer_featu
 from variantlake.delta.protocol.intervals import property_millis
 from variantlake.delta.protocol.properties import compression, page_version
 from variantlake.errors import MalformedLog, UnsupportedFeature, in_file
-from variantlake.parquet.metadata.annotate import annotate_footer
+from variantlake.parquet.metadata.annotate import annotate
 from variantlake.storage.store import Store
 
 DEFAULT_INTERVAL = 10
@@ -44,7 +46,6 @@ DEFAULT_INTERVAL = 10
 SIDECAR_FILES = 500_000
 """The most files of the table that one sidecar describes."""
 
-_MAGIC = b"PAR1"
 _STATE = ("txn", "metaData", "protocol", "domainMetadata")
 
 
@@ -116,11 +117,9 @@ def _write_classic(
     """One file with all actions: its path, how many there are, and the bytes."""
     actions = [*_small_actions(state, protocol, metadata), *_tombstones(state, metadata)]
     always = clustering_columns(state.domains)
-    rows = file_rows((*_STATE, "remove"), actions, state.files, protocol, metadata, always=always)
-    data = _parquet(rows, metadata.configuration)
+    rows = CheckpointRows((*_STATE, "remove"), actions, state.files, protocol, metadata, always)
     path = f"{LOG}/{version:020d}.checkpoint.parquet"
-    store.put(path, data)
-    return [path], rows.table.num_rows, len(data)
+    return [path], rows.count, _write(store, path, rows)
 
 
 def _write_v2(
@@ -132,20 +131,18 @@ def _write_v2(
     paths: list[str] = []
     written = size = 0
     for rows in _sidecars(state, protocol, metadata):
-        data = _parquet(rows, metadata.configuration)
         name = f"{uuid.uuid4()}.parquet"
         paths.append(f"{SIDECARS}/{name}")
-        store.put(paths[-1], data)
-        actions.append(Sidecar(name, len(data), _now()))
-        written += len(data)
-        size += rows.table.num_rows
+        bytes_ = _write(store, paths[-1], rows)
+        actions.append(Sidecar(name, bytes_, _now()))
+        written += bytes_
+        size += rows.count
     # Delta Spark asks for the columns of adds and removes here too, empty as they are.
     keys = ("checkpointMetadata", *_STATE, "sidecar", "remove")
-    rows = file_rows(keys, actions, state.files.slice(0, 0), protocol, metadata)
-    data = _parquet(rows, metadata.configuration)
+    rows = CheckpointRows(keys, actions, state.files.slice(0, 0), protocol, metadata)
     paths.append(f"{LOG}/{version:020d}.checkpoint.{uuid.uuid4()}.parquet")
-    store.put(paths[-1], data)
-    return paths, size + rows.table.num_rows, written + len(data)
+    written += _write(store, paths[-1], rows)
+    return paths, size + rows.count, written
 
 
 def _sidecars(state: LogState, protocol: Protocol, metadata: Metadata) -> Iterator[CheckpointRows]:
@@ -154,7 +151,7 @@ def _sidecars(state: LogState, protocol: Protocol, metadata: Metadata) -> Iterat
     always = clustering_columns(state.domains)
     for start in range(0, max(state.files.num_rows, 1), SIDECAR_FILES):
         files = state.files.slice(start, SIDECAR_FILES)
-        yield file_rows(("remove",), removes, files, protocol, metadata, always=always)
+        yield CheckpointRows(("remove",), removes, files, protocol, metadata, always)
         removes = []
 
 
@@ -184,23 +181,29 @@ def _tombstones(state: LogState, metadata: Metadata) -> list[Action]:
     return [remove for remove in removes if (remove.deletion_timestamp or 0) >= oldest]
 
 
-def _parquet(rows: CheckpointRows, properties: Mapping[str, str]) -> bytes:
-    """The file; bounds of Variant columns are marked as Variants."""
-    sink = io.BytesIO()
-    pq.write_table(
-        rows.table,
-        sink,
-        compression=compression(properties),
-        data_page_version=page_version(properties),
-        row_group_size=100_000,
-        write_page_checksum=True,
-    )
-    data = sink.getvalue()
-    if not rows.variants:
-        return data
-    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    footer, _ = annotate_footer(data[start:-8], rows.variants, start)
-    return data[:start] + footer + len(footer).to_bytes(4, "little") + _MAGIC
+def _write(store: Store, path: str, rows: CheckpointRows) -> int:
+    """Write a file, row group by row group; its bytes. Bounds of Variants are marked as Variants.
+
+    It appears whole or not at all.
+    """
+    properties = rows.metadata.configuration
+    with tempfile.TemporaryDirectory(prefix="variantlake-") as folder:
+        file = Path(folder, "checkpoint.parquet")
+        tables = rows.tables()
+        first = next(tables)
+        with pq.ParquetWriter(
+            file,
+            first.schema,
+            compression=compression(properties),
+            data_page_version=page_version(properties),
+            write_page_checksum=True,
+        ) as writer:
+            for table in itertools.chain([first], tables):
+                writer.write_table(table)
+        if rows.variants:
+            annotate(file, rows.variants)
+        store.upload(path, file)
+        return file.stat().st_size
 
 
 def _now() -> int:

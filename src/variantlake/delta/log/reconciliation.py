@@ -161,8 +161,11 @@ class _FileChanges:
         """Files that stand in the table from now on."""
         if isinstance(adds, pa.Table):
             self._flush()
-            self._append(keys_of(adds), np.ones(adds.num_rows, np.bool_), adds)
-            keys = [] if self.removes is None else [key_of(add) for add in adds_of(adds)]
+            texts = keys_of(adds)
+            self._append(texts, np.ones(adds.num_rows, np.bool_), adds)
+            removed = {_text(key): key for key in self.removes or ()}
+            back = texts.filter(pc.is_in(texts, value_set=pa.array([*removed], pa.string())))
+            keys = [removed[text] for text in back.to_pylist()]
         else:
             keys = [key_of(add) for add in adds]
             self._waiting += zip(map(_text, keys), adds, strict=True)

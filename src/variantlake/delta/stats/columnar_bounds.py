@@ -2,29 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Context, Decimal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from variantlake.delta.stats import z85
-from variantlake.delta.stats.columnar_json import StringColumn
+from variantlake.delta.stats.columnar_json import StringColumn, gather
 from variantlake.delta.stats.variant_bounds import (
     dictionary_of,
     plain_bounds,
+    plain_split,
     raw_of,
 )
 from variantlake.encoding.scalar import DECIMAL_DIGITS, INTEGER_BITS
 from variantlake.errors import VariantLakeError
 from variantlake.kernels.log.log_stats import MISSING, UNUSUAL, find_bounds, find_metadata
+from variantlake.kernels.log.split_bounds import split_bounds
+from variantlake.kernels.tape.words import PADDING
 from variantlake.parquet.stats.fact_columns import Bools, Int64s, RawColumn, raw_dtype
 from variantlake.paths import Path
+from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.types import KINDS, Kind, Primitive, ShreddedType
 
 _WIDE = Context(prec=100)
 _DIGITS = np.full(256, 255, np.int64)
 _DIGITS[np.frombuffer(z85.ALPHABET.encode(), np.uint8)] = np.arange(85)
+
+
+def split_column(texts: StringColumn, others: Mapping[int, Any]) -> pa.StructArray:
+    """Bounds in Z85 as a Variant column, null in rows without any.
+
+    `others` are what stands in rows that `texts` lacks. Twin: `variant_bounds.plain_split`.
+    """
+    lengths = np.where(texts.starts < 0, 0, texts.ends - texts.starts)
+    places = np.concatenate([[0], np.cumsum(lengths // 5 * 4)])
+    data = np.empty(int(places[-1]) + PADDING, np.uint8)
+    sizes = np.empty(len(lengths), np.int64), np.empty(len(lengths), np.int64)
+    split_bounds(texts.data, texts.starts, texts.ends, places, data, *sizes, _DIGITS)
+    odd = {row: (texts.text(row) or b"").decode() for row in np.flatnonzero(sizes[0] < 0).tolist()}
+    plain = {row: plain_split(text) for row, text in (odd | dict(others)).items()}
+    sizes[0][[*odd]] = sizes[1][[*odd]] = 0
+    # Fields that are not null must not be null below a null either: they are empty there.
+    starts = places[:-1]
+    sides = [gather(data, starts, sizes[0], pa.binary())]
+    sides.append(gather(data, starts + sizes[0], sizes[1], pa.binary()))
+    absent = sizes[0] == 0
+    for row in sorted(row for row, parts in plain.items() if parts is not None):
+        absent[row] = False
+    if plain:
+        mask = pa.array(np.isin(np.arange(len(absent)), [*plain]))
+        parts = [plain[row] or (b"", b"") for row in sorted(plain)]
+        sides = [
+            pc.replace_with_mask(side, mask, pa.array([part[i] for part in parts], pa.binary()))
+            for i, side in enumerate(sides)
+        ]
+    return pa.StructArray.from_arrays(sides, fields=list(VARIANT_TYPE), mask=pa.array(absent))
 
 
 class BoundTexts:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from variantlake.kernels.json.json_reader import JsonReader
-from variantlake.kernels.log.log_stats import MISSING, UNUSUAL, find_members
+from variantlake.kernels.log.log_stats import MISSING, UNUSUAL, find_members, gather_strings
 from variantlake.kernels.tape.words import PADDING
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.types import Primitive
@@ -52,6 +52,24 @@ def texts_of(array: Any) -> StringColumn:
         starts[array.is_null().to_numpy(zero_copy_only=False)] = -1
     bytes_ = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
     return StringColumn(bytes_, starts, places[1:].astype(np.int64))
+
+
+def gather(
+    text: npt.NDArray[np.uint8], starts: Int64s, sizes: Int64s, type_: pa.DataType
+) -> pa.Array[Any]:
+    """The bytes text[starts:starts + sizes] of each row as an Arrow array without nulls.
+
+    Raises pyarrow.ArrowInvalid beyond 2 GB.
+    """
+    offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    if offsets[-1] >= 1 << 31:
+        raise pa.ArrowInvalid("more than 2 GB of text in one array")
+    if len(text) < int((starts + sizes).max(initial=0)) + PADDING:
+        text = np.concatenate([text, np.zeros(PADDING, np.uint8)])
+    out = np.empty(int(offsets[-1]) + PADDING, np.uint8)
+    gather_strings(text, text, starts, offsets, out)
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32).data), pa.py_buffer(out.data)]
+    return pa.Array.from_buffers(type_, len(sizes), buffers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,28 +6,29 @@ Spec: PROTOCOL, "Checkpoints", "Statistics for Variant Columns".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Collection, Sequence
+from functools import cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from variantlake.delta.schema.table_schema import (
     DataType,
     PrimitiveType,
     StructType,
     VariantType,
-    arrow_type,
 )
-from variantlake.delta.stats import z85
+from variantlake.delta.stats.columnar_bounds import split_column
+from variantlake.delta.stats.columnar_json import JsonMembers, members_of, texts_of
 from variantlake.delta.stats.partition_values import partition_constant
-from variantlake.delta.stats.stats_reader import INTEGERS, find_in, parse_stats, raw_value
+from variantlake.delta.stats.stats_reader import find_in, parse_stats
 from variantlake.delta.stats.stats_writer import Column
-from variantlake.delta.stats.variant_bounds import split
-from variantlake.errors import UnsupportedFeature, VariantLakeError
-from variantlake.shredding.layout import VARIANT_TYPE
-
-_BOUNDED = {*INTEGERS, "string", "float", "double", "decimal", "date", "timestamp", "timestamp_ntz"}
+from variantlake.delta.stats.typed_members import BOUNDED, raw_array, typed_column, unusual_rows
+from variantlake.errors import UnsupportedFeature
+from variantlake.kernels.tape.nodes import OBJECT
+from variantlake.types import Primitive
 
 
 def variant_bound_paths(
@@ -41,55 +42,92 @@ def variant_bound_paths(
 
 
 def parsed_stats(
-    texts: Sequence[str | None],
+    texts: pa.Array[Any],
     schema: StructType,
     columns: Collection[Column],
     *,
     variant_bounds: bool,
     tight_bounds: bool,
 ) -> pa.Array[Any]:
-    """The column `stats_parsed` of files with these statistics.
+    """The column `stats_parsed` of files with these statistics, an array of strings.
 
     `columns` are the physical paths that have statistics; Variants among them have bounds where
     `variant_bounds` says so. `tight_bounds` adds the field of tables with deletion vectors. What
     cannot be understood in a text is null.
     """
     leaves = [(path, leaf.type) for path, leaf in schema.leaves(physical=True) if path in columns]
-    decimals = any(str(type_).startswith("decimal") for _, type_ in leaves)
-    documents = [parse_stats(text, decimals=decimals) for text in texts]
-    fields: dict[str, Any] = {"numRecords": _counts(documents, ("numRecords",))}
+    bounded = [leaf for leaf in leaves if _has_bounds(leaf[1], variant_bounds=variant_bounds)]
+    documents = _Documents(texts, [path for path, _ in leaves], [path for path, _ in bounded])
+    fields: dict[str, Any] = {"numRecords": documents.counts(("numRecords",))}
     if tight_bounds:
-        flags = [document and document.get("tightBounds") for document in documents]
-        fields["tightBounds"] = pa.array(
-            [flag if isinstance(flag, bool) else None for flag in flags], pa.bool_()
+        fields["tightBounds"] = documents.flags(("tightBounds",))
+    for side in ("minValues", "maxValues") if bounded else ():
+        fields[side] = _nested(
+            [(path, documents.bounds((side, *path), type_)) for path, type_ in bounded]
         )
-    for side in ("minValues", "maxValues"):
-        bounded = [
-            (path, _side_column(documents, (side, *path), type_))
-            for path, type_ in leaves
-            if (isinstance(type_, VariantType) and variant_bounds)
-            or (isinstance(type_, PrimitiveType) and type_.name in _BOUNDED)
-        ]
-        if bounded:
-            fields[side] = _nested(bounded)
     if leaves:
         fields["nullCount"] = _nested(
-            [(path, _counts(documents, ("nullCount", *path))) for path, _ in leaves]
+            [(path, documents.counts(("nullCount", *path))) for path, _ in leaves]
         )
-    absent = pa.array([document is None for document in documents], pa.bool_())
-    return _struct(fields, absent)
+    return _struct(fields, documents.absent)
+
+
+def _has_bounds(type_: DataType, *, variant_bounds: bool) -> bool:
+    if isinstance(type_, VariantType):
+        return variant_bounds
+    return isinstance(type_, PrimitiveType) and type_.name in BOUNDED
+
+
+class _Documents:
+    """Statistics of many files, the members that a checkpoint wants taken out."""
+
+    def __init__(
+        self, texts: pa.Array[Any], leaves: Sequence[Column], bounded: Sequence[Column]
+    ) -> None:
+        paths: list[Column] = [(), ("numRecords",), ("tightBounds",)]
+        paths += [("nullCount", *path) for path in leaves]
+        paths += [(side, *path) for side in ("minValues", "maxValues") for path in bounded]
+        self._members = dict(zip(paths, members_of(texts_of(texts), paths), strict=True))
+        # A row is parsed once, however many of its members are unusual.
+        self._plain = cache(lambda row: parse_stats(texts[row].as_py(), decimals=True))
+        self.absent: pa.Array[Any] = pa.array(self._members[()].tags != OBJECT)
+
+    def counts(self, path: Column) -> pa.Array[Any]:
+        """Counts, null for what is none."""
+        counts = self._members[path].counts()
+        found: pa.Array[Any] = pa.array(counts, mask=counts < 0)
+        return found
+
+    def flags(self, path: Column) -> pa.Array[Any]:
+        """Truth values, null for what is none."""
+        tags = self._members[path].tags
+        known = np.isin(tags, [Primitive.TRUE, Primitive.FALSE])
+        found: pa.Array[Any] = pa.array(tags == Primitive.TRUE, mask=~known)
+        return found
+
+    def bounds(self, path: Column, type_: DataType) -> pa.Array[Any]:
+        """One side of a column."""
+        members: JsonMembers = self._members[path]
+
+        def plain(row: int) -> Any:
+            return find_in(self._plain(row), path)
+
+        if isinstance(type_, PrimitiveType):
+            return typed_column(members, type_, plain)
+        return split_column(members.texts(), {row: plain(row) for row in unusual_rows(members)})
 
 
 def parsed_partitions(
-    values: Sequence[Mapping[str, str | None] | None], schema: StructType, columns: Sequence[str]
+    values: pa.Array[Any], schema: StructType, columns: Sequence[str]
 ) -> pa.Array[Any]:
-    """The column `partitionValues_parsed`; what cannot be understood is null."""
+    """The column `partitionValues_parsed` of maps; what cannot be understood is null."""
     fields: dict[str, Any] = {}
     for item in schema.fields:
         if item.name in columns and isinstance(item.type, PrimitiveType):
-            texts = [(row or {}).get(item.physical_name) for row in values]
-            known = {text: _partition(text, item.type) for text in set(texts)}
-            fields[item.physical_name] = _array([known[text] for text in texts], item.type)
+            texts: Any = pc.map_lookup(values, item.physical_name, "first")
+            encoded = texts.dictionary_encode()
+            raws = [_partition(text, item.type) for text in encoded.dictionary.to_pylist()]
+            fields[item.physical_name] = raw_array(raws, item.type).take(encoded.indices)
     return _struct(fields)
 
 
@@ -98,64 +136,6 @@ def _partition(text: str | None, type_: PrimitiveType) -> Any:
         return partition_constant(text, type_)
     except UnsupportedFeature:
         return None
-
-
-def _side_column(
-    documents: Sequence[dict[str, Any] | None], path: Column, type_: DataType
-) -> pa.Array[Any]:
-    if isinstance(type_, PrimitiveType):
-        return _array([raw_value(find_in(document, path), type_) for document in documents], type_)
-    bounds = [_bound(find_in(document, path)) for document in documents]
-    # Fields that are not null must not be null below a null either: they are empty there.
-    return _struct(
-        {
-            field.name: pa.array([b"" if pair is None else pair[i] for pair in bounds], field.type)
-            for i, field in enumerate(VARIANT_TYPE)
-        },
-        pa.array([pair is None for pair in bounds], pa.bool_()),
-        nullable=False,
-    )
-
-
-def _bound(text: Any) -> tuple[bytes, bytes] | None:
-    """`metadata` and `value`."""
-    if not isinstance(text, str):
-        return None
-    try:
-        return split(z85.decode(text))
-    except VariantLakeError:
-        return None
-
-
-def _counts(documents: Sequence[dict[str, Any] | None], path: Column) -> pa.Array[Any]:
-    counts = [find_in(document, path) for document in documents]
-    return pa.array(
-        [count if type(count) is int and 0 <= count < 2**63 else None for count in counts],
-        pa.int64(),
-    )
-
-
-def _array(raws: list[Any], type_: PrimitiveType) -> pa.Array[Any]:
-    """Raw values as the column's type: dates are days, timestamps microseconds."""
-    arrow: Any = arrow_type(type_)
-    if type_.name == "date":
-        return pa.array(raws, pa.int32()).cast(arrow)
-    if type_.name in ("timestamp", "timestamp_ntz"):
-        return pa.array(raws, pa.int64()).cast(arrow)
-    if type_.name == "decimal":
-        raws = [None if raw is None or not _fits(raw, type_) else raw for raw in raws]
-    found: pa.Array[Any] = pa.array(raws, arrow)
-    return found
-
-
-def _fits(value: Decimal, type_: PrimitiveType) -> bool:
-    """Whether the type holds a decimal without rounding it."""
-    exponent = value.as_tuple().exponent
-    return (
-        isinstance(exponent, int)
-        and -exponent <= type_.scale
-        and value.copy_abs() < Decimal(10) ** (type_.precision - type_.scale)
-    )
 
 
 def _nested(columns: Sequence[tuple[Column, pa.Array[Any]]]) -> pa.Array[Any]:
@@ -171,10 +151,9 @@ def _nested(columns: Sequence[tuple[Column, pa.Array[Any]]]) -> pa.Array[Any]:
     )
 
 
-def _struct(fields: dict[str, Any], absent: Any = None, *, nullable: bool = True) -> pa.Array[Any]:
+def _struct(fields: dict[str, Any], absent: Any = None) -> pa.Array[Any]:
+    items = [pa.field(name, column.type) for name, column in fields.items()]
     found: pa.Array[Any] = pa.StructArray.from_arrays(
-        list(fields.values()),
-        fields=[pa.field(name, column.type, nullable) for name, column in fields.items()],
-        mask=absent,
+        list(fields.values()), fields=items, mask=absent
     )
     return found

@@ -77,6 +77,16 @@ def plain_bounds(text: Any) -> Mapping[Path, Scalar]:
         return {}
 
 
+def plain_split(text: Any) -> tuple[bytes, bytes] | None:
+    """`split` of a text, None for what it refuses."""
+    if not isinstance(text, str):
+        return None
+    try:
+        return split(z85.decode(text))
+    except VariantLakeError:
+        return None
+
+
 @lru_cache(maxsize=64)
 def dictionary_of(metadata: bytes) -> tuple[VariantMetadata, dict[str, Path]]:
     """The keys, and those that are paths as such: files of one layout share them.

@@ -38,7 +38,7 @@ FLAGS_LIMIT = 1 << 51
 """`delta.stats.tags.FLAGS_LIMIT`."""
 
 _MAX_SCALE = MAX_PRECISION
-_GROUP, _BYTES = 5, 4
+GROUP_CHARACTERS, GROUP_BYTES = 5, 4
 """Characters and bytes of one group of Z85."""
 
 
@@ -94,10 +94,10 @@ def gather_strings(
 
 
 @tiny
-def _group_value(text: Bytes, place: int, digits: Int64s) -> int:
+def group_value(text: Bytes, place: int, digits: Int64s) -> int:
     """The 32 bits of the five characters at `place`; -1 when they are none."""
     value, bad = int64(0), int64(0)
-    for k in range(_GROUP):
+    for k in range(GROUP_CHARACTERS):
         digit = digits[uint64(text[uint64(place + k)])]
         bad |= digit
         value = value * 85 + digit
@@ -115,12 +115,12 @@ def _decode(
     """
     if first < 0 or last > size or first > last or last > int64(scratch.size):
         return False
-    group = first // _BYTES
-    while group * _BYTES < last:
-        value = _group_value(text, start + group * _GROUP, digits)
+    group = first // GROUP_BYTES
+    while group * GROUP_BYTES < last:
+        value = group_value(text, start + group * GROUP_CHARACTERS, digits)
         if value < 0:
             return False
-        place = group * _BYTES
+        place = group * GROUP_BYTES
         scratch[uint64(place)] = value >> 24
         scratch[uint64(place + 1)] = (value >> 16) & 255
         scratch[uint64(place + 2)] = (value >> 8) & 255
@@ -130,7 +130,7 @@ def _decode(
 
 
 @tiny
-def _unsigned(data: Bytes, start: int, width: int) -> int:
+def unsigned(data: Bytes, start: int, width: int) -> int:
     """An unsigned little-endian number of 1 to 8 bytes; two's complement of 8."""
     value = int64(0)
     for k in range(width):
@@ -147,26 +147,26 @@ def _metadata_size(text: Bytes, start: int, size: int, scratch: Bytes, digits: I
     width = (header >> 6) + 1
     if header & 0x0F != 1 or size < 1 + width:
         return int64(-1)
-    count = _unsigned(scratch, int64(1), width)
+    count = unsigned(scratch, int64(1), width)
     last = 1 + width + count * width
     if not _decode(text, start, last, last + width, size, scratch, digits):
         return int64(-1)
-    total = last + width + _unsigned(scratch, last, width)
+    total = last + width + unsigned(scratch, last, width)
     return total if total < size else int64(-1)
 
 
 @helper
 def _same_prefix(text: Bytes, one: int, other: int, size: int, digits: Int64s) -> bool:
     """Whether the Z85 texts at two places begin with the same `size` bytes, both being so long."""
-    characters = size // _BYTES * _GROUP
+    characters = size // GROUP_BYTES * GROUP_CHARACTERS
     for k in range(characters):
         if text[uint64(one + k)] != text[uint64(other + k)]:
             return False
     left, right = int64(0), int64(0)
-    if size % _BYTES != 0:
-        left = _group_value(text, one + characters, digits)
-        right = _group_value(text, other + characters, digits)
-    cut = 8 * (_BYTES - size % _BYTES)
+    if size % GROUP_BYTES != 0:
+        left = group_value(text, one + characters, digits)
+        right = group_value(text, other + characters, digits)
+    cut = 8 * (GROUP_BYTES - size % GROUP_BYTES)
     return left >= 0 and right >= 0 and left >> cut == right >> cut
 
 
@@ -193,17 +193,19 @@ def find_metadata(
         start, length = starts[uint64(row)], ends[uint64(row)] - starts[uint64(row)]
         sizes[uint64(row)] = -1
         same[uint64(row)] = row
-        if start < 0 or length % _GROUP != 0 or length == 0:
+        if start < 0 or length % GROUP_CHARACTERS != 0 or length == 0:
             continue
         if previous >= 0:
             known = sizes[uint64(previous)]
-            if length // _GROUP * _BYTES > known and _same_prefix(
+            if length // GROUP_CHARACTERS * GROUP_BYTES > known and _same_prefix(
                 text, start, starts[uint64(previous)], known, digits
             ):
                 sizes[uint64(row)] = known
                 same[uint64(row)] = same[uint64(previous)]
                 continue
-        size = _metadata_size(text, start, length // _GROUP * _BYTES, scratch, digits)
+        size = _metadata_size(
+            text, start, length // GROUP_CHARACTERS * GROUP_BYTES, scratch, digits
+        )
         sizes[uint64(row)] = size
         if size >= 0:
             previous = int64(row)
@@ -232,17 +234,17 @@ def _find_child(
     count_width = int64(4) if header & 64 != 0 else int64(1)
     if begin + 1 + count_width > size:
         return int64(-2)
-    count = _unsigned(scratch, begin + 1, count_width)
+    count = unsigned(scratch, begin + 1, count_width)
     ids = begin + 1 + count_width
     offsets = ids + count * id_width
     values = offsets + (count + 1) * offset_width
     if not _decode(text, start, ids, values, size, scratch, digits):
         return int64(-2)
-    if values + _unsigned(scratch, values - offset_width, offset_width) > size:
+    if values + unsigned(scratch, values - offset_width, offset_width) > size:
         return int64(-2)  # The text was cut short: what is left of it may not be believed.
     for k in range(count):
-        if _unsigned(scratch, ids + k * id_width, id_width) == field:
-            return values + _unsigned(scratch, offsets + k * offset_width, offset_width)
+        if unsigned(scratch, ids + k * id_width, id_width) == field:
+            return values + unsigned(scratch, offsets + k * offset_width, offset_width)
     return int64(-1)
 
 
@@ -277,7 +279,7 @@ def find_bounds(
         start, field, begin = starts[uint64(row)], fields[uint64(row)], sizes[uint64(row)]
         if start < 0 or (begin >= 0 and field < 0):
             continue
-        size = (ends[uint64(row)] - start) // _GROUP * _BYTES
+        size = (ends[uint64(row)] - start) // GROUP_CHARACTERS * GROUP_BYTES
         place = int64(-2)
         if begin >= 0:
             place = _find_child(text, start, begin, size, field, scratch, digits)
@@ -309,12 +311,12 @@ def find_bounds(
         elif width < 0:
             if data + 4 > size:
                 continue
-            width = _unsigned(scratch, data, int64(4))
+            width = unsigned(scratch, data, int64(4))
             data += 4
         if data + width > size:
             continue
         if width <= 8 and tag != STRING and tag != BINARY:
-            value = _unsigned(scratch, data, width)
+            value = unsigned(scratch, data, width)
             if width > 0 and width < 8 and value >> (8 * width - 1) != 0:
                 value -= int64(1) << (8 * width)
             values[uint64(row)] = value
