@@ -72,11 +72,11 @@ def side_by_side(folder: Path, rows: int) -> dict[str, Any]:
     target = max(1, size_of(table) // 64)
     result: dict[str, Any] = {"rows": rows, "bytes": size_of(table), "files": len(table.files())}
     result["bytes_read_before"] = bytes_read(table)
-    done = table.cluster(target_file_bytes=target)
+    done = table.cluster(target_file_size=target)
     result["ours_seconds"] = done.seconds
     result["ours_files"] = done.files_written
     result["bytes_read_after"] = bytes_read(table.refresh())
-    result["seconds_of_a_second_run"] = table.cluster(target_file_bytes=target).seconds
+    result["seconds_of_a_second_run"] = table.cluster(target_file_size=target).seconds
     result |= _delta_spark(folder, table, target)
     result["times_faster"] = result["delta_seconds"] / result["ours_seconds"]
     result["times_fewer_bytes"] = result["bytes_read_before"] / result["bytes_read_after"]
@@ -103,7 +103,7 @@ def amplification(folder: Path, rows: int, appends: int = 20) -> dict[str, Any]:
     loads = make_loads(folder / "more", rows, 2 * appends)
     table = make_table(folder / "appended", loads[:appends])
     target = max(1, size_of(table) // 64)
-    table.cluster(target_file_bytes=target)
+    table.cluster(target_file_size=target)
     loaded = written = 0
     shares = []
     for path in loads[appends:]:
@@ -111,7 +111,7 @@ def amplification(folder: Path, rows: int, appends: int = 20) -> dict[str, Any]:
         before = size_of(table)
         table.append(vl.ndjson(str(path)))
         loaded += size_of(table.refresh()) - before
-        done = table.cluster(target_file_bytes=target)
+        done = table.cluster(target_file_size=target)
         written += done.bytes_written
         shares.append(done.read_share_after)
     return {
@@ -129,12 +129,12 @@ def one_in_forty(folder: Path, rows: int) -> dict[str, Any]:
     loads = make_loads(folder / "forty", rows, 41)
     table = make_table(folder / "grown", loads[:40])
     target = max(1, size_of(table) // 64)
-    table.cluster(target_file_bytes=target)
+    table.cluster(target_file_size=target)
     table = table.refresh()
     before = size_of(table)
     table.append(vl.ndjson(str(loads[40])))
     loaded = size_of(table.refresh()) - before
-    done = table.cluster(target_file_bytes=target)
+    done = table.cluster(target_file_size=target)
     return {
         "table_bytes": before,
         "loaded_bytes": loaded,

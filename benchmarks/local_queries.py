@@ -126,7 +126,7 @@ def clustered(place: Path, source: Path) -> vl.Table:
     """A table of the events, sorted by `ORDER` across its files."""
     opened = loaded(place, source)
     opened.set_clustering(*ORDER)
-    opened.cluster(target_file_bytes=FILE_BYTES)
+    opened.cluster(target_file_size=FILE_BYTES)
     # An open table stays at its version.
     return vl.Table.open(place)
 

@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "variantlake"
 LAYERS = [
     "shown",
     "errors",
+    "units",
     "logs",
     "batches",
     "paths",

@@ -8,7 +8,33 @@ from __future__ import annotations
 
 import importlib
 
-from variantlake.errors import VariantLakeError
+from variantlake.errors import (
+    AbsolutePathRefused,
+    CommitConflict,
+    CommitLost,
+    CommitUnknown,
+    DuplicateKey,
+    InvalidJson,
+    InvalidPath,
+    InvalidQuery,
+    InvalidSchema,
+    InvalidValue,
+    LimitExceeded,
+    LostCheckpoint,
+    MalformedFile,
+    MalformedLog,
+    MalformedVariant,
+    MissingDependency,
+    MissingSource,
+    NotADeltaTable,
+    NotCompiled,
+    PathTypeMismatch,
+    StoreFailed,
+    TableReplaced,
+    UnknownVariantType,
+    UnsupportedFeature,
+    VariantLakeError,
+)
 
 TYPE_CHECKING = False  # type checkers take it for true; `typing` itself loads slowly
 if TYPE_CHECKING:
@@ -37,7 +63,31 @@ if TYPE_CHECKING:
     from variantlake.table import Table
 
 __all__ = [
+    "AbsolutePathRefused",
+    "CommitConflict",
+    "CommitLost",
+    "CommitUnknown",
+    "DuplicateKey",
+    "InvalidJson",
+    "InvalidPath",
+    "InvalidQuery",
+    "InvalidSchema",
+    "InvalidValue",
+    "LimitExceeded",
+    "LostCheckpoint",
+    "MalformedFile",
+    "MalformedLog",
+    "MalformedVariant",
+    "MissingDependency",
+    "MissingSource",
+    "NotADeltaTable",
+    "NotCompiled",
+    "PathTypeMismatch",
+    "StoreFailed",
     "Table",
+    "TableReplaced",
+    "UnknownVariantType",
+    "UnsupportedFeature",
     "Variant",
     "VariantLakeError",
     "__version__",

@@ -137,8 +137,8 @@ class InvalidSchema(VariantLakeError, ValueError):
     """A shredding schema, DDL text or table schema that does not parse or cannot be used."""
 
 
-class InvalidValue(VariantLakeError, TypeError):
-    """A Python or Arrow value that no Variant type can hold."""
+class InvalidValue(VariantLakeError, ValueError):
+    """A value, option or argument that cannot be used, or that no Variant type can hold."""
 
 
 class PathTypeMismatch(VariantLakeError, TypeError):
@@ -217,3 +217,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     names = {each.lower(): each for each in known}
     close = difflib.get_close_matches(name.lower(), names, 1, 0.75)
     return f"did you mean {names[close[0]]}?" if close else ""
+
+
+def wrong_option(name: str, value: object, wanted: str) -> InvalidValue:
+    """The error for an option of a wrong type."""
+    given = f"{value!r:.60}"
+    if not isinstance(value, str | None):
+        given += f", a {type(value).__name__}"
+    return InvalidValue(f"{name} is {given}", hint=f"it takes {wanted}")

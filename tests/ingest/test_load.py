@@ -273,7 +273,7 @@ def test_files_end_at_their_target_size(tmp_path: Path, monkeypatch: pytest.Monk
     whole = ingest_here(tmp_path / "a", tmp_path / "whole", properties=properties)
     target = whole.bytes_written // 5
     result = ingest_here(
-        tmp_path / "a", tmp_path / "t", properties=properties, target_file_bytes=target
+        tmp_path / "a", tmp_path / "t", properties=properties, target_file_size=target
     )
     (*full, last) = sorted(Snapshot.read(tmp_path / "t").add_files(), key=lambda add: add.path)
     assert whole.files == 1

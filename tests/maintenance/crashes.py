@@ -101,7 +101,7 @@ def copy(root: Path) -> None:
 
 
 def cluster(root: Path) -> None:
-    vl.Table.open(root).cluster(budget_bytes=1 << 30)
+    vl.Table.open(root).cluster(budget=1 << 30)
 
 
 def vacuum(root: Path) -> None:
@@ -178,7 +178,7 @@ OPERATIONS = {
     "cluster": steps(
         clustered,
         cluster,
-        nothing_left(lambda t: t.cluster(dry_run=True, budget_bytes=1 << 30).files_read),
+        nothing_left(lambda t: t.cluster(dry_run=True, budget=1 << 30).files_read),
     ),
     "reshred": steps(
         even,

@@ -161,15 +161,15 @@ def test_a_table_of_many_files_is_compacted_in_steps(
         plan_compaction.CompactionOptions.__init__, "__defaults__", (*defaults[:-1], 4)
     )
     target = size * 5 // 2
-    plan = table.optimize(target_file_bytes=target, dry_run=True)
+    plan = table.optimize(target_file_size=target, dry_run=True)
     assert (plan.commits, plan.files_read, plan.files_written) == (2, 8, 4)
-    done = table.optimize(target_file_bytes=target)
+    done = table.optimize(target_file_size=target)
     # So small files shrink by much when they are joined: what they become is joined in turn.
     assert done.commits == len(done.versions) > 2
     table = table.refresh()
     assert table.files().num_rows < 4
     assert rows_of(table) == before
-    assert table.optimize(target_file_bytes=target).versions == ()
+    assert table.optimize(target_file_size=target).versions == ()
 
 
 def test_what_very_many_files_became_is_joined_in_turn(
@@ -233,7 +233,7 @@ def test_what_cannot_be_is_refused(table: Table) -> None:
     with pytest.raises(InvalidValue, match="max deleted share is 2"):
         table.optimize(max_deleted_share=2)
     with pytest.raises(InvalidValue, match="target file bytes is 0"):
-        table.optimize(target_file_bytes=0)
+        table.optimize(target_file_size=0)
 
 
 def test_variants_in_lists_and_maps_are_joined(tmp_path: Path) -> None:

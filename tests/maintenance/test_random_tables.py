@@ -208,10 +208,10 @@ class Upkeep:
         by = found.choice(["n", "event:a", "event:s"])
         do: tuple[str, Callable[[], object]] = found.choice(
             [
-                ("optimize", lambda: table.optimize(where, target_file_bytes=size)),
+                ("optimize", lambda: table.optimize(where, target_file_size=size)),
                 ("optimize all", lambda: table.optimize(max_deleted_share=0)),
                 ("cluster", lambda: (table.set_clustering(by), table.refresh().cluster(
-                    where, budget_bytes=1 << 30, target_file_bytes=size))),
+                    where, budget=1 << 30, target_file_size=size))),
                 ("reshred", lambda: table.reshred(where=where)),
                 ("reshred to", lambda: table.reshred({"event": found.choice(SHREDDINGS)}, where)),
                 ("unshred", table.unshred),
@@ -225,7 +225,7 @@ class Upkeep:
             self.log.append(str(error))
         after = table.refresh()
         if do[0] == "optimize":  # a second run finds nothing
-            second = after.optimize(where, target_file_bytes=size, dry_run=True)
+            second = after.optimize(where, target_file_size=size, dry_run=True)
             assert second.files_read == 0, self.log
         for each, known in zip(CONDITIONS, before, strict=True):
             again = self.numbers(each)

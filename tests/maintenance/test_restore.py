@@ -87,7 +87,7 @@ def test_a_time_names_the_version_of_then(tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="one of them"):
         table.restore()
     with pytest.raises(InvalidValue, match="one of them"):
-        table.restore(1, moment)
+        table.restore(1, timestamp=moment)
     with pytest.raises(InvalidValue, match="missing is 'ignore'"):
         table.restore(1, missing="ignore")  # type: ignore[arg-type]
     with pytest.raises(MissingSource, match="version 9 does not exist"):

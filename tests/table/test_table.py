@@ -240,7 +240,7 @@ def test_every_public_name_is_there() -> None:
     ("call", "said"),
     [
         (lambda table: table.restore(True), "version is True"),
-        (lambda table: table.restore(timestamp="2026-01-01"), "timestamp is '2026-01-01', a str"),
+        (lambda table: table.restore(timestamp="noon"), "timestamp 'noon' is not a time"),
         (lambda table: type(table).open(table.uri, timestamp=dt.date(2026, 1, 1)), "a date"),
         (lambda table: table.changes("0"), "version is '0', a str"),
         (lambda table: table.changes(0, 0.5), "version is 0.5"),

@@ -18,7 +18,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("order_by", [5], "list of texts"),
     ("max_rows_per_file", "a", "whole number"),
     ("max_rows_per_file", True, "whole number"),
-    ("target_file_bytes", 1.5, "whole number"),
+    ("target_file_size", 1.5, "a number of bytes, 64MB"),
     ("arrays", "yes", "True or False"),
     ("skip_empty", "no", "True or False"),
     ("merge_schema", 1, "True or False"),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import enum
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypedDict, Unpack
 
-from variantlake.errors import InvalidValue
-from variantlake.writing.keywords import check_keywords, wrong_option
+from variantlake.errors import InvalidValue, wrong_option
+from variantlake.units import Duration, Size, Time, milliseconds, seconds, size_bytes
+from variantlake.writing.keywords import check_keywords
 
 MAX_FILES = 10_000
 """Files of one batch unless the caller says otherwise."""
@@ -21,12 +20,6 @@ MAX_BYTES = 1 << 30
 BACKFILL_SECONDS = 3600.0
 SETTLE_SECONDS = 1.0
 """How long a file on a disk must be unchanged; in object stores files appear whole."""
-
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)\s*")
-
-Duration = float | str | dt.timedelta
-"""Seconds, a text with a unit (`"30s"`, `"5m"`, `"1h"`, `"1d"`) or a timedelta."""
 
 
 class Ascending(enum.StrEnum):
@@ -49,13 +42,13 @@ class AutoloadKeywords(TypedDict, total=False):
     """The keywords of an autoload; their meaning is that of `AutoloadOptions`."""
 
     max_files: int
-    max_bytes: int
+    max_bytes: Size
     ascending: Literal["auto", "yes", "no"]
     backfill: Duration
     settle: Duration | None
     on_change: Literal["ignore", "error", "reload"]
     after: str
-    since: dt.datetime | str | None
+    since: Time | None
     auto_compact: bool | None
     moved: bool
 
@@ -103,17 +96,19 @@ class AutoloadOptions:
         after = keywords.get("after", "keep")
         if after not in ("keep", "delete") and not _move_target(after):
             raise wrong_option("after", after, "keep, delete, or move: with a path behind it")
-        settle = keywords.get("settle")
+        settle, since = keywords.get("settle"), keywords.get("since")
         return cls(
             max_files=_count("max_files", keywords.get("max_files", MAX_FILES)),
-            max_bytes=_count("max_bytes", keywords.get("max_bytes", MAX_BYTES)),
+            max_bytes=_count(
+                "max_bytes", size_bytes("max_bytes", keywords.get("max_bytes", MAX_BYTES))
+            ),
             ascending=_one_of("ascending", keywords.get("ascending", "auto"), Ascending),
             backfill=seconds("backfill", keywords.get("backfill", BACKFILL_SECONDS)),
             settle=None if settle is None else seconds("settle", settle),
             on_change=_one_of("on_change", keywords.get("on_change", "ignore"), OnChange),
             delete=after == "delete",
             move_to=_move_target(after),
-            since=_moment(keywords.get("since")),
+            since=None if since is None else milliseconds("since", since),
             auto_compact=keywords.get("auto_compact"),
             moved=keywords.get("moved", False),
         )
@@ -137,21 +132,6 @@ def split_keywords(
     return AutoloadOptions.of(**own), others
 
 
-def seconds(name: str, given: object) -> float:
-    """A duration in seconds. Raises InvalidValue."""
-    if isinstance(given, dt.timedelta):
-        found = given.total_seconds()
-    elif isinstance(given, str) and (match := _DURATION.fullmatch(given)):
-        found = float(match[1]) * _UNITS[match[2]]
-    elif isinstance(given, int | float) and not isinstance(given, bool):
-        found = float(given)
-    else:
-        found = -1.0
-    if not 0 <= found < float("inf"):
-        raise wrong_option(name, given, "seconds, or a text such as 30s, 5m, 1h or 1d")
-    return found
-
-
 def _move_target(after: object) -> str | None:
     if isinstance(after, str) and after.startswith("move:"):
         return after.removeprefix("move:") or None
@@ -168,17 +148,3 @@ def _one_of(name: str, given: object, known: type[enum.StrEnum]) -> Any:
     if given not in list(known):
         raise wrong_option(name, given, f"one of {', '.join(known)}")
     return given
-
-
-def _moment(given: dt.datetime | str | None) -> int | None:
-    """Milliseconds since the epoch."""
-    if given is None:
-        return None
-    if isinstance(given, str):
-        try:
-            given = dt.datetime.fromisoformat(given)
-        except ValueError:
-            raise wrong_option("since", given, "a date or time such as 2026-01-31T12:00") from None
-    if not isinstance(given, dt.datetime):
-        raise wrong_option("since", given, "a datetime, or text such as 2026-01-31T12:00")
-    return int(given.replace(tzinfo=given.tzinfo or dt.UTC).timestamp() * 1000)

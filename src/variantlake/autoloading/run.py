@@ -10,11 +10,12 @@ from typing import Unpack
 from variantlake.autoloading.autoloader import Autoloader, AutoloadResult
 from variantlake.autoloading.batch import BatchReport
 from variantlake.autoloading.metrics import Metrics
-from variantlake.autoloading.options import AutoloadKeywords, Duration, seconds
+from variantlake.autoloading.options import AutoloadKeywords
 from variantlake.errors import VariantLakeError
 from variantlake.ingest.encode.document_options import IngestKeywords
 from variantlake.jobs.tasks import Runner
 from variantlake.jobs.threads import run_in_threads
+from variantlake.units import Duration, seconds
 
 
 class AutoloadOptionKeywords(AutoloadKeywords, IngestKeywords, total=False):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +38,7 @@ from variantlake.maintenance.rewrite.rewrite_group import RewritePlan
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.planning.log_files import LogFiles
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.units import Size, size_bytes
 from variantlake.writing.files import TARGET_FILE_BYTES
 
 MAX_FILES = 2_000
@@ -58,24 +59,29 @@ _FULL_SHARE = 0.5
 class CompactionOptions:
     """What is compacted, and how much of it in one commit.
 
-    Files of less than about `target_file_bytes` are joined up to that size; a file of whose rows
+    Files of less than about `target_file_size` are joined up to that size; a file of whose rows
     more than `max_deleted_share` are deleted is rewritten in any case. A commit takes groups of at
     most `max_bytes_per_commit` and `max_files_per_commit` input files, and at least one group.
 
     Raises InvalidValue for what cannot be.
     """
 
-    target_file_bytes: int = TARGET_FILE_BYTES
+    target_file_size: int = TARGET_FILE_BYTES
     max_deleted_share: float = MAX_DELETED_SHARE
     max_bytes_per_commit: int = 64 << 30
     max_files_per_commit: int = 10_000
 
     def __post_init__(self) -> None:
-        for name in ("target_file_bytes", "max_bytes_per_commit", "max_files_per_commit"):
+        for name in ("target_file_size", "max_bytes_per_commit", "max_files_per_commit"):
             check_whole(name, getattr(self, name))
         share = self.max_deleted_share
         if not isinstance(share, int | float) or not 0 <= share <= 1:
             raise InvalidValue(f"max deleted share is {share!r}", hint="a number from 0 to 1")
+
+    @classmethod
+    def of(cls, target_file_size: Size, max_deleted_share: float) -> Self:
+        """The options as users give them."""
+        return cls(size_bytes("target_file_size", target_file_size), max_deleted_share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +202,8 @@ def plan_compaction(
 
     Reads footers of files whose layout the log does not tell. Raises as `RewritePlan.of`.
     """
-    target = options.target_file_bytes
-    plan = RewritePlan.of(snapshot, target_file_bytes=target, digest=digest)
+    target = options.target_file_size
+    plan = RewritePlan.of(snapshot, target_file_size=target, digest=digest)
     log = LogFiles(snapshot)
     rows = np.arange(snapshot.files.num_rows) if chosen is None else chosen
     sizes, records = log.sizes, log.of_log.num_records
@@ -206,7 +212,7 @@ def plan_compaction(
         share = np.where(deleted > 0, np.where(records > 0, deleted / records, 1.0), 0.0)
     live = np.where(records > 0, sizes * (1 - share), sizes).astype(np.int64)
     worn = share > options.max_deleted_share
-    small = live < options.target_file_bytes * _SMALL_SHARE
+    small = live < options.target_file_size * _SMALL_SHARE
     rows = rows[(worn | small)[rows]]
     groups: list[_JoinedRows] = []
     for partition in by_partition(snapshot, log, rows):
@@ -257,10 +263,10 @@ def _groups_of(
         copies = 1 + ours[place] if may_copy else 0
         classes.setdefault((apart[place], target, copies), []).append(place)
     rest: dict[int, list[int]] = {}
-    least = options.target_file_bytes * _FULL_SHARE
+    least = options.target_file_size * _FULL_SHARE
     for (number, target, _), places in classes.items():
         sized = zip(places, live[rows[places]].tolist(), strict=True)
-        for own in packed(sized, itemgetter(1), options.target_file_bytes, MAX_FILES):
+        for own in packed(sized, itemgetter(1), options.target_file_size, MAX_FILES):
             members = [place for place, _ in own]
             if len(classes) > 1 and sum(size for _, size in own) < least:
                 rest.setdefault(number, []).extend(members)
@@ -269,7 +275,7 @@ def _groups_of(
     for number, places in rest.items():
         left = sorted(places)
         sized = zip(left, live[rows[left]].tolist(), strict=True)
-        for own in packed(sized, itemgetter(1), options.target_file_bytes, MAX_FILES):
+        for own in packed(sized, itemgetter(1), options.target_file_size, MAX_FILES):
             members = [place for place, _ in own]
             own_targets = {targets.of(layouts[place]) for place in members}
             target = own_targets.pop() if len(own_targets) == 1 else targets.common

@@ -21,7 +21,6 @@ from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.deletion_vectors import vector_location
 from variantlake.delta.log.logical_files import adds_of, bytes_of
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.log.time_travel import epoch_milliseconds
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
@@ -30,6 +29,7 @@ from variantlake.errors import InvalidValue, MissingSource
 from variantlake.maintenance.restore_state import Difference, difference
 from variantlake.shown import Result
 from variantlake.storage.opening import store_of
+from variantlake.units import Time, milliseconds, moment
 
 MAX_NAMED = 100
 """Missing files that are named; the others are counted."""
@@ -67,8 +67,8 @@ class RestoreResult(Result):
 def restore(
     newest: Snapshot,
     version: int | None = None,
-    timestamp: dt.datetime | None = None,
     *,
+    timestamp: Time | None = None,
     dry_run: bool = False,
     missing: Missing = "refuse",
     progress: Callable[[int, int], None] | None = None,
@@ -100,10 +100,10 @@ def restore(
     return replace(result, version=committed)
 
 
-def _opened(newest: Snapshot, version: int | None, timestamp: dt.datetime | None) -> Snapshot:
+def _opened(newest: Snapshot, version: int | None, timestamp: Time | None) -> Snapshot:
     millis = None
     if timestamp is not None:
-        millis = epoch_milliseconds(timestamp)
+        millis = milliseconds("timestamp", timestamp)
     store = newest.store
     old = Snapshot.read(store.uri, version, timestamp=millis, store=store, applies=SCAN_FEATURES)
     if old.version > newest.version:
@@ -114,9 +114,13 @@ def _opened(newest: Snapshot, version: int | None, timestamp: dt.datetime | None
     return old
 
 
-def _text(timestamp: dt.datetime) -> str:
-    moment = timestamp.replace(tzinfo=timestamp.tzinfo or dt.UTC).astimezone(dt.UTC)
-    return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
+def _text(timestamp: Time) -> str:
+    return (
+        moment("timestamp", timestamp)
+        .astimezone(dt.UTC)
+        .isoformat(sep=" ", timespec="milliseconds")
+        .removesuffix("+00:00")
+    )
 
 
 def _changes(

@@ -5,7 +5,6 @@ Each method is a docstring and a call into the room that does the work.
 
 from __future__ import annotations
 
-import datetime as dt
 import html
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -17,13 +16,11 @@ import pyarrow as pa
 from variantlake.autoloading.autoloader import AutoloadResult
 from variantlake.autoloading.batch import BatchReport
 from variantlake.autoloading.loads import LOADS, list_loads, retry_failed
-from variantlake.autoloading.options import Duration
 from variantlake.autoloading.run import AutoloadOptionKeywords, autoload
 from variantlake.delta.actions.actions import Protocol
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log.identity import check_before_read, check_same_table
 from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
-from variantlake.delta.log.time_travel import epoch_milliseconds
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.cluster_paths import names_paths, split_paths
 from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX, check_properties
@@ -55,7 +52,7 @@ from variantlake.maintenance.health_findings import Health
 from variantlake.maintenance.reshredding.drift import Drift, drift
 from variantlake.maintenance.restore import Missing, RestoreResult, restore
 from variantlake.maintenance.vacuuming.listing import UnneededFile
-from variantlake.maintenance.vacuuming.vacuum import Retention, VacuumProgress, VacuumResult, vacuum
+from variantlake.maintenance.vacuuming.vacuum import VacuumProgress, VacuumResult, vacuum
 from variantlake.report.table_report import TableReport, report_table
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.table_scan import Scan
@@ -63,6 +60,7 @@ from variantlake.shown import Shown, counted
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
+from variantlake.units import Duration, Size, Time, milliseconds
 from variantlake.writing.files import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
 from variantlake.writing.options import LoadKeywords, LoadOptions
 from variantlake.writing.table_write import READER_FEATURES
@@ -159,7 +157,7 @@ class Table(Shown):
         location: str | os.PathLike[str],
         version: int | None = None,
         *,
-        timestamp: dt.datetime | None = None,
+        timestamp: Time | None = None,
     ) -> Self:
         """The table at `location`: at its newest version, at `version`, or as it was at a time.
 
@@ -173,10 +171,8 @@ class Table(Shown):
             MalformedLog: The log breaks the protocol; the file is named.
             UnsupportedFeature: The table needs what we cannot read, by name.
         """
-        milliseconds = None if timestamp is None else epoch_milliseconds(timestamp)
-        return cls(
-            Snapshot.read(location, version, timestamp=milliseconds, applies=READER_FEATURES)
-        )
+        moment = None if timestamp is None else milliseconds("timestamp", timestamp)
+        return cls(Snapshot.read(location, version, timestamp=moment, applies=READER_FEATURES))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.uri!r}, version={self.version})"
@@ -332,8 +328,8 @@ class Table(Shown):
         from_version: int | None = None,
         to_version: int | None = None,
         *,
-        from_timestamp: dt.datetime | None = None,
-        to_timestamp: dt.datetime | None = None,
+        from_timestamp: Time | None = None,
+        to_timestamp: Time | None = None,
         select: str | TypedPath | Sequence[str | TypedPath] = "*",
         where: str | Condition | None = None,
     ) -> ChangeScan:
@@ -365,8 +361,10 @@ class Table(Shown):
             from_version,
             to_version,
             # Versions have no parts of a millisecond: a beginning is rounded up.
-            since=None if from_timestamp is None else epoch_milliseconds(from_timestamp, up=True),
-            until=None if to_timestamp is None else epoch_milliseconds(to_timestamp),
+            since=None
+            if from_timestamp is None
+            else milliseconds("from_timestamp", from_timestamp, up=True),
+            until=None if to_timestamp is None else milliseconds("to_timestamp", to_timestamp),
         )
         snapshots = change_snapshots(self.snapshot, versions)
         text = QueryText(snapshots[0].schema)
@@ -395,7 +393,7 @@ class Table(Shown):
                 `max_bad` how many there may be (100, `"5%"`) before nothing is loaded, `load_id`
                 names the load, so that it is done once, `order_by` sorts the rows of each file,
                 `arrays` lets a schema that is learned have columns of what arrays hold,
-                `target_file_bytes` and `max_rows_per_file` end a file. Of documents also
+                `target_file_size` and `max_rows_per_file` end a file. Of documents also
                 `partition_by`, `file_column`, `loaded_at_column` and `skip_empty`: see
                 `Lake.ingest`; of Arrow data `truncate_timestamps`, which cuts nanoseconds.
 
@@ -716,8 +714,8 @@ class Table(Shown):
         self,
         where: str | Condition | None = None,
         *,
-        budget_bytes: int | None = None,
-        target_file_bytes: int = CLUSTERED_FILE_BYTES,
+        budget: Size | None = None,
+        target_file_size: Size = CLUSTERED_FILE_BYTES,
         dry_run: bool = False,
         digest: bool = True,
         progress: Callable[[LoadProgress], None] | None = None,
@@ -730,9 +728,9 @@ class Table(Shown):
 
         Args:
             where: Only files that may hold a match: a condition over partition columns and paths.
-            budget_bytes: Bytes of files that may be rewritten; None is twice the bytes that have
+            budget: Bytes of files that may be rewritten; None is twice the bytes that have
                 come since the last run.
-            target_file_bytes: The size of the new files, about.
+            target_file_size: The size of the new files, about.
             dry_run: Say what would be done, and do nothing.
             digest: Compare the rows that are read and written by their digest; a difference raises
                 before anything is committed.
@@ -750,9 +748,7 @@ class Table(Shown):
         from variantlake.jobs.threads import run_in_threads
         from variantlake.maintenance.clustering.cluster import ClusterOptions, cluster
 
-        options = ClusterOptions(
-            None if where is None else str(where), budget_bytes, target_file_bytes, digest
-        )
+        options = ClusterOptions.of(where, budget, target_file_size, digest=digest)
         return cluster(self._newest(), run_in_threads, options, dry_run=dry_run, progress=progress)
 
     def reshred(
@@ -897,7 +893,7 @@ class Table(Shown):
         self,
         where: str | Condition | None = None,
         *,
-        target_file_bytes: int = TARGET_FILE_BYTES,
+        target_file_size: Size = TARGET_FILE_BYTES,
         max_deleted_share: float = 0.05,
         dry_run: bool = False,
         digest: bool = True,
@@ -911,7 +907,7 @@ class Table(Shown):
 
         Args:
             where: Only files that may hold a match: a condition over partition columns and paths.
-            target_file_bytes: Files below three quarters of it are joined up to about this size.
+            target_file_size: Files below three quarters of it are joined up to about this size.
             max_deleted_share: The share of deleted rows above which a file is rewritten.
             dry_run: Say what would be done, and do nothing.
             digest: Compare the rows that are read and written by their digest; a difference raises
@@ -933,7 +929,7 @@ class Table(Shown):
             self._newest(),
             run_in_threads,
             where=None if where is None else str(where),
-            options=CompactionOptions(target_file_bytes, max_deleted_share),
+            options=CompactionOptions.of(target_file_size, max_deleted_share),
             dry_run=dry_run,
             digest=digest,
             progress=progress,
@@ -941,7 +937,7 @@ class Table(Shown):
 
     def vacuum(
         self,
-        retention: Retention | None = None,
+        retention: Duration | None = None,
         *,
         dry_run: bool = False,
         force: bool = False,
@@ -991,8 +987,8 @@ class Table(Shown):
     def restore(
         self,
         version: int | None = None,
-        timestamp: dt.datetime | None = None,
         *,
+        timestamp: Time | None = None,
         dry_run: bool = False,
         missing: Missing = "refuse",
         progress: Callable[[int, int], None] | None = None,
@@ -1021,7 +1017,7 @@ class Table(Shown):
         return restore(
             self._newest(),
             version,
-            timestamp,
+            timestamp=timestamp,
             dry_run=dry_run,
             missing=missing,
             progress=progress,

@@ -21,6 +21,7 @@ from variantlake.parquet.write.file_writer import FileWriter, WriteOptions, Writ
 from variantlake.shredding.values import ValueNotes
 from variantlake.storage.store import LocalStore, Store, make_folder, start_flush
 from variantlake.storage.unreachable import disk_failure
+from variantlake.units import Size, size_bytes
 from variantlake.writing.sort_rows import SortKey, sorted_pieces
 from variantlake.writing.void_columns import stored_rows, without_void
 
@@ -51,9 +52,10 @@ class FileLimits:
             raise InvalidValue("a file holds at least one byte and one row")
 
     @classmethod
-    def of(cls, target_bytes: int | None, max_rows: int | None) -> FileLimits:
+    def of(cls, target_bytes: Size | None, max_rows: int | None) -> FileLimits:
         """The limits as options give them: None is the default."""
-        return cls(TARGET_FILE_BYTES if target_bytes is None else target_bytes, max_rows)
+        target = TARGET_FILE_BYTES if target_bytes is None else target_bytes
+        return cls(size_bytes("target_file_size", target), max_rows)
 
 
 DEFAULT_LIMITS = FileLimits()

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Mapping
 from numbers import Integral
 from typing import Any
 
-from variantlake.errors import InvalidValue, did_you_mean
+from variantlake.errors import InvalidValue, did_you_mean, wrong_option
 
 _TEXT = ("load_id", "shredding", "hints", "file_column", "loaded_at_column")
-_NUMBER = ("max_rows_per_file", "target_file_bytes")
+_NUMBER = ("max_rows_per_file",)
 _FLAG = (
     "arrays", "truncate_timestamps", "skip_empty", "merge_schema", "rewrite", "dry_run",
     "auto_compact", "moved",
@@ -69,11 +69,3 @@ def names_of(option: str, given: Any) -> tuple[str, ...]:
         if all(isinstance(name, str) for name in names):
             return names
     raise wrong_option(option, given, "text, or a list of texts")
-
-
-def wrong_option(name: str, value: object, wanted: str) -> InvalidValue:
-    """The error for an option of a wrong type."""
-    given = f"{value!r:.60}"
-    if not isinstance(value, str | None):
-        given += f", a {type(value).__name__}"
-    return InvalidValue(f"{name} is {given}", hint=f"it takes {wanted}")

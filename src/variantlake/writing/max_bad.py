@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-from variantlake.errors import InvalidValue, LimitExceeded
-from variantlake.writing.keywords import wrong_option
+from variantlake.errors import InvalidValue, LimitExceeded, wrong_option
 
 MIN_SEEN = 1_000
 """Documents of a task before which a share of them says nothing."""

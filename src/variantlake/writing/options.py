@@ -9,6 +9,7 @@ from typing import Literal, Self, TypedDict, Unpack
 
 from variantlake.errors import InvalidValue
 from variantlake.shredding.inference.infer import InferenceOptions
+from variantlake.units import Size
 from variantlake.writing.files import DEFAULT_LIMITS, FileLimits
 from variantlake.writing.keywords import check_keywords, names_of
 from variantlake.writing.max_bad import MaxBad, check_mode
@@ -37,7 +38,7 @@ class LoadKeywords(TypedDict, total=False):
     order_by: str | Sequence[str]
     arrays: bool
     max_rows_per_file: int | None
-    target_file_bytes: int | None
+    target_file_size: Size | None
     truncate_timestamps: bool
 
 
@@ -86,7 +87,7 @@ class LoadOptions:
             order_by=names_of("order_by", keywords.get("order_by", ())),
             arrays=keywords.get("arrays", False),
             limits=FileLimits.of(
-                keywords.get("target_file_bytes"), keywords.get("max_rows_per_file")
+                keywords.get("target_file_size"), keywords.get("max_rows_per_file")
             ),
             truncate_timestamps=keywords.get("truncate_timestamps", False),
             max_bad=None if max_bad is None else MaxBad.of(max_bad),

@@ -86,10 +86,10 @@ def test_files_part_and_rows_stay(
     table = table.refresh()
     before = content(table)
     size = size_of(table) // 6
-    planned = table.cluster(target_file_bytes=size, dry_run=True)
+    planned = table.cluster(target_file_size=size, dry_run=True)
     assert planned.is_dry_run
     assert table.refresh().version == table.version
-    done = table.cluster(target_file_bytes=size)
+    done = table.cluster(target_file_size=size)
     assert done.files_read == planned.files_read == 5
     assert done.files_written > 2
     assert done.rows == 1000
@@ -98,8 +98,8 @@ def test_files_part_and_rows_stay(
     assert content(after) == before
     assert overlaps_left(after) == 0
     assert content(vl.Table.open(table.uri, table.version)) == before
-    assert after.cluster(target_file_bytes=size).versions == ()
-    assert after.cluster(target_file_bytes=size, budget_bytes=1 << 40).versions == ()
+    assert after.cluster(target_file_size=size).versions == ()
+    assert after.cluster(target_file_size=size, budget=1 << 40).versions == ()
 
 
 def test_a_large_table_is_ordered_by_several_tasks(
@@ -113,7 +113,7 @@ def test_a_large_table_is_ordered_by_several_tasks(
     table = table.refresh()
     before, size = content(table), size_of(table)
     monkeypatch.setattr(plan_clustering_module, "PART_BYTES", size // 3)
-    done = table.cluster(target_file_bytes=size // 9)
+    done = table.cluster(target_file_size=size // 9)
     assert len(done.versions) == 2
     assert 6 + 4 * 3 <= done.files_read <= 6 + 4 * 4  # tasks, ranges
     assert done.rows > 2 * 1200 * 0.9  # rows without a value are where they belong at once
@@ -123,7 +123,7 @@ def test_a_large_table_is_ordered_by_several_tasks(
     assert done.read_share_after < 0.4 < done.read_share_before
     first = vl.Table.open(table.uri, done.versions[0])
     assert content(first) == before
-    assert newest.cluster(target_file_bytes=size // 9).versions == ()
+    assert newest.cluster(target_file_size=size // 9).versions == ()
 
 
 def test_partitions_are_ordered_each_by_itself_and_where_limits(tmp_path: Path) -> None:
@@ -152,24 +152,24 @@ def test_an_append_rewrites_at_most_twice_its_bytes(tmp_path: Path) -> None:
             add.size for add in table.snapshot.add_files() if ORDERED_TAG not in (add.tags or {})
         )
         new += fresh
-        done = table.cluster(target_file_bytes=20_000)
+        done = table.cluster(target_file_size=20_000)
         assert done.new_bytes == fresh
         assert done.bytes_read <= 2 * fresh
         written += done.bytes_written
         table = table.refresh()
-        assert table.cluster(target_file_bytes=20_000).versions == ()
+        assert table.cluster(target_file_size=20_000).versions == ()
     assert written <= 2.2 * new
     assert len(content(table)) == rows
-    full = table.cluster(target_file_bytes=20_000, budget_bytes=1 << 40)
+    full = table.cluster(target_file_size=20_000, budget=1 << 40)
     assert full.read_share_after <= full.read_share_before
-    assert table.cluster(target_file_bytes=20_000, budget_bytes=1 << 40).versions == ()
+    assert table.cluster(target_file_size=20_000, budget=1 << 40).versions == ()
 
 
 def test_files_in_order_are_left_alone(tmp_path: Path) -> None:
     table = vl.Table.create(tmp_path / "t", "event VARIANT, n INT, day STRING", cluster_by="$.ts")
     for day in range(4):
         append(table, 7, day, low=day * 1000, high=day * 1000 + 999)
-    assert table.cluster(budget_bytes=1 << 40).versions == ()
+    assert table.cluster(budget=1 << 40).versions == ()
 
 
 def test_long_strings_that_share_their_beginning_come_to_an_end(tmp_path: Path) -> None:
@@ -180,8 +180,8 @@ def test_long_strings_that_share_their_beginning_come_to_an_end(tmp_path: Path) 
         rows = pa.table({"event": [json.dumps({"id": f"{prefix}{n}"}) for n in ids]})
         table.append(rows, json_columns=["event"])
     table = table.refresh()
-    table.cluster(target_file_bytes=3000)
-    assert table.cluster(target_file_bytes=3000, budget_bytes=1 << 40).versions == ()
+    table.cluster(target_file_size=3000)
+    assert table.cluster(target_file_size=3000, budget=1 << 40).versions == ()
 
 
 def test_streams_see_no_change_of_data(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_streams_see_no_change_of_data(tmp_path: Path) -> None:
     ("options", "error", "sentence"),
     [
         ({"budget_bytes": -1}, InvalidValue, "budget bytes is -1"),
-        ({"target_file_bytes": 0}, InvalidValue, "target file bytes is 0"),
+        ({"target_file_size": 0}, InvalidValue, "target file bytes is 0"),
         ({"where": "other = 1"}, VariantLakeError, "other"),
     ],
 )
@@ -239,7 +239,7 @@ def test_values_that_only_spark_casts_are_null_in_the_order(tmp_path: Path) -> N
         data = pa.table({"id": pa.array([seed] * 50, pa.int64()), "event": texts})
         table.append(data, json_columns=["event"])
     before = table.refresh().digest()
-    done = table.cluster(target_file_bytes=2_000, budget_bytes=1 << 30)
+    done = table.cluster(target_file_size=2_000, budget=1 << 30)
     assert done.rows == 200
     assert table.refresh().digest() == before
 
@@ -249,10 +249,10 @@ def test_compaction_of_ordered_files_leaves_their_tag(tmp_path: Path) -> None:
     table = vl.Table.create(tmp_path / "t", "event VARIANT, n INT, day STRING", cluster_by="$.ts")
     for seed in range(3):
         append(table, 300, seed)
-    table.refresh().cluster(target_file_bytes=3_000, budget_bytes=1 << 40)
+    table.refresh().cluster(target_file_size=3_000, budget=1 << 40)
     table = table.refresh()
     before = content(table)
-    assert table.optimize(target_file_bytes=30_000).files_read > 2
+    assert table.optimize(target_file_size=30_000).files_read > 2
     table = table.refresh()
     assert all(ORDERED_TAG in (add.tags or {}) for add in table.snapshot.add_files())
     assert table.cluster(dry_run=True).new_bytes == 0

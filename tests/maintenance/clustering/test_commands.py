@@ -70,7 +70,7 @@ def test_delta_spark_reads_the_same_rows_before_and_after(
 
     before = rows(table.version)
     size = sum(add.size for add in table.snapshot.add_files())
-    done = lake.cluster(table.uri, target_file_bytes=size // 3)
+    done = lake.cluster(table.uri, target_file_size=size // 3)
     assert done.files_read == 3
     assert done.files_written > 2
     assert rows(done.versions[-1]) == rows(table.version) == before

@@ -124,9 +124,9 @@ def test_an_odd_file_does_not_keep_others_from_being_copied(tmp_path: Path) -> N
     table = vl.Table.open(tmp_path)
     digest = table.digest()
     target = sum(add.size for add in table.snapshot.add_files())
-    expected = table.optimize(dry_run=True, target_file_bytes=target)
+    expected = table.optimize(dry_run=True, target_file_size=target)
     assert (expected.copied.files, expected.encoded.files, expected.reshredded.files) == (3, 1, 1)
-    done = table.optimize(target_file_bytes=target)
+    done = table.optimize(target_file_size=target)
     assert (done.copied.files, done.encoded.files, done.reshredded.files) == (3, 1, 1)
     assert table.refresh().digest() == digest
-    assert table.refresh().optimize(target_file_bytes=target).versions == ()
+    assert table.refresh().optimize(target_file_size=target).versions == ()

@@ -195,7 +195,7 @@ class Driver:
 
     def optimized(self, watch: Callable[[LoadProgress], None] | None = None) -> tuple[int, ...]:
         """The versions that a rewrite of many groups makes."""
-        done = self.lake.optimize(self.table, target_file_bytes=20_000, progress=watch)
+        done = self.lake.optimize(self.table, target_file_size=20_000, progress=watch)
         return done.versions
 
     def deleted(self) -> int:

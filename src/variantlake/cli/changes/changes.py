@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import Annotated
 
 import typer
@@ -10,7 +9,6 @@ import typer
 from variantlake.cli.terminal.local_rows import LocalRows
 from variantlake.cli.terminal.options import TableArgument, json_option
 from variantlake.cli.terminal.output import MAX_SHOWN, print_json_lines, print_rows
-from variantlake.errors import InvalidQuery
 from variantlake.table import Table
 
 
@@ -72,13 +70,7 @@ def changes(
         print_rows(rows.names, list(rows.text(MAX_SHOWN + 1)))
 
 
-def _version_or_time(text: str) -> tuple[int | None, dt.datetime | None]:
+def _version_or_time(text: str) -> tuple[int | None, str | None]:
     if text.isascii() and text.isdigit():
         return int(text), None
-    try:
-        return None, dt.datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidQuery(
-            f"{text!r} is neither a version nor a time",
-            hint="a version is a number, a time has the form 2026-01-02T03:04:05Z",
-        ) from None
+    return None, text

@@ -17,7 +17,6 @@ from variantlake.autoloading.options import (
     MAX_FILES,
     Ascending,
     OnChange,
-    seconds,
 )
 from variantlake.autoloading.run import autoload as run_autoload
 from variantlake.cli.terminal.logs import batches_logged
@@ -32,29 +31,21 @@ from variantlake.cli.terminal.options import (
     PartitionByOption,
     ShreddingOption,
     VariantColumnOption,
+    checked_by,
     json_option,
 )
 from variantlake.cli.terminal.output import print_fields, print_json, print_note
 from variantlake.delta.log.log_segment import has_log
-from variantlake.errors import InvalidValue
 from variantlake.ingest.sources.find_files import NDJSON
 from variantlake.ingest.sources.sources import DocumentFormat
 from variantlake.logs import logger
 from variantlake.shown import size
 from variantlake.storage.opening import open_store
+from variantlake.units import seconds
 from variantlake.writing.options import BadRows
 
 SOME_FAILED = 3
 """The exit code where files could not be read, and the others were loaded."""
-
-
-def _time(given: str | None) -> str | None:
-    """A duration as it is given. Raises BadParameter."""
-    try:
-        seconds("a time", 0 if given is None else given)
-    except InvalidValue as error:
-        raise typer.BadParameter(f"{given!r}; {error.hint}") from None
-    return given
 
 
 def autoload(
@@ -82,7 +73,7 @@ def autoload(
         str | None,
         typer.Option(
             metavar="TIME",
-            callback=_time,
+            callback=checked_by(seconds),
             help="Look for new files this often: 30s, 5m, 1h. SIGTERM or Ctrl-C ends it "
             "after the current batch.",
         ),
@@ -117,13 +108,17 @@ def autoload(
     ] = Ascending.AUTO,
     backfill: Annotated[
         str,
-        typer.Option(metavar="TIME", callback=_time, help="List everything at least this often."),
+        typer.Option(
+            metavar="TIME",
+            callback=checked_by(seconds),
+            help="List everything at least this often.",
+        ),
     ] = f"{BACKFILL_SECONDS / 3600:.0f}h",
     settle: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            callback=_time,
+            callback=checked_by(seconds),
             help="Leave files alone that were written to less than this ago. The default is 1s on "
             "a disk, 0s in an object store.",
         ),

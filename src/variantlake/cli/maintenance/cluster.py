@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from variantlake.cli.maintenance.optimize import bytes_of, outcome
+from variantlake.cli.maintenance.optimize import outcome
 from variantlake.cli.terminal.options import (
     DigestOption,
     FilesWhereOption,
@@ -59,8 +59,8 @@ def cluster(
     with rewriting() as progress:
         done = opened.cluster(
             where,
-            budget_bytes=None if budget is None else bytes_of(budget),
-            target_file_bytes=bytes_of(target_file_size),
+            budget=budget,
+            target_file_size=target_file_size,
             dry_run=dry_run,
             digest=digest,
             progress=progress,

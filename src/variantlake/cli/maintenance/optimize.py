@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 import typer
@@ -16,14 +15,10 @@ from variantlake.cli.terminal.options import (
 )
 from variantlake.cli.terminal.output import print_fields, print_json, print_line, print_rows
 from variantlake.cli.terminal.progress import rewriting
-from variantlake.errors import InvalidValue
 from variantlake.maintenance.optimize import OptimizeResult
 from variantlake.maintenance.rewrite.run import RewriteResult
 from variantlake.shown import counted, size
 from variantlake.table import Table
-
-_SIZE = re.compile(r"(\d{1,15})\s*([kmgt]?)(i?b)?", re.IGNORECASE)
-_UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 WAYS = {
     "copied": "row groups copied as bytes",
@@ -59,7 +54,7 @@ def optimize(
     with rewriting() as progress:
         done = Table.open(table).optimize(
             where,
-            target_file_bytes=bytes_of(target_file_size),
+            target_file_size=target_file_size,
             max_deleted_share=max_deleted_share,
             dry_run=dry_run,
             digest=digest,
@@ -69,14 +64,6 @@ def optimize(
         print_json(done.to_dict())
     else:
         _print(table, done)
-
-
-def bytes_of(text: str) -> int:
-    """The bytes that a text like `64MB` says. Raises InvalidValue."""
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
-        raise InvalidValue(f"{text!r} is no size", hint="a number of bytes, or as in 64MB or 1GB")
-    return int(found[1]) << _UNITS[found[2].lower()]
 
 
 def outcome(done: RewriteResult, part: str) -> dict[str, str]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import Annotated, Any
 
 import typer
 
-from variantlake.cli.terminal.options import TableArgument, dry_run_option, json_option
+from variantlake.cli.terminal.options import TableArgument, checked_by, dry_run_option, json_option
 from variantlake.cli.terminal.output import print_fields, print_json, print_note
 from variantlake.cli.terminal.progress import counting, staying_whole
 from variantlake.maintenance.restore import RestoreResult
 from variantlake.shown import counted, size
 from variantlake.table import Table
+from variantlake.units import moment
 
 
 def restore(
@@ -25,6 +25,7 @@ def restore(
         str | None,
         typer.Option(
             metavar="TIME",
+            callback=checked_by(moment),
             help="Go back to the version of this time instead; in UTC unless it has a zone.",
         ),
     ] = None,
@@ -40,12 +41,11 @@ def restore(
     """Bring back the rows, schema and properties of an older version, in one commit."""
     if (version is None) == (timestamp is None):
         raise typer.BadParameter("give --version or --timestamp, one of them")
-    moment = None if timestamp is None else _moment(timestamp)
     whole = "The table is whole: it has the old or the restored version, see its history."
     with staying_whole(whole), counting(_text) as told:
         done = Table.open(table).restore(
             version,
-            moment,
+            timestamp=timestamp,
             dry_run=dry_run,
             missing="skip" if skip_missing else "refuse",
             progress=lambda looked_for, of: told((looked_for, of)),
@@ -57,15 +57,6 @@ def restore(
     if done.missing_files and dry_run:
         names = ", ".join(done.missing[:10])
         print_note(f"{counted(done.missing_files, 'missing file')}: {names}")
-
-
-def _moment(text: str) -> dt.datetime:
-    try:
-        return dt.datetime.fromisoformat(text)
-    except ValueError:
-        raise typer.BadParameter(
-            f"--timestamp {text!r} is no time; write 2026-01-31 12:30:00"
-        ) from None
 
 
 def _text(at: tuple[int, int]) -> str:

@@ -6,13 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from variantlake.cli.terminal.options import TableArgument, dry_run_option, json_option
+from variantlake.cli.terminal.options import TableArgument, checked_by, dry_run_option, json_option
 from variantlake.cli.terminal.output import print_fields, print_json, print_note, print_rows
 from variantlake.cli.terminal.progress import counting, staying_whole
 from variantlake.maintenance.vacuuming.listing import UnneededFile
 from variantlake.maintenance.vacuuming.vacuum import VacuumProgress, VacuumResult
 from variantlake.shown import counted, size
 from variantlake.table import Table
+from variantlake.units import seconds
 
 MAX_ROWS = 50
 """Files that a dry run shows to people; `--json` prints all."""
@@ -22,12 +23,13 @@ def vacuum(
     table: TableArgument,
     *,
     retention: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            metavar="HOURS",
-            help="How long to keep removed files. The default is the table's own setting.",
+            metavar="TIME",
+            callback=checked_by(seconds),
+            help="How long to keep removed files, as in 7d; a bare number is in hours. The default "
+            "is the table's own setting.",
             show_default=False,
-            min=0,
         ),
     ] = None,
     force: Annotated[

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -33,7 +32,7 @@ def history(
 def _document(entry: HistoryEntry) -> dict[str, Any]:
     return {
         "version": entry.version,
-        "timestamp": _time(entry).isoformat(timespec="milliseconds"),
+        "timestamp": entry.time.isoformat(timespec="milliseconds"),
         "operation": entry.operation,
         "parameters": entry.info.get("operationParameters"),
         "metrics": entry.info.get("operationMetrics"),
@@ -46,13 +45,9 @@ def _row(entry: HistoryEntry) -> list[Any]:
     return [
         entry.version,
         # As --timestamp takes it. To the second it might be before the version.
-        f"{_time(entry).replace(tzinfo=None).isoformat(' ', 'milliseconds')}Z",
+        f"{entry.time.replace(tzinfo=None).isoformat(' ', 'milliseconds')}Z",
         entry.operation,
         metrics.get("numFiles"),
         metrics.get("numOutputRows"),
         entry.info.get("engineInfo"),
     ]
-
-
-def _time(entry: HistoryEntry) -> datetime:
-    return datetime.fromtimestamp(entry.timestamp / 1000, UTC)

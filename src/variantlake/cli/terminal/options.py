@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
+from variantlake.errors import InvalidValue
 from variantlake.ingest.sources.sources import DocumentFormat
 
 TableArgument = Annotated[
@@ -24,6 +26,20 @@ TargetArgument = Annotated[
         metavar="TABLE", help="The Delta table, created if it does not exist.", show_default=False
     ),
 ]
+
+
+def checked_by(parse: Callable[[str, object], object]) -> Callable[[str | None], str | None]:
+    """A callback for an option whose text `units` reads: what it refuses is a wrong usage."""
+
+    def check(text: str | None) -> str | None:
+        try:
+            if text is not None:
+                parse("it", text)
+        except InvalidValue as error:
+            raise typer.BadParameter(f"{text!r}; {error.hint}") from None
+        return text
+
+    return check
 
 
 def json_option(what: str = "One JSON object.") -> Any:

@@ -5,6 +5,7 @@ Spec: PROTOCOL, "Delta Table Specification".
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -55,20 +56,31 @@ from variantlake.parquet.metadata.footer import Footer
 from variantlake.shown import Shown
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import Entry, Store
+from variantlake.units import EPOCH
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class HistoryEntry(Shown):
     """One commit as its writer described it.
 
-    `timestamp`, in milliseconds since the epoch, is the one that time travel goes by: that of the
-    commit where the table has in-commit timestamps, else that of its file.
+    `timestamp`, in milliseconds since 1970, is the one that time travel goes by: that of the commit
+    if the table has in-commit timestamps, else that of its file. `time` is the same as a datetime
+    in UTC: `Table.open(…, timestamp=entry.time)` opens the version.
     """
 
     version: int
     timestamp: int
     operation: str | None
     info: Mapping[str, Any]
+
+    @property
+    def time(self) -> dt.datetime:
+        """When the version was committed, in UTC, to the millisecond."""
+        return EPOCH + dt.timedelta(milliseconds=self.timestamp)
+
+    def __repr__(self) -> str:
+        time = f"{self.time.replace(tzinfo=None).isoformat(' ', 'milliseconds')}Z"
+        return f"HistoryEntry(version={self.version}, time={time!r}, operation={self.operation!r})"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

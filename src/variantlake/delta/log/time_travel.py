@@ -15,9 +15,8 @@ from variantlake.delta.actions.actions import Action, CommitInfo, Metadata, natu
 from variantlake.delta.log.log_segment import all_commits
 from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog
 from variantlake.storage.store import Entry, Store
+from variantlake.units import EPOCH
 
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_MILLISECOND = dt.timedelta(milliseconds=1)
 _ENABLED = "delta.enableInCommitTimestamps"
 SINCE_VERSION = "delta.inCommitTimestampEnablementVersion"
 SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
@@ -29,19 +28,6 @@ def check_version(version: object) -> None:
         raise InvalidValue(
             f"version is {version!r}, a {type(version).__name__}", hint="a whole number"
         )
-
-
-def epoch_milliseconds(moment: dt.datetime, *, up: bool = False) -> int:
-    """Milliseconds since the epoch, rounded down or up; a time without a zone is in UTC.
-
-    Raises InvalidValue for what is not a datetime.
-    """
-    if not isinstance(moment, dt.datetime):
-        raise InvalidValue(
-            f"timestamp is {moment!r}, a {type(moment).__name__}", hint="a datetime.datetime"
-        )
-    since = moment.replace(tzinfo=moment.tzinfo or dt.UTC) - _EPOCH
-    return -(-since // _MILLISECOND) if up else since // _MILLISECOND
 
 
 def version_at(store: Store, metadata: Metadata, timestamp: int) -> int:
@@ -151,7 +137,7 @@ def _stamped(commits: Iterable[int], metadata: Metadata, timestamp: int) -> list
 
 def _text(milliseconds: int) -> str:
     try:
-        moment = _EPOCH + dt.timedelta(milliseconds=milliseconds)
+        moment = EPOCH + dt.timedelta(milliseconds=milliseconds)
     except OverflowError:
         return f"{milliseconds} ms"
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

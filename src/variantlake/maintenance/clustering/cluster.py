@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Self
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.jobs.progress import LoadProgress
@@ -14,6 +15,7 @@ from variantlake.maintenance.rewrite.commit_rewrite import Operation
 from variantlake.maintenance.rewrite.groups import check_whole
 from variantlake.maintenance.rewrite.run import RewriteResult, run_rewrite
 from variantlake.scan.table_names import files_matching
+from variantlake.units import Size, size_bytes
 from variantlake.writing.files import CLUSTERED_FILE_BYTES
 
 
@@ -43,13 +45,25 @@ class ClusterOptions:
 
     where: str | None = None
     budget_bytes: int | None = None
-    target_file_bytes: int = CLUSTERED_FILE_BYTES
+    target_file_size: int = CLUSTERED_FILE_BYTES
     digest: bool = True
 
     def __post_init__(self) -> None:
-        check_whole("target_file_bytes", self.target_file_bytes)
+        check_whole("target_file_size", self.target_file_size)
         if self.budget_bytes is not None:
             check_whole("budget_bytes", self.budget_bytes, 0)
+
+    @classmethod
+    def of(
+        cls, where: object, budget: Size | None, target_file_size: Size, *, digest: bool
+    ) -> Self:
+        """The options as users give them."""
+        return cls(
+            None if where is None else str(where),
+            None if budget is None else size_bytes("budget", budget),
+            size_bytes("target_file_size", target_file_size),
+            digest,
+        )
 
 
 def cluster(
@@ -75,7 +89,7 @@ def cluster(
             newest,
             chosen=chosen(newest),
             budget=budget,
-            target=options.target_file_bytes,
+            target=options.target_file_size,
             digest=options.digest,
             may_part=not plans,
         )

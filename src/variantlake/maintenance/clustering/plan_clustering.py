@@ -206,7 +206,7 @@ def plan_clustering(
     Without a `budget` (bytes) it is twice the bytes that are new since the last run. Raises as
     `paths_of` and `RewritePlan.of`.
     """
-    plan = RewritePlan.of(snapshot, target_file_bytes=target, digest=digest)
+    plan = RewritePlan.of(snapshot, target_file_size=target, digest=digest)
     log = LogFiles(snapshot)
     found = logged_layouts(snapshot, log, np.arange(log.rows))
     common = Targets(snapshot, found, log.sizes.tolist()).common

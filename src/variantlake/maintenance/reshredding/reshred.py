@@ -129,7 +129,7 @@ def plan_reshredding(
     """
     log = LogFiles(snapshot)
     largest = int(log.sizes.max(initial=1))
-    plan = RewritePlan.of(snapshot, target_file_bytes=4 * largest, digest=digest)
+    plan = RewritePlan.of(snapshot, target_file_size=4 * largest, digest=digest)
     rows = np.arange(log.rows) if chosen is None else chosen
     if all(schema == UNSHREDDED for schema in layouts.values()):
         gains = _shredded(snapshot, log, rows)

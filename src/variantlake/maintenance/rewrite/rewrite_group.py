@@ -52,7 +52,7 @@ class RewritePlan:
         cls,
         snapshot: Snapshot,
         *,
-        target_file_bytes: int = TARGET_FILE_BYTES,
+        target_file_size: int = TARGET_FILE_BYTES,
         digest: bool = True,
     ) -> Self:
         """The plan for a table.
@@ -61,7 +61,7 @@ class RewritePlan:
         whose row ids cannot be kept, InvalidValue for a size below 1.
         """
         # A group is a file: its size is an estimate, which must not leave a tiny rest.
-        limits = FileLimits(target_file_bytes + target_file_bytes // 2)
+        limits = FileLimits(target_file_size + target_file_size // 2)
         target = TableWrite.of(snapshot, evaluated=True, kept=True)
         options = LoadOptions(limits=limits)
         return cls(

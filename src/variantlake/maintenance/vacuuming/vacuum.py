@@ -13,8 +13,6 @@ each thousand files. Spec: PROTOCOL, "VACUUM Protocol Check", "Delta Log Entries
 
 from __future__ import annotations
 
-import datetime as dt
-import math
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -39,6 +37,7 @@ from variantlake.maintenance.vacuuming.listing import (
 from variantlake.maintenance.vacuuming.removed import list_removed
 from variantlake.maintenance.vacuuming.retained import RetainedPaths, keep_commits, retained_paths
 from variantlake.shown import Result
+from variantlake.units import Duration, seconds
 
 _LOG = logger("vacuum")
 
@@ -51,9 +50,6 @@ MAX_SAMPLE = 100
 
 _LONGEST = 100 * 365 * 24 * HOUR_MILLIS
 _ATTEMPTS = 5
-
-Retention = float | dt.timedelta
-"""Hours, or a duration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +98,7 @@ class VacuumResult(Result):
 
 def vacuum(
     snapshot: Snapshot,
-    retention: Retention | None = None,
+    retention: Duration | None = None,
     *,
     dry_run: bool = False,
     force: bool = False,
@@ -184,7 +180,7 @@ class _Span:
     is_checked: bool
 
     @classmethod
-    def of(cls, snapshot: Snapshot, retention: Retention | None, *, force: bool) -> _Span:
+    def of(cls, snapshot: Snapshot, retention: Duration | None, *, force: bool) -> _Span:
         """Raises InvalidValue for a retention that is not one, or is too short."""
         default = property_millis(snapshot.properties, PROPERTY, DEFAULT_RETENTION)
         specified = None if retention is None else _millis(retention)
@@ -211,12 +207,8 @@ class _Span:
         return cls(millis, default, specified, is_checked=not force)
 
 
-def _millis(retention: Retention) -> int:
-    if isinstance(retention, dt.timedelta):
-        retention = retention.total_seconds() / 3600
-    if type(retention) not in (int, float) or not math.isfinite(retention) or retention < 0:
-        raise InvalidValue(f"retention is {retention!r}, expected hours or a timedelta, 0 or more")
-    return min(round(retention * HOUR_MILLIS), _LONGEST)
+def _millis(retention: Duration) -> int:
+    return min(round(seconds("retention", retention, unit="h") * 1000), _LONGEST)
 
 
 def _hours(millis: int) -> str:

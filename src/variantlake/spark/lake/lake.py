@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -21,7 +20,7 @@ from variantlake.maintenance.health_findings import Health
 from variantlake.maintenance.reshredding.drift import Drift, drift
 from variantlake.maintenance.restore import Missing, RestoreResult, restore
 from variantlake.maintenance.vacuuming.listing import UnneededFile
-from variantlake.maintenance.vacuuming.vacuum import Retention, VacuumProgress, VacuumResult, vacuum
+from variantlake.maintenance.vacuuming.vacuum import VacuumProgress, VacuumResult, vacuum
 from variantlake.quoting import quote_identifier, quote_string
 from variantlake.shown import Shown
 from variantlake.spark.lake.change_feed import read_changes
@@ -62,6 +61,8 @@ from variantlake.sql.changes import (
     UpdateText,
     parse_clauses,
 )
+from variantlake.units import Duration, Size, Time
+from variantlake.units import moment as moment_of
 from variantlake.writing.files import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
 
 if TYPE_CHECKING:
@@ -69,7 +70,6 @@ if TYPE_CHECKING:
 
     from variantlake.autoloading.autoloader import AutoloadResult
     from variantlake.autoloading.batch import BatchReport
-    from variantlake.autoloading.options import Duration
     from variantlake.autoloading.run import AutoloadOptionKeywords
     from variantlake.dml.result import ChangeResult
     from variantlake.ingest.commit_load import LoadResult
@@ -175,7 +175,7 @@ class Lake(Shown):
         return self._session.in_user_session(self._session.rows(found), view_mark(found))
 
     def table(
-        self, table: Location, version: int | None = None, *, timestamp: str | None = None
+        self, table: Location, version: int | None = None, *, timestamp: Time | None = None
     ) -> DataFrame:
         """A table as a DataFrame whose queries are planned as `sql` plans them.
 
@@ -187,13 +187,15 @@ class Lake(Shown):
         Args:
             table: Its name, path or URL, as for `read`.
             version: An older version of it.
-            timestamp: The version at this time instead, as text in the session's time zone.
+            timestamp: The version at this time instead; in UTC unless it says a zone.
 
         Raises InvalidValue for a version that is no whole number, or one with a time; as `read`.
         """
         check_table_version(version, timestamp)
         place = self._session.place(table)
-        moment = None if timestamp is None else quote_string(timestamp)
+        moment = None
+        if timestamp is not None:
+            moment = quote_string(moment_of("timestamp", timestamp).isoformat(" "))
         if place.location is None or VERSION_IN_PATH.fullmatch(place.location):
             at = "" if version is None else f" VERSION AS OF {version}"
             at += "" if moment is None else f" TIMESTAMP AS OF {moment}"
@@ -249,8 +251,8 @@ class Lake(Shown):
         from_version: int | None = None,
         to_version: int | None = None,
         *,
-        from_timestamp: dt.datetime | str | None = None,
-        to_timestamp: dt.datetime | str | None = None,
+        from_timestamp: Time | None = None,
+        to_timestamp: Time | None = None,
         select: str | TypedPath | Sequence[str | TypedPath] = "*",
         where: str | Condition | None = None,
     ) -> DataFrame:
@@ -264,8 +266,8 @@ class Lake(Shown):
             table: Its name, path or URL, as for `read`.
             from_version: The first version whose changes are wanted.
             to_version: The last one; the newest if None.
-            from_timestamp: Instead of a first version: the first one that is not older. Text, and
-                a time without a zone, is in the session's time zone.
+            from_timestamp: Instead of a first version: the first one that is not older. A time
+                without a zone is in UTC.
             to_timestamp: Instead of a last version: the last one that is not newer.
             select: Columns and paths, as in a SELECT list of Spark; the three columns as well.
             where: A condition, as after WHERE. Files are skipped by it here, and not by a `filter`
@@ -329,7 +331,7 @@ class Lake(Shown):
                 - `skip_empty`: False refuses files without a document.
                 - `hints`: paths and types that must be columns, `"user.id BIGINT, a.* DOUBLE"`.
                 - `arrays`: whether a schema that is learned has columns of what arrays hold.
-                - `target_file_bytes`, `max_rows_per_file`: when the next file is begun.
+                - `target_file_size`, `max_rows_per_file`: when the next file is begun.
 
         Raises:
             MissingSource, InvalidJson, LimitExceeded, MalformedFile: A source that is missing or
@@ -433,7 +435,7 @@ class Lake(Shown):
                 takes the table's own, or infers it from a sample.
             properties: Table properties for a table that is made here.
             merge_schema: Add the columns and fields of structs that the table does not have.
-            **options: `mode`, `max_bad`, `load_id`, `order_by`, `arrays`, `target_file_bytes` and
+            **options: `mode`, `max_bad`, `load_id`, `order_by`, `arrays`, `target_file_size` and
                 `max_rows_per_file` as for `ingest`; `truncate_timestamps=True` cuts digits of
                 timestamps below microseconds, which are an error otherwise.
 
@@ -728,8 +730,8 @@ class Lake(Shown):
         table: Location,
         where: str | Condition | None = None,
         *,
-        budget_bytes: int | None = None,
-        target_file_bytes: int = CLUSTERED_FILE_BYTES,
+        budget: Size | None = None,
+        target_file_size: Size = CLUSTERED_FILE_BYTES,
         dry_run: bool = False,
         digest: bool = True,
         progress: Callable[[LoadProgress], None] | None = None,
@@ -747,9 +749,7 @@ class Lake(Shown):
         return cluster(
             snapshot,
             self._session.rewriter(snapshot),
-            ClusterOptions(
-                None if where is None else str(where), budget_bytes, target_file_bytes, digest
-            ),
+            ClusterOptions.of(where, budget, target_file_size, digest=digest),
             dry_run=dry_run,
             progress=progress,
         )
@@ -848,7 +848,7 @@ class Lake(Shown):
         table: Location,
         where: str | Condition | None = None,
         *,
-        target_file_bytes: int = TARGET_FILE_BYTES,
+        target_file_size: Size = TARGET_FILE_BYTES,
         max_deleted_share: float = 0.05,
         dry_run: bool = False,
         digest: bool = True,
@@ -868,7 +868,7 @@ class Lake(Shown):
             snapshot,
             self._session.rewriter(snapshot),
             where=None if where is None else str(where),
-            options=CompactionOptions(target_file_bytes, max_deleted_share),
+            options=CompactionOptions.of(target_file_size, max_deleted_share),
             dry_run=dry_run,
             digest=digest,
             progress=progress,
@@ -877,7 +877,7 @@ class Lake(Shown):
     def vacuum(
         self,
         table: Location,
-        retention: Retention | None = None,
+        retention: Duration | None = None,
         *,
         dry_run: bool = False,
         force: bool = False,
@@ -906,8 +906,8 @@ class Lake(Shown):
         self,
         table: Location,
         version: int | None = None,
-        timestamp: dt.datetime | None = None,
         *,
+        timestamp: Time | None = None,
         dry_run: bool = False,
         missing: Missing = "refuse",
         progress: Callable[[int, int], None] | None = None,
@@ -919,7 +919,7 @@ class Lake(Shown):
         return restore(
             self._session.snapshot(table),
             version,
-            timestamp,
+            timestamp=timestamp,
             dry_run=dry_run,
             missing=missing,
             progress=progress,

@@ -12,10 +12,10 @@ from pyspark.sql import types as st
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
-from variantlake.errors import InvalidSchema, MalformedLog, NotADeltaTable
+from variantlake.errors import InvalidSchema, MalformedLog, NotADeltaTable, wrong_option
 from variantlake.ingest.conversion.plan import nullable_type
 from variantlake.shredding.ddl import format_ddl, parse_ddl
-from variantlake.writing.keywords import check_options, names_of, wrong_option
+from variantlake.writing.keywords import check_options, names_of
 from variantlake.writing.table_write import READER_FEATURES, TableWrite
 
 

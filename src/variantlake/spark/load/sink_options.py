@@ -84,7 +84,7 @@ class SinkOptions:
         new = NewTable.of(_list(given, "partitionBy"), given.get("shredding"), None)
         numbers = {
             "max_rows_per_file": whole_number(given, "maxRowsPerFile"),
-            "target_file_bytes": whole_number(given, "targetFileBytes"),
+            "target_file_size": whole_number(given, "targetFileBytes"),
         }
         load: dict[str, Any] = {name: value for name, value in numbers.items() if value is not None}
         if "mode" in given:

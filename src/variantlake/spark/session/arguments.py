@@ -69,13 +69,6 @@ def check_table_version(version: object, timestamp: object) -> None:
             hint="give a whole number as version, or a time as timestamp, not both",
             cli_hint="",
         )
-    if timestamp is not None and not isinstance(timestamp, str):
-        raise InvalidValue(
-            f"timestamp is text in the session's time zone; what is given is "
-            f"{described(timestamp)}",
-            hint="timestamp='2026-01-31 12:00:00'",
-            cli_hint="",
-        )
 
 
 def check_frame(given: object) -> None:
