@@ -58,7 +58,7 @@ class Example:
 def dbt(example: Example) -> None:
     """Load the earthquakes, build the models, look at the result."""
     source = str(EXAMPLES / "earthquakes.ndjson.gz")
-    example.run("variantlake", "ingest", "--local", source, "quakes")
+    example.run("variantlake", "ingest", source, "quakes")
     example.run("dbt", "build")
     example.run("python", "-c", _LOOK_AT_DUCKDB)
 

@@ -61,7 +61,7 @@ def check_without_pyspark(table: str, source: str, file: str) -> None:
         ["query", table, "SELECT event:a::int + 1 FROM t"],
         ["query", table, "SELECT event FROM t", "--engine", "spark"],
         ["ingest", source, table],
-        ["convert", file, "--to", f"{table}-2", "--spark"],
+        ["convert", file, f"{table}-2", "--engine", "spark"],
     ):
         code, said = run(command)
         assert code == 1, (command, said)

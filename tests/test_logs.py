@@ -58,7 +58,7 @@ def test_a_command_says_warnings_and_on_request_more(
     name = "a\x1b[31m.ndjson"
     (tmp_path / name).write_text('{"n": 1}\n{\n')
     place = tmp_path / "t\x1b[31m"
-    load = ("ingest", "--local", tmp_path / name, place, "--mode", "quarantine")
+    load = ("ingest", tmp_path / name, place, "--mode", "quarantine")
     quiet, told, all_of_it = run(*load), run(*load, "-v"), run(*load, "-vv")
     assert quiet.err == ""  # the result on stdout counts bad documents
     assert "WARNING left out bad rows 1" in told.err

@@ -63,7 +63,7 @@ def do_the_main_job(folder: Path, place: Path) -> str:
     """Load, query and inspect, from Python and by the command; returns how long it took."""
     job = shutil.copy(JOB, place)  # away from the checkout
     seconds = run(folder, "python", str(job), cwd=place)
-    run(folder, "variantlake", "ingest", "--local", "events.ndjson", "table", cwd=place)
+    run(folder, "variantlake", "ingest", "events.ndjson", "table", cwd=place)
     assert "kind" in run(folder, "variantlake", "inspect", "table", cwd=place)
     return seconds
 

@@ -36,7 +36,10 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     commands: dict[str, list[object]] = {
         "ingest": ["ingest", "--json", "--max-rows-per-file", 500, EARTHQUAKES, table],
         "bad": ["query", table, "SELECT event:id::nonsense FROM t"],
-        **{name: ["query", table, text] for name, (text, _, _) in REFUSED.items()},
+        **{
+            name: ["query", "--engine", "spark", table, text]
+            for name, (text, _, _) in REFUSED.items()
+        },
     }
     for engine in ("local", "spark"):
         for form in FORMS:
@@ -74,7 +77,9 @@ def test_what_spark_refuses_has_a_hint(done: dict[str, Outcome], name: str) -> N
 def test_bad_sql_is_a_sentence(done: dict[str, Outcome]) -> None:
     bad = done["bad"]
     assert (bad.code, bad.out) == (1, "")
-    assert bad.err.startswith("Error: ")
+    reason, error = bad.err.splitlines()
+    assert reason.startswith("Spark was started: ")
+    assert error.startswith("Error: ")
     assert "NONSENSE" in bad.err.upper()
     assert "Traceback" not in bad.err
     assert "\tat " not in bad.err

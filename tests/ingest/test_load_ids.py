@@ -194,7 +194,7 @@ def test_a_killed_load_leaves_no_row_and_its_repeat_no_duplicate(
     if existing:
         (tmp_path / "one").write_text("0")
         ingest_here(tmp_path / "one", table)
-    command = [sys.executable, "-m", "variantlake.cli.main", "ingest", "--local", "--load-id", "x"]
+    command = [sys.executable, "-m", "variantlake.cli.main", "ingest", "--load-id", "x"]
     command += ["--max-rows-per-file", "500", str(source), str(table)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60

@@ -60,11 +60,11 @@ BAD: dict[str, tuple[Call, type[VariantLakeError], str, str]] = {
         MissingSource, "version 99 does not exist", "",
     ),
     "a short retention": (
-        ("vacuum", {"retention": 1}, ["vacuum", "--retention", "1"]),
+        ("vacuum", {"retention": 1}, ["vacuum", "--yes", "--retention", "1"]),
         InvalidValue, "shorter than the table's own, 168 hours", "force",
     ),
     "quarantine by the log": (
-        ("vacuum", {"lite": True, "quarantine": True}, ["vacuum", "--lite", "--quarantine"]),
+        ("vacuum", {"lite": True, "quarantine": True}, ["vacuum", "-y", "--lite", "--quarantine"]),
         InvalidValue, "no log names quarantine files", "leave out one of",
     ),
     "another feature": (
@@ -73,7 +73,7 @@ BAD: dict[str, tuple[Call, type[VariantLakeError], str, str]] = {
     ),
     "versions from the end": (
         ("check_rewrite", {"from_version": 9, "to_version": 1},
-         ["check", "--deep", "--from-version", "9", "--to-version", "1"]),
+         ["check", "--deep", "--from", "9", "--to", "1"]),
         InvalidValue, "there are no versions from 9 to 1", "",
     ),
 }  # fmt: skip
@@ -98,7 +98,7 @@ REWRITES: list[Call] = [
     ("cluster", {}, ["cluster"]),
     ("reshred", {}, ["reshred"]),
     ("unshred", {}, ["reshred", "--unshred"]),
-    ("vacuum", {}, ["vacuum"]),
+    ("vacuum", {}, ["vacuum", "--yes"]),
     ("restore", {"version": 1}, ["restore", "--version", "1"]),
     ("drop_feature", {"name": "variantShredding"}, ["drop-feature"]),
 ]

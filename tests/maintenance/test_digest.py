@@ -147,8 +147,8 @@ def test_a_changed_row_is_named(
     before, after = found.differences
     assert (before.version, before.row) == (2, 10)
     assert (after.version, after.row) == (3, 70)
-    shown = run(monkeypatch, capfd, "check", tmp_path, "--deep", "--from-version", "2")
-    assert shown.code == 1
+    shown = run(monkeypatch, capfd, "check", tmp_path, "--deep", "--from", "2")
+    assert shown.code == 4
     assert "row 70 of version 3 is not in 2" in shown.out
     document = json.loads(run(monkeypatch, capfd, "check", tmp_path, "--deep", "--json").out)
     assert document["equal"] is False
@@ -189,7 +189,7 @@ def test_without_a_rewrite_the_command_tells_the_digest(
     shown = run(monkeypatch, capfd, "check", tmp_path, "--deep")
     assert shown.code == 0
     assert table.digest().hex in shown.out
-    wrong = run(monkeypatch, capfd, "check", tmp_path, "--from-version", "1")
+    wrong = run(monkeypatch, capfd, "check", tmp_path, "--from", "1")
     assert wrong.code == 2
 
 

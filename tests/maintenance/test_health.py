@@ -126,7 +126,7 @@ def test_a_log_without_a_checkpoint_is_found_and_mended(
     assert found["checkpoint"].severity is Severity.WARNING
     shown = run(monkeypatch, capfd, "health", tmp_path)
     assert (shown.code, "variantlake checkpoint" in shown.out) == (0, True)
-    assert run(monkeypatch, capfd, "health", tmp_path, "--fail-on", "warning").code == 1
+    assert run(monkeypatch, capfd, "health", tmp_path, "--fail-on", "warning").code == 4
     assert run(monkeypatch, capfd, "checkpoint", tmp_path).out == "checkpoint of version 59\n"
     listed = run(monkeypatch, capfd, "health", tmp_path, "--json", "--fail-on", "warning")
     assert listed.code == 0

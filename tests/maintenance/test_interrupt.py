@@ -63,7 +63,7 @@ def test_what_was_written_is_removed_and_the_command_says_that_the_table_is_whol
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["vacuum"], "only files that nobody needs are gone"),
+        (["vacuum", "--yes"], "only files that nobody needs are gone"),
         (["restore", "--version", "1"], "the old or the restored version"),
     ],
 )

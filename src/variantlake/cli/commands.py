@@ -1,9 +1,10 @@
-"""The commands of `variantlake`, and what they have in common."""
+"""What the commands of `variantlake` have in common; each is loaded if it is called."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import inspect
 import os
 import sys
@@ -11,37 +12,42 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 import variantlake
-from variantlake.cli import query
-from variantlake.cli.changes import changes, delete, erase
-from variantlake.cli.loads import autoload, convert, load, loads
-from variantlake.cli.maintenance import (
-    checkpoint,
-    cluster,
-    drift,
-    drop_feature,
-    health,
-    optimize,
-    reshred,
-    restore,
-    vacuum,
-)
-from variantlake.cli.tables import analyze, cat, check, history, profile, report
-from variantlake.cli.tables import inspect as inspect_command
-from variantlake.cli.terminal.logs import logged
-from variantlake.cli.terminal.output import print_error, print_note, visible
-from variantlake.delta.log.file_paths import ABSOLUTE_PATHS, set_absolute_paths
+from variantlake.cli.registry import COMMANDS
 
-app = typer.Typer(
-    name="variantlake",
-    help="Semi-structured data in Delta tables as shredded Variant columns.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+_HELP = {"help_option_names": ["-h", "--help"]}
 
 _WRONG_USAGE: type[Exception] = typer.BadParameter.__bases__[0]
 """What all errors of arguments derive from; typer does not export it."""
+
+_COMMON = "Options of all commands"
+
+
+class _Commands(TyperGroup):
+    """A group that knows its commands by their lines in the help, and loads the one that runs."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, entry in COMMANDS.items():
+            light = TyperCommand(name, help=entry.line, rich_help_panel=entry.panel)
+            self.add_command(light, name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and load_command(str(command.name)), rest
+
+
+app = typer.Typer(
+    name="variantlake",
+    cls=_Commands,
+    help="Semi-structured data in Delta tables as shredded Variant columns.",
+    epilog="`variantlake COMMAND -h` shows a command's options, and two examples.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings=_HELP,
+)
 
 
 @app.callback(invoke_without_command=True)
@@ -53,15 +59,44 @@ def _options(
         raise typer.Exit
 
 
+def load_command(name: str) -> Any:
+    """The command of a name in `COMMANDS`, as click runs it."""
+    entry = COMMANDS[name]
+    module = importlib.import_module(f"variantlake.cli.{entry.module}")
+    one = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    function = getattr(module, name.replace("-", "_"))
+    # typer folds the lines of the first paragraph only, and takes brackets for markup.
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    words = "\n\n".join(" ".join(each.split()) for each in paragraphs)
+    examples = "\n".join(["\b\nExamples:", *entry.examples]).replace("[", r"\[")
+    one.command(name, help=words, epilog=examples, context_settings=_HELP)(
+        _with_common_options(function)
+    )
+    command: Any = typer.main.get_command(one)
+    for option in command.params:
+        if getattr(option, "is_flag", False):
+            option.metavar = ""  # else "<bool>"
+    return command
+
+
 RefuseOption = Annotated[
     bool,
     typer.Option(
-        "--refuse-absolute-paths",
-        help="Refuse tables that name files by absolute paths. Use it for tables that you do not "
-        f"trust (also: {ABSOLUTE_PATHS}=refuse).",
+        "--no-absolute-paths",
+        help="Refuse tables that name files by absolute paths: for tables that you do not trust.",
+        rich_help_panel=_COMMON,
     ),
 ]
 
+QuietOption = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="Print results and errors only: no notes, no progress, no warnings.",
+        rich_help_panel=_COMMON,
+    ),
+]
 
 VerboseOption = Annotated[
     int,
@@ -69,21 +104,34 @@ VerboseOption = Annotated[
         "--verbose",
         "-v",
         count=True,
+        metavar="",
         show_default=False,
         help="Log what is committed. Given twice: also files, skipping and rewrites.",
+        rich_help_panel=_COMMON,
     ),
 ]
 
 
 def _with_common_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command with the options that all commands have, for typer to find in its signature."""
-    common = {"refuse_absolute_paths": (False, RefuseOption), "verbose": (0, VerboseOption)}
+    # These load rich.
+    from variantlake.cli.terminal.logs import logged
+    from variantlake.cli.terminal.output import quieted
+    from variantlake.delta.log.file_paths import set_absolute_paths
+
+    common = {
+        "no_absolute_paths": (False, RefuseOption),
+        "quiet": (False, QuietOption),
+        "verbose": (0, VerboseOption),
+    }
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        if given.pop("refuse_absolute_paths"):
+        if given.pop("no_absolute_paths"):
             set_absolute_paths("refuse")
-        with logged(given.pop("verbose")):
+        quiet = given.pop("quiet")
+        with quieted(quiet), logged(-1 if quiet else given.pop("verbose")):
+            given.pop("verbose", None)
             command(**given)
 
     own = inspect.signature(command, eval_str=True)
@@ -95,36 +143,6 @@ def _with_common_options(command: Callable[..., None]) -> Callable[..., None]:
     vars(run)["__signature__"] = signature
     run.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
     return run
-
-
-_COMMANDS: dict[str, Callable[..., None]] = {
-    "ingest": load.ingest,
-    "autoload": autoload.autoload,
-    "loads": loads.loads,
-    "convert": convert.convert,
-    "query": query.query,
-    "history": history.history,
-    "analyze": analyze.analyze,
-    "cluster": cluster.cluster,
-    "reshred": reshred.reshred,
-    "drop-feature": drop_feature.drop_feature,
-    "drift": drift.drift,
-    "cat": cat.cat,
-    "inspect": inspect_command.inspect,
-    "profile": profile.profile,
-    "report": report.report,
-    "check": check.check,
-    "checkpoint": checkpoint.checkpoint,
-    "health": health.health,
-    "restore": restore.restore,
-    "optimize": optimize.optimize,
-    "vacuum": vacuum.vacuum,
-    "changes": changes.changes,
-    "delete": delete.delete,
-    "erase": erase.erase,
-}
-for _name, _command in _COMMANDS.items():
-    app.command(_name)(_with_common_options(_command))
 
 
 def run() -> int:
@@ -140,6 +158,8 @@ def run() -> int:
     except Exception as error:
         if os.environ.get("VARIANTLAKE_TRACEBACK"):
             raise
+        from variantlake.cli.terminal.output import print_error
+
         print_error(error)
         try:
             sys.stdout.flush()
@@ -147,7 +167,7 @@ def run() -> int:
             _drop_output()
         return 1
     if code == 130:  # Ctrl-C: typer turns it into this code
-        print_note("Interrupted.")
+        sys.stderr.write("Interrupted.\n")
     return code if isinstance(code, int) else 0
 
 
@@ -162,6 +182,8 @@ def _drop_output() -> None:
 def _say_usage(error: Any) -> int:
     # Loads what draws the frame.
     from typer.rich_utils import rich_format_error
+
+    from variantlake.cli.terminal.output import visible
 
     error.message = visible(error.message)  # it names arguments, which a shell's `*` may have made
     rich_format_error(error)

@@ -1,7 +1,6 @@
 """The entry point: exit codes, and errors and interrupts without tracebacks.
 
-Exit codes: 0 fine, 1 what was asked for failed, 2 wrong usage, 3 some files failed (autoload), 129,
-130 and 143 ended by SIGHUP, SIGINT (Ctrl-C) and SIGTERM.
+`docs/cli.md` has the table of exit codes.
 """
 
 from __future__ import annotations
@@ -24,6 +23,9 @@ _ended_by: list[int] = []
 
 def main() -> None:
     """Run the command that the arguments name, and exit with its code."""
+    if sys.argv[1:] == ["--version"]:
+        _print_version()
+        return
     _leave_on_interrupt()
     # Takes the better part of a second: Ctrl-C ends it too.
     from variantlake.cli.commands import run
@@ -40,6 +42,13 @@ def main() -> None:
     atexit.register(_leave_on_interrupt)  # while the interpreter ends
     code = run()
     sys.exit(128 + _ended_by[0] if code == _INTERRUPTED and _ended_by else code)
+
+
+def _print_version() -> None:
+    """At once: scripts ask it."""
+    import variantlake
+
+    sys.stdout.write(f"{variantlake.__version__}\n")
 
 
 def _leave_on_interrupt() -> None:

@@ -11,7 +11,7 @@ import typer
 import variantlake as vl
 from variantlake.cli.terminal.local_rows import LocalRows, shows
 from variantlake.cli.terminal.local_spark import spark_session
-from variantlake.cli.terminal.options import Engine, TableArgument, engine_option, json_option
+from variantlake.cli.terminal.options import Engine, EngineOption, TableArgument, json_option
 from variantlake.cli.terminal.output import (
     MAX_SHOWN,
     escaped,
@@ -23,6 +23,7 @@ from variantlake.cli.terminal.zones import zone_is_utc
 from variantlake.engine.run import LocalQuery
 from variantlake.engine.text import read_query
 from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
+from variantlake.sql.select import parse_select
 from variantlake.sql.statements import not_a_query
 from variantlake.storage.opening import open_store
 
@@ -48,7 +49,7 @@ def query(
         ),
     ],
     *,
-    engine: Annotated[Engine, engine_option("query")] = Engine.AUTO,
+    engine: EngineOption = Engine.AUTO,
     explain: Annotated[
         bool,
         typer.Option(
@@ -62,13 +63,19 @@ def query(
     if (refused := not_a_query(sql)) is not None:
         raise refused
     required = engine is Engine.LOCAL
-    local, refusal = None, None
+    local: LocalRows[LocalQuery] | None = None
+    refusal: VariantLakeError | None = None
     if engine is not Engine.SPARK:
         opened = vl.Table.open(table)
         try:
             local = _local(opened, sql, required=required)
-        except (UnsupportedFeature, InvalidQuery) as error:
+        except UnsupportedFeature as error:
             if required:
+                raise
+            refusal = error
+        except InvalidQuery as error:
+            # Spark reads texts that our parser does not. Else it would say the same.
+            if required or parses(sql):
                 raise
             refusal = error
     here = local is not None and _ran_here(local, required=required, as_json=as_json)
@@ -95,6 +102,15 @@ def _local(opened: vl.Table, sql: str, *, required: bool) -> LocalRows[LocalQuer
     return LocalRows(found)
 
 
+def parses(sql: str) -> bool:
+    """Whether our parser reads a text, whatever it means."""
+    try:
+        parse_select(sql)
+    except InvalidQuery:
+        return False
+    return True
+
+
 def _ran_here(rows: LocalRows[LocalQuery], *, required: bool, as_json: bool) -> bool:
     """Print the rows; False, with nothing printed, where a value turns up that only Spark casts."""
     printed = False
@@ -116,8 +132,7 @@ def _ran_here(rows: LocalRows[LocalQuery], *, required: bool, as_json: bool) -> 
 def _run_spark(
     table: str, sql: str, refusal: VariantLakeError | None, *, explain: bool, as_json: bool
 ) -> None:
-    without = "--engine local runs simple queries without it"
-    with spark_session(without=without, refusal=refusal) as session:
+    with spark_session(refusal) as session:
         lake = vl.spark.connect(session)
         tables = {VIEW: open_store(table).uri}  # a bare word is a folder here, and no name
         frame = lake.sql(sql, tables=tables)

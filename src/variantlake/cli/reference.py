@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import typer
-
-from variantlake.cli.commands import app
+from variantlake.cli.commands import load_command
+from variantlake.cli.registry import COMMANDS
 
 _HEAD = """# The command line
 
@@ -16,19 +15,29 @@ This page is generated from the `--help` texts of the commands.
 | exit code | meaning |
 |---|---|
 | 0 | success |
-| 1 | the command failed and says why, `check` found a broken rule, `health --fail-on` a problem |
+| 1 | the command failed and says why |
 | 2 | wrong usage |
 | 3 | `autoload --once` could not load some files, and loaded the others |
+| 4 | findings: `check` found a broken rule or rows that differ, `health --fail-on` a problem |
 | 129, 130, 143 | ended by SIGHUP, SIGINT (Ctrl-C), SIGTERM: what was begun is tidied up |
+
+All commands take `-h` (`--help`), `-q` (`--quiet`: print results and errors only), `-v`
+(`--verbose`: log what is committed; twice, also files, skipping and rewrites) and
+`--no-absolute-paths` (refuse
+[tables that name files by absolute paths](tables.md#tables-that-you-do-not-trust)).
+`variantlake --version` prints the version, and `variantlake --install-completion` lets your shell
+complete commands and options.
 
 With `VARIANTLAKE_TRACEBACK=1` in the environment, an error shows where in the code it was raised.
 """
 
+_COMMON = {"quiet", "verbose", "no_absolute_paths"}
+"""Options of all commands, which the head of the page names."""
+
 
 def reference() -> str:
     """The whole page."""
-    commands: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
-    return _HEAD + "".join(_section(name, command) for name, command in commands.items())
+    return _HEAD + "".join(_section(name, load_command(name)) for name in COMMANDS)
 
 
 def _section(name: str, command: Any) -> str:
@@ -36,11 +45,12 @@ def _section(name: str, command: Any) -> str:
     options = [each for each in command.params if each.param_type_name == "option"]
     usage = " ".join(each.metavar or each.name.upper() for each in arguments)
     rows = [(f"`{each.metavar or each.name.upper()}`", each.help) for each in arguments]
-    rows += [(_option(each), _with_default(each)) for each in options]
+    rows += [(_option(each), _with_default(each)) for each in options if each.name not in _COMMON]
     table = "".join(f"| {_cell(left)} | {_cell(right)} |\n" for left, right in rows)
+    examples = "\n".join(COMMANDS[name].examples)
     return (
         f"\n## {name}\n\n`variantlake {name} [OPTIONS] {usage}`\n\n{command.help}\n\n"
-        f"| argument | meaning |\n|---|---|\n{table}"
+        f"```bash\n{examples}\n```\n\n| argument | meaning |\n|---|---|\n{table}"
     )
 
 

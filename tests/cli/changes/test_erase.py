@@ -15,9 +15,11 @@ def test_erase_says_what_is_left(
     table = new_table(tmp_path / "t", rows=4)
     dry = run(monkeypatch, capfd, "erase", table.uri, "--where", "id = 2", "--dry-run")
     assert (dry.code, "would be erased" in dry.out) == (0, True)
-    done = run(monkeypatch, capfd, "erase", table.uri, "--where", "id = 2")
+    done = run(monkeypatch, capfd, "erase", table.uri, "--where", "id = 2", "--yes")
     assert (done.code, "--quarantine` after" in done.err) == (0, True)
-    shown = run(monkeypatch, capfd, "erase", table.uri, "--where", "id = 3", "--purge", "--json")
+    shown = run(
+        monkeypatch, capfd, "erase", table.uri, "--where", "id = 3", "--purge", "--json", "-y"
+    )
     found = json.loads(shown.out)
     assert (found["rows"], found["is_purged"], found["vacuum_after"]) == (1, True, None)
     assert ids(table) == [0, 1]

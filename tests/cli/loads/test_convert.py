@@ -31,12 +31,12 @@ def test_convert_says_what_it_would_do_and_did(
     tmp_path: Path, source: Path, monkeypatch: Patch, capfd: Capture
 ) -> None:
     table = tmp_path / "table"
-    planned = run(monkeypatch, capfd, "convert", source, "--to", table, "--dry-run")
+    planned = run(monkeypatch, capfd, "convert", source, table, "--dry-run")
     assert (planned.code, planned.err) == (0, "")
     assert "rewrite" in planned.out
     assert "older layout" in planned.out
     assert not table.exists()
-    done = run(monkeypatch, capfd, "convert", source, "--to", table)
+    done = run(monkeypatch, capfd, "convert", source, table)
     assert (done.code, done.err) == (0, "")
     assert "1 to rewrite" in done.out
     assert "event: kind STRING" in done.out
@@ -49,7 +49,7 @@ def test_convert_gives_json(
 ) -> None:
     table = tmp_path / "table"
     options = ["--shredding", "n BIGINT", "--json"]
-    done = run(monkeypatch, capfd, "convert", source, "--to", table, *options)
+    done = run(monkeypatch, capfd, "convert", source, table, *options)
     result = json.loads(done.out)
     assert (result["version"], result["rows"], result["files"]) == (0, 2, 1)
     assert result["shredding"] == {"event": "n BIGINT"}
@@ -62,11 +62,11 @@ def test_a_bad_row_fails_with_one_sentence(
     bad = tmp_path / "bad.parquet"
     data = [{"typed_value": 1, "untyped_value": untyped(2)}]
     pq.write_table(pa.table({"v": column(leaf(pa.int64()), data)}), bad)
-    done = run(monkeypatch, capfd, "convert", bad, "--to", tmp_path / "table")
+    done = run(monkeypatch, capfd, "convert", bad, tmp_path / "table")
     assert done.code == 1
     assert "bad.parquet" in done.err
     assert "row 0" in done.err
     assert not (tmp_path / "table").exists()
     checked = run(monkeypatch, capfd, "check", bad)
-    assert checked.code == 1
+    assert checked.code == 4
     assert "untyped_value" in checked.out

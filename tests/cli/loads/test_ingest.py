@@ -30,7 +30,7 @@ def source(tmp_path: Path) -> Path:
 def test_ingest_says_what_it_did(
     tmp_path: Path, source: Path, monkeypatch: Patch, capfd: Capture
 ) -> None:
-    done = run(monkeypatch, capfd, "ingest", "--local", source, tmp_path / "table")
+    done = run(monkeypatch, capfd, "ingest", source, tmp_path / "table")
     assert (done.code, done.err) == (0, "")
     assert "a BIGINT, b STRING" in done.out
     assert "version" in done.out
@@ -40,15 +40,13 @@ def test_ingest_gives_json(
     tmp_path: Path, source: Path, monkeypatch: Patch, capfd: Capture
 ) -> None:
     table = tmp_path / "table"
-    options = ["--local", "--json", "--max-rows-per-file", "2", "--shredding", "a INT"]
+    options = ["--json", "--max-rows-per-file", "2", "--shredding", "a INT"]
     done = run(monkeypatch, capfd, "ingest", *options, source, table)
     assert done.code == 0
     result = json.loads(done.out)
     assert (result["version"], result["rows"], result["files"]) == (0, 5, 3)
     assert result["shredding"] == "a INT"
-    done = run(
-        monkeypatch, capfd, "ingest", "--local", "--json", f"{tmp_path}/*.ndjson", source, table
-    )
+    done = run(monkeypatch, capfd, "ingest", "--json", f"{tmp_path}/*.ndjson", source, table)
     assert json.loads(done.out)["version"] == 1
     assert Snapshot.read(table).version == 1
 
@@ -58,7 +56,7 @@ def test_ingest_replaces_the_rows_of_a_table(
 ) -> None:
     table = tmp_path / "table"
     for _ in range(2):
-        run(monkeypatch, capfd, "ingest", "--local", "--overwrite", source, table)
+        run(monkeypatch, capfd, "ingest", "--overwrite", source, table)
     snapshot = Snapshot.read(table)
     assert (snapshot.version, snapshot.files.num_rows) == (1, 1)
 
@@ -68,7 +66,7 @@ def test_history_shows_every_version(
 ) -> None:
     table = tmp_path / "table"
     for _ in range(2):
-        run(monkeypatch, capfd, "ingest", "--local", source, table)
+        run(monkeypatch, capfd, "ingest", source, table)
     done = run(monkeypatch, capfd, "history", "--json", table)
     entries = [json.loads(line) for line in done.out.splitlines()]
     assert [(e["version"], e["operation"]) for e in entries] == [
@@ -88,7 +86,7 @@ def test_a_bad_input_is_a_sentence(
 ) -> None:
     case = bad_input.CASES[name]
     source = case.prepare(tmp_path, monkeypatch)
-    done = run(monkeypatch, capfd, "ingest", "--local", source, tmp_path / "table")
+    done = run(monkeypatch, capfd, "ingest", source, tmp_path / "table")
     assert (done.code, done.out) == (1, "")
     assert "Traceback" not in done.err
     first, *others = done.err.splitlines()
@@ -113,7 +111,7 @@ def test_a_missing_source_is_said_before_spark_starts(
 def test_a_folder_that_is_no_table_is_a_sentence(
     tmp_path: Path, source: Path, monkeypatch: Patch, capfd: Capture
 ) -> None:
-    for arguments in (["ingest", "--local", source, tmp_path], ["history", tmp_path]):
+    for arguments in (["ingest", source, tmp_path], ["history", tmp_path]):
         done = run(monkeypatch, capfd, *arguments)
         assert done.code == 1
         assert done.err.startswith(f"Error: {tmp_path}: ")
@@ -125,7 +123,7 @@ def test_a_table_that_cannot_be_written_is_a_sentence(
     source: Path, monkeypatch: Patch, capfd: Capture
 ) -> None:
     table = source / "table"
-    done = run(monkeypatch, capfd, "ingest", "--local", source, table)
+    done = run(monkeypatch, capfd, "ingest", source, table)
     assert done.code == 1
     assert done.err.startswith(f"Error: {table}: the table cannot be written")
     assert done.err.splitlines()[1].startswith("Hint: ")
@@ -135,7 +133,7 @@ def test_an_unknown_reader_feature_is_named(
     tmp_path: Path, source: Path, monkeypatch: Patch, capfd: Capture
 ) -> None:
     table = tmp_path / "table"
-    run(monkeypatch, capfd, "ingest", "--local", source, table)
+    run(monkeypatch, capfd, "ingest", source, table)
     log = table / "_delta_log" / f"{0:020d}.json"
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     for action in lines:
@@ -145,7 +143,7 @@ def test_an_unknown_reader_feature_is_named(
     log.write_text("".join(json.dumps(action) + "\n" for action in lines))
     log.with_suffix(".crc").unlink()
     before = bad_input.listing(table)
-    for arguments in (["ingest", "--local", source, table], ["history", table]):
+    for arguments in (["ingest", source, table], ["history", table]):
         done = run(monkeypatch, capfd, *arguments)
         assert done.code == 1
         assert "timeMachine" in done.err
@@ -158,7 +156,7 @@ def test_bad_documents_are_counted_and_a_load_is_made_once(
 ) -> None:
     source, table = tmp_path / "a.json", tmp_path / "table"
     source.write_text('[{"a": 3}, {"a": 01}, {"a": 1}]')
-    options = ["--local", "--format", "array", "--mode", "quarantine", "--load-id", "x"]
+    options = ["--format", "array", "--mode", "quarantine", "--load-id", "x"]
     done = run(monkeypatch, capfd, "ingest", *options, "--order-by", "$.a", source, table)
     assert (done.code, done.err) == (0, "")
     assert f"1, in {table / '_quarantine'}" in done.out
@@ -169,11 +167,11 @@ def test_bad_documents_are_counted_and_a_load_is_made_once(
     assert "at version 0" in done.out
     done = run(monkeypatch, capfd, "ingest", *options, "--json", source, table)
     assert json.loads(done.out)["already_loaded"] is True
-    options = ["--local", "--format", "array", "--mode", "null", "--json"]
+    options = ["--format", "array", "--mode", "null", "--json"]
     done = run(monkeypatch, capfd, "ingest", *options, source, table)
     result = json.loads(done.out)
     assert (result["version"], result["rows"], result["bad_rows"]) == (1, 3, 1)
-    done = run(monkeypatch, capfd, "ingest", "--local", "--order-by", "$.nope", source, table)
+    done = run(monkeypatch, capfd, "ingest", "--order-by", "$.nope", source, table)
     assert done.code == 1
     assert "cannot sort by '$.nope'" in done.err
 
@@ -203,7 +201,6 @@ def test_ctrl_c_and_its_like_leave_nothing(tmp_path: Path, number: signal.Signal
         "-m",
         "variantlake.cli.main",
         "ingest",
-        "--local",
         "--max-rows-per-file",
         "1000",
         str(source),

@@ -26,15 +26,13 @@ def piped(text: bytes, *arguments: object) -> subprocess.CompletedProcess[bytes]
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
 def test_documents_come_from_a_pipe(tmp_path: Path, packed: bool) -> None:
     text = b'{"n": 1}\n{"n": 2}\n'
-    done = piped(
-        gzip.compress(text) if packed else text, "ingest", "--local", "--json", "-", tmp_path / "t"
-    )
+    done = piped(gzip.compress(text) if packed else text, "ingest", "--json", "-", tmp_path / "t")
     assert json.loads(done.stdout)["rows"] == 2
     assert vl.Table.open(tmp_path / "t").scan("event:n::int").to_arrow().num_rows == 2
 
 
 def test_a_bad_document_of_a_pipe_is_named(tmp_path: Path) -> None:
-    done = piped(b'{"n": 1}\n{"n":\n', "ingest", "--local", "-", tmp_path / "t")
+    done = piped(b'{"n": 1}\n{"n":\n', "ingest", "-", tmp_path / "t")
     assert done.returncode == 1
     assert b"stdin, line 2, column 6" in done.stderr
     assert not (tmp_path / "t").exists()
@@ -42,7 +40,7 @@ def test_a_bad_document_of_a_pipe_is_named(tmp_path: Path) -> None:
 
 def test_a_pipe_is_called_stdin_in_the_table(tmp_path: Path) -> None:
     done = piped(
-        b'{"n": 1}\n{"n":\n', "ingest", "--local", "-", tmp_path / "t", "--file-column", "f",
+        b'{"n": 1}\n{"n":\n', "ingest", "-", tmp_path / "t", "--file-column", "f",
         "--mode", "quarantine",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -61,11 +59,11 @@ def shell(line: str, *arguments: object) -> subprocess.CompletedProcess[str]:
 def test_closed_and_full_streams_are_said(tmp_path: Path) -> None:
     """Each is a process of its own, as it needs streams of its own."""
     table = tmp_path / "t"
-    done = shell("variantlake ingest --local - $1 <&-", table)
+    done = shell("variantlake ingest - $1 <&-", table)
     assert (done.returncode, done.stderr.count("\n")) == (1, 2)
     assert "stdin: standard input is closed" in done.stderr
     (tmp_path / "a.json").write_text("1")
-    assert shell("variantlake ingest --local $1 $2 >&-", tmp_path / "a.json", table).returncode == 0
+    assert shell("variantlake ingest $1 $2 >&-", tmp_path / "a.json", table).returncode == 0
     done = shell("variantlake history --json $1 > /dev/full", table)
     assert (done.returncode, done.stderr.count("\n")) == (1, 2)
     assert "Error: No space left on device" in done.stderr
@@ -96,7 +94,7 @@ def test_a_full_temporary_folder_is_said(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_pipe_is_read_once(tmp_path: Path) -> None:
-    done = piped(b"", "ingest", "--local", "-", "-", tmp_path / "t")
+    done = piped(b"", "ingest", "-", "-", tmp_path / "t")
     assert done.returncode == 2
     assert b"can be read once" in done.stderr
 

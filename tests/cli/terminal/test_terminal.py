@@ -118,7 +118,7 @@ def test_one_option_refuses_absolute_paths(
     stranger: str, command: str, monkeypatch: Patch, capfd: Capture
 ) -> None:
     monkeypatch.setenv("VARIANTLAKE_ABSOLUTE_PATHS", "allow")  # so that it is put back
-    done = run(monkeypatch, capfd, command, "--refuse-absolute-paths", stranger)
+    done = run(monkeypatch, capfd, command, "--no-absolute-paths", stranger)
     assert done.code == 1
     assert "absolute path: file://" in done.err
     assert "set_absolute_paths" not in done.err

@@ -115,7 +115,7 @@ def test_the_command_names_its_own_option(
 ) -> None:
     file = tmp_path / "f.parquet"
     pq.write_table(rows(1_001).select(["t"]), file)
-    given = ("convert", file, "--to", tmp_path / "t")
+    given = ("convert", file, tmp_path / "t")
     done = run(monkeypatch, capfd, *given, "--dry-run")
     assert done.code == 1
     assert "--truncate-timestamps" in done.err

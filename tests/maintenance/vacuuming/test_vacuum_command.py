@@ -26,10 +26,10 @@ def test_the_command_says_what_goes_and_removes_it(
     *files, counts = map(json.loads, listed.out.splitlines())
     assert len(files) == counts["files"] == 60
     assert files[0]["kind"] == "data"
-    refused = run(monkeypatch, capfd, "vacuum", tmp_path, "--retention", "1")
+    refused = run(monkeypatch, capfd, "vacuum", tmp_path, "--retention", "1", "--yes")
     assert refused.code == 1
     assert "--force" in refused.err
     assert len(found(tmp_path)) == 61
-    done = run(monkeypatch, capfd, "vacuum", tmp_path)
+    done = run(monkeypatch, capfd, "vacuum", tmp_path, "--yes")
     assert (done.code, found(tmp_path)) == (0, {"live.parquet"})
     assert "60 files" in done.out

@@ -7,17 +7,15 @@ from typing import Annotated
 import typer
 
 import variantlake as vl
-from variantlake.cli.terminal.local_spark import spark_session
+from variantlake.cli.terminal.local_spark import run_by
 from variantlake.cli.terminal.options import (
     Engine,
+    EngineOption,
     TableArgument,
     dry_run_option,
-    engine_option,
     json_option,
 )
 from variantlake.cli.terminal.output import print_json, print_line
-from variantlake.dml.result import ChangeResult
-from variantlake.errors import UnsupportedFeature
 from variantlake.shown import counted, size
 from variantlake.storage.opening import open_store
 
@@ -35,14 +33,20 @@ def delete(
         ),
     ],
     dry_run: Annotated[bool, dry_run_option("deleted")] = False,
-    engine: Annotated[Engine, engine_option("condition")] = Engine.AUTO,
+    engine: EngineOption = Engine.AUTO,
     as_json: Annotated[bool, json_option("Print the counts as one JSON object.")] = False,
 ) -> None:
     """Delete rows in one commit. Older versions have them until a vacuum.
 
     With deletion vectors (delta.enableDeletionVectors) files stay as they are.
     """
-    done = _deleted(table, where, engine, dry_run=dry_run)
+    done = run_by(
+        engine,
+        lambda: vl.Table.open(table).delete(where, dry_run=dry_run),
+        lambda session: vl.spark.connect(session).delete(
+            open_store(table).uri, where, dry_run=dry_run
+        ),
+    )
     if as_json:
         print_json(done.to_dict())
         return
@@ -57,18 +61,3 @@ def delete(
         print_line(
             f"version {done.version}, {size(done.bytes_written)} written in {done.seconds:.1f} s"
         )
-
-
-def _deleted(table: str, where: str, engine: Engine, *, dry_run: bool) -> ChangeResult:
-    refusal = None
-    if engine is not Engine.SPARK:
-        opened = vl.Table.open(table)
-        try:
-            return opened.delete(where, dry_run=dry_run)
-        except UnsupportedFeature as error:
-            if engine is Engine.LOCAL or dry_run:
-                raise
-            refusal = error
-    without = "--engine local takes simple conditions without it"
-    with spark_session(without=without, refusal=refusal) as session:
-        return vl.spark.connect(session).delete(open_store(table).uri, where, dry_run=dry_run)

@@ -8,7 +8,13 @@ from typing import Annotated
 
 import typer
 
-from variantlake.cli.terminal.options import TableArgument, dry_run_option, json_option
+from variantlake.cli.terminal.options import (
+    TableArgument,
+    YesOption,
+    confirm,
+    dry_run_option,
+    json_option,
+)
 from variantlake.cli.terminal.output import print_fields, print_json, print_note
 from variantlake.erase.erase import EraseResult
 from variantlake.shown import counted
@@ -33,13 +39,18 @@ def erase(
         ),
     ] = False,
     dry_run: Annotated[bool, dry_run_option("erased")] = False,
+    yes: YesOption = False,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Erase rows for good, from everything below the table's folder.
 
     Files with such rows are rewritten, also if the rows were deleted before.
     """
-    done = Table.open(table).erase(where, purge=purge, dry_run=dry_run)
+    opened = Table.open(table)
+    if not dry_run:
+        versions = ", and all older versions" if purge else ""
+        confirm(f"Erase the rows of {table} with {where}{versions}?", yes=yes)
+    done = opened.erase(where, purge=purge, dry_run=dry_run)
     if as_json:
         print_json(done.to_dict())
         return

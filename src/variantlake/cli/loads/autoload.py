@@ -31,10 +31,12 @@ from variantlake.cli.terminal.options import (
     PartitionByOption,
     ShreddingOption,
     VariantColumnOption,
+    YesOption,
     checked_by,
+    confirm,
     json_option,
 )
-from variantlake.cli.terminal.output import print_fields, print_json, print_note
+from variantlake.cli.terminal.output import is_quiet, print_fields, print_json, print_note
 from variantlake.delta.log.log_segment import has_log
 from variantlake.ingest.sources.find_files import NDJSON
 from variantlake.ingest.sources.sources import DocumentFormat
@@ -177,9 +179,7 @@ def autoload(
             show_default=False,
         ),
     ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", help="Print nothing about single batches.")
-    ] = False,
+    yes: YesOption = False,
     as_json: Annotated[bool, json_option("Print one JSON object at the end.")] = False,
 ) -> None:
     """Load new files of a folder or bucket, each exactly once, one commit per batch.
@@ -191,7 +191,9 @@ def autoload(
     """
     if once and every is not None:
         raise typer.BadParameter("--once and --every contradict each other: give one of them")
-    with nullcontext() if quiet else batches_logged(), _stopping() as stop:
+    if after == "delete":
+        confirm(f"Delete the files of {source} that are loaded?", yes=yes)
+    with nullcontext() if is_quiet() else batches_logged(), _stopping() as stop:
         result = run_autoload(
             source,
             table,

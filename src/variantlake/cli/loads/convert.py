@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import variantlake as vl
-from variantlake.cli.terminal.local_spark import spark_session
-from variantlake.cli.terminal.options import dry_run_option, json_option
+from variantlake.cli.terminal.local_spark import load_by
+from variantlake.cli.terminal.options import (
+    Engine,
+    LoadEngineOption,
+    dry_run_option,
+    json_option,
+)
 from variantlake.cli.terminal.output import print_fields, print_json, print_rows
 from variantlake.cli.terminal.progress import bytes_bar
 from variantlake.ingest.conversion.convert import ConvertResult
@@ -24,16 +29,15 @@ def convert(
             metavar="SRC...", help="Parquet files, globs or folders.", show_default=False
         ),
     ],
-    *,
     table: Annotated[
         str,
-        typer.Option(
-            "--to",
+        typer.Argument(
             metavar="TABLE",
             help="The Delta table, created if it does not exist. It may be the files' own folder.",
             show_default=False,
         ),
     ],
+    *,
     json_column: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="A column of JSON text that becomes VARIANT."),
@@ -66,9 +70,7 @@ def convert(
         bool,
         typer.Option("--skip-empty/--refuse-empty", help="Whether files of no bytes are skipped."),
     ] = True,
-    spark: Annotated[
-        bool, typer.Option("--spark", help="Convert on Spark's executors, for many files.")
-    ] = False,
+    engine: LoadEngineOption = Engine.AUTO,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Convert Parquet files into a table, in one commit.
@@ -87,14 +89,16 @@ def convert(
         skip_empty=skip_empty,
     )
     with bytes_bar("Loading") as progress:
-        if spark:
+
+        def by_spark(session: Any) -> ConvertResult:
             # Loads PySpark.
             from variantlake.spark.load.ingest import convert as convert_by_spark
 
-            with spark_session(without="without --spark files are converted here") as session:
-                result = convert_by_spark(session, sources, table, progress=progress, **options)
-        else:
-            result = vl.convert(sources, table, progress=progress, **options)
+            return convert_by_spark(session, sources, table, progress=progress, **options)
+
+        result = load_by(
+            engine, lambda: vl.convert(sources, table, progress=progress, **options), by_spark
+        )
     if as_json:
         print_json(result.to_dict())
     else:

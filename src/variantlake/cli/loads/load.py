@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from variantlake.cli.loads.standard_input import with_standard_input
-from variantlake.cli.terminal.local_spark import spark_session
+from variantlake.cli.terminal.local_spark import load_by
 from variantlake.cli.terminal.options import (
+    Engine,
     FileColumnOption,
     FormatOption,
     HintsOption,
     LoadedAtColumnOption,
+    LoadEngineOption,
     MaxBadOption,
     MergeSchemaOption,
     OrderByOption,
@@ -88,9 +89,7 @@ def ingest(
         bool,
         typer.Option("--overwrite", help="Replace the table's rows, in one commit."),
     ] = False,
-    local: Annotated[
-        bool, typer.Option("--local", help="Load in this process, without Spark or Java.")
-    ] = False,
+    engine: LoadEngineOption = Engine.AUTO,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Load JSON documents into a VARIANT column, shredded, in one commit.
@@ -105,8 +104,9 @@ def ingest(
             # A missing source is said at once, not after Spark has started. With a load id it may
             # have gone since: a load that is done already asks for none.
             documents = Documents.of(files, format)
-        with nullcontext(ingest_here) if local else _by_spark() as load:
-            result = load(
+
+        def load(run: Callable[..., IngestResult]) -> IngestResult:
+            return run(
                 documents,
                 table,
                 format=layout,
@@ -127,6 +127,10 @@ def ingest(
                 merge_schema=merge_schema,
                 skip_empty=skip_empty,
             )
+
+        result = load_by(
+            engine, lambda: load(ingest_here), lambda session: load(_by_spark(session))
+        )
     if as_json:
         print_json(result.to_dict())
     elif result.already_loaded:
@@ -135,13 +139,11 @@ def ingest(
         _print_result(table, result)
 
 
-@contextmanager
-def _by_spark() -> Iterator[Callable[..., IngestResult]]:
-    with spark_session(without="--local loads without it") as session:
-        # Loads PySpark.
-        from variantlake.spark.load.ingest import ingest as ingest_by_spark
+def _by_spark(session: Any) -> Callable[..., IngestResult]:
+    # Loads PySpark.
+    from variantlake.spark.load.ingest import ingest as ingest_by_spark
 
-        yield partial(ingest_by_spark, session)
+    return partial(ingest_by_spark, session)
 
 
 def _print_result(table: str, result: IngestResult) -> None:

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from variantlake.cli.terminal.options import TableArgument, json_option
+from variantlake.cli.terminal.options import FINDINGS, TableArgument, json_option
 from variantlake.cli.terminal.output import print_json, print_line, print_rows
 from variantlake.shown import counted, size
 from variantlake.table import Table
 
 
 class FailOn(enum.StrEnum):
-    """What makes the exit code 1."""
+    """What makes the exit code 4."""
 
     NEVER = "never"
     WARNING = "warning"
@@ -34,7 +34,7 @@ def health(
         FailOn,
         typer.Option(
             metavar="|".join(FailOn),
-            help="Exit with code 1 if there is a finding of this severity or worse.",
+            help="Exit with code 4 if there is a finding of this severity or worse.",
         ),
     ] = FailOn.NEVER,
     as_json: Annotated[bool, json_option()] = False,
@@ -53,4 +53,4 @@ def health(
         print_rows(["", "topic", "finding", "what helps"], rows)
     worst = found.worst
     if worst is not None and (fail_on == FailOn.INFO or fail_on == str(worst)):
-        raise typer.Exit(1)
+        raise typer.Exit(FINDINGS)

@@ -6,7 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from variantlake.cli.terminal.options import TableArgument, checked_by, dry_run_option, json_option
+from variantlake.cli.terminal.options import (
+    TableArgument,
+    YesOption,
+    checked_by,
+    confirm,
+    dry_run_option,
+    json_option,
+)
 from variantlake.cli.terminal.output import print_fields, print_json, print_note, print_rows
 from variantlake.cli.terminal.progress import counting, staying_whole
 from variantlake.maintenance.vacuuming.listing import UnneededFile
@@ -51,6 +58,7 @@ def vacuum(
         ),
     ] = False,
     dry_run: Annotated[bool, dry_run_option("removed")] = False,
+    yes: YesOption = False,
     as_json: Annotated[
         bool, json_option("Print one JSON object per file, then one with the counts.")
     ] = False,
@@ -60,6 +68,9 @@ def vacuum(
     These are data files, deletion vectors and change files of older versions, and files that killed
     loads left.
     """
+    opened = Table.open(table)
+    if not dry_run:
+        confirm(f"Delete the files that no recent version of {table} needs?", yes=yes)
     shown: list[UnneededFile] = []
 
     def report(found: UnneededFile) -> None:
@@ -70,7 +81,7 @@ def vacuum(
 
     whole = "The table is whole: only files that nobody needs are gone. A repeat removes the rest."
     with staying_whole(whole), counting(_text) as progress:
-        done = Table.open(table).vacuum(
+        done = opened.vacuum(
             retention,
             dry_run=dry_run,
             force=force,

@@ -12,7 +12,7 @@ import variantlake as vl
 from variantlake.cli.tables.cat import VariantOption, is_file, path_of
 from variantlake.cli.tables.check_deep import check_deep
 from variantlake.cli.tables.inspect_table import KEY_ORDER
-from variantlake.cli.terminal.options import SourceArgument, json_option
+from variantlake.cli.terminal.options import FINDINGS, SourceArgument, json_option
 from variantlake.cli.terminal.output import print_json, print_line, print_note
 from variantlake.cli.terminal.progress import rows_of_files
 from variantlake.delta.log.file_paths import absolute_paths
@@ -38,6 +38,7 @@ def check(
     from_version: Annotated[
         int | None,
         typer.Option(
+            "--from",
             metavar="VERSION",
             help="The earlier version. If none is given, the one before the last commit that "
             "only rewrote files.",
@@ -47,6 +48,7 @@ def check(
     to_version: Annotated[
         int | None,
         typer.Option(
+            "--to",
             metavar="VERSION",
             help="The later version; the newest one if only the earlier one is given.",
             show_default=False,
@@ -54,14 +56,14 @@ def check(
     ] = None,
     as_json: Annotated[bool, json_option("Print one JSON object per finding.")] = False,
 ) -> None:
-    """Check VARIANT columns against every rule; exit code 1 when one is broken.
+    """Check VARIANT columns against every rule; exit code 4 if one is broken.
 
     VARIANT columns of a table's schema need no annotation in its files. A file without a VARIANT
     column breaks no rule, and is named on stderr; so is one that notes keys of which Spark has
     another order.
 
     With --deep: whether a rewrite (OPTIMIZE and the like) kept every row. Rows that differ are
-    named by file and place, and the exit code is 1.
+    named by file and place, and the exit code is 4.
     """
     if deep:
         if is_file(source) or variant:
@@ -69,7 +71,7 @@ def check(
         check_deep(source, from_version, to_version, as_json=as_json)
         return
     if from_version is not None or to_version is not None:
-        raise typer.BadParameter("--from-version and --to-version go with --deep")
+        raise typer.BadParameter("--from and --to go with --deep")
     files = findings = 0
     alone = is_file(source)
     with rows_of_files() as shown:
@@ -93,7 +95,7 @@ def check(
                 print_note(f"{file}: {column} has {KEY_ORDER} (this breaks no rule)")
     if findings:
         print_note(f"{counted(findings, 'finding')} in {counted(files, 'file')}")
-        raise typer.Exit(1)
+        raise typer.Exit(FINDINGS)
     if not as_json:
         print_line(f"{counted(files, 'file')}, nothing found")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from variantlake.cli.terminal.options import FINDINGS
 from variantlake.cli.terminal.output import print_fields, print_json, print_line, print_note
 from variantlake.cli.terminal.progress import counting
 from variantlake.errors import InvalidQuery
@@ -19,7 +20,7 @@ from variantlake.table import Table
 def check_deep(
     source: str, from_version: int | None, to_version: int | None, *, as_json: bool
 ) -> None:
-    """Compare the rows of two versions by their digests; exit code 1 when they differ."""
+    """Compare the rows of two versions by their digests; exit code 4 if they differ."""
     table = Table.open(source)
     rows = 0
     with counting(lambda done: f"{done:,} rows read") as shown:
@@ -41,14 +42,14 @@ def check_deep(
     else:
         _print(found)
     if not found.equal:
-        raise typer.Exit(1)
+        raise typer.Exit(FINDINGS)
 
 
 def _print_digest(table: Table, digest: Digest, *, as_json: bool) -> None:
     """Nothing can be compared: the digest at least."""
     print_note(
         "no commit in the log only rewrote files, so there is nothing to compare "
-        "(--from-version and --to-version name two versions)"
+        "(--from and --to name two versions)"
     )
     if as_json:
         print_json({"version": table.version, "rows": digest.rows, "digest": digest.hex})

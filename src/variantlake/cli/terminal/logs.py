@@ -29,13 +29,13 @@ class _Visible(logging.Formatter):
 
 @contextmanager
 def logged(verbosity: int) -> Iterator[None]:
-    """Log to stderr while the block runs: warnings at 0, what is committed at 1, all at 2."""
+    """Log to stderr while the block runs: errors at -1, warnings at 0, commits at 1, all at 2."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Visible(is_log=verbosity > 0))
-    if verbosity == 0:
+    if verbosity <= 0:
         handler.addFilter(lambda record: not hasattr(record, "in_result"))
-    levels = (logging.WARNING, logging.INFO, logging.DEBUG)
-    with _level(NAME, levels[min(verbosity, 2)]) as logger:
+    levels = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO}
+    with _level(NAME, levels.get(verbosity, logging.DEBUG)) as logger:
         logger.addHandler(handler)
         try:
             yield

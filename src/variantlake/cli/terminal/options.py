@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
+from variantlake.cli.terminal.output import visible
 from variantlake.errors import InvalidValue
 from variantlake.ingest.sources.sources import DocumentFormat
 
@@ -52,18 +54,51 @@ def dry_run_option(done: str) -> Any:
     return typer.Option("--dry-run", help=f"Only say what would be {done}.")
 
 
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something is done that nothing brings back; `yes` is the answer of `--yes`.
+
+    Raises BadParameter if there is no terminal to ask on, Abort after another answer.
+    """
+    if yes:
+        return
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+        raise typer.BadParameter(f"{visible(question)} There is no terminal to ask on: give --yes")
+    typer.confirm(visible(question), abort=True, err=True)
+
+
+FINDINGS = 4
+"""The exit code of a command that found what it was asked to look for."""
+
+
 class Engine(enum.StrEnum):
-    """Who runs what is asked for: this process, a local Spark, or whoever takes it."""
+    """Who runs what is asked for: this process, a local Spark, or the first that can."""
 
     AUTO = "auto"
     LOCAL = "local"
     SPARK = "spark"
 
 
-def engine_option(what: str) -> Any:
-    """`--engine`; `what` is what this process has to support."""
-    text = f"auto: in this process if it supports the {what}, else in a local Spark."
-    return typer.Option(metavar="|".join(Engine), help=text)
+EngineOption = Annotated[
+    Engine,
+    typer.Option(
+        metavar="|".join(Engine),
+        help="auto: in this process. If it does not support what is asked for, a local Spark is "
+        "started, and a note says why.",
+    ),
+]
+
+
+LoadEngineOption = Annotated[
+    Engine,
+    typer.Option(
+        metavar="|".join(Engine),
+        help="Who runs the load: auto and local are this process, spark is a local Spark.",
+    ),
+]
+"""This process loads all that Spark loads, so it starts none by itself."""
 
 
 # Of commands that rewrite files.

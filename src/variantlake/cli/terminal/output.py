@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import Decimal
 from typing import Any
 
@@ -54,10 +56,28 @@ def stdout() -> Console:
     return Console(width=width, highlight=False, emoji=False, soft_wrap=False)
 
 
+_QUIET = ContextVar("_QUIET", default=False)
+
+
+@contextmanager
+def quieted(quiet: bool) -> Iterator[None]:
+    """Print neither notes nor progress while the block runs, if `quiet`."""
+    before = _QUIET.set(quiet)
+    try:
+        yield
+    finally:
+        _QUIET.reset(before)
+
+
+def is_quiet() -> bool:
+    """Whether the command prints results and errors only."""
+    return _QUIET.get()
+
+
 def stderr() -> Console:
-    """Where errors and progress go."""
+    """Where notes and progress go."""
     # `event:a::int` holds the name of an emoji.
-    return Console(stderr=True, highlight=False, emoji=False)
+    return Console(stderr=True, highlight=False, emoji=False, quiet=is_quiet())
 
 
 def print_error(error: BaseException) -> None:
@@ -73,9 +93,10 @@ def print_error(error: BaseException) -> None:
         # Other libraries' messages may run over many lines (Spark's, the JVM's stack).
         lines = _FOUND_BYTES.sub("", str(error)).strip().splitlines()
         message = ": ".join([type(error).__name__, *lines[:1]])
-    print_note(message, "Error: ", "bold red")
-    if hint:
-        print_note(hint, "Hint: ")
+    with quieted(False):
+        print_note(message, "Error: ", "bold red")
+        if hint:
+            print_note(hint, "Hint: ")
 
 
 def print_note(text: str, label: str = "", style: str = "bold") -> None:

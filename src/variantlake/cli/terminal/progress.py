@@ -29,7 +29,7 @@ def counting(
     prints results.
     """
     console = stderr()
-    if not console.is_terminal:
+    if console.quiet or not console.is_terminal:
         yield lambda _: None
         return
     spinner = Spinner("line")
@@ -68,7 +68,7 @@ def bytes_bar(
         TimeElapsedColumn(),
     )
     with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
+        *columns, console=console, transient=True, disable=console.quiet or not console.is_terminal
     ) as bar:
         line = bar.add_task(before, total=None, files=0)
 

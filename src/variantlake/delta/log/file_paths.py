@@ -128,7 +128,7 @@ def check_absolute(path: str, policy: AbsolutePaths) -> None:
             hint="a shallow clone does, and hostile tables do; where you know whose table it is, "
             "vl.set_absolute_paths('allow') allows it",
             cli_hint="a shallow clone does, and hostile tables do; where you know whose table it "
-            f"is, leave out --refuse-absolute-paths and {ABSOLUTE_PATHS}",
+            f"is, leave out --no-absolute-paths and {ABSOLUTE_PATHS}",
         )
 
 

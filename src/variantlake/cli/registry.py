@@ -1,0 +1,240 @@
+"""The commands in the order of the help: where each is, its line there, and two examples.
+
+No command is loaded for this list, so the help, completion and errors of usage come at once.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class CommandEntry(NamedTuple):
+    """One command: its module below `variantlake.cli`, its line and panel in the help, examples."""
+
+    module: str
+    line: str
+    panel: str
+    examples: tuple[str, str]
+
+
+_LOAD, _READ, _CHANGE = "Load", "Read", "Change"
+_LOOK, _MAINTAIN = "Look at a table", "Maintain a table"
+
+COMMANDS: dict[str, CommandEntry] = {
+    "ingest": CommandEntry(
+        "loads.load",
+        "Load JSON documents in one commit.",
+        _LOAD,
+        (
+            "variantlake ingest 'events/*.ndjson.gz' /lake/events",
+            "variantlake ingest - /lake/events --mode quarantine < events.ndjson",
+        ),
+    ),
+    "convert": CommandEntry(
+        "loads.convert",
+        "Load Parquet files in one commit.",
+        _LOAD,
+        (
+            "variantlake convert /raw/events /lake/events --json-column payload",
+            "variantlake convert /raw/events /lake/events --dry-run",
+        ),
+    ),
+    "autoload": CommandEntry(
+        "loads.autoload",
+        "Load new files of a folder or bucket, each once.",
+        _LOAD,
+        (
+            "variantlake autoload s3://incoming/events /lake/events",
+            "variantlake autoload incoming /lake/events --every 30s",
+        ),
+    ),
+    "loads": CommandEntry(
+        "loads.loads",
+        "Show what autoloads did with each file.",
+        _LOAD,
+        (
+            "variantlake loads /lake/events --state failed",
+            "variantlake loads /lake/events --retry --file '2026/**'",
+        ),
+    ),
+    "query": CommandEntry(
+        "query",
+        "Run a query.",
+        _READ,
+        (
+            'variantlake query /lake/events "SELECT event:kind, count(*) FROM t GROUP BY 1"',
+            'variantlake query /lake/events "SELECT event FROM t LIMIT 3" --explain',
+        ),
+    ),
+    "cat": CommandEntry(
+        "tables.cat",
+        "Print rows as JSON.",
+        _READ,
+        (
+            "variantlake cat /lake/events --limit 3",
+            "variantlake cat part-00000.parquet --column event",
+        ),
+    ),
+    "changes": CommandEntry(
+        "changes.changes",
+        "Print the change data feed.",
+        _READ,
+        (
+            "variantlake changes /lake/events --from 41",
+            "variantlake changes /lake/events --from 2026-11-01 --to 2026-11-02",
+        ),
+    ),
+    "history": CommandEntry(
+        "tables.history",
+        "List versions, newest first.",
+        _READ,
+        (
+            "variantlake history /lake/events",
+            "variantlake history /lake/events --limit 5 --json",
+        ),
+    ),
+    "delete": CommandEntry(
+        "changes.delete",
+        "Delete rows in one commit.",
+        _CHANGE,
+        (
+            "variantlake delete /lake/events --where \"event:user::string = 'u7'\" --dry-run",
+            'variantlake delete /lake/events --where "event:n::int < 0"',
+        ),
+    ),
+    "erase": CommandEntry(
+        "changes.erase",
+        "Erase rows for good, also from older versions.",
+        _CHANGE,
+        (
+            "variantlake erase /lake/events --where \"event:user::string = 'u7'\" --dry-run",
+            "variantlake erase /lake/events --where \"event:user::string = 'u7'\" --yes",
+        ),
+    ),
+    "restore": CommandEntry(
+        "maintenance.restore",
+        "Bring an older version back.",
+        _CHANGE,
+        (
+            "variantlake restore /lake/events --version 41",
+            "variantlake restore /lake/events --timestamp '2026-11-01 12:00' --dry-run",
+        ),
+    ),
+    "inspect": CommandEntry(
+        "tables.inspect",
+        "Show how VARIANT columns are shredded.",
+        _LOOK,
+        (
+            "variantlake inspect /lake/events",
+            "variantlake inspect part-00000.parquet --why",
+        ),
+    ),
+    "profile": CommandEntry(
+        "tables.profile",
+        "Show the paths of a table, a file or documents.",
+        _LOOK,
+        (
+            "variantlake profile 'events/*.ndjson.gz'",
+            "variantlake profile /lake/events --as-view events_view --over events",
+        ),
+    ),
+    "report": CommandEntry(
+        "tables.report",
+        "Write an HTML report on a table.",
+        _LOOK,
+        (
+            "variantlake report /lake/events -o events.html",
+            'variantlake report /lake/events --query "SELECT event FROM t LIMIT 9"',
+        ),
+    ),
+    "health": CommandEntry(
+        "maintenance.health",
+        "Show what makes a table slow or large.",
+        _LOOK,
+        (
+            "variantlake health /lake/events",
+            "variantlake health /lake/events --orphans --fail-on warning",
+        ),
+    ),
+    "drift": CommandEntry(
+        "maintenance.drift",
+        "Show what is in residuals, by version.",
+        _LOOK,
+        (
+            "variantlake drift /lake/events",
+            "variantlake drift /lake/events --column event --json",
+        ),
+    ),
+    "check": CommandEntry(
+        "tables.check",
+        "Check files against the specifications.",
+        _LOOK,
+        (
+            "variantlake check /lake/events",
+            "variantlake check /lake/events --deep --from 41 --to 57",
+        ),
+    ),
+    "optimize": CommandEntry(
+        "maintenance.optimize",
+        "Join small files.",
+        _MAINTAIN,
+        (
+            "variantlake optimize /lake/events --dry-run",
+            "variantlake optimize /lake/events --where \"day = '2026-11-20'\"",
+        ),
+    ),
+    "cluster": CommandEntry(
+        "maintenance.cluster",
+        "Order rows across files.",
+        _MAINTAIN,
+        (
+            "variantlake cluster /lake/events --by event:kind::string",
+            "variantlake cluster /lake/events --budget 2GB",
+        ),
+    ),
+    "reshred": CommandEntry(
+        "maintenance.reshred",
+        "Change which paths are typed columns.",
+        _MAINTAIN,
+        (
+            "variantlake reshred /lake/events",
+            "variantlake reshred /lake/events --shredding 'kind STRING, ts BIGINT'",
+        ),
+    ),
+    "vacuum": CommandEntry(
+        "maintenance.vacuum",
+        "Delete files that no recent version needs.",
+        _MAINTAIN,
+        (
+            "variantlake vacuum /lake/events --dry-run",
+            "variantlake vacuum /lake/events --quarantine --yes",
+        ),
+    ),
+    "analyze": CommandEntry(
+        "tables.analyze",
+        "Add missing statistics to files of other writers.",
+        _MAINTAIN,
+        (
+            "variantlake analyze /lake/events",
+            "variantlake analyze /lake/events --dry-run",
+        ),
+    ),
+    "checkpoint": CommandEntry(
+        "maintenance.checkpoint",
+        "Write a checkpoint of the newest version.",
+        _MAINTAIN,
+        (
+            "variantlake checkpoint /lake/events",
+            "variantlake checkpoint /lake/events --json",
+        ),
+    ),
+    "drop-feature": CommandEntry(
+        "maintenance.drop_feature",
+        "Remove variantShredding from the protocol.",
+        _MAINTAIN,
+        (
+            "variantlake drop-feature /lake/events --dry-run",
+            "variantlake drop-feature /lake/events variantShredding",
+        ),
+    ),
+}
