@@ -572,3 +572,22 @@ def test_errors_are_all_ours(tmp_path: Path) -> None:
         table = write_log(tmp_path, first_commit(), [{"add": fields}])
         with pytest.raises(VariantLakeError):
             Snapshot.read(table)
+
+
+def test_a_log_of_very_many_commits_says_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    location = write_log(tmp_path, first_commit(add("a")), [add("b")], [add("c")])
+    monkeypatch.setattr("variantlake.delta.log.snapshot_state.MANY_COMMITS", 3)
+    monkeypatch.setattr("variantlake.delta.log.snapshot_state.PROGRESS_SECONDS", 0.0)
+    assert Snapshot.read(location).files.num_rows == 3
+    assert "3 commits after its newest checkpoint" in caplog.messages[0]
+    assert "Table.checkpoint()" in caplog.messages[0]
+    assert [line.rpartition(": ")[2] for line in caplog.messages[1:]] == [
+        f"read {number} of 3 commits" for number in range(3)
+    ]
+    caplog.clear()
+    write_checkpoint(open_store(tmp_path))
+    caplog.clear()
+    assert Snapshot.read(location).files.num_rows == 3
+    assert not caplog.messages

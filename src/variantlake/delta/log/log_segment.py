@@ -64,6 +64,11 @@ def commit_path(version: int) -> str:
     return f"{LOG}/{version:020d}.json"
 
 
+def compaction_path(first: int, last: int) -> str:
+    """The file of the log compaction of some commits, from the table's root."""
+    return f"{LOG}/{first:020d}.{last:020d}.compacted.json"
+
+
 def checksum_path(version: int) -> str:
     """The file of a version's checksum, from the table's root."""
     return f"{LOG}/{version:020d}.crc"

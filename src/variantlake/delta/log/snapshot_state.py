@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -21,11 +22,20 @@ from variantlake.delta.log.reconciliation import (
 )
 from variantlake.delta.log.version_checksum import verify_checksum
 from variantlake.errors import MalformedLog, MissingSource, VariantLakeError
+from variantlake.logs import logger
 from variantlake.storage.store import Entry, Store
+
+_LOG = logger("log")
 
 LARGE_COMMIT = 1 << 20
 """Bytes of a commit above which it is read by columns: that begins a millisecond later, and then
 takes a third of the time."""
+
+MANY_COMMITS = 10_000
+"""Commits from which on reading them takes so long that the user hears of it."""
+
+PROGRESS_SECONDS = 5.0
+"""How often the user then hears how far it is."""
 
 _THREADS = min(4, os.cpu_count() or 1)
 
@@ -113,7 +123,25 @@ def _by_compactions(store: Store, segment: LogSegment, state: LogState) -> LogSt
 
 
 def _commits(store: Store, entries: Sequence[Entry]) -> Iterator[list[Action] | Commit]:
-    """The commits, and log compactions, in their order."""
+    """The commits, and log compactions, in their order; of very many it says how far it is."""
+    commits = _read(store, entries)
+    if len(entries) < MANY_COMMITS:
+        yield from commits
+        return
+    _LOG.warning(
+        "%s: the log has %d commits after its newest checkpoint, all of which are read; after "
+        "`Table.checkpoint()` the table opens fast",
+        store.uri, len(entries),
+    )  # fmt: skip
+    said = time.monotonic()
+    for number, commit in enumerate(commits):
+        if time.monotonic() - said >= PROGRESS_SECONDS:
+            said = time.monotonic()
+            _LOG.warning("%s: read %d of %d commits", store.uri, number, len(entries))
+        yield commit
+
+
+def _read(store: Store, entries: Sequence[Entry]) -> Iterator[list[Action] | Commit]:
     if all(entry.size <= LARGE_COMMIT for entry in entries):
         yield from (read_commit(store, entry.path) for entry in entries)
         return

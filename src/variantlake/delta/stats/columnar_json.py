@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.log.log_stats import MISSING, UNUSUAL, find_members, gather_strings
@@ -35,6 +36,15 @@ class StringColumn:
         """One row's text."""
         start, end = int(self.starts[row]), int(self.ends[row])
         return None if start < 0 else self.data[start:end].tobytes()
+
+    def array(self) -> pa.Array[Any]:
+        """The texts as an Arrow array, null for none."""
+        there = self.starts >= 0
+        starts, ends = np.where(there, self.starts, 0), np.where(there, self.ends, 0)
+        found = gather(self.data, starts, ends - starts, pa.string())
+        if not there.all():
+            found = pc.if_else(pa.array(there), found, pa.scalar(None, pa.string()))
+        return found
 
     def where(self, chosen: Bools) -> StringColumn:
         """The same rows, without text where not chosen."""

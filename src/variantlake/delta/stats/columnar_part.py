@@ -25,6 +25,7 @@ from variantlake.delta.stats.stats_reader import (
     parse_stats,
     was_float,
 )
+from variantlake.delta.stats.tag_columns import map_columns
 from variantlake.delta.stats.tags import (
     MAXIMUM_EXACT,
     MINIMUM_EXACT,
@@ -156,9 +157,18 @@ class FilesPart:
         informs = self.tight | (counts == 0) | (counts == self.num_records)
         return np.where(informs, counts, UNKNOWN)
 
-    def tag(self, name: str) -> Any:
-        """The values of one of our tags, as an Arrow array."""
-        return pc.map_lookup(self._batch.column("tags"), PREFIX + name, "first")
+    @cached_property
+    def _tags(self) -> dict[str, StringColumn]:
+        """The values of our tags."""
+        names = ["version", "file"]
+        for column in self._schema.variant_columns(physical=True):
+            name = column_name(column)
+            names += [f"{kind}.{name}" for kind in ("layout", "facts", "values", "bounds")]
+        return map_columns(self._batch.column("tags"), [PREFIX + name for name in names])
+
+    def tag(self, name: str) -> StringColumn:
+        """The values of one of our tags."""
+        return self._tags[PREFIX + name]
 
     @cached_property
     def _believed(self) -> Bools:
@@ -166,8 +176,8 @@ class FilesPart:
         size = self._batch.column("size").cast(pa.string())
         records = pa.array(self.num_records).cast(pa.string())
         mark: Any = pc.binary_join_element_wise(size, records, ":")
-        version: Any = pc.equal(self.tag("version"), pa.scalar(VERSION))
-        said: Any = pc.and_(version, pc.equal(self.tag("file"), mark))
+        version: Any = pc.equal(self.tag("version").array(), pa.scalar(VERSION))
+        said: Any = pc.and_(version, pc.equal(self.tag("file").array(), mark))
         believed: Bools = pc.fill_null(said, False).to_numpy(zero_copy_only=False)
         return np.logical_and(believed, self.num_records >= 0)
 
@@ -177,7 +187,7 @@ class FilesPart:
         return codes
 
     def _read_layout(self, column: ColumnPath) -> Int64s:
-        encoded = self.tag(f"layout.{column_name(column)}").dictionary_encode("encode")
+        encoded = self.tag(f"layout.{column_name(column)}").array().dictionary_encode("encode")
         known = [self.layouts.code(text) for text in encoded.dictionary.to_pylist()]
         indices = encoded.indices.to_numpy(zero_copy_only=False)
         layout = np.array([*known, -1], np.int64)[indices]
@@ -188,7 +198,7 @@ class FilesPart:
 
     def notes(self, column: ColumnPath) -> Int64s:
         """`note_bits` of each file, for those whose layout the tags tell."""
-        encoded = self.tag(f"values.{column_name(column)}").dictionary_encode("encode")
+        encoded = self.tag(f"values.{column_name(column)}").array().dictionary_encode("encode")
         known = [note_bits(parse_notes(text)) for text in encoded.dictionary.to_pylist()]
         indices = encoded.indices.to_numpy(zero_copy_only=False)
         return np.where(self.layout(column) >= 0, np.array([*known, UNKNOWN])[indices], UNKNOWN)
@@ -208,9 +218,7 @@ class FilesPart:
         self, column: ColumnPath, layout: Int64s, nodes: Int64s | None = None
     ) -> Int64s:
         """One node's numbers; without `nodes` those of the root, all others being checked."""
-        texts = self.once(
-            ("facts", column), lambda: texts_of(self.tag(f"facts.{column_name(column)}"))
-        )
+        texts = self.tag(f"facts.{column_name(column)}")
         sizes = np.array([*(len(known) for known in self.layouts.paths), 0], np.int64)[layout]
         whole = int(nodes is None)
         if nodes is None:
@@ -269,10 +277,9 @@ class FilesPart:
         """The bounds that the protocol keeps out of the statistics."""
 
         def read() -> list[BoundTexts] | None:
-            array = self.tag(f"bounds.{column_name(column)}")
-            if array.null_count == len(array):
+            texts = self.tag(f"bounds.{column_name(column)}")
+            if (texts.starts < 0).all():
                 return None
-            texts = texts_of(array)
             return [BoundTexts(each.texts()) for each in members_of(texts, [("min",), ("max",)])]
 
         found: list[BoundTexts] | None = self.once(("tagged", column), read)

@@ -1,4 +1,6 @@
-"""What follows a commit: its checksum, and at the interval a checkpoint and a cleanup of the log.
+"""What follows a commit: its checksum; at the interval a checkpoint and a cleanup of the log.
+
+If checkpoints are rare, commits are compacted between them.
 
 The commit stands whatever becomes of these: a version is as good without, so that a failure is a
 warning.
@@ -12,6 +14,7 @@ from collections.abc import Callable, Mapping
 
 from variantlake.delta.checkpoint.checkpoint_writer import checkpoint_due, write_state
 from variantlake.delta.checkpoint.log_cleanup import clean_log
+from variantlake.delta.checkpoint.log_compaction import INTERVAL, compaction_due, write_compaction
 from variantlake.delta.log.log_segment import all_commits
 from variantlake.delta.log.reconciliation import LogState
 from variantlake.delta.log.version_checksum import write_checksum
@@ -28,6 +31,9 @@ def run_post_commit_hooks(store: Store, version: int, state: LogState) -> None:
         done = _attempt("checkpoint", version, lambda: write_state(store, version, state))
         if done:
             _attempt("cleanup of the log", version, lambda: _clean_daily(store, properties))
+    elif compaction_due(version, properties):
+        first = version - INTERVAL + 1
+        _attempt("log compaction", version, lambda: write_compaction(store, first, version))
 
 
 _cleaned: dict[str, tuple[object, Entry]] = {}

@@ -1,0 +1,33 @@
+"""Tags found in all maps at once are those of each map."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.strategies import MORE
+from variantlake.delta.log.logical_files import STRING_MAP
+from variantlake.delta.stats.tag_columns import map_columns
+
+NAMES = ["a", "b", "ab", "é", ""]
+
+
+@settings(max_examples=50 * MORE, deadline=None)
+@given(
+    maps=st.lists(
+        st.none() | st.dictionaries(st.sampled_from([*NAMES, "x", "y"]), st.none() | st.text())
+    ),
+    cut=st.integers(0, 3),
+)
+def test_entries_of_all_maps_are_those_of_each(
+    maps: list[dict[str, str | None] | None], cut: int
+) -> None:
+    rows = [None if each is None else list(each.items()) for each in maps]
+    array: Any = pa.array(rows, STRING_MAP).slice(cut)
+    columns = map_columns(array, NAMES)
+    for name in NAMES:
+        wanted = [(each or {}).get(name) for each in maps[cut:]]
+        assert columns[name].array().to_pylist() == wanted
