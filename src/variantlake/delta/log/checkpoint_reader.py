@@ -249,11 +249,7 @@ def _add_files(table: pa.Table, file: str) -> pa.Table:
     """The rows of `add` as FILES."""
     with _named(file):
         column: Any = table["add"]
-        # Batches of nothing but files stay as they are in memory.
-        chunks = [
-            each.filter(each.is_valid()) if each.null_count else each for each in column.chunks
-        ]
-        add: Any = pa.chunked_array(chunks, column.type)
+        add: Any = pa.chunked_array(map(_not_null, column.chunks), column.type)
         fields = {field.name for field in add.type}
         columns: dict[str, Any] = {}
         for name, field in ADD_FIELDS.items():
@@ -273,6 +269,14 @@ def _add_files(table: pa.Table, file: str) -> pa.Table:
         files = pa.Table.from_arrays([columns[name] for name in FILES.names], schema=FILES)
         files.validate(full=True)  # a string of Parquet need not be UTF-8
         return files
+
+
+def _not_null(array: Any) -> Any:
+    """The values that are there. They stay where they are in memory if all others stand first."""
+    count = array.null_count
+    if not count or array.slice(0, count).null_count == count:
+        return array.slice(count)
+    return array.filter(array.is_valid())
 
 
 def _records(column: Any, record: type[Record], name: str) -> Any:

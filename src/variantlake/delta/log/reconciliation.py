@@ -29,6 +29,7 @@ from variantlake.delta.actions.actions import (
 )
 from variantlake.delta.log.file_paths import decode_path, decoded_paths
 from variantlake.delta.log.logical_files import FILES, adds_of, files_of, values, vector_id
+from variantlake.delta.log.path_index import PathIndex, hashes_of
 from variantlake.errors import MalformedLog, in_file
 from variantlake.storage.store import Store
 
@@ -53,6 +54,7 @@ class LogState:
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
     commit_info: CommitInfo | None = None
     unknown_actions: frozenset[str] = frozenset()
+    index: PathIndex = field(default_factory=PathIndex, compare=False, repr=False)
 
 
 def read_commit(store: Store, path: str) -> list[Action]:
@@ -130,15 +132,17 @@ def apply_commits(state: LogState, commits: Iterable[list[Action] | Commit]) -> 
                     info = action
                 case UnknownAction():
                     unknown.add(action.name)
+    files = changes.applied(state.files, state.index)
     return LogState(
         protocol=protocol,
         metadata=metadata,
-        files=changes.applied(state.files),
+        files=files,
         removes=changes.removes,
         transactions=transactions,
         domains={name: domain for name, domain in domains.items() if not domain.removed},
         commit_info=info,
         unknown_actions=frozenset(unknown),
+        index=state.index.of(files),
     )
 
 
@@ -180,7 +184,7 @@ class _FileChanges:
         if self.removes is not None:
             self.removes[key] = action
 
-    def applied(self, files: pa.Table) -> pa.Table:
+    def applied(self, files: pa.Table, index: PathIndex) -> pa.Table:
         """The files after the changes. Batches that nothing touches stay as they are in memory."""
         self._flush()
         if not self._keys:
@@ -193,7 +197,7 @@ class _FileChanges:
         added = pa.concat_tables(self._tables)
         if not is_last[is_add].all():
             added = added.filter(pa.array(is_last[is_add]))
-        return _merged([*_without(files, encoded.dictionary), *added.to_batches()])
+        return _merged([*_without(files, encoded.dictionary, index), *added.to_batches()])
 
     def _flush(self) -> None:
         if self._waiting:
@@ -209,9 +213,22 @@ class _FileChanges:
         self._tables.append(table)
 
 
-def _without(files: pa.Table, keys: Any) -> Iterator[pa.RecordBatch]:
+_FEW_KEYS = 4096
+"""Keys for which it pays to ask first which batches may hold them."""
+
+
+def _without(files: pa.Table, keys: Any, index: PathIndex) -> Iterator[pa.RecordBatch]:
     """The rows that no later commit speaks of."""
+    wanted = None
+    if len(keys) <= _FEW_KEYS:
+        wanted = hashes_of(
+            pa.array([key.partition(_END)[0] for key in keys.to_pylist()], pa.string())
+        )
     for batch in files.to_batches():
+        if wanted is not None and not index.may_hold(batch.column("path"), wanted):
+            if batch.num_rows:
+                yield batch
+            continue
         touched: Any = pc.is_in(keys_of(pa.table(batch)), value_set=keys)
         if pc.any(touched).as_py():
             batch = batch.filter(pc.invert(touched).combine_chunks())  # noqa: PLW2901

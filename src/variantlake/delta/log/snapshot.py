@@ -27,6 +27,7 @@ from variantlake.delta.log import lost_commit_check
 from variantlake.delta.log.file_paths import AbsolutePaths, check_paths, check_vectors, locate
 from variantlake.delta.log.log_segment import all_commits, commits_after
 from variantlake.delta.log.logical_files import FILES, adds_of
+from variantlake.delta.log.path_index import PathIndex
 from variantlake.delta.log.reconciliation import (
     LogState,
     apply_commits,
@@ -106,6 +107,7 @@ class Snapshot(Shown):
     unknown_actions: frozenset[str] = frozenset()
     absolute_paths: AbsolutePaths = AbsolutePaths.ALLOW
     applies: frozenset[str] = frozenset()
+    index: PathIndex = field(default_factory=PathIndex, compare=False, repr=False)
 
     @classmethod
     def read(
@@ -146,7 +148,9 @@ class Snapshot(Shown):
             _snapshot, store, absolute_paths=absolute_paths, applies=frozenset(applies)
         )
         try:
-            return snapshot(segment.version, segment.last, state)
+            # Of a checkpoint alone that was looked at when it was read.
+            is_checkpoint = segment.checkpoint is not None and not segment.commits
+            return snapshot(segment.version, segment.last, state, unique=is_checkpoint)
         except VariantLakeError:
             if not segment.compacted:
                 raise
@@ -202,6 +206,7 @@ class Snapshot(Shown):
             transactions=self.transactions,
             domains=self.domains,
             unknown_actions=self.unknown_actions,
+            index=self.index,
         )
 
     @property
@@ -280,8 +285,12 @@ def _snapshot(
     new_paths: pa.ChunkedArray[Any] | None = None,
     absolute_paths: AbsolutePaths,
     applies: frozenset[str],
+    unique: bool = False,
 ) -> Snapshot:
-    """`new_paths` are those that the state before, which was looked at, did not have."""
+    """`new_paths` are those that the state before, which was looked at, did not have.
+
+    `unique` says that each data file stands in the state once.
+    """
     if state.protocol is None or state.metadata is None:
         what = "protocol" if state.protocol is None else "metaData"
         raise MalformedLog(f"no commit up to version {version} has a {what} action", file=store.uri)
@@ -292,7 +301,7 @@ def _snapshot(
         _check_metadata(state.metadata, schema)
         check_readable(state.protocol, dict(state.metadata.configuration), schema, applies=applies)
         vectors = state.files["deletion_vector"]
-        if new_paths is None or vectors.null_count < len(vectors):
+        if not unique and (new_paths is None or vectors.null_count < len(vectors)):
             # Without vectors a path that comes again takes the place of the one before.
             check_unique_paths(state.files)
         check_paths(state.files["path"] if new_paths is None else new_paths, absolute_paths)
@@ -317,6 +326,7 @@ def _snapshot(
         unknown_actions=state.unknown_actions,
         absolute_paths=absolute_paths,
         applies=applies,
+        index=state.index,
     )
 
 

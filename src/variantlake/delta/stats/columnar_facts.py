@@ -88,11 +88,15 @@ class LogFacts:
 
     def of_parts(self, rows: Int64s) -> Iterator[tuple[FilesPart, Int64s, Int64s]]:
         """The parts that hold some of `rows`; which of them, and their rows within the part."""
-        part_of = np.searchsorted(self._ends, rows, "right")
-        for number in np.unique(part_of).tolist():
-            some = np.flatnonzero(part_of == number)
-            part = self.parts[number]
-            yield part, some, rows[some] - (self._ends[number] - part.rows)
+        rising = bool((rows[1:] >= rows[:-1]).all())
+        order = np.arange(len(rows)) if rising else np.argsort(rows, kind="stable")
+        cuts = np.searchsorted(rows, self._ends, sorter=None if rising else order)
+        first = 0
+        for part, end, last in zip(self.parts, self._ends, cuts.tolist(), strict=True):
+            if first < last:
+                some = order[first:last]
+                yield part, some, rows[some] - (end - part.rows)
+            first = last
 
 
 class _Variant:
@@ -133,7 +137,11 @@ class _Variant:
         """The paths of these nodes, and which of the rows ask for each: mostly all for one."""
         layout, paths = self.layout[rows], self._facts.layouts.paths
         width = max((len(known) for known in paths), default=0) + 1
-        pairs, inverse = np.unique(layout * width + nodes, return_inverse=True)
+        codes = layout * width + nodes
+        if len(codes) and (codes == codes[0]).all():
+            yield paths[layout[0]][nodes[0]], np.arange(len(rows))
+            return
+        pairs, inverse = np.unique(codes, return_inverse=True)
         names = [paths[pair // width][pair % width] for pair in pairs.tolist()]
         for path in dict.fromkeys(names):
             alike = np.array([name == path for name in names], np.bool_)
