@@ -151,7 +151,7 @@ bench-streams: setup ## Time the sink of streams beside Delta Spark's
 	@$(SPARK_ENV) $(BIN)/python -m benchmarks.streams
 
 bench-planning: setup ## Time reading a log of 100,000 files and planning on it, Delta Spark beside
-	@$(SPARK_ENV) $(BIN)/python -m benchmarks.planning --delta-spark
+	@$(SPARK_ENV) $(BIN)/python -m benchmarks.planning --write-checkpoint --delta-spark
 
 bench-kernels: setup ## Time the compiled kernels in MB/s of JSON text
 	@$(BIN)/python -m benchmarks.kernels

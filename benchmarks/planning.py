@@ -3,6 +3,7 @@
     python -m benchmarks.planning --files 100000
     python -m benchmarks.planning --files 1000000 --checkpoint
     python -m benchmarks.planning --checkpoint --parsed            # statistics as columns alone
+    python -m benchmarks.planning --narrow --write-checkpoint      # from commits, then from it
     python -m benchmarks.planning --files 100000 --delta-spark     # Delta Spark on the same log
     python -m benchmarks.planning --files 1000 --queries           # the whole of `lake.sql`
 
@@ -33,6 +34,7 @@ from benchmarks.engines import spark_session
 from benchmarks.events import FIRST_TIME_US
 from variantlake.delta.actions.actions import Action, AddFile, CommitInfo, serialise
 from variantlake.delta.checkpoint.checkpoint_schema import CheckpointRows
+from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.logical_files import files_of
 from variantlake.delta.log.snapshot import Snapshot
@@ -46,7 +48,8 @@ from variantlake.paths import Path
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.plan import plan_scan
 from variantlake.shredding.ddl import parse_ddl
-from variantlake.shredding.schema import Leaf
+from variantlake.shredding.schema import Leaf, ShreddingSchema
+from variantlake.storage.store import LocalStore
 from variantlake.types import Kind
 
 SCHEMA = parse_table_ddl("event VARIANT, day DATE, n BIGINT")
@@ -57,6 +60,7 @@ LAYOUT = parse_ddl(
     "reply: STRUCT<parent: STRUCT<cid: STRING, uri: STRING>, root: STRUCT<cid: STRING, "
     "uri: STRING>>>>, identity: STRUCT<did: STRING, handle: STRING, seq: BIGINT, time: STRING>"
 )
+NARROW = parse_ddl("time_us BIGINT, kind STRING")
 ROWS = 50_000
 ADDS_A_COMMIT = 10_000
 WARM = 40
@@ -68,17 +72,17 @@ TEMPLATES = 500
 T = TypeVar("T")
 
 
-def templates() -> list[AddFile]:
+def templates(layout: ShreddingSchema = LAYOUT) -> list[AddFile]:
     """Adds of files clustered by time."""
     return [
-        new_add("x.parquet", _facts(number), schema=SCHEMA, properties={})
+        new_add("x.parquet", _facts(number, layout), schema=SCHEMA, properties={})
         for number in range(TEMPLATES)
     ]
 
 
-def _facts(number: int) -> FileFacts:
+def _facts(number: int, layout: ShreddingSchema) -> FileFacts:
     paths = []
-    for at, node in LAYOUT.nodes():
+    for at, node in layout.nodes():
         facts = PathFacts(at, node, typed=ROWS - number % 7, nulls=0, residuals=0)
         if isinstance(node, Leaf) and node.type.kind is Kind.INT64:
             low = FIRST_TIME_US + number * 500_000_000
@@ -88,14 +92,14 @@ def _facts(number: int) -> FileFacts:
             low_text = f"{at.steps[-1]}-{number:06d}-aaaaaaaaaaaaaaaaaaaaaaaa"
             facts = replace(facts, bounds=Bounds(low_text, low_text + "zz"))
         paths.append(facts)
-    variant = VariantFacts(("event",), LAYOUT, 0, tuple(paths))
+    variant = VariantFacts(("event",), layout, 0, tuple(paths))
     columns = (ColumnFacts(("n",), pa.int64(), 0, Bounds(number, number + 9)),)
     return FileFacts(14_000_000 + number, ROWS, 1, (variant,), columns)
 
 
-def adds(count: int) -> Iterator[AddFile]:
+def adds(count: int, layout: ShreddingSchema = LAYOUT) -> Iterator[AddFile]:
     """`count` adds of different files."""
-    known = templates()
+    known = templates(layout)
     for number in range(count):
         yield replace(
             known[number % TEMPLATES],
@@ -104,12 +108,12 @@ def adds(count: int) -> Iterator[AddFile]:
         )
 
 
-def write_table(root: FilePath, files: int) -> int:
+def write_table(root: FilePath, files: int, layout: ShreddingSchema = LAYOUT) -> int:
     """Write the log; returns its bytes."""
     log = root / "_delta_log"
     log.mkdir(parents=True)
     protocol, metadata = new_table(SCHEMA, ["day"], {})
-    remaining, version, size = adds(files), 0, 0
+    remaining, version, size = adds(files, layout), 0, 0
     actions: list[Action] = [protocol, metadata]
     while True:
         actions.insert(0, CommitInfo({"timestamp": version, "operation": "WRITE"}))
@@ -208,6 +212,18 @@ def ours(root: FilePath) -> None:
     timed("  plan", lambda: plan_scan(later, [TIME, COLLECTION], kind))
 
 
+def checkpoint(root: FilePath) -> None:
+    """Time a checkpoint of the log as it is."""
+    timed("write a checkpoint", lambda: write_checkpoint(LocalStore(root)))
+
+
+def from_checkpoint(root: FilePath) -> None:
+    """Time the first plan after a checkpoint."""
+    snapshot = timed("read the checkpoint", lambda: Snapshot.read(root))
+    files = LogFiles(snapshot)
+    timed("first plan, a range on one path", lambda: plan_scan(files, [TIME], time_range(5)))
+
+
 def delta_spark(root: FilePath) -> None:
     """Time Delta Spark on the same log: a query's plan, first and again. It knows no paths."""
     spark = spark_session()
@@ -263,6 +279,8 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--checkpoint", action="store_true", help="read a checkpoint, not commits")
     parser.add_argument("--parsed", action="store_true", help="its statistics as columns alone")
+    parser.add_argument("--narrow", action="store_true", help="bounds of two paths, not of 21")
+    parser.add_argument("--write-checkpoint", action="store_true", help="write one, and read it")
     parser.add_argument("--delta-spark", action="store_true", help="Delta Spark on the same log")
     parser.add_argument("--queries", action="store_true", help="the whole of lake.sql in Spark")
     parser.add_argument("--keep", type=FilePath, help="make the table there, or use it")
@@ -273,10 +291,16 @@ def main() -> None:
             if options.checkpoint:
                 size = write_checkpoint_alone(folder, options.files, parsed=options.parsed)
             else:
-                size = write_table(folder, options.files)
+                size = write_table(folder, options.files, NARROW if options.narrow else LAYOUT)
             print(f"a log of {size / 1e6:,.0f} MB, {options.files:,} files")
         # In processes of their own: memory is what each of them needs.
-        requested = {"delta_spark": options.delta_spark, "queries": options.queries}
+        written = options.write_checkpoint
+        requested = {
+            "checkpoint": written,
+            "from_checkpoint": written,
+            "delta_spark": options.delta_spark,
+            "queries": options.queries,
+        }
         modes = ["ours", *(mode for mode, wanted in requested.items() if wanted)]
         for mode in modes:
             context = multiprocessing.get_context("spawn")
@@ -288,7 +312,13 @@ def main() -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-MODES = {"ours": ours, "delta_spark": delta_spark, "queries": queries}
+MODES = {
+    "ours": ours,
+    "checkpoint": checkpoint,
+    "from_checkpoint": from_checkpoint,
+    "delta_spark": delta_spark,
+    "queries": queries,
+}
 
 if __name__ == "__main__":
     main()
