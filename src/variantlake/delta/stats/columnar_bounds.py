@@ -21,7 +21,13 @@ from variantlake.delta.stats.variant_bounds import (
 )
 from variantlake.encoding.scalar import DECIMAL_DIGITS, INTEGER_BITS
 from variantlake.errors import VariantLakeError
-from variantlake.kernels.log.log_stats import MISSING, UNUSUAL, find_bounds, find_metadata
+from variantlake.kernels.log.log_stats import (
+    MISSING,
+    UNUSUAL,
+    BoundColumn,
+    find_bounds,
+    find_metadata,
+)
 from variantlake.kernels.log.split_bounds import split_bounds
 from variantlake.kernels.tape.words import PADDING
 from variantlake.parquet.stats.fact_columns import Bools, Int64s, RawColumn, raw_dtype
@@ -76,9 +82,7 @@ class BoundTexts:
         self._scratch = np.zeros(min(longest, z85.MAX_CHARACTERS) + 8, np.uint8)
         self._sizes = np.empty(rows, np.int64)
         same = np.empty(rows, np.int64)
-        find_metadata(
-            texts.data, texts.starts, texts.ends, self._sizes, same, self._scratch, _DIGITS
-        )
+        find_metadata(texts, self._sizes, same, self._scratch, _DIGITS)
         # Files of one layout share their metadata, so this is about few.
         own, self._dictionary = np.unique(same, return_inverse=True)
         self._ids = [self._ids_of(int(row)) for row in own]
@@ -102,16 +106,17 @@ class BoundTexts:
         fields = np.array([ids.get(path, -1) for ids in self._ids], np.int64)[self._dictionary]
         tags = np.empty(rows, np.uint8)
         values, extras = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-        arena, state, row = np.empty(32 * rows + 64, np.uint8), np.zeros(1, np.int64), 0
+        bounds = BoundColumn(tags, values, extras, arena=np.empty(32 * rows + 64, np.uint8))
+        state, row = np.zeros(1, np.int64), 0
         while True:
             row = find_bounds(
-                self._texts.data, self._texts.starts, self._texts.ends, self._sizes, fields, row,
-                tags, values, extras, arena, state, self._scratch, _DIGITS,
-            )  # fmt: skip
+                self._texts, self._sizes, fields, row, bounds, state, self._scratch, _DIGITS
+            )
             if row == rows:
                 break
-            arena = np.concatenate([arena, np.empty(len(arena) + len(self._scratch), np.uint8)])
-        column = raw_column(leaf, tags, values, extras, arena)
+            more = np.empty(len(bounds.arena) + len(self._scratch), np.uint8)
+            bounds = bounds._replace(arena=np.concatenate([bounds.arena, more]))
+        column = raw_column(leaf, bounds)
         for unusual in np.flatnonzero(tags == UNUSUAL).tolist():
             text = (self._texts.text(unusual) or b"").decode("utf-8", "replace")
             bound = plain_bounds(text).get(path)
@@ -122,19 +127,14 @@ class BoundTexts:
         return column, tags != MISSING
 
 
-def raw_column(
-    leaf: ShreddedType,
-    tags: npt.NDArray[np.uint8],
-    values: Int64s,
-    extras: Int64s,
-    arena: npt.NDArray[np.uint8],
-) -> RawColumn:
+def raw_column(leaf: ShreddedType, bounds: BoundColumn) -> RawColumn:
     """`raw_of` for scalars as `find_bounds` gives them."""
+    tags, values, extras, arena = bounds
     kind = leaf.kind
     known = np.isin(tags, KINDS[kind].primitives)
     integers = np.isin(tags, [*INTEGER_BITS])
     if kind is Kind.DECIMAL:
-        return _decimals(tags, values, extras, arena, known | integers)
+        return _decimals(bounds, known | integers)
     if KINDS[kind].primitives[0] in INTEGER_BITS:
         return RawColumn(values, integers)
     if kind is Kind.BOOLEAN:
@@ -185,13 +185,8 @@ def _strings(
     return found
 
 
-def _decimals(
-    tags: npt.NDArray[np.uint8],
-    values: Int64s,
-    extras: Int64s,
-    arena: npt.NDArray[np.uint8],
-    known: Bools,
-) -> RawColumn:
+def _decimals(bounds: BoundColumn, known: Bools) -> RawColumn:
+    tags, values, extras, arena = bounds
     column = RawColumn.unknown(len(tags), ShreddedType(Kind.DECIMAL, 38))
     for row in np.flatnonzero(known).tolist():
         tag, value, scale = int(tags[row]), int(values[row]), int(extras[row])

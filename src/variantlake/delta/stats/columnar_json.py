@@ -13,7 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.kernels.json.json_reader import JsonReader
-from variantlake.kernels.log.log_stats import MISSING, UNUSUAL, find_members, gather_strings
+from variantlake.kernels.log.log_stats import (
+    MISSING,
+    UNUSUAL,
+    TextSpans,
+    find_members,
+    gather_strings,
+)
 from variantlake.kernels.tape.words import PADDING
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.types import Primitive
@@ -24,13 +30,10 @@ _PIECE = 4 << 20
 _WIDE = Context(prec=100)
 
 
-@dataclass(frozen=True, slots=True)
-class StringColumn:
-    """One text a row, in place: data[starts[row]:ends[row]], uint8; start -1 if none is."""
+class StringColumn(TextSpans):
+    """One text a row, in place: data[starts[row]:ends[row]], uint8; start -1 if there is none."""
 
-    data: npt.NDArray[np.uint8]
-    starts: Int64s
-    ends: Int64s
+    __slots__ = ()
 
     def text(self, row: int) -> bytes | None:
         """One row's text."""

@@ -6,6 +6,8 @@ the plain reader: `delta.stats.variant_bounds` for bounds, `delta.stats.tags` fo
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from variantlake.kernels.native.declared import (
     Bytes,
     BytesIn,
@@ -40,6 +42,28 @@ FLAGS_LIMIT = 1 << 51
 _MAX_SCALE = MAX_PRECISION
 GROUP_CHARACTERS, GROUP_BYTES = 5, 4
 """Characters and bytes of one group of Z85."""
+
+
+class TextSpans(NamedTuple):
+    """One text a row. data: uint8, any bytes. starts, ends: int64; start -1 for none."""
+
+    data: BytesIn
+    starts: Int64sIn
+    ends: Int64sIn
+
+
+class BoundColumn(NamedTuple):
+    """One bound a row.
+
+    tags: uint8, the Primitive, MISSING or UNUSUAL. values: int64, what fits eight bytes (floats:
+    their bits), else where the bytes are in `arena` (uint8). extras: int64, the scale of a
+    decimal, the number of bytes of a STRING or BINARY.
+    """
+
+    tags: Bytes
+    values: Int64s
+    extras: Int64s
+    arena: Bytes
 
 
 @entry
@@ -172,9 +196,7 @@ def _same_prefix(text: Bytes, one: int, other: int, size: int, digits: Int64s) -
 
 @entry
 def find_metadata(
-    text: BytesIn,
-    starts: Int64sIn,
-    ends: Int64sIn,
+    texts: TextSpans,
     sizes: Int64s,
     same: Int64s,
     scratch: Bytes,
@@ -182,12 +204,12 @@ def find_metadata(
 ) -> int:
     """How many bytes of each Z85 text are its metadata, and which texts share theirs.
 
-    text: uint8, any bytes. starts, ends: int64, one a row; start -1 for none. sizes: int64, filled:
-    -1 if a text is not metadata and then a value in whole groups. same: int64, filled with an
-    earlier row that has the same metadata, or the row itself. scratch: uint8, as long as the
-    longest text. digits: int64, shape (256,), the digit of each character, 255 for none. Returns
-    how many have metadata of their own. Allocates nothing, never raises.
+    sizes: int64, filled: -1 if a text is not metadata and then a value in whole groups. same:
+    int64, filled with an earlier row that has the same metadata, or the row itself. scratch:
+    uint8, as long as the longest text. digits: int64, shape (256,), the digit of each character,
+    255 for none. Returns how many have metadata of their own. Allocates nothing, never raises.
     """
+    text, starts, ends = texts
     previous, fresh = int64(-1), int64(0)
     for row in range(int64(starts.size)):
         start, length = starts[uint64(row)], ends[uint64(row)] - starts[uint64(row)]
@@ -250,29 +272,24 @@ def _find_child(
 
 @entry
 def find_bounds(
-    text: BytesIn,
-    starts: Int64sIn,
-    ends: Int64sIn,
+    texts: TextSpans,
     sizes: Int64sIn,
     fields: Int64sIn,
     begin_row: int,
-    tags: Bytes,
-    values: Int64s,
-    extras: Int64s,
-    arena: Bytes,
+    bounds: BoundColumn,
     state: Int64s,
     scratch: Bytes,
     digits: Int64sIn,
 ) -> int:
     """Read one field of each object of bounds, for rows from `begin_row` on.
 
-    text, starts, ends, sizes, scratch, digits: as `find_metadata` takes and fills them. fields:
-    int64, the field id, -1 for none. tags: uint8, the Primitive, MISSING or UNUSUAL. values:
-    int64, what fits eight bytes (floats: their bits), else where the bytes are in `arena`. extras:
-    the scale of a decimal, the number of bytes of a STRING or BINARY. state[0]: bytes of the arena
-    in use. Returns the first row that was not read: all, or one for which the arena has no room.
-    Allocates nothing, never raises. Twin: delta.stats.variant_bounds.decode_bounds.
+    texts, sizes, scratch, digits: as `find_metadata` takes and fills them. fields: int64, the
+    field id, -1 for none. bounds: filled. state[0]: bytes of the arena in use. Returns the first
+    row that was not read: all, or one for which the arena has no room. Allocates nothing, never
+    raises. Twin: delta.stats.variant_bounds.decode_bounds.
     """
+    text, starts, ends = texts
+    tags, values, extras, arena = bounds
     rows = int64(starts.size)
     for row in range(begin_row, rows):
         tags[uint64(row)] = MISSING

@@ -8,14 +8,14 @@ shredding.rules.problems.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from variantlake.kernels.native.declared import Bytes, Int32s, Int64s
+from variantlake.kernels.native.declared import Bytes, Int64s
 from variantlake.kernels.shredded.shredded_arrays import (
     LeftToTwin,
     are_decimals,
@@ -28,7 +28,11 @@ from variantlake.kernels.shredded.shredded_arrays import (
     padded,
 )
 from variantlake.kernels.tape.arrow_arrays import AnyArray
-from variantlake.kernels.variant.check_slots import check_values, read_dictionaries
+from variantlake.kernels.variant.check_slots import (
+    RowDictionaries,
+    check_values,
+    read_dictionaries,
+)
 from variantlake.shredding.arrays import list_of, struct_of, valid_of
 from variantlake.shredding.fit import encoded_type
 from variantlake.shredding.layout import (
@@ -76,21 +80,6 @@ def doubtful_rows(array: pa.StructArray) -> Flags:
         return np.ones(len(storage), np.bool_)
 
 
-@dataclass(frozen=True, slots=True)
-class _RowDictionaries:
-    """The key dictionaries of the rows, as `read_dictionaries` leaves them.
-
-    has: bool, shape (dictionaries, names).
-    """
-
-    metadata: Bytes
-    of_row: Int64s
-    places: Int64s
-    firsts: Int64s
-    keys: Int32s
-    has: Flags
-
-
 class _Rows:
     """One batch, and the rows that are marked as doubtful on the way."""
 
@@ -102,7 +91,7 @@ class _Rows:
         # In the order of their bytes, which is that of code points.
         self._names = {name: place for place, name in enumerate(sorted(names))}
         metadata = array.flatten()[names_of(array).index(METADATA)]
-        self._dictionaries = self._read_dictionaries(binary_of(metadata))
+        self._dictionaries, self._has = self._read_dictionaries(binary_of(metadata))
 
     def doubtful(self) -> Flags:
         """The rows that are not proven to keep all rules."""
@@ -112,22 +101,26 @@ class _Rows:
         self._mark(valid & ~there, None)
         return self._marked.astype(np.bool_)
 
-    def _read_dictionaries(self, metadata: AnyArray) -> _RowDictionaries:
+    def _read_dictionaries(self, metadata: AnyArray) -> tuple[RowDictionaries, Flags]:
+        """The key dictionaries of the rows, and which names each has: (dictionaries, names)."""
         data, offsets = bytes_of(metadata)
         rows = len(metadata)
         encoded = [name.encode() for name in self._names]
         starts = np.zeros(len(encoded) + 1, np.int64)
         starts[1:] = np.cumsum([len(name) for name in encoded], dtype=np.int64)
-        of_row, places = np.empty(rows, np.int64), np.empty(rows, np.int64)
-        firsts, keys = np.empty(rows + 1, np.int64), np.empty(len(data), np.int32)
+        dictionaries = RowDictionaries(
+            data,
+            of_row=np.empty(rows, np.int64),
+            places=np.empty(rows, np.int64),
+            firsts=np.empty(rows + 1, np.int64),
+            keys=np.empty(len(data), np.int32),
+        )
         has = np.zeros((rows + 1) * len(encoded), np.uint8)
         found = read_dictionaries(
-            data, offsets, valid_of(metadata).astype(np.uint8),
-            padded(np.frombuffer(b"".join(encoded), np.uint8)), starts,
-            of_row, places, firsts, keys, has,
+            offsets, valid_of(metadata).astype(np.uint8),
+            padded(np.frombuffer(b"".join(encoded), np.uint8)), starts, dictionaries, has,
         )  # fmt: skip
-        table = has.reshape(rows + 1, len(encoded))[:found].astype(np.bool_)
-        return _RowDictionaries(data, of_row, places, firsts, keys, table)
+        return dictionaries, has.reshape(rows + 1, len(encoded))[:found].astype(np.bool_)
 
     def _mark(self, which: Any, rows: Int64s | None) -> None:
         """Leave the rows of the slots that are set in `which` to the twin."""
@@ -176,24 +169,21 @@ class _Rows:
         data, offsets = bytes_of(values)
         members = np.zeros(len(self._names), np.uint8)
         members[[self._names[name] for name in names]] = 1
-        known = self._dictionaries
         beside = np.zeros(len(rows), np.bool_) if partial is None else partial
         check_values(
-            data, offsets, present.astype(np.uint8), rows, known.metadata, known.of_row,
-            known.places, known.firsts, known.keys, beside.astype(np.uint8), members,
-            np.empty(int(np.diff(offsets).max(initial=0)) + 64, np.int64),
-            self._marked,
+            data, offsets, present.astype(np.uint8), rows, self._dictionaries,
+            beside.astype(np.uint8), members,
+            np.empty(int(np.diff(offsets).max(initial=0)) + 64, np.int64), self._marked,
         )  # fmt: skip
         return data, offsets
 
     def _object(self, array: pa.StructArray, rows: Int64s) -> None:
-        known = self._dictionaries
         for name, child in zip(names_of(array), array.flatten(), strict=True):
             there = self._group(struct_of(child), rows)
-            holds = known.has[:, self._names[name]]
+            holds = self._has[:, self._names[name]]
             if not holds.all():
                 # Rows without a dictionary are marked already.
-                self._mark(there & ~holds[known.of_row[rows]], rows)
+                self._mark(there & ~holds[self._dictionaries.of_row[rows]], rows)
 
     def _array_elements(self, array: AnyArray, rows: Int64s) -> None:
         offsets, elements = elements_of(list_of(array))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from variantlake.kernels.native.declared import (
     uint64,
 )
 from variantlake.kernels.native.jit import entry, helper, tiny
-from variantlake.kernels.tape.emit import copy_reference, emit_value
+from variantlake.kernels.tape.emit import FieldIds, copy_reference, emit_value
 from variantlake.kernels.tape.exact import (
     POWERS,
     fits_decimal,
@@ -102,6 +102,19 @@ those of exact.longer_form."""
 TYPED, RESIDUAL = 1, 2
 """What a row has in a field, a sum; 0: missing. Both: a partially shredded object."""
 
+
+class PlacedRows(NamedTuple):
+    """Where the nodes of a tape belong.
+
+    states: uint8, fields * rows, zero before; places: int32, as many: the node. skip: uint8, one
+    a node, set for each that a field took.
+    """
+
+    states: Bytes
+    places: Int32s
+    skip: Bytes
+
+
 _FRAME = 6
 """Words kept for each open object."""
 
@@ -143,13 +156,12 @@ def _place_row(
     fields: Records,
     lookup: Int32s,
     id_width: int,
-    states: Bytes,
-    places: Int32s,
-    skip: Bytes,
+    placed: PlacedRows,
     stack: Int64s,
     spare: Bytes,
 ) -> None:
     """Note for every field what the value nodes[root] has in it."""
+    states, places, skip = placed
     at, index, depth = root, int64(0), int64(0)
     parent = int64(-1)
     end = table = count = content = int64(0)
@@ -218,9 +230,7 @@ def place_rows(
     fields: Fields,
     lookup: Int32sIn,
     id_width: int,
-    states: Bytes,
-    places: Int32s,
-    skip: Bytes,
+    placed: PlacedRows,
     stack: Int64s,
     spare: Bytes,
 ) -> None:
@@ -229,17 +239,16 @@ def place_rows(
     text, arena, nodes: of a tape, lengths right for id_width. roots: int64, the node that is a
     row's value, -1 for none. fields: FIELD, the first one is the value itself; counts are set.
     lookup: int32, for each OBJECTS field a row of field numbers by key id, -1 for a key without
-    a field. states: uint8, fields * rows, zero; places: int32, as many: the node. skip: uint8,
-    one a node, set for each that a field took. stack: int64, 6 a field. spare: uint8, 16.
-    Allocates nothing, never raises. Twin: shredding.shred.
+    a field. placed: filled. stack: int64, 6 a field. spare: uint8, 16. Allocates nothing, never
+    raises. Twin: shredding.shred.
     """
     rows = int64(roots.size)
     for row in range(rows):
         root = roots[uint64(row)]
         if root >= 0:
             _place_row(
-                text, arena, nodes, root, int64(row), rows, fields, lookup, id_width, states,
-                places, skip, stack, spare,
+                text, arena, nodes, root, int64(row), rows, fields, lookup, id_width, placed,
+                stack, spare,
             )  # fmt: skip
 
 
@@ -368,23 +377,17 @@ def fill_columns(
     nodes: Nodes,
     fields: Fields,
     rows: int,
-    states: BytesIn,
-    places: Int32sIn,
-    skip: BytesIn,
-    ids: Int32sIn,
-    per_node: int,
-    id_width: int,
-    words: int,
-    work: Int64s,
+    placed: PlacedRows,
+    ids: FieldIds,
     out: Bytes,
 ) -> None:
     """Write the Arrow buffers of all fields that have any rows.
 
-    text, arena, nodes, fields, states, places, skip: as place_rows left them, and the places of
-    the buffers in `out` (uint8) filled in; each buffer has PADDING bytes to spare behind it.
-    ids, per_node, id_width, words, work: as emit_object_head wants them. `special` of the fields
-    is set. Allocates nothing, never raises.
+    text, arena, nodes, fields, placed: as place_rows left them, and the places of the buffers in
+    `out` (uint8) filled in; each buffer has PADDING bytes to spare behind it. `special` of the
+    fields is set. Allocates nothing, never raises.
     """
+    states, places, skip = placed
     for index in range(int64(fields.size)):
         field = fields[uint64(index)]
         start = int64(index) * rows
@@ -397,8 +400,6 @@ def fill_columns(
             for row in range(rows):
                 store32(out, offsets + 4 * row, to - data)
                 if states[uint64(start + row)] >= RESIDUAL:
-                    to = emit_value(
-                        text, arena, nodes, int64(places[uint64(start + row)]), skip, out, to,
-                        ids, per_node, id_width, words, work,
-                    )  # fmt: skip
+                    at = int64(places[uint64(start + row)])
+                    to = emit_value(text, arena, nodes, at, skip, out, to, ids)
             store32(out, offsets + 4 * rows, to - data)

@@ -22,6 +22,7 @@ from variantlake.kernels.shredded.shred_rows import (
     OBJECTS,
     SIXTEEN,
     STRINGS,
+    PlacedRows,
     fill_columns,
     list_elements,
     place_rows,
@@ -35,7 +36,7 @@ from variantlake.kernels.tape.arrow_arrays import (
     nulls_of,
     struct_of,
 )
-from variantlake.kernels.tape.dictionary import Dictionary, choose_dictionary, nodes_for, work_space
+from variantlake.kernels.tape.dictionary import Dictionary, choose_dictionary, field_ids, nodes_for
 from variantlake.kernels.tape.exact import PADDED, WHOLE
 from variantlake.kernels.tape.keys import KeyTable
 from variantlake.kernels.tape.tape import Tape
@@ -178,7 +179,7 @@ class _ShredBatch:
         self.dictionary: Dictionary = choose_dictionary(tape)
         self.noted: dict[int, set[Path]] = {bit: set() for bit in (INTEGER, WHOLE, PADDED)}
         self._nodes = nodes_for(tape, self.dictionary)
-        self._words, self._work = work_space(tape, self.dictionary)
+        self._ids = field_ids(tape, self.dictionary)
         self._skip = np.zeros(tape.node_count, np.uint8)
 
     def group(
@@ -189,17 +190,15 @@ class _ShredBatch:
         records = level.records.copy()
         states = np.zeros(count * rows, np.uint8)
         places = np.empty(count * rows, np.int32)
+        placed = PlacedRows(states, places, self._skip)
         place_rows(
             tape.text, tape.arena, self._nodes, roots, records, level.lookup,
-            self.dictionary.id_width, states, places, self._skip,
-            np.empty(6 * count, np.int64), np.empty(16, np.uint8),
+            self.dictionary.id_width, placed, np.empty(6 * count, np.int64), np.empty(16, np.uint8),
         )  # fmt: skip
         columns = _Columns(level, records, rows)
         fill_columns(
-            tape.text, tape.arena, self._nodes, records, rows, states, places, self._skip,
-            self.dictionary.ids, int(self.dictionary.per_node), self.dictionary.id_width,
-            self._words, self._work, columns.out,
-        )  # fmt: skip
+            tape.text, tape.arena, self._nodes, records, rows, placed, self._ids, columns.out
+        )
         for bit, paths in self.noted.items():
             for index in np.flatnonzero(records["special"] & bit).tolist():
                 paths.add(level.fields[index].path)

@@ -26,7 +26,7 @@ from variantlake.kernels.native.declared import (
 )
 from variantlake.kernels.native.jit import entry
 from variantlake.kernels.tape.arrow_arrays import AnyArray, array_of, buffer_of
-from variantlake.kernels.tape.emit import put_number
+from variantlake.kernels.tape.emit import FieldIds, put_number
 from variantlake.kernels.tape.keys import Keys
 from variantlake.kernels.tape.nodes import (
     ARRAY,
@@ -322,9 +322,10 @@ def nodes_for(tape: Tape, dictionary: Dictionary) -> Records:
     return nodes
 
 
-def work_space(tape: Tape, dictionary: Dictionary) -> tuple[int, Int64s]:
-    """Bitmap words and the `work` array that emit_object_head wants."""
+def field_ids(tape: Tape, dictionary: Dictionary) -> FieldIds:
+    """The ids of a dictionary as `emit_value` takes them, with room for any object of the tape."""
     words = (dictionary.id_count + 63) // 64
     work = np.empty(words + max(dictionary.id_count, tape.node_count), np.int64)
     work[:words] = 0
-    return words, work
+    per_node = int(dictionary.per_node)
+    return FieldIds(dictionary.ids, per_node, dictionary.id_width, words, work)

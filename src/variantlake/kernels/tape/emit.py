@@ -6,7 +6,16 @@ object are put in order, by its keys' ids, which are places in a sorted dictiona
 
 from __future__ import annotations
 
-from variantlake.kernels.native.declared import Bytes, Int32s, Int64s, Records, int64, uint64
+from typing import NamedTuple
+
+from variantlake.kernels.native.declared import (
+    Bytes,
+    Int32sIn,
+    Int64s,
+    Records,
+    int64,
+    uint64,
+)
 from variantlake.kernels.native.jit import helper, tiny
 from variantlake.kernels.tape.nodes import (
     ARRAY,
@@ -36,6 +45,21 @@ _ARRAY = 3
 
 _SPARSE = 4
 """Bitmap words a field beyond which sorting beats looking through the bitmap (measured)."""
+
+
+class FieldIds(NamedTuple):
+    """The ids that the fields of objects get, and the room in which an object puts them in order.
+
+    ids: int32, by key, or by node when per_node is 1. work: its first `words` words are a bitmap
+    with a place for each id, all zero before and after; what follows has room for an offset of
+    each id, or for the object's fields.
+    """
+
+    ids: Int32sIn
+    per_node: int
+    id_width: int
+    words: int
+    work: Int64s
 
 
 @tiny
@@ -101,19 +125,13 @@ def emit_object_head(
     skip: Bytes,
     out: Bytes,
     to: int,
-    ids: Int32s,
-    per_node: int,
-    id_width: int,
-    words: int,
-    work: Int64s,
+    fields: FieldIds,
 ) -> int:
     """Write the header, field ids and offsets of the object nodes[at:end]; returns their end.
 
-    Children whose `skip` is set are left out; count and content are of the others. ids: by key,
-    or by node when per_node is 1. work: its first `words` words are a bitmap with a place for
-    each id, all zero before and after; what follows has room for an offset of each id, or for
-    the object's fields.
+    Children whose `skip` is set are left out; count and content are of the others.
     """
+    ids, per_node, id_width, words, work = fields
     width = width_of(content)
     large = count > 255
     store8(out, to, _OBJECT | (width - 1) << 2 | (id_width - 1) << 4 | (64 if large else 0))
@@ -219,15 +237,11 @@ def emit_value(
     skip: Bytes,
     out: Bytes,
     to: int,
-    ids: Int32s,
-    per_node: int,
-    id_width: int,
-    words: int,
-    work: Int64s,
+    fields: FieldIds,
 ) -> int:
     """Write the value of nodes[at], without the children of nodes[at] whose `skip` is set.
 
-    Deeper nodes are written whole. Returns where it ends. Parameters as emit_object_head's.
+    Deeper nodes are written whole. Returns where it ends.
     """
     end = at + int64(nodes[uint64(at)].span)
     t = at
@@ -250,13 +264,11 @@ def emit_value(
             if t == at:
                 child = t + 1
                 while child < last:
-                    field = nodes[uint64(child)]
+                    member = nodes[uint64(child)]
                     if skip[uint64(child)] != 0:
                         count -= 1
-                        content -= int64(field.length)
-                    child += int64(field.span)
-            to = emit_object_head(
-                nodes, t, last, count, content, skip, out, to, ids, per_node, id_width, words, work
-            )
+                        content -= int64(member.length)
+                    child += int64(member.span)
+            to = emit_object_head(nodes, t, last, count, content, skip, out, to, fields)
         t += 1
     return to

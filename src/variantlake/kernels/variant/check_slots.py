@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from variantlake.encoding.limits import MAX_KEYS, MAX_VALUE_BYTES
 from variantlake.kernels.native.declared import (
     Bytes,
     BytesIn,
     Int32s,
-    Int32sIn,
     Int64s,
     Int64sIn,
     int64,
@@ -33,6 +34,22 @@ _PLACE = (1 << _PLACE_BITS) - 1
 _DEPTH_BITS = 2 * _PLACE_BITS
 _DEEPEST = 100
 """What nests deeper is left to the twin: a word of `work` holds two places and so small a depth."""
+
+
+class RowDictionaries(NamedTuple):
+    """The key dictionaries of rows.
+
+    metadata: uint8, any bytes, padded. of_row: int64, the number of the row's dictionary, -1 when
+    it has none or a broken one. Of dictionary d: places[d] (int64, rows) is where it starts in
+    metadata, its keys are keys[firsts[d]:firsts[d + 1]] (int64, rows + 1; int32, as long as
+    metadata), each the place of its name or -1.
+    """
+
+    metadata: BytesIn
+    of_row: Int64s
+    places: Int64s
+    firsts: Int64s
+    keys: Int32s
 
 
 @helper
@@ -100,29 +117,22 @@ def _read_dictionary(
 
 @entry
 def read_dictionaries(
-    metadata: BytesIn,
     offsets: Int64sIn,
     valid: BytesIn,
     names: BytesIn,
     name_starts: Int64sIn,
-    of_row: Int64s,
-    places: Int64s,
-    firsts: Int64s,
-    keys: Int32s,
+    dictionaries: RowDictionaries,
     has: Bytes,
 ) -> int:
     """Hold the dictionary of each row against its rules; rows in sequence may share one.
 
-    metadata: uint8, any bytes, padded; offsets: int64, rows + 1, ascending. valid: uint8, 0 for a
-    row that is not looked at. names: uint8, padded, the names of shredded fields in the order of
-    their bytes; name_starts: int64, names + 1.
-
-    of_row (int64, rows): filled with the number of the row's dictionary, -1 when it has none or a
-    broken one. Of dictionary d: places[d] (int64, rows) is where it starts in metadata, its keys
-    are keys[firsts[d]:firsts[d + 1]] (int64, rows + 1; int32, as long as metadata), each the place
-    of its name or -1; has[d * names + n] (uint8, zero, rows * names) is 1 where name n is one of
-    them. Returns the number of dictionaries. Allocates nothing, never raises.
+    offsets: int64, rows + 1, ascending, in the metadata. valid: uint8, 0 to pass over a row. names:
+    uint8, padded, the names of shredded fields in the order of their bytes; name_starts: int64,
+    names + 1. dictionaries: all but `metadata` filled; has[d * names + n] (uint8, zero,
+    rows * names): 1 if name n is a key of dictionary d. Returns the number of dictionaries.
+    Allocates nothing, never raises.
     """
+    metadata, of_row, places, firsts, keys = dictionaries
     rows, count = int64(offsets.size) - 1, int64(name_starts.size) - 1
     found, known, known_size = int64(0), int64(-1), int64(-1)
     firsts[uint64(0)] = 0
@@ -290,11 +300,7 @@ def check_values(
     offsets: Int64sIn,
     present: BytesIn,
     rows: Int64sIn,
-    metadata: BytesIn,
-    of_row: Int64sIn,
-    places: Int64sIn,
-    firsts: Int64sIn,
-    keys: Int32sIn,
+    dictionaries: RowDictionaries,
     partial: BytesIn,
     members: BytesIn,
     work: Int64s,
@@ -303,12 +309,13 @@ def check_values(
     """Mark the rows with a value that may break a rule.
 
     data: uint8, any bytes, padded; offsets: int64, slots + 1, ascending; present: uint8, a slot,
-    0 for null. rows: int64, of each slot, in marked (uint8), which is set. metadata, of_row,
-    places, firsts, keys: as read_dictionaries left them. partial: uint8, a slot, 1 where shredded
-    fields stand beside the value: it must be an object without the names that `members` (uint8,
-    one a name) tells. work: int64, as long as the longest value and 64 more. Allocates
-    nothing, never raises. Twin: encoding.value.validate.
+    0 for null. rows: int64, of each slot, in marked (uint8), which is set. dictionaries: as
+    read_dictionaries left them. partial: uint8, a slot, 1 if shredded fields stand beside the
+    value: it must be an object without the names that `members` (uint8, one a name) tells. work:
+    int64, as long as the longest value and 64 more. Allocates nothing, never raises. Twin:
+    encoding.value.validate.
     """
+    metadata, of_row, places, firsts, keys = dictionaries
     for i in range(rows.size):
         row = uint64(rows[uint64(i)])
         if present[uint64(i)] == 0 or marked[row] != 0:

@@ -9,8 +9,6 @@ from variantlake.kernels.native.declared import (
     Bytes,
     BytesIn,
     Int32s,
-    Int32sIn,
-    Int64s,
     Int64sIn,
     int64,
     uint64,
@@ -23,8 +21,8 @@ from variantlake.kernels.tape.arrow_arrays import (
     new_buffer,
     struct_of,
 )
-from variantlake.kernels.tape.dictionary import Dictionary, choose_dictionary, nodes_for, work_space
-from variantlake.kernels.tape.emit import emit_value
+from variantlake.kernels.tape.dictionary import Dictionary, choose_dictionary, field_ids, nodes_for
+from variantlake.kernels.tape.emit import FieldIds, emit_value
 from variantlake.kernels.tape.nodes import Nodes
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.tape.words import PADDING
@@ -38,28 +36,22 @@ def write_rows(
     nodes: Nodes,
     first: Int64sIn,
     skip: BytesIn,
-    ids: Int32sIn,
-    per_node: int,
-    id_width: int,
-    words: int,
-    work: Int64s,
+    fields: FieldIds,
     out: Bytes,
     offsets: Int32s,
 ) -> None:
     """Write each row's value.
 
-    text, arena, nodes, first: of a tape, lengths right for id_width. skip: uint8, zero, one a
-    node. ids, per_node, words, work: as emit_object_head wants them. out: uint8, the sum of the
-    rows' lengths and PADDING. offsets: int32, rows + 1, filled. Allocates nothing, never raises.
+    text, arena, nodes, first: of a tape, lengths right for the ids' width. skip: uint8, zero, one
+    a node. out: uint8, the sum of the rows' lengths and PADDING. offsets: int32, rows + 1, filled.
+    Allocates nothing, never raises.
     """
     to = int64(0)
     for row in range(int64(first.size) - 1):
         offsets[uint64(row)] = to
         at = first[uint64(row)]
         if at < first[uint64(row + 1)]:
-            to = emit_value(
-                text, arena, nodes, at, skip, out, to, ids, per_node, id_width, words, work
-            )
+            to = emit_value(text, arena, nodes, at, skip, out, to, fields)
     offsets[uint64(int64(first.size) - 1)] = to
 
 
@@ -70,14 +62,13 @@ def write_variant(tape: Tape, *, dictionary: Dictionary | None = None) -> pa.Str
     """
     dictionary = dictionary or choose_dictionary(tape)
     nodes = nodes_for(tape, dictionary)
-    words, work = work_space(tape, dictionary)
     starts = tape.first[:-1][tape.first[1:] > tape.first[:-1]]
     size = int(nodes["length"][starts].sum(dtype=np.int64))
     buffer, out = new_buffer(size + PADDING)
     offsets = np.empty(tape.rows + 1, np.int32)
     write_rows(
         tape.text, tape.arena, nodes, tape.first, np.zeros(tape.node_count, np.uint8),
-        dictionary.ids, int(dictionary.per_node), dictionary.id_width, words, work, out, offsets,
+        field_ids(tape, dictionary), out, offsets,
     )  # fmt: skip
     value = array_of(pa.binary(), tape.rows, [None, buffer_of(offsets), buffer])
     valid = bitmap_of(tape.status == 0)
