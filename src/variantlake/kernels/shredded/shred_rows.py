@@ -103,7 +103,7 @@ TYPED, RESIDUAL = 1, 2
 """What a row has in a field, a sum; 0: missing. Both: a partially shredded object."""
 
 
-class PlacedRows(NamedTuple):
+class PlacedNodes(NamedTuple):
     """Where the nodes of a tape belong.
 
     states: uint8, fields * rows, zero before; places: int32, as many: the node. skip: uint8, one
@@ -156,7 +156,7 @@ def _place_row(
     fields: Records,
     lookup: Int32s,
     id_width: int,
-    placed: PlacedRows,
+    placed: PlacedNodes,
     stack: Int64s,
     spare: Bytes,
 ) -> None:
@@ -230,7 +230,7 @@ def place_rows(
     fields: Fields,
     lookup: Int32sIn,
     id_width: int,
-    placed: PlacedRows,
+    placed: PlacedNodes,
     stack: Int64s,
     spare: Bytes,
 ) -> None:
@@ -377,7 +377,7 @@ def fill_columns(
     nodes: Nodes,
     fields: Fields,
     rows: int,
-    placed: PlacedRows,
+    placed: PlacedNodes,
     ids: FieldIds,
     out: Bytes,
 ) -> None:

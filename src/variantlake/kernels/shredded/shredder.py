@@ -22,7 +22,7 @@ from variantlake.kernels.shredded.shred_rows import (
     OBJECTS,
     SIXTEEN,
     STRINGS,
-    PlacedRows,
+    PlacedNodes,
     fill_columns,
     list_elements,
     place_rows,
@@ -190,7 +190,7 @@ class _ShredBatch:
         records = level.records.copy()
         states = np.zeros(count * rows, np.uint8)
         places = np.empty(count * rows, np.int32)
-        placed = PlacedRows(states, places, self._skip)
+        placed = PlacedNodes(states, places, self._skip)
         place_rows(
             tape.text, tape.arena, self._nodes, roots, records, level.lookup,
             self.dictionary.id_width, placed, np.empty(6 * count, np.int64), np.empty(16, np.uint8),
