@@ -65,7 +65,7 @@ BAD: dict[str, tuple[Call, type[VariantLakeError], str, str]] = {
     ),
     "quarantine by the log": (
         ("vacuum", {"lite": True, "quarantine": True}, ["vacuum", "-y", "--lite", "--quarantine"]),
-        InvalidValue, "no log names quarantine files", "leave out one of",
+        InvalidValue, "log does not name quarantine files", "leave out one of",
     ),
     "another feature": (
         ("drop_feature", {"name": "variantType"}, ["drop-feature", "variantType"]),

@@ -133,7 +133,7 @@ def test_extension_and_view_types_are_looked_through() -> None:
     ("schema", "message"),
     [
         (ShreddingSchema(Object(())), "without fields"),
-        (parse_ddl("a STRUCT<ID: INT, id: INT>"), "equal but for case"),
+        (parse_ddl("a STRUCT<ID: INT, id: INT>"), "differ only by case"),
         (ShreddingSchema(Object((("\ud800", Untyped()),))), "not Unicode"),
     ],
 )

@@ -62,7 +62,7 @@ def test_one_column_of_json_needs_no_list(tmp_path: Path) -> None:
 
 def test_a_list_of_paths_is_told_how_it_is_given(tmp_path: Path) -> None:
     paths: Any = [tmp_path / "a.ndjson"]
-    with pytest.raises(InvalidValue, match="a list in a list") as caught:
+    with pytest.raises(InvalidValue, match="cannot contain a list") as caught:
         vl.ndjson(paths)
     assert "vl.ndjson(*paths)" in caught.value.hint
     nothing: Any = [None]

@@ -327,7 +327,7 @@ class Autoloader:
         """Warn of files that were written again and are left alone, each time there are more."""
         if discovery.changed > self._warned and discovery.first_changed is not None:
             log.warning(
-                "left alone, as they were written again after they were loaded: files %d, the "
+                "not loaded again, although they were written again since: files %d, the "
                 "first %s. on_change='reload' (--on-change reload) loads such files again.",
                 discovery.changed,
                 utf8_text(self._folder.location(discovery.first_changed)),

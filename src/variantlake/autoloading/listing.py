@@ -66,7 +66,7 @@ def open_folder(source: str | os.PathLike[str]) -> Folder:
     if not isinstance(given, str | os.PathLike) or not os.fspath(given):
         raise InvalidValue(
             f"the source of an autoload is a folder, a glob or a URL, not {source!r:.100}",
-            hint="name one folder; several are several autoloads",
+            hint="name one folder; each further folder needs an autoload of its own",
         )
     text = os.fsdecode(source)
     if not is_local(text):

@@ -19,16 +19,16 @@ _COUNTERS = {
     "written_bytes_total": "Bytes of the table's new files.",
     "batch_seconds_total": "Seconds spent on batches.",
     "commit_seconds_total": "Seconds of these spent on commits.",
-    "rounds_total": "Looks at the source.",
+    "rounds_total": "Listings of the source.",
     "round_errors_total": "Rounds that an error ended.",
 }
 _GAUGES = {
     "table_version": "Version of the last commit.",
     "last_batch_timestamp_seconds": "When the last batch was committed.",
-    "last_round_timestamp_seconds": "When the source was looked at last.",
+    "last_round_timestamp_seconds": "When the source was last listed.",
     "lag_seconds": "From the last change of the last batch's newest file to its commit.",
-    "waiting_files": "Files that somebody may still write to.",
-    "changed_files": "Files written again after they were loaded, and left alone.",
+    "waiting_files": "Files that may still be written.",
+    "changed_files": "Files written again after they were loaded, and not loaded again.",
 }
 _STATES = ("loaded", "empty", "failed", "skipped")
 

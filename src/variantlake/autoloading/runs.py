@@ -110,7 +110,8 @@ class RunReader:
         return MalformedLog(
             f"a file with the names of what was loaded {what}",
             file=self._store.join(run.path),
-            hint="bring it back from a copy; an autoload of another name would load all files anew",
+            hint="restore it from a copy; an autoload under another name would load all files"
+            " again",
         )
 
 

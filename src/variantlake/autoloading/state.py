@@ -228,13 +228,13 @@ def _run_of(fields: Any) -> Run:
     )
     # A path of a stranger's log must not lead out of its folder.
     if not RUN_PATH.fullmatch(run.path) or not 0 < run.size <= MAX_RUN_BYTES or run.rows < 1:
-        raise ValueError(f"no such run can be: {run.path!r}")
+        raise ValueError(f"no run can have this path: {run.path!r}")
     return run
 
 
 def _typed(kind: type[Any], value: Any) -> Any:
     if type(value) is not kind:
-        raise TypeError(f"{value!r:.60} is no {kind.__name__}")
+        raise TypeError(f"{value!r:.60} is not of type {kind.__name__}")
     return value
 
 

@@ -30,4 +30,4 @@ def wide_stats(text: str | None, num_records: int) -> str:
         wide = {**stats, "numRecords": num_records, "tightBounds": False}
         return orjson.dumps(wide).decode()
     except (ValueError, TypeError, RecursionError) as error:
-        raise MalformedLog(f"the statistics of a file are no JSON object: {error}") from error
+        raise MalformedLog(f"the statistics of a file are not a JSON object: {error}") from error

@@ -51,7 +51,7 @@ def _shortest_of_float(number: float) -> Decimal:
             found = Context(digits, rounding).create_decimal(exact)
             if below < abs(found) < above or (bits % 2 == 0 and abs(found) in (below, above)):
                 return found
-    raise AssertionError(f"nine digits tell floats apart, but not {number!r}")
+    raise AssertionError(f"{number!r} needs more than nine digits")
 
 
 def _float_of(bits: int) -> float:

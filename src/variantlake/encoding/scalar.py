@@ -145,9 +145,7 @@ def decode_scalar(value: bytes, start: int, end: int) -> Scalar:
     """
     size = scalar_size(value, start, end)
     if size != end - start:
-        raise MalformedVariant(
-            f"value takes {size} bytes where {end - start} are given", offset=start
-        )
+        raise MalformedVariant(f"value takes {size} bytes, but has {end - start}", offset=start)
     if value[start] & 0x03 == BasicType.SHORT_STRING:
         return Scalar(Primitive.STRING, decode_string(value, start + 1, end))
     decoder = _DECODERS.get(primitive_type(value, start), _decode_signed)

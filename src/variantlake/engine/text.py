@@ -178,7 +178,7 @@ class _Select:
             raise refused("DISTINCT beside groups")
         found = tuple(dict.fromkeys(output.expression for output in self._outputs))
         if any(type_of(expression) is None for expression in found):
-            raise refused("DISTINCT of what is no scalar")
+            raise refused("DISTINCT of a column that is not a scalar")
         if any(term.expression not in found for term in order):
             raise refused("DISTINCT in an order by other than its columns")
         return found

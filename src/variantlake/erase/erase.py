@@ -78,7 +78,7 @@ def erase(
     See `Table.erase`.
     """
     if where is None or not where.strip():
-        raise InvalidQuery("erase needs a condition", hint="say which rows, after WHERE")
+        raise InvalidQuery("erase needs a condition", hint="name the rows in the condition")
     _check(snapshot)
     if purges:
         check_may_purge(snapshot)
@@ -127,10 +127,10 @@ def _erase(snapshot: Snapshot, where: str, *, dry_run: bool) -> EraseResult:
     done = _result(snapshot, found, len(rewritten))
     if rewritten and is_on(snapshot, ROW_TRACKING):
         raise UnsupportedFeature(
-            "the table tracks its rows (delta.enableRowTracking), and rows that are written anew "
-            "would lose their row ids",
+            "the table tracks its rows (delta.enableRowTracking), and rows that are rewritten"
+            " would lose their row ids",
             file=snapshot.store.uri,
-            hint="rows are erased where the table does not track them",
+            hint="erase needs a table without row tracking",
         )
     if dry_run:
         return replace(done, is_dry_run=True)

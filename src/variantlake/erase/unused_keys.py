@@ -44,8 +44,8 @@ from variantlake.shredding.schema import Object, ShreddingSchema, subtree, witho
 from variantlake.storage.opening import open_file
 
 _UNREADABLE = (
-    "what its file must keep cannot be told from keys of erased rows: delete the row first; behind "
-    "a deletion vector it stays until its file is rewritten"
+    "its file must keep some keys, and keys of erased rows cannot be told from them: delete the"
+    " row first; a deletion vector hides it until its file is rewritten"
 )
 _NULL = b"\x00"
 """A Variant null, which uses no key."""

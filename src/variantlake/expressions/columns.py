@@ -141,8 +141,8 @@ class Columns:
             return refused("a name with several parts")
         steps = ".".join(others)
         return InvalidQuery(
-            f"{first}.{steps} is no field: {first} is a VARIANT",
-            hint=f"a path of it begins with a colon: {first}:{steps}",
+            f"{first}.{steps} is not a field: {first} is a VARIANT",
+            hint=f"write its path after a colon: {first}:{steps}",
         )
 
 

@@ -91,7 +91,9 @@ class Condition(_SparkColumn):
         return Condition(f"(NOT {self.text})")
 
     def __bool__(self) -> bool:
-        raise InvalidValue("a condition is of rows", hint="join conditions with &, | and ~")
+        raise InvalidValue(
+            "a condition has no single truth value", hint="join conditions with &, | and ~"
+        )
 
     def __str__(self) -> str:
         return self.text

@@ -292,7 +292,7 @@ def _padded(operands: list[Expression]) -> list[Expression]:
 
 def _text(operand: Expression, text: exp.Expression) -> str:
     if type_of(operand) != STRING or not isinstance(text, exp.Literal) or not text.is_string:
-        raise refused("a prefix or a LIKE of what is not a string")
+        raise refused("a prefix or a LIKE of something that is not a string")
     return str(text.this)
 
 

@@ -17,8 +17,8 @@ from variantlake.feed.commits import check_schema
 
 _CHOICES = (
     "skipChangeCommits leaves out such versions, ignoreDeletes those that only remove rows; "
-    "ignoreChanges gives all rows of the files that come, those that were read before too; "
-    "readChangeFeed tells what became of each row"
+    "ignoreChanges gives all rows of the new files, including those that were read before;"
+    " readChangeFeed gives the change of each row"
 )
 
 
@@ -47,7 +47,8 @@ def appended_files(read: Snapshot, version: int, policy: ChangeCommits) -> list[
         raise MissingSource(
             f"the log does not hold version {version} any more",
             file=read.store.uri,
-            hint="failOnDataLoss=false goes on with what it holds; rows between are missing then",
+            hint="failOnDataLoss=false continues with the oldest version of the log, without the"
+            " rows in between",
             cli_hint="",
         ) from error
     adds = [each for each in actions if isinstance(each, AddFile) and each.data_change]
@@ -61,7 +62,7 @@ def appended_files(read: Snapshot, version: int, policy: ChangeCommits) -> list[
         return []
     what = "changes" if adds else "removes"
     raise UnsupportedFeature(
-        f"version {version} {what} rows that were there: a stream of appended rows cannot tell it",
+        f"version {version} {what} existing rows, which a stream of appended rows cannot show",
         file=read.store.uri,
         hint=_CHOICES,
         cli_hint="",

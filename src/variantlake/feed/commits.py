@@ -82,14 +82,14 @@ def version_range(
     """
     if (first is None) == (since is None):
         raise InvalidQuery(
-            "the changes of which versions? Expected a first version or a time, one of them",
+            "no first version: give a version or a time",
             file=snapshot.store.uri,
             hint="from_version= or from_timestamp=",
             cli_hint="--from VERSION or --from TIME",
         )
     if last is not None and until is not None:
         raise InvalidQuery(
-            "a last version and a last time are given, expected one of them",
+            "a last version and a last time are given: leave out one of them",
             file=snapshot.store.uri,
         )
     check_version(first)

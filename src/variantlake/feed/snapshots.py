@@ -81,7 +81,8 @@ def _counted(snapshot: Snapshot, changed: ChangedFile) -> AddFile | None:
         time = _EPOCH + dt.timedelta(milliseconds=changed.timestamp)
     except OverflowError:
         raise MalformedLog(
-            f"version {changed.version} is of a time that no calendar has: {changed.timestamp} ms",
+            f"version {changed.version} has a timestamp outside of the calendar:"
+            f" {changed.timestamp} ms",
             file=snapshot.store.uri,
         ) from None
     values: dict[str, str | None] = {

@@ -89,7 +89,7 @@ def _reader(data: Any) -> pa.RecordBatchReader:
     if hasattr(data, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(data)
     raise InvalidValue(
-        f"what is given to be appended is a {type(data).__name__}",
+        f"cannot append a {type(data).__name__}",
         hint="files are given as vl.ndjson(...), vl.json_array(...) or vl.json_files(...), rows as "
         "an Arrow table or what has __arrow_c_stream__; lake.append takes DataFrames of Spark",
     )

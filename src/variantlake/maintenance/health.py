@@ -96,7 +96,7 @@ def _overlaps(snapshot: Snapshot, log: LogFiles) -> Iterator[HealthFinding]:
         yield HealthFinding(
             "overlap",
             Severity.WARNING,
-            f"what the table is clustered by does not fit it: {error.message}",
+            f"the table cannot be clustered as it says: {error.message}",
             mend="Table.set_clustering(...)",
             command="variantlake cluster --by PATHS",
         )
@@ -162,12 +162,12 @@ def _residuals(snapshot: Snapshot, facts: FactColumns) -> Iterator[HealthFinding
             continue
         name = ".".join(column)
         many = share >= _MANY_RESIDUAL
-        told = f"; the log does not tell for {counted(unknown, 'file')}" if unknown else ""
+        told = f"; unknown for {counted(unknown, 'file')}" if unknown else ""
         yield HealthFinding(
             "residuals",
             Severity.WARNING if many else Severity.INFO,
-            f"{name}: {share:.1%} of the values of its typed columns are of other types and lie in "
-            f"residuals{told}",
+            f"{name}: {share:.1%} of the values of its typed columns have other types and are in"
+            f" residuals{told}",
             mend="Table.drift() shows which paths are worth a column",
             command="variantlake drift",
             details={"column": name, "share": share, "values": residual, "files_unknown": unknown},

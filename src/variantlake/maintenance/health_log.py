@@ -65,8 +65,8 @@ def _checkpoint(snapshot: Snapshot, entries: list[Entry]) -> Iterator[HealthFind
         yield HealthFinding(
             "checkpoint",
             Severity.INFO,
-            f"the newest checkpoint has {parts} parts in a form that is no longer recommended; "
-            "one of ours is one file",
+            f"the newest checkpoint has {parts} parts in a form that is no longer recommended;"
+            " Variantlake writes a single file",
             mend="Table.checkpoint()",
             command="variantlake checkpoint",
             details=details,

@@ -72,7 +72,7 @@ def _check_node(node: Node, path: Path) -> None:
         names = [name for name, _ in node.fields]
         for twins in folded_twins(names).values():
             raise InvalidSchema(
-                f"fields {', '.join(map(repr, twins))} are equal but for case",
+                f"fields {', '.join(map(repr, twins))} differ only by case",
                 path=str(path),
                 hint="make a column of one of them; the others stay in the residual",
             )

@@ -46,11 +46,11 @@ class ShreddingRule(enum.Enum):
     METADATA = "`metadata` is valid Variant metadata"
     KEYS = "all field names are in the metadata"
     VALUE = "`value` is a valid Variant value"
-    REQUIRED = "a value is there where one is required"
+    REQUIRED = "a required value is there"
     CONFLICT = "`value` and `typed_value` are both set only for an object"
-    OBJECT = "an object stands in `typed_value` where objects are shredded"
-    ARRAY = "an array stands in `typed_value` where arrays are shredded"
-    DISJOINT = "a shredded field does not stand in `value` too"
+    OBJECT = "an object is in `typed_value` if objects are shredded"
+    ARRAY = "an array is in `typed_value` if arrays are shredded"
+    DISJOINT = "a shredded field is not in `value` too"
     TYPED_VALUE = "`typed_value` is a value of its type"
 
 
@@ -149,7 +149,7 @@ class _GroupRules:
             basic, rule = self._typed.misplaced
             if basic_type(value) is basic:
                 noun = basic.name.lower()
-                yield path, rule, f"an {noun} stands in `value`, typed_value is null"
+                yield path, rule, f"an {noun} is in `value`, and typed_value is null"
 
 
 class _LeafChecks:
@@ -174,7 +174,7 @@ class _LeafChecks:
             yield path, ShreddingRule.TYPED_VALUE, error.message
         time = raw if self._primitive is Primitive.TIME and isinstance(raw, int) else 0
         if not 0 <= time < DAY_MICROS:
-            yield path, ShreddingRule.TYPED_VALUE, f"{time} microseconds are no time of a day"
+            yield path, ShreddingRule.TYPED_VALUE, f"{time} microseconds are not a time of day"
 
 
 class _ObjectChecks:

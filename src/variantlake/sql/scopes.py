@@ -35,7 +35,7 @@ from variantlake.sql.select import other_part
 from variantlake.sql.token_paths import count_stars
 from variantlake.sql.tokens import TEXTS, ParsedText, kind_at
 
-UNREAD = "its conditions are not looked at: {}"
+UNREAD = "its conditions are ignored: {}"
 KEEPS_ROWS = "no condition skips its files: the query needs rows that fail those of this SELECT"
 
 
@@ -140,7 +140,7 @@ class Scopes:
         """The condition on the rows of one of our tables."""
         table = next((table for table in self._tables if _start(table) == place.start), None)
         if table is None:
-            why = self._unread or "the table stands where no SELECT reads it"
+            why = self._unread or "the table is not read by a SELECT"
             return PushedFilter(None, UNREAD.format(why))
         try:
             return self._pushed_filter(table, place.schema)

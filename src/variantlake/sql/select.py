@@ -101,15 +101,15 @@ def parse_select(text: str) -> exp.Select:
     """The tree of a SELECT. Raises InvalidQuery and UnsupportedFeature."""
     if "\\" in _ESCAPED.sub("", text):
         raise UnsupportedFeature(
-            "the local engine takes backslashes only before quotes and backslashes",
+            "the local engine accepts backslashes only before quotes and backslashes",
             **SPARK_RUNS_IT,
         )
     if "|>" in text:
         # sqlglot makes one SELECT of the pipe and forgets whether LIMIT stood before WHERE.
-        raise UnsupportedFeature("the local engine takes no pipes", **SPARK_RUNS_IT)
+        raise UnsupportedFeature("the local engine does not run pipes", **SPARK_RUNS_IT)
     if first_word(text) not in QUERIES:
         # The parser would say on stderr what it does not know.
-        raise UnsupportedFeature("the local engine takes queries alone", **SPARK_RUNS_IT)
+        raise UnsupportedFeature("the local engine runs only queries", **SPARK_RUNS_IT)
     try:
         parsed = sqlglot.parse_one(text, read="databricks")
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
@@ -136,7 +136,7 @@ def _check_lists(select: exp.Select) -> None:
     options = ("expressions", "query", "unnest", "field")
     for node in select.find_all(exp.In):
         if not any(node.args.get(name) for name in options):
-            raise InvalidQuery("an IN of no values")
+            raise InvalidQuery("an IN without values")
     if not select.expressions:
         raise InvalidQuery("a SELECT of nothing")
 

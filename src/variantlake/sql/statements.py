@@ -13,13 +13,13 @@ QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 
 _DELTA = "Delta Spark runs it"
 _COLUMNS = (
-    "vl.Table.open(...).schema tells the columns",
+    "vl.Table.open(...).schema lists the columns",
     "`variantlake inspect` describes a table",
 )
 # By the first word, or the first two: what Python does, and what the command line does.
 _INSTEAD = {
     "ALTER": (
-        f"Table.set_properties(...) and Table.add_column(...) do some of it; {_DELTA}",
+        f"Table.set_properties(...) and Table.add_column(...) do part of it; {_DELTA}",
         _DELTA,
     ),
     "ANALYZE": ("Table.analyze() fills in statistics", "`variantlake analyze` fills in statistics"),
@@ -47,7 +47,7 @@ _INSTEAD = {
         "`variantlake restore` brings a version back",
     ),
     "SHOW": (
-        "a lake has no list of tables; vl.Table.open(...).schema tells columns",
+        "a lake has no list of tables; vl.Table.open(...).schema lists columns",
         "a query is over one table, which it calls t; `variantlake inspect` describes it",
     ),
     "TRUNCATE": ("Table.overwrite(...) with no rows empties a table", _DELTA),
@@ -56,8 +56,8 @@ _INSTEAD = {
         _DELTA,
     ),
     "VACUUM": (
-        "lake.vacuum(...) and Table.vacuum(...) remove files that nobody needs",
-        "`variantlake vacuum` removes files that nobody needs",
+        "lake.vacuum(...) and Table.vacuum(...) remove unneeded files",
+        "`variantlake vacuum` removes unneeded files",
     ),
 }
 

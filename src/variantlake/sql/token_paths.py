@@ -198,7 +198,7 @@ def _looks_at_everything(
         if _is_star(tokens, at):
             stars.add(_owner(tokens, at, tables))
         if kind is TokenType.TABLE:
-            return frozenset(), "TABLE stands for the Variant too"
+            return frozenset(), "TABLE means the Variant too"
         if token.text.upper() in ("IDENTIFIER", "TRANSFORM", "UNPIVOT"):
             return frozenset(), f"{token.text.upper()} may name the Variant"
         if renames and kind is TokenType.L_PAREN and _names_columns(tokens, at):

@@ -139,7 +139,9 @@ def retry_seconds(options: Mapping[str, str]) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= _MOST_RETRY_SECONDS:
-        raise InvalidValue(f"{RETRY_SECONDS} is {text!r}", hint="a number of seconds, 3 say")
+        raise InvalidValue(
+            f"{RETRY_SECONDS} is {text!r}", hint="a number of seconds, for example 3"
+        )
     return seconds
 
 

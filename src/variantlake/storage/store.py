@@ -276,7 +276,7 @@ def location_text(location: object) -> str:
         return location
     given = repr(location) if location in (None, "") else f"a {type(location).__name__}"
     raise InvalidValue(
-        f"a table is named by its path or URL; what is given is {given}",
+        f"a table is named by its path or URL, not by {given}",
         hint="give its location, as in '/lake/events' or 's3://bucket/events'",
     )
 

@@ -69,9 +69,9 @@ def check_reachable(url: str, options: Mapping[str, str]) -> None:
             raise StoreFailed(
                 "there are no credentials for this store",
                 file=url,
-                hint=f"set {wanted[0]} and what belongs to it in the environment, or "
-                f"{PREFIXES[kind]}SKIP_SIGNATURE=true for public data; on a machine of the cloud "
-                f"that may ask who it is, {CLOUD_METADATA}=true",
+                hint=f"set {wanted[0]} and its companions in the environment, or "
+                f"{PREFIXES[kind]}SKIP_SIGNATURE=true for public data; on a cloud machine with a"
+                f" role of its own, {CLOUD_METADATA}=true",
             )
     for name in _ENDPOINTS.get(kind, ()):
         endpoint = known.get(name, "")
@@ -107,7 +107,7 @@ def explained(error: Exception, file: str, options: Mapping[str, str]) -> StoreF
         message = f"the store does not answer{f' at {at}' if at else ''}: {message}"
         hint = (
             "is the endpoint right, and can this machine reach it? "
-            f"{RETRY_SECONDS} ({retry_seconds(options):g}) says for how long it is tried again"
+            f"{RETRY_SECONDS} ({retry_seconds(options):g}) limits for how long it is tried again"
         )
     elif any(sign in message for sign in ("401", "403", "InvalidAccessKeyId", "AccessDenied")):
         hint = "are the credentials right, and may they do this in this place?"

@@ -1082,7 +1082,7 @@ class Table(Shown):
             raise InvalidSchema(
                 f"the table has {len(names)} VARIANT columns",
                 file=self.uri,
-                hint="say with column= which one takes the documents",
+                hint="name the one for the documents with column=",
             )
         return names[0]
 

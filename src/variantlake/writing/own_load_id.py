@@ -54,8 +54,8 @@ def find_own_load(snapshot: Snapshot, load_id: str) -> int | None:
             actions = read_commit(snapshot.store, path)
         except MissingSource:
             unknown = CommitUnknown(
-                f"nobody can tell whether version {version} is of the load {load_id}: the log no "
-                "longer holds it",
+                f"it is unknown whether version {version} is of the load {load_id}: the log no"
+                " longer holds it",
                 file=snapshot.store.join(path),
                 hint="look in the table whether the rows are there; a load without this id adds "
                 "them in any case",

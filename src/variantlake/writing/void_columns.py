@@ -48,7 +48,7 @@ def _is_void(type_: DataType) -> bool:
 def _not_storable(what: str) -> InvalidSchema:
     return InvalidSchema(
         f"no rows can be written into this table: {what}",
-        hint="VOID columns stand in no file; give the column another type, or drop it",
+        hint="files cannot hold VOID columns; give the column another type, or drop it",
     )
 
 

@@ -191,7 +191,7 @@ def test_variants_beside_other_columns_of_their_group_are_rewritten(tmp_path: Pa
     pq.write_table(pa.table({"event": more}), source)
     annotate(str(source), [("event",)])
     (step,) = vl.convert(source, table).steps
-    assert (step.action, "no part of a Variant" in step.reason) == (Action.REWRITE, True)
+    assert (step.action, "do not belong to a Variant" in step.reason) == (Action.REWRITE, True)
     assert content(table) == DOCUMENTS
 
 

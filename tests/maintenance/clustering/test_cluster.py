@@ -217,7 +217,7 @@ def test_bad_options_are_named(
 def test_a_table_without_an_order_is_refused_and_a_path_that_is_no_column(tmp_path: Path) -> None:
     table = vl.Table.create(tmp_path / "t", "event VARIANT, n INT, day STRING")
     append(table, 20, 1)
-    with pytest.raises(InvalidValue, match="nothing of the order"):
+    with pytest.raises(InvalidValue, match="does not name an order"):
         table.cluster()
     with pytest.raises(InvalidSchema, match="not shredded into a column"):
         table.set_clustering("event:nothing")

@@ -494,7 +494,7 @@ def test_the_log_alone_must_reach_back_to_a_vacuum(tmp_path: Path) -> None:
         return vl.Table.open(tmp_path)
 
     with pytest.raises(
-        InvalidValue, match=r"the log begins with version 2: .* names no vacuum that removed it"
+        InvalidValue, match=r"the log begins with version 2: .* nor a vacuum that removed them"
     ):
         cleaned(2).vacuum(lite=True)
     vl.Table.open(tmp_path).vacuum(2000)  # keeps what left since long before the log's first

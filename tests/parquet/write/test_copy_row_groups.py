@@ -325,7 +325,7 @@ def test_any_footer_is_copied_right_or_refused(tmp_path: File) -> None:
     ("reason", "change"),
     [
         ("encryption", lambda footer: footer[:-1] + b"\x1c\x1c\x00\x00\x00"),
-        ("not known", lambda footer: footer[:-1] + b"\x86\x02\x00"),
+        ("is unknown", lambda footer: footer[:-1] + b"\x86\x02\x00"),
     ],
 )
 def test_unknown_fields_are_refused(tmp_path: File, reason: str, change: Any) -> None:

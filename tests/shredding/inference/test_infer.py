@@ -154,7 +154,7 @@ def test_of_keys_that_differ_by_case_the_most_frequent_becomes_a_column() -> Non
     profile = profile_of(*[{"id": TEXT}] * 2, *[{"ID": TEXT}] * 3, {"Id": {"x": TEXT}})
     inference = infer(profile)
     assert ddl(inference) == "ID STRING"
-    assert "equal but for case to 'ID'" in why(inference, "id")
+    assert "equal, except for case, to 'ID'" in why(inference, "id")
     assert not inference.why(Path.of("Id", "x"))[1]
     check_writable(inference.schema)
 

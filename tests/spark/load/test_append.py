@@ -258,7 +258,7 @@ def test_frames_and_documents_take_the_place_of_rows(spark: SparkSession, tmp_pa
     assert numbers() == [1, 3, 4]
     lake.overwrite(frame((5, "c")), path, partitions=True)
     assert numbers() == [1, 4, 5]
-    with pytest.raises(InvalidValue, match="not all in what is overwritten"):
+    with pytest.raises(InvalidValue, match="outside the overwritten partitions"):
         lake.overwrite(frame((6, "c")), path, where={"day": "a"})
     lake.overwrite(frame((7, "x")).limit(0), path)
     assert numbers() == []

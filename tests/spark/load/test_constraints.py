@@ -187,10 +187,10 @@ def test_a_constraint_is_added_once_every_row_fulfils_it(
         lake.add_constraint(tmp_path, "kinds", kinds)
     with pytest.raises(InvalidValue, match=r"NOT NULL of column 'event'"):
         lake.set_not_null(tmp_path, "event")
-    with pytest.raises(InvalidQuery, match="'kinds' is no condition on a row"):
+    with pytest.raises(InvalidQuery, match="'kinds' is not a condition on a row"):
         lake.add_constraint(tmp_path, "kinds", "missing > 0")
     for text in ("n", "count(*) > 0", "n > 0 AS x", "explode(array(true))", "n > 0, n > 1"):
-        with pytest.raises(InvalidQuery, match=r"no condition on a row: \["):
+        with pytest.raises(InvalidQuery, match=r"not a condition on a row: \["):
             lake.add_constraint(tmp_path, "kinds", text)
     for text in ("rand() < 2", "n IN (SELECT 1)", "EXISTS (SELECT 1)", "(SELECT max(2)) > 1"):
         with pytest.raises(InvalidQuery, match="'kinds' has a subquery"):

@@ -111,9 +111,9 @@ def test_the_session_has_a_time_zone() -> None:
     ("options", "said"),
     [
         ({"columns": "nope"}, "no column 'nope'"),
-        ({"version": "new"}, "'new' is no version"),
-        ({"versionAsOf": ""}, "'' is no version"),
-        ({"versionAsOf": -1}, "'-1' is no version"),
+        ({"version": "new"}, "'new' is not a version"),
+        ({"versionAsOf": ""}, "'' is not a version"),
+        ({"versionAsOf": -1}, "'-1' is not a version"),
         ({"versionAsOf": 0, "timestampAsOf": "2026-01-01"}, "given twice"),
         ({"version_as_of": 0}, "did you mean versionAsOf"),
         ({"nonsense": 0}, "no option 'nonsense'"),

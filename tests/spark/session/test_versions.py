@@ -132,6 +132,8 @@ def test_java_that_does_not_compile_is_an_error_of_ours(
 ) -> None:
     (tmp_path / "Gone.java").write_text("public class Gone { org.apache.spark.Gone gone; }")
     monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
-    with pytest.raises(UnsupportedFeature, match=r"inner parts are not as known") as caught:
+    with pytest.raises(
+        UnsupportedFeature, match=r"internals of this Spark are not those"
+    ) as caught:
         janino.java_instance(spark, "Gone")
     assert 'format("variantlake")' in (caught.value.hint or "")

@@ -213,7 +213,7 @@ def test_what_the_sink_refuses(tmp_path: Path) -> None:
     )
     assert "m" in merged._task.plan.schema.to_json()
     nameless = writer(table, queryId="")
-    with pytest.raises(InvalidValue, match="does not tell the id"):
+    with pytest.raises(InvalidValue, match="does not give the id"):
         nameless.commit([written(nameless, document(1))], 0)
 
 
@@ -395,7 +395,7 @@ def test_foreach_batch(
     assert [each.rows for each in results] == [1, 1]
     # Outside of a stream the query must be named.
     batch = spark.sql("""SELECT '{"id": 5}' AS event""")
-    with pytest.raises(InvalidValue, match="not known here"):
+    with pytest.raises(InvalidValue, match="unknown here"):
         lake.write_batch(batch, 0, table, json_columns=["event"])
     done = lake.write_batch(batch, 4, table, query="q", json_columns=["event"])
     again = lake.write_batch(batch, 4, table, query="q", json_columns=["event"])

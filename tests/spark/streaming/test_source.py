@@ -131,12 +131,12 @@ def test_limits_and_offsets(table: Path) -> None:
     # By bytes: one file at least.
     assert len(all_batches(stream(table, **IDS, startingVersion="1", maxBytesPerTrigger="1b"))) == 7
     assert len(all_batches(stream(table, **IDS, startingVersion="1", maxBytesPerTrigger="1g"))) == 1
-    with pytest.raises(UnsupportedFeature, match="is of another table"):
+    with pytest.raises(UnsupportedFeature, match="belongs to another table"):
         source.partitions(start | {"reservoirId": "other"}, first)
     with pytest.raises(MissingSource, match="restored from a copy"):
         source.next_offset(start | {"reservoirVersion": 9}, limited=True)
     for broken in ({}, start | {"index": -2}, start | {"sourceVersion": 9}, {"offset": 1}):
-        with pytest.raises(MalformedFile, match="none of this source"):
+        with pytest.raises(MalformedFile, match="not of this source"):
             Offset.of(broken)
 
 

@@ -63,7 +63,7 @@ def split_paths(text: str) -> tuple[str, ...]:
     if not all(parts):
         raise InvalidValue(
             f"cannot cluster by {text!r}: a path is empty",
-            hint="paths and columns stand between commas, as in 'event:kind::string, day'",
+            hint="separate paths and columns by commas, as in 'event:kind::string, day'",
         )
     return tuple(parts)
 
@@ -82,7 +82,7 @@ def check_text(text: str) -> None:
         raise
     if len(parts) > MAX_PATHS:
         raise InvalidValue(
-            f"the property {PROPERTY} names {len(parts)} paths, at most {MAX_PATHS} are of use",
+            f"the property {PROPERTY} names {len(parts)} paths; at most {MAX_PATHS} help",
             hint="name those first that most queries compare with constants",
         )
 

@@ -96,8 +96,9 @@ _SPARK_EVALUATES = "append a DataFrame through Spark, which evaluates the table'
 
 def _iceberg_off(version: str) -> str:
     return (
-        "write it with Delta Spark, or, if nobody reads the table as Iceberg, have it switched off "
-        f"there: ALTER TABLE ... SET TBLPROPERTIES ('delta.enableIcebergCompat{version}' = 'false')"
+        "write it with Delta Spark, or, if the table is never read as Iceberg, switch it off"
+        f" there: ALTER TABLE ... SET TBLPROPERTIES ('delta.enableIcebergCompat{version}' ="
+        " 'false')"
     )
 
 

@@ -150,11 +150,11 @@ def unset_properties(snapshot: Snapshot, names: Collection[str]) -> Changes:
         if name.startswith(CONSTRAINT_PREFIX):
             raise InvalidValue(
                 f"the property {name} is a constraint",
-                hint=f"drop_constraint({name.removeprefix(CONSTRAINT_PREFIX)!r}) takes it away",
+                hint=f"drop_constraint({name.removeprefix(CONSTRAINT_PREFIX)!r}) removes it",
             )
         learned = name.startswith(LEARNED_PREFIX)
         if name == MODE or (SET_BY_WRITERS.fullmatch(name) and not learned):
-            raise InvalidValue(f"the property {name} cannot be taken away: files depend on it")
+            raise InvalidValue(f"the property {name} cannot be removed: files depend on it")
     configuration = {k: v for k, v in own.items() if k not in names}
     metadata = replace(snapshot.metadata, configuration=configuration)
     return _changes(
@@ -221,8 +221,8 @@ def merged_schema(
             continue
         if not field.nullable:
             raise InvalidSchema(
-                f"the new column {where}{field.name} is NOT NULL, and the rows that are there "
-                "have no value for it"
+                f"the new column {where}{field.name} is NOT NULL, but existing rows have no value"
+                " for it"
             )
         merged[field.name.lower()] = field
     return StructType(tuple(merged.values()))

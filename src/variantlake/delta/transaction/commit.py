@@ -329,7 +329,7 @@ def _unknown_if_unread(store: Store, version: int, payload: _Payload) -> Iterato
         yield
     except StoreFailed as error:
         unknown = CommitUnknown(
-            f"nobody can tell whether version {version} was committed: {error.message}",
+            f"it is unknown whether version {version} was committed: {error.message}",
             file=store.join(commit_path(version)),
             hint="do not repeat the write before the store answers: it was committed if this file "
             f"holds {payload.txn_id}",

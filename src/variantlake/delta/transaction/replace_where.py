@@ -78,7 +78,7 @@ def replace_chosen(chosen: Reads) -> Replacement:
         for add in adds:
             if not chosen(add.partition_values):
                 raise InvalidValue(
-                    f"the new rows are not all in what is overwritten: some have "
+                    f"some new rows are outside the overwritten partitions: they have "
                     f"{dict(add.partition_values)}",
                     hint="give only rows that the condition holds for",
                 )

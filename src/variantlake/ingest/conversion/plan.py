@@ -311,7 +311,7 @@ def _why_not_as_it_is(file: ConvertedFile, target: TableWrite) -> str:
         if not group.annotated:
             return f"column {name!r} is not marked as VARIANT"
         if group.has_others:
-            return f"column {name!r} has columns that are no part of a Variant"  # Spark refuses
+            return f"column {name!r} has columns that do not belong to a Variant"  # Spark refuses
         if file.shredding(name) is not None and not target.shredding_enabled:
             return "the table does not allow shredded files"
     table = {field.name: field for field in target.schema.fields}
@@ -353,7 +353,7 @@ def _why_not_by_mapping(file: ConvertedFile, target: TableWrite) -> str:
         isinstance(field.type, VariantType) or not node.children
         for field, node in zip(file.schema.fields, file.root.children, strict=True)
     )
-    return "" if has_ids and is_flat else "the table finds columns by ids that the file has not"
+    return "" if has_ids and is_flat else "the table finds columns by ids that it lacks"
 
 
 def _inside(store: Store, path: str) -> str:

@@ -207,7 +207,7 @@ class DocumentRows:
         for row in np.flatnonzero(failed).tolist():
             document, value = self._columns.document(batch.slice(row, 1), field)
             error = InvalidValue(
-                f"{value} is no {field.type}, as the partition column {field.name!r} is",
+                f"{value} is not a {field.type}, the type of the partition column {field.name!r}",
                 file=source.label,
                 path=str(ref.path),
                 hint="try_variant_get(…) gives NULL there, mode='quarantine' leaves it out",

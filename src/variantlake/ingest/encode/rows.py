@@ -94,7 +94,7 @@ class TableRows:
             if given.name not in plan.partition_columns
         ]
         if not self._encoders:
-            raise InvalidSchema("the data have none of the columns that files hold")
+            raise InvalidSchema("the data has no column that files hold")
         self.variant_columns = [path for _, each in self._encoders for path in each.variants]
         self.notes: Mapping[ColumnPath, ValueNotes] = {}
         # The rows of the piece at hand that the quarantine did not take; None for all.
@@ -148,7 +148,7 @@ class TableRows:
             for row in range(len(column)):
                 if why := _why_invalid(column.take(pa.array([row]))):
                     raise InvalidValue(
-                        f"column {name!r} holds what is no {column.type}: {why}", row=row
+                        f"column {name!r} holds a value that is not a {column.type}: {why}", row=row
                     )
 
     def _without_bad(self, piece: pa.RecordBatch) -> pa.RecordBatch | None:
@@ -287,7 +287,8 @@ def partition_texts(array: AnyArray, field: StructField) -> list[str | None]:
         values = encoded.dictionary.to_pylist()
     except (ValueError, OverflowError) as error:
         raise InvalidValue(
-            f"partition column {field.name!r} holds what no partition value can be: {error}"
+            f"partition column {field.name!r} holds a value that cannot be a partition value:"
+            f" {error}"
         ) from error
     known = [partition_text(value, field) for value in values]
     return [None if at is None else known[at] for at in encoded.indices.to_pylist()]

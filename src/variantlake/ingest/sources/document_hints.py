@@ -18,7 +18,7 @@ class SurfaceHints(TypedDict):
 _EXPECTED = {
     DocumentFormat.LINES: "write each document on one line, as JSON in UTF-8",
     DocumentFormat.ARRAY: "one array of documents is expected, in UTF-8 with commas between them",
-    DocumentFormat.WHOLE: "the file is to be one document, as JSON in UTF-8",
+    DocumentFormat.WHOLE: "one document is expected, as JSON in UTF-8",
 }
 _READERS = {
     DocumentFormat.LINES: ("one document a line", "vl.ndjson(...)", "--format ndjson"),

@@ -191,7 +191,7 @@ def without_braces(pattern: str) -> list[str]:
             waiting += [text[:start] + each + text[end:] for each in reversed(inner)]
         if len(done) + len(waiting) > _MOST_GLOBS:
             raise InvalidValue(
-                f"the braces of {pattern[:100]!r} stand for more than {_MOST_GLOBS:,} names",
+                f"the braces of {pattern[:100]!r} expand to more than {_MOST_GLOBS:,} names",
                 hint="name folders, or use * and ?",
             )
     return done

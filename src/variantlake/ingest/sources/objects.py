@@ -36,7 +36,7 @@ def find_objects(url: str, kind: SourceKind) -> Iterator[tuple[str, int]]:
         )
     if not found:
         raise MissingSource(
-            "no object is there, and none below or matching",
+            "no object has this name, lies below it or matches it",
             file=url,
             hint="check the spelling; patterns need quotes in a shell",
         )

@@ -243,14 +243,14 @@ def specs(sources: SourceSpec | Iterable[SourceSpec]) -> list[SourceSpec]:
             return specs
         if isinstance(wrong[0], list | tuple):
             raise InvalidValue(
-                "files to read are named one by one; what is given is a list in a list",
+                "a list of files cannot contain a list",
                 hint="vl.ndjson(*paths), and so for vl.json_array and vl.json_files",
                 cli_hint="",
             )
         given = wrong[0]
     raise InvalidValue(
-        f"files to read are named by paths or URLs; what is given is a {type(given).__name__}",
-        hint="data that is in memory is not loaded but appended: lake.append(frame, table) takes "
+        f"files are named by paths or URLs, not by a {type(given).__name__}",
+        hint="append data that is in memory: lake.append(frame, table) takes "
         "Spark's DataFrames, Table.append(data) Arrow's tables",
         cli_hint="",
     )

@@ -45,7 +45,7 @@ def main() -> None:
     if PURE_PYTHON or not levels():
         sys.exit(
             "kernels are compiled on Linux (x86-64, arm64) and macOS (arm64); elsewhere set"
-            " VARIANTLAKE_PURE_PYTHON=1, with which nothing is to be compiled"
+            " VARIANTLAKE_PURE_PYTHON=1, which needs no compiled kernels"
         )
     if arguments.objects is not None:
         _compile(arguments.units, arguments.objects)

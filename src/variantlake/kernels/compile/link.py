@@ -29,6 +29,4 @@ def _linker() -> list[str]:
         return [found]
     if importlib.util.find_spec("ziglang"):
         return [sys.executable, "-m", "ziglang", "cc"]
-    raise FileNotFoundError(
-        "there is no linker: install a C compiler (`cc`), or `pip install ziglang`"
-    )
+    raise FileNotFoundError("no linker: install a C compiler (`cc`), or `pip install ziglang`")

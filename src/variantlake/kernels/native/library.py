@@ -73,7 +73,7 @@ def _library() -> ctypes.CDLL:
             raise NotCompiled(f"no kernels are compiled for {machine}", hint=_PURE) from error
         if not file.parent.is_dir():
             raise NotCompiled(
-                "the package lies in an archive, out of which no machine code can be loaded",
+                "the package is in an archive, and machine code cannot be loaded from one",
                 file=str(file),
                 hint="unpack it; Spark does so for its workers with spark.archives, and does not"
                 " with spark.submit.pyFiles (docs/deploying.md)",

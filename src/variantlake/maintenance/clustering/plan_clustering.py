@@ -180,10 +180,10 @@ def paths_of(snapshot: Snapshot, layouts: Mapping[str, ShreddingSchema]) -> tupl
     columns = clustering_columns(snapshot.domains)
     if not columns:
         raise InvalidValue(
-            "the table says nothing of the order of its rows",
+            "the table does not name an order for its rows",
             file=snapshot.store.uri,
             hint="Table.set_clustering('event:kind::string') says it",
-            cli_hint="--by 'event:kind::string' says it",
+            cli_hint="--by 'event:kind::string' names it",
         )
     names = {field.physical_name: field.name for field in snapshot.schema.fields}
     inner = [".".join(column) for column in columns if len(column) > 1]

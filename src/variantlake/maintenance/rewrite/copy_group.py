@@ -63,7 +63,7 @@ def why_not_copied(table: Snapshot, group: FileGroup) -> str | None:
 
 def _why_not(sources: list[CopySource]) -> str | None:
     if any(leaf.node.kind == "UNKNOWN" for source in sources for leaf in source.footer.leaves):
-        return "a VOID column stands in them, which belongs into no file"
+        return "they contain a VOID column, which files must not have"
     return why_not(sources)
 
 

@@ -112,9 +112,9 @@ class RewriteProof:
         if found and not found[0].version:
             what = "the rewrite lost or changed this row"
         elif found:
-            what = "the rewrite made this row up"
+            what = "the rewrite added this row"
         else:
-            what = f"{before.rows} rows were read and {after.rows} others written"
+            what = f"{before.rows} rows were read and {after.rows} written"
         raise MalformedFile(
             f"{what}; nothing was committed",
             file=found[0].file if found else old[0].location,

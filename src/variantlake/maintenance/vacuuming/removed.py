@@ -91,8 +91,8 @@ def _check_reach(snapshot: Snapshot, commits: list[Entry]) -> None:
             if retention is not None and first.modified < entry.modified - retention:
                 return
     raise InvalidValue(
-        f"the log begins with version {snapshot.version if version is None else version}: what "
-        "left the table before that is not known, and the log names no vacuum that removed it",
+        f"the log begins with version {snapshot.version if version is None else version}: the log"
+        " does not name the files that left the table earlier, nor a vacuum that removed them",
         file=snapshot.store.uri,
         hint="leave out lite=True: a vacuum that lists the folder finds everything",
         cli_hint="leave out --lite: a vacuum that lists the folder finds everything",

@@ -116,7 +116,7 @@ def vacuum(
     snapshot.check_writable(evaluated=True, kept=True)  # no row is added
     if lite and quarantine:
         raise InvalidValue(
-            "no log names quarantine files, and lite goes by the log alone",
+            "the log does not name quarantine files, and lite reads only the log",
             hint="leave out one of lite and quarantine",
             cli_hint="leave out one of --lite and --quarantine",
         )
@@ -186,8 +186,8 @@ class _Span:
         specified = None if retention is None else _millis(retention)
         if specified is None and default > _LONGEST:
             raise InvalidValue(
-                f"the table property {PROPERTY} is {snapshot.properties.get(PROPERTY)!r}, which is "
-                "no duration in weeks, days, hours, minutes or seconds",
+                f"the table property {PROPERTY} is {snapshot.properties.get(PROPERTY)!r}, which"
+                " is not a duration in weeks, days, hours, minutes or seconds",
                 file=snapshot.store.uri,
                 hint="set it to one, 'interval 7 days', or give retention=",
                 cli_hint="set it to one, 'interval 7 days', or give --retention",
@@ -195,12 +195,14 @@ class _Span:
         if specified is not None and specified < default and not force:
             raise InvalidValue(
                 f"a retention of {_hours(specified)} is shorter than the table's own, "
-                f"{_hours(default)}: a reader of an older version would lose its files, and a "
-                "writer that still runs those that it has not committed",
+                f"{_hours(default)}: a reader of an older version would lose its files, and a"
+                " running writer those that it has not committed yet",
                 file=snapshot.store.uri,
-                hint=f"where nothing else uses the table, force=True does it; {PROPERTY} sets the "
+                hint=f"if nothing else uses the table, force=True vacuums it anyway; {PROPERTY}"
+                " sets the "
                 "table's own",
-                cli_hint=f"where nothing else uses the table, --force does it; {PROPERTY} sets the "
+                cli_hint=f"if nothing else uses the table, --force vacuums it anyway; {PROPERTY}"
+                " sets the "
                 "table's own",
             )
         millis = default if specified is None else specified

@@ -118,7 +118,7 @@ def _path_below(
     group, children = above[-1]
     above[-1] = (group, children - 1)
     if len(above) > MAX_SCHEMA_DEPTH or 4 not in fields:
-        raise reader.fail("an element of the schema has no name, or lies too deep")
+        raise reader.fail("an element of the schema has no name, or is nested too deep")
     return None if group is None else (*group, fields[4].decode("utf-8", "replace"))
 
 

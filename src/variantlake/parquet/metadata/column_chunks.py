@@ -159,7 +159,8 @@ def check_readable(chunk: ColumnChunk, node: SchemaNode) -> None:
     if chunk.codec == ENCRYPTED:
         raise UnsupportedFeature(
             f"column {node.name!r} is encrypted",
-            hint="other columns of the file can be read; whoever has the key writes it anew",
+            hint="other columns of the file can be read; with the key, write the file again"
+            " without encryption",
         )
     if chunk.codec not in CODECS:
         raise UnsupportedFeature(

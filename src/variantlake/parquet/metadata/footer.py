@@ -115,7 +115,7 @@ def _read_tail(file: InputFile) -> Tail:
         raise MalformedFile(
             "the Parquet footer is encrypted",
             offset=size - 4,
-            hint="whoever has the key writes the file anew, without encryption",
+            hint="with the key, write the file again without encryption",
         )
     if end[-4:] != MAGIC:
         raise MalformedFile(

@@ -106,7 +106,7 @@ def movable(tail: Tail, footer: Footer, read_at: ReadAt) -> MovableFooter:
     reader.position = fields[4][0]
     element, count = reader.list_header()
     if count and element != Wire.STRUCT:
-        raise NotMovable("its row groups are no list of structs")
+        raise NotMovable("its row groups are not a list of structs")
     groups = tuple(_group(reader, tail.offset, read_at) for _ in range(count))
     if [group.rows for group in groups] != [group.num_rows for group in footer.row_groups]:
         raise NotMovable("its footer has more than one list of row groups")
@@ -131,7 +131,7 @@ def _fields(reader: CompactReader, known: Mapping[int, Wire], what: str) -> dict
         if wire == Wire.STOP:
             return found
         if known.get(last) != wire:
-            raise NotMovable(f"{what} has a field {last} that is not known, or encryption")
+            raise NotMovable(f"{what} has a field {last} that is unknown, or encryption")
         if last in found:
             raise NotMovable(f"{what} has field {last} twice")
         start = reader.position
@@ -176,20 +176,20 @@ def _chunk(reader: CompactReader, limit: int, read_at: ReadAt) -> MovedChunk:
     reader.position = fields[3][0]
     meta = _fields(reader, _META, "the metadata of a column chunk")
     if 7 not in meta or 9 not in meta:
-        raise NotMovable("a column chunk has no place")
+        raise NotMovable("a column chunk has no offset")
     size, pages = _number(reader, meta[7]), _number(reader, meta[9])
     dictionary = _number(reader, meta[11]) if 11 in meta else 0
     first = dictionary if 0 < dictionary < pages else pages
     last = first + size
     if first < 4 or size < 0 or last > limit:
-        raise NotMovable("a column chunk lies outside of the file")
+        raise NotMovable("a column chunk is outside of the file")
     moving, cleared = [], []
     for place in (meta[9], *(meta[field] for field in (10, 11) if field in meta)):
         value = _number(reader, place)
         if first <= value <= last:
             moving.append((place, value))
         elif value:
-            raise NotMovable("a page lies outside of its column chunk")
+            raise NotMovable("a page is outside of its column chunk")
     if 2 in fields:  # deprecated: where the metadata stands a second time, or the pages
         value = _number(reader, fields[2])
         if first <= value < last:
@@ -210,7 +210,7 @@ def _part(
     if offset not in fields and length not in fields:
         return None
     if offset not in fields or length not in fields:
-        raise NotMovable("an index has an offset or a length alone")
+        raise NotMovable("an index has an offset without a length, or a length without an offset")
     part = ChunkPart(
         fields[offset],
         fields[length],
@@ -218,7 +218,7 @@ def _part(
         _number(reader, fields[length], 32),
     )
     if part.offset < 4 or part.length < 1 or part.offset + part.length > limit:
-        raise NotMovable("an index lies outside of the file")
+        raise NotMovable("an index is outside of the file")
     return part
 
 
@@ -232,11 +232,11 @@ def _bloom_filter(
     """A bloom filter; where the footer lacks its length, its header has that of the bits."""
     if 14 not in meta:
         if 15 in meta:
-            raise NotMovable("a bloom filter has a length alone")
+            raise NotMovable("a bloom filter has a length without an offset")
         return None
     offset = _number(reader, meta[14])
     if not 4 <= offset < limit:
-        raise NotMovable("a bloom filter lies outside of the file")
+        raise NotMovable("a bloom filter is outside of the file")
     header = CompactReader(read_at(min(_BLOOM_HEADER_BYTES, limit - offset), offset), offset)
     header.what = "header of a bloom filter"
     try:
@@ -245,9 +245,9 @@ def _bloom_filter(
         raise NotMovable("a bloom filter has no header") from error
     length = header.position + bits
     if not 0 <= bits <= _MAX_BLOOM_BYTES or offset + length > limit:
-        raise NotMovable("a bloom filter lies outside of the file")
+        raise NotMovable("a bloom filter is outside of the file")
     if 15 in meta and _number(reader, meta[15], 32) != length:
-        raise NotMovable("a bloom filter has another length than its header says")
+        raise NotMovable("the length of a bloom filter is not that in its header")
     return ChunkPart(meta[14], None, offset, length)
 
 

@@ -124,7 +124,8 @@ class OldTimes:
                 if (whole[wrong] >= _NEGATIVE_DAYS).any():
                     raise MalformedFile(
                         "a timestamp of INT96 has a negative Julian day",
-                        hint="its writer went wrong: Spark's own arithmetic overflows for years "
+                        hint="its writer made a mistake: Spark's own arithmetic overflows for"
+                        " years "
                         "beyond 287,000, though microseconds hold them",
                     )
                 if wrong.any():
@@ -138,7 +139,7 @@ class OldTimes:
                 raise UnsupportedFeature(
                     "a timestamp before 1900 was written in the calendar before 1582, in the time "
                     f"zone {self.zone or 'that the file does not name'}",
-                    hint="Spark reads it: write the rows anew with Spark",
+                    hint="Spark can read it: rewrite the rows with Spark",
                 )
 
 

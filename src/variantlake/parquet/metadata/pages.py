@@ -67,7 +67,7 @@ def check_pages(read_at: ReadAt, leaf: LeafColumn, chunk: ColumnChunk, group: Ro
         raise MalformedFile(f"column {name!r} has {count} values for {group.num_rows} rows")
     position, end = chunk.first_page, chunk.first_page + chunk.compressed_size
     if position < 0:
-        raise MalformedFile(f"column {name!r} has no place in the file")
+        raise MalformedFile(f"column {name!r} has no offset in the file")
     values = unpacked = entry = 0
     while values < count and position < end:
         page, data = _header(read_at, name, position, end)

@@ -182,7 +182,7 @@ def why(
     ):
         if batch.schema.field(0).type != VARIANT_TYPE:
             raise InvalidPath(
-                f"column {column!r} is no Variant",
+                f"column {column!r} is not a Variant",
                 file=name_of(path),
                 hint="`variant_columns` names one that nothing in the file marks",
                 cli_hint="--variant names one that nothing in the file marks",

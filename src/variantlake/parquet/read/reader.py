@@ -155,7 +155,7 @@ class VariantFile:
         groups = there if row_groups is None else row_groups
         if unknown := [group for group in groups if group not in there]:
             raise InvalidValue(
-                f"there is no row group {unknown[0]}",
+                f"no row group {unknown[0]}",
                 file=self.name,
                 hint=f"the file has {len(there)}, counted from 0",
             )

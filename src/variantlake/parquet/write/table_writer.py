@@ -148,7 +148,7 @@ def _find_variants(schema: pa.Schema, wanted: Collection[str] | None) -> list[Co
 
 def _unknown(name: str, names: Collection[str]) -> InvalidSchema:
     return InvalidSchema(
-        f"{name!r} is no column of type struct<metadata: binary, value: binary>",
+        f"{name!r} is not a column of type struct<metadata: binary, value: binary>",
         hint=f"the table has {', '.join(map(repr, names)) or 'none'}",
     )
 
@@ -200,7 +200,7 @@ def _schema(
         case str():
             return parse_ddl(wanted)
     raise InvalidSchema(
-        f"a shredding of type {type(wanted).__name__}",
+        f"shredding cannot be a {type(wanted).__name__}",
         hint="DDL as text, a ShreddingSchema, 'infer', None, or a mapping of those by column",
     )
 

@@ -95,7 +95,7 @@ NO_VALUE = "no row has a value"
 NO_BOUNDS = "the file has no bounds for it"
 NO_COUNTS = "the file has no null counts for it"
 NO_ORDER = "its conversion does not keep the order of the stored values"
-NO_COLUMN = "the path is no typed column in this file"
+NO_COLUMN = "the path is not a typed column in this file"
 REASONS = (
     "",
     NO_STATISTICS,

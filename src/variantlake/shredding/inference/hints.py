@@ -72,7 +72,7 @@ def parse_hints(text: str) -> tuple[Hint, ...]:
         if position == len(text):
             raise InvalidSchema(f"hints {text!r}: a path is empty", offset=position)
     if len(found) > MAX_HINTS:
-        raise InvalidSchema(f"{len(found)} hints, at most {MAX_HINTS} are taken")
+        raise InvalidSchema(f"{len(found)} hints; at most {MAX_HINTS} are allowed")
     return tuple(found.values())
 
 

@@ -150,7 +150,7 @@ class _Candidate:
     def leave(self, why: str) -> None:
         """Make no column of this path, nor of anything below it."""
         for candidate in self.walk():
-            candidate.left = candidate.left or f"inside {self.path}, which is no column"
+            candidate.left = candidate.left or f"inside {self.path}, which is not a column"
         self.left = why
 
     def walk(self) -> Iterator[_Candidate]:
@@ -254,7 +254,7 @@ class _Inferrer:
                 kept, dropped = (twin, child) if first else (child, twin)
                 twins[fold_key(name)] = kept
                 dropped.leave(
-                    f"equal but for case to {kept.path.steps[-1]!r}, which is more frequent"
+                    f"equal, except for case, to {kept.path.steps[-1]!r}, which is more frequent"
                 )
 
     def _consider_elements(self, candidate: _Candidate, profile: Profile) -> None:

@@ -61,9 +61,9 @@ class LegacyRule(enum.Enum):
 
     UNTYPED = "`untyped_value` is valid Variant metadata and a valid value of it"
     ONE_FORM = "at most one of `object`, `array` and `typed_value` is set"
-    ALONE = "`untyped_value` is set beside nothing else but `object`, or is a Variant null"
-    LEFTOVERS = "beside `object`, `untyped_value` is an object of the fields without a column"
-    SHREDDED = "a field or an array that has columns does not stand in `untyped_value`"
+    ALONE = "`untyped_value` is set only alone or with `object`, or is a Variant null"
+    LEFTOVERS = "with `object`, `untyped_value` is an object of the fields without a column"
+    SHREDDED = "a field or an array that has columns is not in `untyped_value`"
     ELEMENT = "an element of an array is not missing"
     TYPED_VALUE = "`typed_value` is a value of its type"
 
@@ -203,7 +203,7 @@ class _LegacyGroupReader:
         if isinstance(untyped, dict) and self._object is not None:
             self._object.note_shredded(path, judge, untyped)
         elif isinstance(untyped, list) and self._array is not None:
-            judge.note(path, LegacyRule.SHREDDED, f"an array stands in {UNTYPED_VALUE}")
+            judge.note(path, LegacyRule.SHREDDED, f"an array is in {UNTYPED_VALUE}")
 
 
 class _Object:
@@ -224,7 +224,7 @@ class _Object:
             fields.update(untyped)
             self.note_shredded(path, judge, untyped)
         elif untyped is not None:
-            judge.refuse(path, LegacyRule.LEFTOVERS, f"{UNTYPED_VALUE} is no object")
+            judge.refuse(path, LegacyRule.LEFTOVERS, f"{UNTYPED_VALUE} is not an object")
         for name, group in self._fields.items():
             tree = group.unshred(i, path.child(name), judge)
             if tree is not None:
@@ -234,7 +234,7 @@ class _Object:
     def note_shredded(self, path: Path, judge: _Judge, untyped: dict[str, Tree]) -> None:
         for name in untyped:
             if name in self._fields:
-                message = f"field {name!r} has a column and stands in {UNTYPED_VALUE}"
+                message = f"field {name!r} has a column and is in {UNTYPED_VALUE}"
                 judge.note(path.child(name), LegacyRule.SHREDDED, message)
 
 
@@ -279,5 +279,5 @@ class _Leaf:
             return None
         time = raw if self._primitive is Primitive.TIME and isinstance(raw, int) else 0
         if not 0 <= time < DAY_MICROS:
-            judge.note(path, LegacyRule.TYPED_VALUE, f"{time} microseconds are no time of a day")
+            judge.note(path, LegacyRule.TYPED_VALUE, f"{time} microseconds are not a time of day")
         return scalar

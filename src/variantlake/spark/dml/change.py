@@ -180,7 +180,8 @@ def check_once(numbers: Int64s, rows: Int64s, *, multiple: bool) -> None:
         raise InvalidQuery(
             "[DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE] several source rows match "
             "one row of the table, so it is not clear which of them changes it",
-            hint="leave one source row for each row of the table, by a GROUP BY, say",
+            hint="reduce the source to one row for each row of the table, for example with GROUP"
+            " BY",
         )
 
 

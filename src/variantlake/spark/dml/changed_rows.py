@@ -76,7 +76,7 @@ def assigned(snapshot: Snapshot, given: Assignments, target: Named) -> dict[str,
         name = names.get(plain[0].lower())
         if len(plain) > 1 and name is not None:
             raise UnsupportedFeature(
-                f"{written} is a field of a column, which is not set by itself here",
+                f"{written} is a field of a column, which cannot be set on its own here",
                 hint="set the whole column, or run the statement with Delta Spark",
                 cli_hint="Delta Spark runs it",
             )

@@ -37,8 +37,8 @@ def check_deterministic(
     """
     if _refused(spark, sides, [text for text in expressions if "(" in text], args) == _CHANGING:
         raise InvalidQuery(
-            f"[{_CHANGING}] which rows change must not depend on functions that give another "
-            "value each time",
+            f"[{_CHANGING}] which rows change must not depend on functions whose value changes"
+            " with each call",
             hint="write the values of rand() or uuid() to a column first",
             cli_hint="",
         )

@@ -221,8 +221,8 @@ def _values(
             found[field.name] = f"{source}.{quote_identifier(name)}"
         elif field.generation is None:
             raise InvalidQuery(
-                f"{clause.then.upper()} * needs the column {field.name!r}, which the source has "
-                "not",
+                f"{clause.then.upper()} * needs the column {field.name!r}, which the source does"
+                " not have",
                 hint="name the columns, or give the source all of the table's",
             )
     return found

@@ -170,7 +170,7 @@ def _check_stars(parsed: ChangeText) -> None:
     def checked(text: str) -> str:
         if has_star(text):
             raise UnsupportedFeature(
-                f"{text} has a star, which stands for columns in queries alone here",
+                f"{text} has a star, which is only supported in queries",
                 hint="name the columns",
                 cli_hint="name the columns",
             )

@@ -24,7 +24,7 @@ from variantlake.spark.session.arguments import (
 from variantlake.spark.session.jvm import dataset_of, frame_of, plan_of
 
 NOT_ACCELERATED = "the session reads tables as Spark does: see vl.spark.accelerate"
-LEFT_AS_IT_IS = "no Variant is read in another way than Spark reads it"
+LEFT_AS_IT_IS = "all Variants are read as Spark reads them"
 
 
 @dataclass(frozen=True, slots=True)

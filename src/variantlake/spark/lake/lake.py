@@ -587,7 +587,7 @@ class Lake(Shown):
         """Add a CHECK constraint, once Spark has seen that every row fulfils it; the new version.
 
         `lake.add_constraint(t, "kinds", "event:kind::string IN ('a', 'b')")`: paths of Variants
-        may stand in it. NULL does not fulfil it. `Table.drop_constraint` takes it away.
+        may stand in it. NULL does not fulfil it. `Table.drop_constraint` removes it.
 
         Raises:
             InvalidQuery: Spark does not take the expression.
@@ -704,7 +704,7 @@ class Lake(Shown):
             parsed = parse_clauses(text)
             if parsed is None:
                 raise InvalidQuery(
-                    f"{text!r} is no clause of a MERGE",
+                    f"{text!r} is not a clause of a MERGE",
                     hint="WHEN [NOT] MATCHED [BY SOURCE] [AND …] THEN UPDATE SET …, DELETE or "
                     "INSERT …",
                 )

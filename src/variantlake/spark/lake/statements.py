@@ -179,19 +179,18 @@ class LakeStatements:
 
         if '"' in (where or "") and is_on(self._session.spark, DOUBLE_QUOTED_NAMES):
             raise UnsupportedFeature(
-                "the local engine takes what double quotes hold for text, and this session for a "
-                "name",
+                "this session reads double quotes as names; the local engine reads them as strings",
                 hint="write names in backticks and texts in single quotes",
             )
         if "\\" in (where or "") and is_on(self._session.spark, ESCAPED):
             raise UnsupportedFeature(
-                f"the local engine takes backslashes for escapes, and this session's {ESCAPED} not",
+                f"the local engine reads backslashes as escapes, but this session has {ESCAPED} on",
                 hint=f"spark.conf.set('{ESCAPED}', 'false')",
             )
         snapshot = self._session.tables.open(location).snapshot
         if char_columns(snapshot.schema) and not pads(self._session.spark.conf.get):
             raise UnsupportedFeature(
-                "the local engine compares CHAR columns at their length, and this session does not",
+                "the local engine pads CHAR columns to their length, and this session does not",
                 hint="leave spark.sql.readSideCharPadding and legacy.charVarcharAsString alone",
             )
         utc = is_utc(self._session.spark.conf.get(TIME_ZONE))

@@ -53,7 +53,7 @@ class NewTable:
             if len(variants) != 1:
                 raise InvalidSchema(
                     f"the rows have {len(variants)} VARIANT columns",
-                    hint='say which one is shredded so: shredding={"event": "kind STRING"}',
+                    hint='name the one to shred: shredding={"event": "kind STRING"}',
                 )
             given = {variants[0]: given}
         own = {SCHEMA_PREFIX + name: format_ddl(parse_ddl(text)) for name, text in given.items()}
@@ -89,7 +89,7 @@ def target_of(
             if name.startswith(SCHEMA_PREFIX):
                 column = target.schema.get(name.removeprefix(SCHEMA_PREFIX))
                 if column is None or not isinstance(column.type, VariantType):
-                    raise InvalidSchema(f"{name!r} names no VARIANT column of the table")
+                    raise InvalidSchema(f"{name!r} is not a VARIANT column of the table")
                 target = target.with_shredding(
                     column.physical_name, parse_ddl(text), requested=True
                 )

@@ -120,7 +120,7 @@ def add_constraint(frame: DataFrame, snapshot: Snapshot, name: str, expression: 
             frame.filter(f"({expression}\n)").schema  # noqa: B018 # analysed here
     except PySparkException as error:
         why = sentence(error, {})
-        raise InvalidQuery(f"the constraint {name!r} is no condition on a row: {why}") from error
+        raise InvalidQuery(f"the constraint {name!r} is not a condition on a row: {why}") from error
     try:
         with quiet():
             # Neither an aggregate nor a lambda function takes what no constraint may have.
@@ -128,7 +128,7 @@ def add_constraint(frame: DataFrame, snapshot: Snapshot, name: str, expression: 
             frame.selectExpr(inside).schema  # noqa: B018 # analysed here
     except PySparkException as error:
         raise InvalidQuery(
-            f"the constraint {name!r} has a subquery, or gives one row now this and now that",
+            f"the constraint {name!r} has a subquery, or is not deterministic",
             hint="it may use columns of the row, constants and deterministic functions",
         ) from error
     _check_rows(frame, RowConstraint(f"the CHECK constraint {name!r}", expression))

@@ -94,7 +94,7 @@ def given_options(
 def version_number(text: str) -> int:
     """A version as an option gives it. Raises InvalidQuery."""
     if not _VERSION.fullmatch(text):
-        raise InvalidQuery(f"{text!r} is no version", hint="a number from 0 on")
+        raise InvalidQuery(f"{text!r} is not a version", hint="a number from 0 on")
     return int(text)
 
 

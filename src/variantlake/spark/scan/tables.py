@@ -264,6 +264,6 @@ def _cannot_widen(table: TableVersion, columns: Sequence[str]) -> UnsupportedFea
         f"column {columns[0]!r} was widened from an integer type to a decimal that Spark's reader "
         "does not read from the old files",
         file=table.location,
-        hint="install this version of variantlake where Spark's Python workers run, whose tasks "
-        "then read it; or read the table without Spark, or leave the column out",
+        hint="install this version of variantlake for Spark's Python workers, which can read it;"
+        " or read the table without Spark, or leave the column out",
     )

@@ -23,7 +23,7 @@ def check_session(given: object) -> None:
     """Raise InvalidValue for what is not a session, classic or Connect."""
     if not any(each.__name__ == "SparkSession" for each in type(given).__mro__):
         raise InvalidValue(
-            f"connect takes a SparkSession; what is given is {described(given)}",
+            f"connect takes a SparkSession, not {described(given)}",
             hint="vl.spark.connect(SparkSession.builder.getOrCreate())",
             cli_hint="",
         )
@@ -33,7 +33,7 @@ def check_text(given: object, what: str = "a query") -> None:
     """Raise InvalidValue for a query, or what else is named, that is no text."""
     if not isinstance(given, str):
         raise InvalidValue(
-            f"{what} is text; what is given is {described(given)}",
+            f"{what} is text, not {described(given)}",
             hint="lake.sql('SELECT event:kind::string FROM delta.`/lake/events`')",
             cli_hint="",
         )
@@ -47,7 +47,7 @@ def check_expressions(given: Iterable[object], what: str, spark: object) -> None
     for each in given:
         if not isinstance(each, str | Condition | TypedPath | VariantPath):
             raise InvalidValue(
-                f"{what} is text, or made of vl.path(...); what is given is {described(each)}",
+                f"{what} is text or a condition of vl.path(...), not {described(each)}",
                 hint="write 'event:n::int > 7', or vl.path('event', '$.n').int() > 7",
                 cli_hint="",
             )
@@ -75,7 +75,7 @@ def check_frame(given: object) -> None:
     """Raise InvalidValue for what is no DataFrame."""
     if not is_frame(given):
         raise InvalidValue(
-            f"append takes a DataFrame of Spark; what is given is {described(given)}",
+            f"append takes a DataFrame of Spark, not {described(given)}",
             hint="lake.ingest(paths, table) loads files of JSON; spark.createDataFrame(...) makes "
             "one of rows, pandas' and Arrow's tables",
             cli_hint="",
@@ -86,7 +86,7 @@ def check_sources(given: object) -> None:
     """Raise InvalidValue for a DataFrame in the place of files."""
     if is_frame(given):
         raise InvalidValue(
-            "ingest takes files of JSON documents; what is given is a DataFrame",
+            "ingest takes files of JSON documents, not a DataFrame",
             hint="lake.append(df, table) writes its rows; json_columns=[...] names columns of JSON",
             cli_hint="",
         )
@@ -96,7 +96,7 @@ def check_tables(given: object) -> None:
     """Raise InvalidValue unless tables are given by their names, or not at all."""
     if given is not None and not isinstance(given, Mapping):
         raise InvalidValue(
-            f"tables is a mapping of names to locations; what is given is {described(given)}",
+            f"tables is a mapping of names to locations, not {described(given)}",
             hint="lake.sql('SELECT * FROM t', tables={'t': '/lake/events'})",
             cli_hint="",
         )
@@ -105,7 +105,7 @@ def check_tables(given: object) -> None:
 def check_location(name: object, table: Any) -> None:
     """Raise InvalidValue unless a name is given to the location of a table."""
     if not isinstance(name, str):
-        raise InvalidValue(f"names of tables are text; what is given is {described(name)}")
+        raise InvalidValue(f"names of tables are text, not {described(name)}")
     if not name.strip():
         raise InvalidValue("a name of a table is empty")
     if not isinstance(table, str | os.PathLike):
@@ -115,7 +115,7 @@ def check_location(name: object, table: Any) -> None:
         elif isinstance(getattr(table, "uri", None), str):
             hint = "give its location, as table.uri"
         raise InvalidValue(
-            f"the table {name!r} is to be a location; what is given is {described(table)}",
+            f"the table {name!r} must be a location, not {described(table)}",
             hint=hint,
             cli_hint="",
         )

@@ -36,7 +36,7 @@ from variantlake.spark.session.versions import at_exit
 _GLOB = re.compile(r"[\\{}\[\]*?^]")
 _UNQUOTED = "/_-!.~'()*,;:$&+=@"
 _QUOTED = ("Cc", "Zs", "Zl", "Zp")
-_NOT_FOUND = "variantlake does not know a file by the path that Spark gives it: "
+_NOT_FOUND = "variantlake does not know the file of a path that Spark uses: "
 
 MAX_SCANS = 32
 """Scans in a union, one for each combination of constants; if there are more, they are looked up
@@ -120,7 +120,7 @@ class ConnectSessionFiles(Files):
         for file in files:
             if file.path.rpartition("/")[2].startswith(("_", ".")):
                 raise UnsupportedFeature(
-                    "Spark Connect leaves out files with such a name without a word",
+                    "Spark Connect silently leaves out files with such a name",
                     file=file.path,
                     hint="a classic session reads them",
                 )

@@ -48,7 +48,8 @@ def _compile(gateway: Java, name: str) -> Java:
         compiler.cook(source.replace(name, unique))
     except Py4JJavaError as error:
         raise UnsupportedFeature(
-            f"this Spark's inner parts are not as known: {error.java_exception.getMessage()}",
+            "the internals of this Spark are not those we know:"
+            f" {error.java_exception.getMessage()}",
             hint="use a version of Spark that docs/support.md lists, or read tables by "
             'spark.read.format("variantlake") after vl.spark.register(spark)',
             cli_hint="use a version of Spark that docs/support.md lists",

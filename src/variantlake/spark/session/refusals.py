@@ -89,7 +89,7 @@ def sentence(error: Exception, sources: Mapping[str, str]) -> str:
     """An error's first line, in the words of the user's text; see `or_invalid`."""
     message = str(error)
     if _has_no_words(error):
-        return f"[{_SYNTAX}] Spark finds a mistake in the syntax, and does not say where"
+        return f"[{_SYNTAX}] Spark finds a syntax error, but does not name its position"
     if isinstance(error, Py4JJavaError):
         message = str(error.java_exception.getMessage())
     lines = [line.strip() for line in message.splitlines()]

@@ -25,7 +25,7 @@ _LARGEST = 1 << 20
 
 _COUNTERS = {
     "batches_total": "Commits.",
-    "repeated_batches_total": "Batches that came again, and that the table had.",
+    "repeated_batches_total": "Batches that came again, although the table had them.",
     "rows_total": "Rows written.",
     "bad_rows_total": "Rows left out, or with NULL for a bad document.",
     "written_bytes_total": "Bytes of the table's new files.",

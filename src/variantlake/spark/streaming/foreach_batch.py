@@ -67,7 +67,7 @@ def write_batch(
     stream = _stream(frame)
     if query is None and not stream:
         raise InvalidValue(
-            "the query that this batch is of is not known here",
+            "the query of this batch is unknown here",
             hint="query='orders' names it: a name that stays when the stream starts again",
             cli_hint="",
         )

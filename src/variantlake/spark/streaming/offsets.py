@@ -58,6 +58,6 @@ class Offset:
             } if version >= 0 and index >= NONE_READ:
                 return cls(table, version, index, starting)
         raise MalformedFile(
-            f"the checkpoint holds an offset that is none of this source: {given!r:.300}",
+            f"the checkpoint holds an offset that is not of this source: {given!r:.300}",
             hint="start the stream with the checkpoint that it had, or with a new one",
         )

@@ -83,7 +83,7 @@ class TableStreamWriter(SourceWriter, DataSourceStreamArrowWriter):  # type: ign
         query = self._options.query or parts[0].stream
         if not query:
             raise InvalidValue(
-                "Spark does not tell the id of the query",
+                "Spark does not give the id of the query",
                 hint="give the stream an option queryId: a name that stays when it starts again",
             )
         return query

@@ -105,7 +105,7 @@ class TableStream(DataSourceStreamReader):
             raise MissingSource(
                 f"version {first} does not exist, the newest is {read.version}",
                 file=read.store.uri,
-                hint="startingVersion latest begins with what comes",
+                hint="startingVersion latest begins with the next version",
                 cli_hint="",
             )
         first = self._first_there(first)
@@ -212,8 +212,8 @@ class TableStream(DataSourceStreamReader):
         offset = Offset.of(given)
         if offset.table != self._read.metadata.id:
             raise UnsupportedFeature(
-                f"the checkpoint is of another table ({offset.table}) than the one that is here "
-                f"now ({self._read.metadata.id})",
+                f"the checkpoint belongs to another table ({offset.table}), not to this one"
+                f" ({self._read.metadata.id})",
                 file=self._read.store.uri,
                 hint="give the stream a new checkpoint",
             )
