@@ -101,7 +101,7 @@ def test_a_value_of_another_type_follows_the_mode(source: Path, tmp_path: Path) 
         '{"ts":"soon","k":6}\n{"ts":"2026-13-01","k":7}\n'
     )
     paths: Any = {"partition_by": "d=event:ts::date"}
-    with pytest.raises(InvalidValue, match=r'"soon" is no date') as caught:
+    with pytest.raises(InvalidValue, match=r'"soon" is not a date') as caught:
         load(source, tmp_path / "t", **paths)
     assert caught.value.file.endswith("y.ndjson")
     assert caught.value.path == "$['ts']"

@@ -222,7 +222,7 @@ def test_a_whole_document_is_bounded_and_has_its_place(
 def test_what_names_no_files_is_told_where_it_belongs(tmp_path: Path) -> None:
     wrong: Any
     for wrong in (None, 3, {"a": 1}, [{"a": 1}], pa.table({"a": [1]})):
-        with pytest.raises(InvalidValue, match="is given") as caught:
+        with pytest.raises(InvalidValue, match="are named by") as caught:
             ingest_here(wrong, tmp_path / "t")
         assert "lake.append" in caught.value.hint
     with pytest.raises(InvalidValue, match="format is 'xml'"):

@@ -40,7 +40,7 @@ class KernelArray:
     def words(self, value: object) -> tuple[int, int]:
         """Address and length; TypeError for any other array: machine code would not notice."""
         if not isinstance(value, np.ndarray) or value.dtype != self.dtype or value.ndim != 1:
-            raise TypeError(f"a kernel takes one dimension of {self.dtype}, not {value!r}")
+            raise TypeError(f"a kernel wants one dimension of {self.dtype}, and not {value!r}")
         flags = value.flags
         if not (flags.c_contiguous and flags.aligned and (self.readonly or flags.writeable)):
             raise TypeError(f"a kernel cannot use an array with these flags: {flags}")
@@ -65,7 +65,7 @@ class RecordType:
     def parts(self, value: object) -> Iterator[tuple[KernelArray | KernelResult, Any]]:
         """The type of each field with its value; TypeError for anything but this record."""
         if not isinstance(value, self.kind):
-            raise TypeError(f"a kernel takes a {self.kind.__name__}, not {value!r}")
+            raise TypeError(f"a kernel wants a {self.kind.__name__}, and not {value!r}")
         yield from zip((type_ for _, type_ in self.fields), value, strict=True)
 
 
