@@ -143,7 +143,7 @@ def test_a_property_that_is_no_duration_is_refused(tmp_path: Path) -> None:
     small_table(tmp_path)
     with (
         patch.object(Snapshot, "properties", {"delta.deletedFileRetentionDuration": "a while"}),
-        pytest.raises(InvalidValue, match="'a while', which is no duration"),
+        pytest.raises(InvalidValue, match="'a while', which is not a duration"),
     ):
         vacuum(opened(tmp_path))
 
