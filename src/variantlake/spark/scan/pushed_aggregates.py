@@ -22,7 +22,6 @@ from variantlake.errors import VariantLakeError
 from variantlake.expressions.tree import (
     And,
     Compare,
-    Expression,
     In,
     IsNull,
     Literal,
@@ -44,6 +43,7 @@ from variantlake.planning.stats.exact_facts import ExactFacts, KnownFiles
 from variantlake.planning.stats.sums import greatest_sum
 from variantlake.spark.scan.aggregate_task import AggregateTask, Groups, partial_rows
 from variantlake.spark.scan.driver_groups import groups_here
+from variantlake.spark.scan.pushed_filters import is_floating
 from variantlake.spark.scan.stored_types import data_type
 from variantlake.spark.scan.tables import TableVersion
 from variantlake.spark.session.classic_files import HelperSession
@@ -286,12 +286,6 @@ def _compares(ref: Ref, literals: Iterable[Literal]) -> bool:
         return False
     numbers = {Kind.DECIMAL, *INT_DIGITS}
     return own == common or {own.kind, common.kind} <= numbers
-
-
-def is_floating(expression: Expression) -> bool:
-    """Whether it is of a type with NaN and two zeros."""
-    type_ = type_of(expression)
-    return type_ is not None and type_.kind in (Kind.FLOAT, Kind.DOUBLE)
 
 
 def _is_readable(ref: Ref, table: TableVersion, plan: ScanPlan) -> bool:

@@ -49,10 +49,10 @@ def _is_pushable(node: Predicate, columns: Collection[str]) -> bool:
         case IsNull(operand) | Not(IsNull(operand)) | StartsWith(operand):
             return _are_pushable((operand,), columns)
         case Not(term):
-            return not any(map(_is_float, refs(term))) and _is_pushable(term, columns)
+            return not any(map(is_floating, refs(term))) and _is_pushable(term, columns)
         case Compare(op, left, right):
             return _are_pushable((left, right), columns) and (
-                not _is_float(left) or (op, isinstance(left, Ref)) in _WITHOUT_NAN
+                not is_floating(left) or (op, isinstance(left, Ref)) in _WITHOUT_NAN
             )
         case In(operand, options):
             return _are_pushable((operand, *options), columns)
@@ -78,9 +78,10 @@ def _are_pushable(operands: Collection[Expression], columns: Collection[str]) ->
     )
 
 
-def _is_float(operand: Expression) -> bool:
-    kind = type_of(operand)
-    return kind is not None and kind.kind in (Kind.FLOAT, Kind.DOUBLE)
+def is_floating(expression: Expression) -> bool:
+    """Whether it is of a type with NaN and two zeros."""
+    type_ = type_of(expression)
+    return type_ is not None and type_.kind in (Kind.FLOAT, Kind.DOUBLE)
 
 
 def _is_plain(operand: Expression, columns: Collection[str]) -> bool:

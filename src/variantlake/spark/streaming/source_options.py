@@ -15,6 +15,7 @@ from variantlake.spark.scan.source_options import (
     version_number,
     whole_number,
 )
+from variantlake.units import size_bytes
 
 STREAM_OPTIONS = (
     "maxFilesPerTrigger",
@@ -35,7 +36,6 @@ MAX_FILES = 1000
 """Files of a batch where no limit is asked for: Delta Spark has the same number."""
 
 LATEST = "latest"
-_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def is_stream(options: Mapping[str, str]) -> bool:
@@ -77,7 +77,7 @@ class StreamOptions:
     def of(cls, options: Mapping[str, str], zone: str) -> Self:
         """The options as Spark gives them; `zone` is that of a time that says none.
 
-        Raises InvalidQuery for an option that nobody knows or that means nothing.
+        Raises InvalidQuery for an unknown option or one without a meaning.
         """
         given = given_options(options, STREAM_OPTIONS, "a stream of a table")
         start = given.get("startingVersion", "").strip().lower()
@@ -113,13 +113,10 @@ def _change_commits(given: Mapping[str, str]) -> ChangeCommits:
 
 
 def _bytes(given: Mapping[str, str], name: str) -> int | None:
-    """A size as Spark writes it: 10000, 64k, 512m, 1g."""
+    """A size in bytes of more than 0, if there is one."""
     text = given.get(name)
     if text is None:
         return None
-    plain = text.strip().lower().removesuffix("b")
-    unit = _UNITS.get(plain[-1:], 0)
-    digits = plain[:-1] if unit else plain
-    if not (digits.isdecimal() and len(digits) <= 18 and int(digits)):
-        raise InvalidValue(f"the option {name} is {text!r}", hint="bytes, as 10000, 64k, 512m, 1g")
-    return int(digits) * (unit or 1)
+    if not (size := size_bytes(name, text)):
+        raise InvalidValue(f"the option {name} is {text!r}", hint="1 or more bytes")
+    return size

@@ -20,13 +20,8 @@ from variantlake.spark.query.plans.catalyst import Node
 from variantlake.spark.query.plans.lineage import Lineage, view_of
 from variantlake.spark.query.plans.predicates import Conditions, conjuncts
 from variantlake.spark.scan.aggregate_task import Groups, flag
-from variantlake.spark.scan.pushed_aggregates import (
-    KINDS,
-    How,
-    Merge,
-    PartialAggregate,
-    is_floating,
-)
+from variantlake.spark.scan.pushed_aggregates import KINDS, How, Merge, PartialAggregate
+from variantlake.spark.scan.pushed_filters import is_floating
 from variantlake.spark.session.settings import is_utc
 from variantlake.types import Kind
 
