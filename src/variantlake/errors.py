@@ -186,7 +186,7 @@ class CommitLost(VariantLakeError, RuntimeError):
 
 
 class CommitUnknown(VariantLakeError, RuntimeError):
-    """A store failed, so that nobody can tell whether a commit stands.
+    """A store failed, and it is unknown whether a commit was made.
 
     `file` is the commit's file, which holds `txn_id` if it stands. `load_id` is that of the load
     whose commit it is, empty for other changes: a repeat of the load with it loads nothing twice.

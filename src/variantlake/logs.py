@@ -2,7 +2,7 @@
 
 | level | what it says |
 |---|---|
-| WARNING | what somebody should act on: bad documents, files that failed, values that Spark lacks |
+| WARNING | what needs action: bad documents, files that failed, values that Spark lacks |
 | INFO | what was committed or removed, with counts and seconds |
 | DEBUG | what a plan reads and skips, how files are rewritten, what a commit lost against |
 """

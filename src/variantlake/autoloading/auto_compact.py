@@ -31,7 +31,7 @@ TARGET_BYTES = 128 << 20
 """Small files are joined up to about this size."""
 
 MAX_DELETED_SHARE = 1.0
-"""Files with deleted rows are left to whoever looks after the table."""
+"""Files with deleted rows are left to `optimize`."""
 
 
 def is_wanted(properties: Mapping[str, str], asked: bool | None) -> bool:

@@ -141,7 +141,7 @@ class Autoloader:
         self._on_batch = on_batch
 
     def once(self, stop: Stop = lambda: False) -> AutoloadResult:
-        """Load what is there; files that somebody may still write to are waited for a moment."""
+        """Load what is there, after a moment for files that may still be written."""
         started = time.perf_counter()
         result = self._round(AutoloadResult(name=self.name), stop)
         if result.waiting and self._settling.seconds <= MOST_WAITED and not stop():
@@ -290,7 +290,7 @@ class Autoloader:
             yield batch
 
     def _tidy(self, files: Sequence[SourceFile]) -> None:
-        """Move or delete files that were loaded, unless somebody has written to them since."""
+        """Move or delete files that were loaded, unless they changed since."""
         if self.options.keeps:
             return
         now = self._folder.stat_files([file.name for file in files])

@@ -1,7 +1,7 @@
 """One batch: the rows of some files, and the word that these are loaded, in one commit.
 
 A file that cannot be read is left out and becomes known as failed, the others are loaded. A file
-that somebody wrote to while it was read is left out too, and found again by the next round.
+that changed while it was read is left out too, and found again by the next round.
 """
 
 from __future__ import annotations
@@ -134,15 +134,18 @@ def load_batch(
     target = job.target(snapshot)
     written = _write(job, target, outcome)
     old = [found.file for found in files if found.kind is DiscoveryKind.OLD]
+    # Files that changed while they were read are left to a later batch: then nothing may be left.
     if not outcome.loaded and not outcome.errors and not old:
         return None
     rows = _rows(job.folder, outcome, old, files, written.results)
+    # If another writer takes this version, the commit fails and the whole batch is decided again.
     version = 0 if snapshot is None else snapshot.version + 1
     now = time.time_ns() // 1_000_000
     for row in rows:
         row |= {"batch": state.batch + 1, "version": version, "time": now}
     committing = time.perf_counter()
     try:
+        # Where the listing goes on: behind what is recorded now, before what was left out.
         left_out = {found.file.name for found in files} - {row["name"] for row in rows}
         is_first = (found.file.name > (state.after or b"") for found in files if not found.logged)
         after, listed = _progress(discovery, state, rows, left_out - outcome.gone)
@@ -185,6 +188,7 @@ def load_batch(
         commit_seconds=finished - committing,
         lag=max(time.time() - newest / 1000, 0.0),
     )
+    # The caller may delete or move these, so files that were skipped are not among them.
     stored = {row["name"] for row in rows if row["state"] == FileState.LOADED}
     return report, [file for file in outcome.loaded if file.name in stored]
 
@@ -214,7 +218,7 @@ class _Written:
 
 
 def _write(job: Job, target: TableWrite, outcome: _Outcome) -> _Written:
-    """Write the rows of the files that can be read, and that nobody wrote to meanwhile."""
+    """Write the rows of the files that can be read, and that did not change meanwhile."""
     probed = False
     while True:
         sources = _sources(job, outcome)

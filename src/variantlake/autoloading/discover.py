@@ -163,7 +163,7 @@ class Discovery:
             self.changed += 1
             self.first_changed = self.first_changed or file.name
             return None
-        # Not one that was empty: somebody may be about to write to it.
+        # Not one that was empty: it may be about to be written.
         done = state is FileState.LOADED and not self.options.keeps
         return DiscoveryKind.DONE if done else None
 

@@ -62,7 +62,7 @@ class AutoloadOptions:
         after the last one. "auto" lists everything until there are many files in an object store
         whose names have always come in order; "no" always does.
     backfill: Everything is listed at least this often, so that late names are found.
-    settle: Only files are loaded that nobody wrote to for so long; None means a second on a disk,
+    settle: Only files that did not change for so long are loaded; None means a second on a disk,
         nothing in an object store.
     on_change: What becomes of a file that was written again after it was loaded: it is counted,
         and a warning is logged ("ignore"), the autoload stops ("error"), or it is loaded again as a

@@ -48,7 +48,7 @@ Tables = Callable[[], Iterable[pa.Table]]
 class NewRows:
     """Rows that a change brings: `updated` ones in the place of old ones, `inserted` ones.
 
-    `adds` are files of them that somebody else wrote, of `updated_count` and `inserted_count` rows;
+    `adds` are files of them that others wrote, of `updated_count` and `inserted_count` rows;
     `change_files` those that go with them.
     """
 

@@ -116,7 +116,7 @@ class Reading:
         threads = pa.cpu_count()
         read = self.log_answer.read
         few = len(read) < threads
-        # Where the log proves that every row fulfils the condition, nobody asks the rows.
+        # If the log proves that every row fulfils the condition, rows are not asked.
         _, certain = self._facts.matching(self.scan.predicate)
         for file, is_certain in zip(self.files(), certain[read].tolist(), strict=True):
             count = min(threads, -(-file.size // PART_BYTES)) if few else 1

@@ -81,7 +81,7 @@ def _both(one: _TopRows, other: _TopRows) -> _TopRows:
 
 
 class _Top:
-    """The rows that may matter; whoever takes them says what are the `best` by then."""
+    """The rows that may matter; the caller sets `best` to the best rows so far."""
 
     def __init__(self, reading: Reading, files: list[ScanFile]) -> None:
         self._reading = reading

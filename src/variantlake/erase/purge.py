@@ -43,7 +43,7 @@ def purge(snapshot: Snapshot) -> tuple[int, int]:
     done = vacuum(snapshot, 0, force=True, quarantine=True, now=now)
     newest = snapshot.refresh()
     store = newest.store
-    # The versions that files were removed from are gone: nobody needs to know of these.
+    # The versions that files were removed from are gone: no reader needs these names.
     kept = write_state(store, newest.version, replace(newest.state(), removes={}))
     kept_names = {name.rpartition("/")[2] for name in kept}
     doomed = []

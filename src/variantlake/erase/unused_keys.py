@@ -78,6 +78,7 @@ def unused_keys(
     files = LogFiles(snapshot).files(np.arange(snapshot.files.num_rows, dtype=np.int64))
     for add, file in zip(snapshot.add_files(), files, strict=True):
         places = staying.get(add.path)
+        # A file outside of the folder belongs to another table, whose owner decides about it.
         is_outside = is_absolute(add.path) and not file.path.startswith(f"{snapshot.store.uri}/")
         if is_outside or (places is not None and not len(places)):
             continue
@@ -89,6 +90,7 @@ def unused_keys(
             raise
         used |= keys - idle
         unused |= idle
+        # A key that one file does not use may be used in another: decided behind the loop.
         if idle and places is None:
             holding.append((add, file, idle))
     unused -= used | named
@@ -130,7 +132,7 @@ def _named(snapshot: Snapshot, fields: Iterable[StructField]) -> Iterator[str]:
 
 
 def _learned(snapshot: Snapshot, column: str) -> ShreddingSchema | None:
-    """The schema of a column (physical name) where rows, and nobody else, have named its keys."""
+    """The schema of a column (physical name) if rows alone have named its keys."""
     if learned_schemas(snapshot.properties, column) is None:
         return None
     return shredding_schemas(snapshot.properties, snapshot.schema).get(column)

@@ -2,7 +2,7 @@
 
 A commit with change data files tells by these alone; else files that came are inserts, files that
 went deletes, and of a file that stayed the difference of its deletion vectors. What changes no data
-(`dataChange` is false) is nobody's change. Spec: PROTOCOL, "Change Data Files", "Add CDC File".
+(`dataChange` is false) is not a change. Spec: PROTOCOL, "Change Data Files", "Add CDC File".
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ def version_range(
         )
     check_version(first)
     check_version(last)
+    # The last version at that time, but the first one not before the other: both ends inclusive.
     if until is not None:
         last = version_at(snapshot.store, snapshot.metadata, until)
     if first is None and since is not None:

@@ -1,7 +1,7 @@
 """What tasks of a load give back, and how all of it becomes one commit, or nothing.
 
 The log has all files of a load or none, and a load with an id that the table knows already is
-not repeated, whoever ran it.
+not repeated, in whichever process it ran.
 """
 
 from __future__ import annotations

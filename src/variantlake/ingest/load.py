@@ -1,4 +1,4 @@
-"""A load of JSON documents into a table: planned here, run by somebody, committed here.
+"""A load of JSON documents into a table: planned here, run by a runner of tasks, committed here.
 
 Who runs the tasks (Spark's executors, or threads of this process) is the caller's business. What a
 task does, which files belong to the load, and that the log has all of them or none, is decided

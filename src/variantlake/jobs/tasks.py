@@ -128,7 +128,7 @@ def collect(
 
 
 def delete_strays(target: TableWrite, plan: FilePlan, results: Sequence[TaskResult]) -> None:
-    """Remove files that repeated and doubled tasks left, and nobody gave back.
+    """Remove files of repeated and doubled tasks that no result names.
 
     Only on a local disk: elsewhere looking for them costs more than they do.
     """

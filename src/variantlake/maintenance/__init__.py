@@ -1,5 +1,5 @@
 """Keeping a table in shape: what rewrites, removes or brings back files, and what says it is due.
 
 In: a snapshot and what is wanted. Out: a plan that a dry run shows, and commits that change no row.
-Nothing here starts Spark: whoever distributes the work calls the same functions in its tasks.
+Nothing here starts Spark: its tasks call the same functions.
 """

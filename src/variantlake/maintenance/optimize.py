@@ -64,7 +64,7 @@ def optimize(
     digest: bool = True,
     progress: Callable[[LoadProgress], None] | None = None,
 ) -> OptimizeResult:
-    """Compact the files that may match `where`, with somebody who runs the tasks.
+    """Compact the files that may match `where`, with this runner of tasks.
 
     Raises as `Table.optimize`.
     """

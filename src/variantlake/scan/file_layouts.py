@@ -38,7 +38,7 @@ class FileLayout:
         self.leaves: dict[Ref, int] = {}
         """Of paths that are typed columns."""
         self.without_runs: set[tuple[int, int]] = set()
-        """Row groups and leaves that somebody has looked for runs in, and found too many."""
+        """Row groups and leaves in which too many runs were found."""
 
     def node(self, field: StructField) -> SchemaNode | None:
         """A column of the table in the file: by its name, or by its id where the table maps by ids.

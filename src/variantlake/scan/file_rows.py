@@ -1,7 +1,7 @@
 """The rows of one data file, a row group at a time, for a scan: operands and columns.
 
 Typed columns of clean paths are read alone, constants are not read at all. Whole columns (Variants
-rebuilt by the kernels, and ordinary ones) are read when somebody asks, and only rows that are
+rebuilt by the kernels, and ordinary ones) are read on demand, and only rows that are
 still wanted are rebuilt.
 """
 
@@ -263,7 +263,7 @@ class FileReader:
         )
 
     def has(self, column: str) -> bool:
-        """Whether the file holds a column, which nobody has read as a whole yet."""
+        """Whether the file holds a column that was not read as a whole yet."""
         return self._layout.node(self._fields[column]) is not None and column not in self._cached
 
     def is_constant(self, column: str) -> bool:

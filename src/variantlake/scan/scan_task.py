@@ -1,6 +1,6 @@
 """Files read by our kernels in tasks of another engine: the same rows, as the types it wants.
 
-What a task needs is small and pickles; it is made by whoever planned the scan. Conditions only
+What a task needs is small and pickles; the planner of the scan makes it. Conditions only
 leave out rows here: the engine evaluates the query's own conditions on what it gets.
 """
 

@@ -69,7 +69,7 @@ def first_word(text: str) -> str:
 
 
 def not_a_query(text: str) -> UnsupportedFeature | None:
-    """The error for a statement that is not run here; None for a query, and what nobody knows."""
+    """The error for a statement that is not run here; None for a query or an unknown one."""
     found = _WORDS.match(text)
     if found is None:
         return None

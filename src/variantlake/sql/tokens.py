@@ -60,7 +60,7 @@ class ParsedText:
 
     @property
     def tree(self) -> exp.Expr | None:
-        """The text's tree, which nobody may change; None if sqlglot does not parse the text."""
+        """The text's tree, which must not be changed; None if sqlglot does not parse the text."""
         return _tree(self.text)
 
 

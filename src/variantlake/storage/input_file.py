@@ -1,7 +1,7 @@
 """A file open for reading by ranges, wherever it is kept: what all readers of Parquet read from.
 
 A local file is read as the system gives it. An object is read by few large requests: its end
-first, in which a Parquet footer lies, then the ranges that somebody says will be read.
+first, in which a Parquet footer lies, then the ranges that a caller announces.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TAIL_BYTES = 64 << 10
 """The end of an object that is read first."""
 
 WINDOW_BYTES = 1 << 20
-"""Read from an object at once where nobody said what will be read."""
+"""Bytes that are read from an object at once if no range was announced."""
 
 PREFETCH_BYTES = 256 << 20
 """The most that is read ahead: of more, each read is a request of its own."""
@@ -63,7 +63,7 @@ class InputFile:
         return cls(found.name, pa.PythonFile(handle, "r"), found)
 
     def borrowed(self) -> InputFile:
-        """The same file for somebody who closes it when he has done: it stays open."""
+        """A view of the file whose `close` leaves the file open."""
         return InputFile(self.name, self.native, self._object, is_ours=False, data=self.data)
 
     def in_memory(self) -> InputFile:

@@ -98,7 +98,7 @@ def fall_back_to(options: Mapping[str, str]) -> None:
 
 
 def storage_options() -> dict[str, str]:
-    """The options as they are now, whoever gave them."""
+    """The options as they are now, from every source."""
     # PySpark's own dictionary of the environment decodes each value: names first.
     told = {name: os.environ[name] for name in os.environ if _is_known(name)}
     given = {_SAME.get(name, name) for name in _given}

@@ -54,7 +54,7 @@ def check_reachable(url: str, options: Mapping[str, str]) -> None:
     """Raise StoreFailed where it is clear without a request that a store cannot be reached.
 
     Without credentials a client would ask the address at which the machines of a cloud learn who
-    they are. On other machines nobody answers there, or somebody else: it is asked on request only.
+    they are. On other machines nothing or another server answers: it is asked on request only.
     """
     kind = kind_of(url)
     if url.lower().startswith("http://"):

@@ -1,4 +1,4 @@
-"""How the files of one load are written, by whoever runs its tasks."""
+"""How the files of one load are written, wherever its tasks run."""
 
 from __future__ import annotations
 

@@ -295,7 +295,7 @@ class TableWrite:
             time.sleep(_CLEAN_UP_SECONDS)
         delete_quarantine(self.store, load_id)
         if self.new_folder and isinstance(self.store, LocalStore):
-            with contextlib.suppress(OSError):  # somebody else put something there
+            with contextlib.suppress(OSError):  # another process put something there
                 self.store.root.rmdir()
 
 

@@ -177,7 +177,7 @@ class Metadata(Record):
 
     @classmethod
     def from_json(cls, fields: Json) -> Self:
-        """Parse the fields. A table whose schema nobody has set yet has no columns, as in Spark."""
+        """Parse the fields. A table whose schema was not set yet has no columns, as in Spark."""
         if fields.get("schemaString") is None:
             fields = {**fields, "schemaString": NO_COLUMNS}
         return super(Metadata, cls).from_json(fields)
@@ -267,8 +267,8 @@ class CheckpointMetadata(Record):
 class UnknownAction(Record):
     """An action that this version does not know, of which only the name is kept.
 
-    Readers pass over it (PROTOCOL, "Protocol Evolution"); whoever would take its place in the log
-    must not, because what it says would be lost.
+    Readers pass over it (PROTOCOL, "Protocol Evolution"); a checkpoint must
+    not take its place in the log, because what it says would be lost.
     """
 
     KEY: ClassVar[str] = ""

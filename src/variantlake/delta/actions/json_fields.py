@@ -3,7 +3,7 @@
 Each field has the protocol's name in snake case and its type; one that may be None may be absent
 from the log. JSON, the columns of checkpoints and of FILES, and the members that are looked for in
 large commits follow from it. In JSON a known field of a wrong type is a MalformedLog; unknown ones
-are nobody's business.
+are ignored.
 """
 
 from __future__ import annotations

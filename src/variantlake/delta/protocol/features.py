@@ -24,9 +24,9 @@ class Support(enum.Enum):
     """What we do about a feature that a table lists.
 
     YES: obeyed. IF_INACTIVE: fine while nothing in the table uses it (`active` tells).
-    BY_CALLER: the log module exposes what is needed, and whoever scans must say that it obeys.
-    EVALUATED: rows must have gone through the table's SQL expressions, and whoever writes must say
-    that they have. KEPT: while inactive, or if whoever writes says that no row is new. NO:
+    BY_CALLER: the log module exposes what is needed, and a scan must declare that it obeys.
+    EVALUATED: rows must have gone through the table's SQL expressions, and a writer must declare
+    that they have. KEPT: while inactive, or if the writer declares that no row is new. NO:
     refused by name.
     """
 
@@ -191,7 +191,7 @@ FEATURES: dict[str, TableFeature] = {
             legacy_writer=6,
             hint="write with Delta Spark, which alone gives out the numbers of an identity column",
         ),
-        # Only a column that is left out takes its default: whoever writes rows sees to that.
+        # Only a column that is left out takes its default: the writers of rows see to that.
         TableFeature("allowColumnDefaults"),
         TableFeature("domainMetadata"),
         TableFeature("inCommitTimestamp", enabled_by="delta.enableInCommitTimestamps"),

@@ -128,7 +128,7 @@ def check_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
     Names that begin with neither `delta.` nor `variantlake.` are the user's own.
 
-    Raises InvalidValue for a name that nobody knows and for a value that the property cannot have,
+    Raises InvalidValue for an unknown name and for a value that the property cannot have,
     InvalidSchema for a shredding schema that does not parse, UnsupportedFeature for a property of a
     feature that we do not write.
     """
@@ -136,7 +136,7 @@ def check_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def property_name(name: str) -> str:
-    """A property's name as Delta and we write it. Raises InvalidValue for one nobody knows."""
+    """A property's name as Delta and we write it. Raises InvalidValue for an unknown one."""
     if not isinstance(name, str):
         raise InvalidValue(f"names of properties are strings, not {name!r}")
     if not name:

@@ -42,7 +42,7 @@ class LearnedSchemas:
     """The schemas of one column, oldest first.
 
     `residuals` is the share of residuals in the bytes of files with the newest, as it was when
-    somebody last looked for a better one; None if no file had it yet.
+    the last search for a better one; None if no file had it yet.
     """
 
     schemas: tuple[LearnedSchema, ...] = ()

@@ -94,7 +94,7 @@ def with_schema(
 def with_given_schema(
     configuration: Mapping[str, str], column: str, schema: ShreddingSchema
 ) -> dict[str, str]:
-    """The properties with a schema that somebody has given, which stays until another is."""
+    """The properties with a schema that a user gave, which stays until another is given."""
     found = {**configuration, SCHEMA_PREFIX + column: format_ddl(schema)}
     found.pop(learned_schemas.PREFIX + column, None)
     return found

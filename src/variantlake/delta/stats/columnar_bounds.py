@@ -170,7 +170,7 @@ def raw_column(leaf: ShreddedType, bounds: BoundColumn) -> RawColumn:
 def _strings(
     starts: Int64s, sizes: Int64s, arena: npt.NDArray[np.uint8]
 ) -> npt.NDArray[np.object_] | None:
-    """Strings that stand one behind the other, by Arrow; None if they do not, or are none."""
+    """Strings that stand one behind the other, by Arrow; None if they do not, or are not UTF-8."""
     ends = starts + sizes
     if not len(starts) or (starts[1:] != ends[:-1]).any() or int(ends[-1]) >= 2**31:
         return None

@@ -106,7 +106,7 @@ class JsonMembers:
         return found
 
     def counts(self) -> Int64s:
-        """Counts, -1 if the member is none."""
+        """Counts, -1 if the member is not a count."""
         return np.where(self.integers & (self.values >= 0), self.values, -1)
 
     def texts(self) -> StringColumn:

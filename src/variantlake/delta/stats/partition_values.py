@@ -131,7 +131,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "decimal": Decimal,
     "boolean": {"true": True, "false": False}.__getitem__,
     "date": days_of,
-    # Without a zone it is in the writer's, which nobody wrote.
+    # Without a zone it is in the writer's, which no file names.
     "timestamp": lambda text: micros_of(text, zoned=True),
     "timestamp_ntz": lambda text: micros_of(f"{text}+00:00", zoned=True),
 }

@@ -93,13 +93,13 @@ class _Documents:
         self.absent: pa.Array[Any] = pa.array(self._members[()].tags != OBJECT)
 
     def counts(self, path: Column) -> pa.Array[Any]:
-        """Counts, null for what is none."""
+        """Counts, null for anything else."""
         counts = self._members[path].counts()
         found: pa.Array[Any] = pa.array(counts, mask=counts < 0)
         return found
 
     def flags(self, path: Column) -> pa.Array[Any]:
-        """Truth values, null for what is none."""
+        """Truth values, null for anything else."""
         tags = self._members[path].tags
         known = np.isin(tags, [Primitive.TRUE, Primitive.FALSE])
         found: pa.Array[Any] = pa.array(tags == Primitive.TRUE, mask=~known)

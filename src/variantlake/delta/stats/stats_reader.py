@@ -1,7 +1,7 @@
 """The `stats` text of an `add`, read: by us or by any other writer.
 
 Unknown is the safe side everywhere: what cannot be understood gives no bound and no count, never an
-error, because a table is no worse for statistics that nobody can use.
+error, because a table stays correct without usable statistics.
 Spec: PROTOCOL, "Per-file Statistics".
 """
 

@@ -91,7 +91,7 @@ def plain_split(text: Any) -> tuple[bytes, bytes] | None:
 def dictionary_of(metadata: bytes) -> tuple[VariantMetadata, dict[str, Path]]:
     """The keys, and those that are paths as such: files of one layout share them.
 
-    Keys that are two spellings of one path are none.
+    Keys that are two spellings of one path are left out.
     """
     dictionary = decode_metadata(metadata)
     paths: dict[str, Path] = {}

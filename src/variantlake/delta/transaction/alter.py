@@ -80,7 +80,7 @@ def enables_row_tracking(snapshot: Snapshot, properties: Mapping[str, str]) -> b
 
 
 def add_constraint(snapshot: Snapshot, name: str, expression: str) -> Changes:
-    """Add a CHECK constraint, which the rows that are there fulfil: whoever calls has seen to it.
+    """Add a CHECK constraint, which the caller has checked against the existing rows.
 
     Raises InvalidValue for a name that is taken.
     """
@@ -115,7 +115,7 @@ def drop_constraint(snapshot: Snapshot, name: str) -> Changes:
 
 
 def set_not_null(snapshot: Snapshot, column: str, *, not_null: bool) -> Changes:
-    """Make a column NOT NULL, which no row breaks: whoever calls has seen to it; or nullable.
+    """Make a column NOT NULL, which the caller has checked against the rows; or nullable.
 
     Raises InvalidSchema for a column that the table does not have.
     """
@@ -142,7 +142,7 @@ def set_not_null(snapshot: Snapshot, column: str, *, not_null: bool) -> Changes:
 def unset_properties(snapshot: Snapshot, names: Collection[str]) -> Changes:
     """Take properties away; those that are not there are passed over.
 
-    Raises InvalidValue for one that files depend on, and for a name that nobody knows.
+    Raises InvalidValue for one that files depend on, and for an unknown name.
     """
     own = snapshot.metadata.configuration
     names = [name if name in own else property_name(name) for name in names]
@@ -206,7 +206,7 @@ def merged_schema(
     """The table's columns and then those that only `given` has, at all depths of structs.
 
     Names are compared without case, as Delta does; types must be the same, and are the table's.
-    With `types` false a type that differs is not an error: whoever stores the values casts them.
+    With `types` false a type that differs is not an error: what stores the values casts them.
     Raises InvalidSchema for a type that differs and for a new column that is NOT NULL.
     """
     known = {field.name.lower(): field for field in table.fields}

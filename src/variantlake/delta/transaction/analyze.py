@@ -134,7 +134,7 @@ def _lacks_counts(add: AddFile, columns: Sequence[Column]) -> bool:
 
 
 def _document(text: str | None) -> dict[str, Any]:
-    """Statistics with every digit of their numbers: a bound that is rounded is none."""
+    """Statistics with every digit of their numbers: a rounded number is not a bound."""
     if not parse_stats(text, decimals=False):
         return {}
     found: dict[str, Any] = json.loads(text or "", parse_float=Decimal, parse_int=Decimal)

@@ -116,6 +116,7 @@ def commit_new(
         domains += (clustering_domain(schema, cluster_columns, partition_columns),)
     if has_log(store):
         raise _exists(store)
+    # An earlier table of this process at the same location is not this one.
     lost_commit_check.forget(store)
     _check_partitions(adds, schema, partition_columns)
     changes = Changes(
@@ -136,6 +137,7 @@ def commit_new(
     stamped = is_stamped(metadata.configuration)
     base = _CommitBase(metadata, writer_features(protocol), stamped=stamped)
     payload = _payload(changes, base, 0)
+    # The store decides who is first: the check above only spares the work.
     if _put(store, 0, payload) is not None:
         raise _exists(store)
     _confirm(store, 0, payload, LogState(), [])
@@ -149,8 +151,9 @@ def commit(snapshot: Snapshot, changes: Changes) -> int:
     another writer's commit contradicts this one (nothing is committed then), TableReplaced when
     another table is in the place of this one; CommitLost when ours was overwritten after it had won
     (EXACTNESS, rule 26); StoreFailed when the store failed and the commit is not there,
-    CommitUnknown when it failed so that nobody can tell.
+    CommitUnknown when it failed and the outcome is unknown.
     """
+    # Constraints and generated columns concern new rows; a rewrite moves rows that fulfil them.
     rows_added = any(add.data_change for add in changes.adds)
     snapshot.check_writable(
         evaluated=changes.evaluated or not rows_added, kept=changes.kept or not rows_added
@@ -173,6 +176,7 @@ def commit(snapshot: Snapshot, changes: Changes) -> int:
             break
         weak = isolation.lower() != "serializable" and not changes.serializable
         against: Sequence[Action] = winner
+        # Changes of rows may fit behind the winner, row by row, where whole files conflict.
         if changes.rebased is not None:
             changes, against = changes.rebased(changes, winner, version)
         check_conflicts(changes, against, version, write_serializable=weak)
@@ -181,6 +185,7 @@ def commit(snapshot: Snapshot, changes: Changes) -> int:
         base = base.after(winner)
     else:
         raise CommitConflict(f"{MAX_ATTEMPTS} other commits came first", file=store.uri)
+    # Ours is in the log, so an error from here on must not look like a failed commit.
     with _unknown_if_unread(store, version, payload):
         before = snapshot.last if attempt == 1 else store.entry(commit_path(version - 1))
     _confirm(store, version, payload, snapshot.state(), winners, before=before)

@@ -1,7 +1,7 @@
 """Which files an overwrite takes out of a table: all, or those of some partitions.
 
 A replacement is decided by the partition values of the new files, and gives the predicate that the
-old files, and the files of whoever commits at the same time, are held against.
+old files, and those of concurrent commits, are compared with.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parquet files into a Delta table: planned here, run by somebody, committed here in one commit.
+"""Parquet files into a Delta table: planned here, run in tasks, committed here in one commit.
 
 Files in the published layout stay as they are: added where they lie when that is below the table's
 root, else copied byte for byte. All others are rewritten, their Variants shredded: columns of
@@ -140,7 +140,7 @@ def run_convert(
     progress: Callable[[LoadProgress], None] | None,
     parallelism: int,
 ) -> ConvertResult:
-    """Convert with somebody who runs the tasks; see `convert`."""
+    """Convert with this runner of tasks; see `convert`."""
     started = time.perf_counter()
     named = find_sources(sources)
     given = [source for source in named if source.size]
@@ -152,6 +152,7 @@ def run_convert(
             hint="skip_empty=True leaves such files out, and counts them" if given else "",
             cli_hint="--skip-empty leaves such files out, and counts them" if given else "",
         )
+    # Footers are small reads that wait for a store, so threads help.
     with ThreadPoolExecutor(_READERS) as pool:
         files = list(
             pool.map(
@@ -161,6 +162,7 @@ def run_convert(
         )
     target = open_target(table, files, request.properties)
     steps = plan_steps(files, target, rewrite=request.rewrite)
+    # The tasks would find these errors in the rows; a dry run has no tasks.
     if request.dry_run:
         check_timestamps(steps, request)
         check_old_times(steps, request)
@@ -172,6 +174,7 @@ def run_convert(
     if not work and target.snapshot is not None:
         return ConvertResult(version=target.snapshot.version, steps=steps, empty_sources=len(empty))
     options = LoadOptions(truncate_timestamps=request.truncate_timestamps)
+    # Tasks get the decided schemas, so that they need not decide again.
     task = ConvertTask(
         files=target.file_plan(new_load_id(), options),
         request=replace(request, shredding=None),

@@ -62,6 +62,7 @@ def quarantine_lines(
     block = batch.block
     starts, ends = batch.starts[rows], batch.ends[rows]
     lines, columns = counter.places(block, block.offset + starts)
+    # Rare or large ones get their line one by one, from the twin.
     by_itself = (tape.status[rows] == TOO_LARGE) | (ends - starts > _LARGE)
     ends = np.where(by_itself, starts, ends)
     found = mistakes_of(block.padded, starts, ends, tape.position[rows])
@@ -72,6 +73,7 @@ def quarantine_lines(
         f'{{"reason":{orjson.dumps(utf8_text(message)).decode()},"file":{file},"line":'
         for message in messages
     ]
+    # Columns of a document's first line count from where the document begins in its line.
     is_first_line = found.line == 1
     is_text = found.what != NOT_UTF8
     joined = _joined(
@@ -88,6 +90,7 @@ def quarantine_lines(
     _, places, content = joined.buffers()
     offsets = np.frombuffer(places, np.int64)
     done = 0
+    # The joined lines are one buffer: pieces of it go out around the single ones.
     for at in np.flatnonzero(by_itself).tolist():
         yield content.slice(int(offsets[done]), int(offsets[at] - offsets[done]))
         place = TextPosition(line=int(lines[at]), column=int(columns[at]))

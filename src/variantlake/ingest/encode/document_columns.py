@@ -131,6 +131,7 @@ class DocumentColumns:
             )
         texts = {name.lower(): text for name, text in wanted.paths.items()}
         types = {name.lower(): field.type for name, field in wanted.types.items()}
+        # A partition column without a path of the documents takes its value from a folder's name.
         folders, paths = [], []
         for name in partition_columns:
             field, text = _field(schema, name), texts.get(name.lower())

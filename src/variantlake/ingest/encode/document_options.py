@@ -71,7 +71,7 @@ class DocumentOptions:
     def of(cls, **keywords: Unpack[IngestKeywords]) -> Self:
         """The options as users give them.
 
-        Raises InvalidValue for one that nobody knows, or that says nothing of documents.
+        Raises InvalidValue for an unknown option, or one that does not concern documents.
         """
         check_keywords(keywords, IngestKeywords.__optional_keys__)
         if keywords.get("truncate_timestamps"):

@@ -1,7 +1,7 @@
 """New files get another schema once recent ones hold too much in residuals.
 
 Decided before a load, by the tags of the newest files that have the table's schema. The load's own
-commit carries the new schema. So whoever loads, by whichever way, learns, and a stream never stops.
+commit carries the new schema. So every way of loading learns, and a stream never stops.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SAMPLE_ROWS = 4_000
 """Rows of each of the two halves of a sample."""
 
 MARGIN = 0.1
-"""By so much the share must have grown since somebody last looked for a better schema."""
+"""The share must have grown by this much since the last search for a better schema."""
 
 LEAST_GAIN = 0.2
 """The share of the sample's residuals that a better schema takes away."""

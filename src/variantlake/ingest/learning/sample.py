@@ -43,7 +43,7 @@ class ColumnSample:
         return ColumnSample(self.column, pa.concat_tables([self.table, other.table]))
 
     def infer(self, options: InferenceOptions | None = None) -> Inference:
-        """What inference makes of them. Raises MalformedVariant for bytes that are none."""
+        """What inference makes of them. Raises MalformedVariant for other bytes."""
         found, reader = Profile(), VariantReader()
         for batch in self.table.to_batches():
             found.merge(profile(reader.read(struct_of(batch.column(0)))))

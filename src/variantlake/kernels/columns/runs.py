@@ -95,6 +95,7 @@ def find_runs(
         width = load8(values, int64(0))
     if levels_width > 31 or width > 31:
         return -1
+    # Without levels, all rows have a value: one run of level 0.
     if most == 0:
         state[uint64(_LENGTH)] = rows
     own = values[1:]
@@ -105,6 +106,7 @@ def find_runs(
                 return -1
             if state[uint64(_VALUE)] > most:
                 return -1
+        # Levels and codes have runs of their own; a run of the column ends with the shorter one.
         length = min(state[uint64(_LENGTH)], rows - done)
         code = int64(NULL_CODE)
         if state[uint64(_VALUE)] == most:
@@ -118,6 +120,7 @@ def find_runs(
             code = state[uint64(_STREAM + _VALUE)]
         state[uint64(_LENGTH)] -= length
         done += length
+        # Runs that were cut by the other stream, or by the end of a page, are joined again.
         if count > 0 and count <= codes.size and int64(codes[uint64(count - 1)]) == code:
             ends[uint64(count - 1)] = place + done
         elif count >= codes.size or count >= ends.size:

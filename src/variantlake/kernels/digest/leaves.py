@@ -172,6 +172,8 @@ def add_tape(
                 total += _scalar(text, arena, node, own)
                 at += 1
                 continue
+            # An empty container must differ from a missing one. The rest of a partly shredded
+            # object counts no object of its own.
             if tag == ARRAY:
                 total += leaf(own, tag, int64(node.extra))
             elif at > start or beside.size == 0 or beside[uint64(slot)] == 0:
@@ -237,6 +239,7 @@ def add_fixed(
             low = (load8(data, place) | load8(data, place + 1) << 8) << int64(48) >> int64(48)
         else:
             low = load8(data, place) << int64(56) >> int64(56)
+        # Equal numbers of different scales must give the same word.
         if form == DECIMAL:
             if width < 16:
                 high = low >> int64(63)

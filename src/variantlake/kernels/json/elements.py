@@ -44,6 +44,7 @@ def find_elements(text: BytesIn, size: int, state: Int64s, starts: Int64s, ends:
     count = int64(0)
     while p < size and count < starts.size and phase != CLOSED:
         byte = int64(load8(text, p))
+        # Brackets and commas inside of strings are text.
         if in_string != 0:
             if escaped != 0:
                 escaped = int64(0)
@@ -54,6 +55,7 @@ def find_elements(text: BytesIn, size: int, state: Int64s, starts: Int64s, ends:
         elif start < 0 and (byte == 32 or byte == 10 or byte == 13 or byte == 9):
             pass
         elif start < 0 and phase == FIRST and byte == 93:
+            # `[]` has no elements, but `[1,]` has an empty second one, which is an error later.
             phase = int64(CLOSED)
         else:
             if start < 0:

@@ -140,6 +140,7 @@ def put_long_number(
         digit = load8(text, p) - 48
         if 0 <= digit <= 9 and (significant > 0 or digit > 0):
             significant += 1
+            # 38 digits fit 128 bits; what is longer becomes a double, as in Spark.
             if significant <= 38:
                 carry = multiply_high(low, uint64(10))
                 low = low * uint64(10)
@@ -154,6 +155,7 @@ def put_long_number(
         low, high = negate(low, high)
     first, second = int64(low), int64(high)
     node = nodes[uint64(at)]
+    # 19 digits may still fit 64 bits.
     if scale < 0 and second == first >> int64(63):
         tag = integer_tag(first)
         node.tag = tag
@@ -196,6 +198,7 @@ def read_number(
         p += 1
     first = p
     value = int64(0)
+    # Eight digits at a time, then one by one. More than 18 overflow here and are read again below.
     while p + 8 <= end:
         eight = digits8(load64(text, p))
         if eight < 0:
@@ -229,6 +232,7 @@ def read_number(
         bad = scale == 0
     if negative:
         value = -value
+    # The byte behind the number, less 48, tells what it is: -2 a point, 53 `e`, 21 `E`.
     if bad:
         p = -1 - p
     elif (digit == 53 or digit == 21) and p < end:

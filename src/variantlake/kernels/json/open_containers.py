@@ -77,8 +77,10 @@ def find_open(text: Bytes, start: int, stop: int, memory: Memory) -> int:
                     break
                 escapes |= int64(1) if inner == BACKSLASH else int64(0)
                 q += 2 if inner == BACKSLASH else 1
+            # `stop` is inside of this string.
             if q >= stop:
                 break
+            # Keys are kept without escapes, so that a repeated one is found however it is written.
             if wants_key != 0:
                 if count + NAME > names.size:
                     break
@@ -110,6 +112,7 @@ def find_open(text: Bytes, start: int, stop: int, memory: Memory) -> int:
             if depth == 0:
                 break
             depth -= CONTAINER
+            # A closed container's keys cannot be repeated any more.
             count = containers[uint64(depth + 1)]
             wants_key = int64(0)
             is_value = int64(1)
@@ -124,6 +127,7 @@ def find_open(text: Bytes, start: int, stop: int, memory: Memory) -> int:
         elif byte == COLON or is_blank(byte):
             p += 1
         else:
+            # Numbers, true, false and null are well-formed up to `stop`: only their ends count.
             q = p + 1
             while q < stop:
                 inner = int64(load8(text, q))

@@ -60,6 +60,7 @@ def unescape(text: Bytes, start: int, end: int, arena: Bytes, state: Int64s) -> 
     to, p = begin, int64(start)
     high = int64(0)
     while True:
+        # Blocks of 32 bytes: the low half marks where plain text ends, the high half bytes >= 0x80.
         marks = scan_string(text, p)
         high |= marks >> int64(32)
         plain = trailing_zeros(marks | int64(1) << int64(32))
@@ -82,6 +83,7 @@ def unescape(text: Bytes, start: int, end: int, arena: Bytes, state: Int64s) -> 
             if code < 0 or p + 4 > end:
                 return -1 - p
             p += 4
+            # A character beyond the basic plane is a pair; half of one is no text.
             if 0xD800 <= code < 0xE000:
                 low = hex4(text, p + 2)
                 if code >= 0xDC00 or load8(text, p) != 92 or load8(text, p + 1) != 117:
@@ -106,6 +108,7 @@ def unescape(text: Bytes, start: int, end: int, arena: Bytes, state: Int64s) -> 
             return -1 - p
         store8(arena, to, escape)
         to += 1
+    # Checked once over the whole: escapes only write valid UTF-8.
     if high != 0 and not valid_utf8(arena, begin, to):
         return -1 - p
     state[ARENA] = to

@@ -119,7 +119,7 @@ def gather_strings(
 
 @tiny
 def group_value(text: Bytes, place: int, digits: Int64s) -> int:
-    """The 32 bits of the five characters at `place`; -1 when they are none."""
+    """The 32 bits of the five characters at `place`; -1 if they are not Z85."""
     value, bad = int64(0), int64(0)
     for k in range(GROUP_CHARACTERS):
         digit = digits[uint64(text[uint64(place + k)])]
@@ -241,7 +241,7 @@ def _find_child(
 ) -> int:
     """Where the value of a field of the object at byte `begin` starts.
 
-    -1 when the object has no such field or is none, -2 when it is malformed.
+    -1 if the value is not an object or has no such field, -2 if it is malformed.
     """
     if (
         not _decode(text, start, begin, min(begin + 8, size), size, scratch, digits)

@@ -36,7 +36,7 @@ def _metadata_end(data: Bytes, start: int, end: int) -> int:
 
 @helper
 def _object_end(data: Bytes, start: int, end: int) -> int:
-    """Where the object at `start` ends; -1 if it is none, or ends behind `end`."""
+    """Where the object at `start` ends; -1 if it is not an object, or ends behind `end`."""
     header = int64(data[uint64(start)])
     if header & 3 != 2:
         return int64(-1)

@@ -410,6 +410,7 @@ def unshred_rows(
     count = ids.size // max(int64(firsts.size) - 1, int64(1))
     to = int64(offsets[uint64(row)])
     while row < rows:
+        # Marked rows are left to the plain twin, which says what is wrong with them.
         if marked[uint64(row)] == 0 and _is_set(data, int64(groups[uint64(0)].is_there), row):
             d = dictionaries[uint64(row)]
             names, first, keys = int64(-1), int64(0), int64(0)
@@ -425,6 +426,7 @@ def unshred_rows(
             if end < 0 or end - to > _LIMIT or (end == to and d < 0):
                 marked[uint64(row)] = 1
             elif end == to:
+                # Nothing was written: the value is missing, which reads as a Variant null.
                 store8(out, to, 0)
                 to += 1
             else:

@@ -56,7 +56,7 @@ class RowDictionaries(NamedTuple):
 def _name_of(
     data: Bytes, start: int, length: int, names: Bytes, name_starts: Int64s, count: int
 ) -> int:
-    """The place of a key in the sorted names, -1 when it is none of them."""
+    """The place of a key in the sorted names, -1 if it is not among them."""
     low, high = int64(0), count
     while low < high:
         middle = (low + high) // 2

@@ -232,6 +232,7 @@ def write_metadata(
     offsets = start + 1 + width
     strings = offsets + (size + 1) * width
     total = end - strings
+    # New keys go behind the others, so that ids stay; the dictionary may be unsorted then.
     in_order = header & _SORTED != 0 or size == 0
     previous = int64(local[uint64(size - 1)]) if size > 0 else int64(0)
     for number in range(more):
@@ -252,6 +253,7 @@ def write_metadata(
     store8(out, to, _VERSION | (_SORTED if in_order else 0) | (wide - 1) << 6)
     put_number(out, to + 1, count, wide)
     offset = int64(0)
+    # Old offsets stay as they are, but may be wider now.
     for index in range(size):
         put_number(out, place, load_unsigned(metadata, offsets + index * width, width), wide)
         place += wide

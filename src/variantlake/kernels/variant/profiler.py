@@ -78,6 +78,7 @@ def profile_rows(
     rows = int64(first.size) - 1
     while row < rows:
         at, stop = first[uint64(row)], first[uint64(row + 1)]
+        # Each node may be a new path: the caller makes room, and the whole row is counted then.
         if state[_COUNT] + stop - at > parents.size:
             break
         depth = int64(0)
@@ -109,6 +110,7 @@ def profile_rows(
                 at += 1
                 continue
             facts[uint64(place + (_OBJECTS if tag == OBJECT else _ARRAYS))] += 1
+            # What lies deeper can be no column, so it is passed over.
             if depth == 3 * MAX_PROFILE_DEPTH:
                 at += int64(node.span)
                 continue

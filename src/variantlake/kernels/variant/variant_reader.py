@@ -130,6 +130,7 @@ def read_metadata(
         return int64(MALFORMED)
     if size > _KEYS_LIMIT or end - start > _LIMIT:
         return int64(TOO_LARGE)
+    # `seen` holds the dictionary that last had a key, so it need not be cleared for each one.
     serial = state[KEY_SERIAL] + 1
     state[KEY_SERIAL] = serial
     offset = load_unsigned(metadata, place, width)
@@ -145,6 +146,7 @@ def read_metadata(
         )
         if key < 0:
             return int64(MALFORMED)
+        # Only a sorted dictionary must not repeat a key.
         if seen[uint64(key)] == serial and header & 0x10 != 0:
             return int64(MALFORMED)
         seen[uint64(key)] = serial
@@ -171,6 +173,7 @@ def _read_scalar(data: Bytes, start: int, end: int, nodes: Records, at: int) -> 
         return header >> 2 == count and valid_utf8(data, start + 1, end)
     tag = header >> 2
     node.length = end - start
+    # A type of a later specification is copied as it is.
     if tag >= WIDTHS.size:
         node.tag = OPAQUE
         node.value = start
@@ -194,6 +197,7 @@ def _read_scalar(data: Bytes, start: int, end: int, nodes: Records, at: int) -> 
             node.value = start + 1
             return True
         value = load64(data, start + 1)
+        # Eight bytes were loaded, of which the upper ones are of what follows: shifted out.
         if tag == INT8:
             value = (value << int64(56)) >> int64(56)
         elif tag == INT16:
@@ -202,6 +206,7 @@ def _read_scalar(data: Bytes, start: int, end: int, nodes: Records, at: int) -> 
             value = (value << int64(32)) >> int64(32)
         node.value = value
         return True
+    # Decimals: more digits than the type holds are malformed, though the bytes could store them.
     scale = load8(data, start + 1)
     node.extra = scale
     value = load64(data, start + 2)

@@ -177,7 +177,7 @@ def _ranks(bounds: PathBounds) -> tuple[Int64s, Int64s]:
     low[known] = [places[value] for value in bounds.low[known].tolist()]
     high[known] = [places[value] for value in bounds.high[known].tolist()]
     low[bounds.empty], high[bounds.empty] = last, last
-    # A maximum below its minimum is nobody's: such a file may hold anything.
+    # A maximum below its minimum is no bound: such a file may hold anything.
     broken = high < low
     low[broken], high[broken] = 0, last - 1
     return low, high

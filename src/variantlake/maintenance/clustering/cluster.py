@@ -74,7 +74,7 @@ def cluster(
     dry_run: bool = False,
     progress: Callable[[LoadProgress], None] | None = None,
 ) -> ClusterResult:
-    """Order the files that overlap most, with somebody who runs the tasks.
+    """Order the files that overlap most, with this runner of tasks.
 
     Raises as `Table.cluster`.
     """

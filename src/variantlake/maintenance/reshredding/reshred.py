@@ -153,7 +153,7 @@ def _shredded(snapshot: Snapshot, log: LogFiles, rows: Int64s) -> Any:
 
 
 def _holds_variants(item: StructField) -> bool:
-    """Whether a column is none, and holds some."""
+    """Whether a column is not a VARIANT, but holds some."""
     return not isinstance(item.type, VariantType) and StructType((item,)).holds_variant()
 
 
@@ -189,6 +189,7 @@ def wanted_layouts(snapshot: Snapshot, options: ReshredOptions) -> dict[str, Shr
             hint="Table.set_properties({'delta.enableVariantShredding': 'true'}) allows it",
             cli_hint="delta.enableVariantShredding = true allows it",
         )
+    # From here on schemas are given or learned; a column that is not named keeps its own.
     known = shredding_schemas(snapshot.properties, snapshot.schema)
     given = options.shredding
     if given is None:
@@ -297,6 +298,7 @@ def reshred(
         snapshot, layouts, unshred=options.unshred, learned=options.shredding is None
     )
 
+    # Runs again on each newer version: other writers may change which files gain.
     def prepare(newest: Snapshot) -> ReshredPlan:
         return plan_reshredding(newest, layouts, chosen(newest), digest=options.digest)
 
@@ -317,6 +319,7 @@ def reshred(
     if dry_run:
         return result
     totals = RewriteTotals()
+    # The schema first: files that other writers add meanwhile have it then.
     if changes is not None:
         totals = RewriteTotals((commit(snapshot, changes),))
         snapshot = snapshot.refresh()

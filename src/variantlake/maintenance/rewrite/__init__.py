@@ -10,5 +10,5 @@ the old ones. Compaction, clustering and re-shredding share it, in three calls:
 A `FileGroup` (`groups`) names its input files, the partition, and the layout that each Variant
 column gets (`layouts`). Files that have this layout pass column by column; of the others the
 Variants are rebuilt and shredded anew (`stored_rows`). `run_rewrite` (`run`) does all of it in
-steps, with somebody who runs the tasks, and plans again what another writer was first to change.
+steps, with a runner of tasks, and plans again what another writer was first to change.
 """

@@ -64,7 +64,7 @@ def variant_columns(snapshot: Snapshot) -> tuple[str, ...]:
 def layouts_of(snapshot: Snapshot, files: LogFiles, rows: Int64s) -> list[FileLayout]:
     """The layouts of these files. Of those that the log does not tell, footers are read.
 
-    A file that cannot be read has an unknown one: whoever reads its rows then says why.
+    A file that cannot be read has an unknown one: reading its rows then raises the error.
     """
     found = logged_layouts(snapshot, files, rows)
     lacking = [place for place, layout in enumerate(found) if UNKNOWN in layout]

@@ -1,4 +1,4 @@
-"""Running a rewrite: in steps, by somebody who runs the tasks, one commit a step.
+"""Running a rewrite: in steps, with a runner of tasks, one commit a step.
 
 A step whose files another writer took away is planned anew with what is left. Killed at any point
 the table is at the version before or after the step: new files count for nothing until the commit.

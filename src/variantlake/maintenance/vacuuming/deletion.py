@@ -93,7 +93,7 @@ def delete_empty_folders(store: Store, folders: Iterable[str]) -> int:
         return 0
     removed = 0
     for folder in folders:
-        with contextlib.suppress(OSError):  # not empty, or somebody else removed it
+        with contextlib.suppress(OSError):  # not empty, or removed by another process
             (store.root / folder).rmdir()
             removed += 1
     return removed

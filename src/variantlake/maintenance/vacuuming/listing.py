@@ -1,6 +1,6 @@
 """What lies in a table's folder that no version needs: listed as a stream, noted on the disk.
 
-Hidden names (`_` or `.` first) are nobody's data and stay, as in Delta Spark, but for change data
+Hidden names (`_` or `.` first) are not data and stay, as in Delta Spark, but for change data
 files, partition columns of such names, checksums that Hadoop wrote beside a file, temporary files
 of our own, and what autoloads no longer need of their state. `_delta_log` is never looked into, nor
 a folder with a log of its own.
@@ -211,7 +211,7 @@ class FolderNames:
         )
 
     def kind(self, path: str) -> FileKind | None:
-        """What a file is; None for one that is nobody's business here."""
+        """What a file is; None for one that vacuum leaves alone."""
         name = path.rpartition("/")[2]
         if path.startswith(f"{QUARANTINE}/"):
             return FileKind.QUARANTINE

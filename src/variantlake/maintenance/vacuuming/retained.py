@@ -1,7 +1,7 @@
 """Which files a table's versions need: the live ones, and those that left it within the retention.
 
 A path becomes a hash of 64 bits, so that a million of them take 8 MB. Two paths with one hash mean
-a file that is kept although nobody needs it; never the opposite. So does everything here that is
+a file that is kept without need; never the opposite. So does everything here that is
 not certain: where it is not clear what a path of the log means, all that it may mean is kept.
 """
 
@@ -80,7 +80,7 @@ class RetainedPaths:
 
 
 def _hashes(paths: Sequence[str]) -> npt.NDArray[np.int64]:
-    # Python's own, which nobody outside of the process can predict.
+    # Python's own, which cannot be predicted from outside of the process.
     return np.fromiter(map(hash, paths), np.int64, len(paths))
 
 
@@ -145,7 +145,7 @@ FileAction = AddFile | RemoveFile | AddCdcFile | DomainMetadata
 def _since(snapshot: Snapshot, cutoff: int) -> list[Entry]:
     """The commits whose versions were the newest at `cutoff` or later, by the times of the files.
 
-    Tombstones of a checkpoint may be fewer: whoever wrote it left out those that were older than
+    Tombstones of a checkpoint may be fewer: its writer left out those that were older than
     the retention of then. Nothing says that the times rise: all after the first young one count.
     """
     commits = list(all_commits(snapshot.store, snapshot.version).values())
@@ -161,7 +161,7 @@ def _files_of(store: Store, entry: Entry) -> list[FileAction]:
             for action in parse_log(store.stream(entry.path), store.join(entry.path))
             if isinstance(action, FileAction)
         ]
-    except MissingSource:  # cleaned up in the meantime: nobody reads that version any more
+    except MissingSource:  # cleaned up in the meantime: no reader of that version is left
         return []
 
 

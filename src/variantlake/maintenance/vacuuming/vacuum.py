@@ -2,7 +2,7 @@
 
 First the log says what is needed, then the folder is listed, then a commit says what will go
 (`VACUUM START`), then it goes, and a commit says how that ended (`VACUUM END`). Killed anywhere, a
-repeat does what is left: a file that is gone was needed by nobody.
+repeat does what is left: a file that is gone was not needed.
 
 A file is kept for three reasons: a version within the retention names it; it is younger than the
 retention, so a writer that still runs may be about to commit it; or it is not ours to judge (hidden
@@ -310,7 +310,7 @@ class _Run:
                 if attempt < _ATTEMPTS:
                     continue
             except VariantLakeError as error:
-                # What is gone is gone, and was needed by nobody: that nobody notes it is no harm.
+                # The files are gone and were not needed, so a missing note does no harm.
                 warnings.warn(f"no VACUUM END after version {started}: {error}", stacklevel=5)
                 return None
         return None

@@ -32,7 +32,7 @@ from variantlake.parquet.metadata.thrift import CompactReader, Fields
 
 CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 ENCRYPTED = "ENCRYPTED"
-"""What stands for the codec of a column that nobody reads without its key."""
+"""In place of the codec of a column that cannot be read without its key."""
 
 Int64s = npt.NDArray[np.int64]
 
@@ -155,7 +155,7 @@ def encrypted_chunk() -> ColumnChunk:
 
 
 def check_readable(chunk: ColumnChunk, node: SchemaNode) -> None:
-    """Raise UnsupportedFeature for a chunk whose bytes nobody here can make values of."""
+    """Raise UnsupportedFeature for a chunk whose values we cannot decode."""
     if chunk.codec == ENCRYPTED:
         raise UnsupportedFeature(
             f"column {node.name!r} is encrypted",

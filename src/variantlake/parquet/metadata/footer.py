@@ -4,7 +4,7 @@
 answer is a Footer or MalformedFile with file and offset, in time and memory that follow the size of
 the footer. What it returns is checked to fit together: a tree with one column chunk per leaf in
 every row group, of the leaf's type. What is only newer than we are (a logical type, a codec) or
-encrypted concerns whoever reads that column.
+encrypted concerns only readers of that column.
 Spec: Parquet, `parquet.thrift` and "File Format".
 """
 
@@ -119,7 +119,7 @@ def _read_tail(file: InputFile) -> Tail:
         )
     if end[-4:] != MAGIC:
         raise MalformedFile(
-            # What it ends with instead may be the end of a file that is nobody's business.
+            # What it ends with instead may be the end of another secret file.
             f"the file does not end with {MAGIC.decode()}, as a Parquet file does",
             offset=size - 4,
             **_NOT_PARQUET,

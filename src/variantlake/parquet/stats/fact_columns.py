@@ -262,7 +262,7 @@ class RecordColumns:
                 layout[row], nulls[row] = code, each.nulls
         notes = [UNKNOWN if each is None else note_bits(each.notes) for each in found]
         paths = [() if each is None else each.paths for each in found]
-        # Facts that do not go with their own layout are none.
+        # Facts that contradict their own layout do not count.
         sizes = np.array([sum(1 for _ in schema.nodes()) for schema, *_ in codes], np.int64)
         layout[np.array([*map(len, paths)], np.int64) != sizes[layout]] = -1
         schemas, legacy, others = zip(*codes, strict=True)

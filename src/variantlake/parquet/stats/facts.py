@@ -31,7 +31,7 @@ from variantlake.storage.opening import Source, name_of
 from variantlake.types import NULL_VALUE
 
 UNKNOWN = -1
-"""A count that nobody took."""
+"""A count that was not taken."""
 
 MAX_INSIDE = 48
 """Nodes inside of an array of which it is known whether they are clean; so many bits fit a tag."""

@@ -117,6 +117,7 @@ def write_table(
     ) as writer:
         start = 0
         shredders = {column: _Shredder(shredder(wanted)) for column, wanted in schemas.items()}
+        # Batches bound the memory of shredded columns, whatever the table is made of.
         rows = max(1, min(BATCH_ROWS, BATCH_BYTES * table.num_rows // max(table.nbytes, 1)))
         for batch in table.to_batches(max_chunksize=rows):
             arrays = [
@@ -129,6 +130,7 @@ def write_table(
             if progress is not None:
                 progress(start, table.num_rows)
         written = writer.close()
+    # The legacy layout has no marked columns for the writer to collect facts of.
     if layout == "final":
         return written
     return replace(written, facts=read_facts(path, list(schemas)))

@@ -255,7 +255,7 @@ def _partition(
 def partition_value(text: str, type_: ShreddedType) -> Raw | None:
     """A serialised partition value as a raw value; None if its meaning is not certain.
 
-    A timestamp without a zone is in the writer's own, which nobody wrote down.
+    A timestamp without a zone is in the writer's own, which no file names.
     """
     name = _DELTA_NAMES.get(type_.kind, type_.ddl.lower())
     value: Raw | None = partition_raw(text, PrimitiveType(name))

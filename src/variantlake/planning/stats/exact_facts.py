@@ -2,7 +2,7 @@
 
 Skipping asks what *may* be in a file, and a bound that is too wide does no harm there. An answer
 needs more: a count that leaves deleted rows out, a bound that a row which is left has (EXACTNESS,
-rules 9, 21, 22 and 23). What is not certain is unknown here, and whoever asks reads the file.
+rules 9, 21, 22 and 23). What is not certain is unknown here, and the caller reads the file.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class ExactFacts:
     def _settled(self, counts: Int64s) -> Int64s:
         """Counts over all rows of a file as counts of the rows that are left.
 
-        Of deleted rows nobody knows whether they had a value: none had one where no row has, all
+        It is unknown whether deleted rows had a value: none had one if no row has, all
         where every row has.
         """
         records = self._files.facts.num_records

@@ -149,7 +149,7 @@ def _certain_rows(
     known = counts != UNKNOWN
     nulls = facts.rows - counts
     null_rows = int(nulls[certain & known].sum()) if order.nulls_first else 0
-    # Where nobody knows how many rows are NULL, they all come no later than the farthest value.
+    # If the number of NULLs is unknown, all rows come no later than the farthest value.
     counts = np.where(known, counts, facts.rows if order.nulls_first else 0)
     far = found.minimum if order.descending else found.maximum
     near = facts.reached(order.ref, "max" if order.descending else "min")
@@ -188,7 +188,7 @@ def enough(
     predicate: Predicate | None,
     partition_types: Mapping[str, str] | None = None,
 ) -> Int64s | None:
-    """Files with as many rows as a LIMIT asks for, of which any do; None if nobody knows such.
+    """Files with as many rows as a LIMIT asks for, of which any do; None without such files.
 
     Any do without an order, and of NULLs that come first by its only term. The smallest file that
     has all of them, else as few as possible.

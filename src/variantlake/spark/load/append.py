@@ -108,6 +108,7 @@ def append(
     check_options(merge_schema=merge_schema)
     json_columns = names_of("json_columns", json_columns)
     target = target_of(frame.schema, table, json_columns, new)
+    # Before any work: a repeated load or batch must not be checked against the table it made.
     if (known := find_committed_load(target, chosen, batch)) is not None:
         return known
     if (snapshot := target.snapshot) is not None:
@@ -124,6 +125,8 @@ def append(
     check_variants(frame.schema, target, json_columns)
     target = relearned(target)
     load = _Load(spark, frame, target, frozenset(json_columns), chosen, batch)
+    # A frame that is a plain scan of files is read by our tasks; what they refuse goes through
+    # Spark's rows.
     scan = file_scan(spark, frame)
     try:
         return load.run(scan, started)

@@ -1,4 +1,4 @@
-"""What the tasks of an append do with their rows, whoever started them."""
+"""What the tasks of an append do with their rows, whatever started them."""
 
 from __future__ import annotations
 

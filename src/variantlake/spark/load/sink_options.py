@@ -74,7 +74,7 @@ class SinkOptions:
     def of(cls, options: Mapping[str, str]) -> Self:
         """The options of a stream as Spark gives them, all of them text; names in any case.
 
-        Raises InvalidQuery for an option that nobody knows, InvalidValue for one that cannot be.
+        Raises InvalidQuery for an unknown option, InvalidValue for a wrong value.
         """
         names = (*_NAMES, *_OF_STREAMS)
         return cls._of(given_options(options, names, "the sink", begin="start", also=_SPARK))

@@ -36,7 +36,7 @@ class SourceOptions:
 
         `path@v3` and `path@20260131120000000` name a version and a time, as for Delta.
 
-        Raises InvalidQuery for an option that nobody knows or that means nothing.
+        Raises InvalidQuery for an unknown option or one without a meaning.
         """
         given = given_options(options, (*_TIME_TRAVEL, "columns"), "the data source")
         location = given["path"]
@@ -75,7 +75,7 @@ def given_options(
 ) -> dict[str, str]:
     """The options by the names that we write; as Spark's they are known in any case.
 
-    Beside `names` there are the path, and `also` those that nobody has to be told of. Raises
+    Beside `names` there are the path, and `also` those that no hint names. Raises
     InvalidQuery for one that `what` does not know, and without a path, which `begin` takes.
     """
     known = {name.lower(): name for name in (*names, *also, "path")}

@@ -126,7 +126,7 @@ class Files(ABC):
             self._zone = zone
 
     def new_view(self, mark: str = "") -> str:
-        """A name for a view that nobody has, without its database; `mark` ends it."""
+        """A new name for a view, without its database; `mark` ends it."""
         return f"{self._prefix}{next(self._numbers)}{mark}"
 
     def qualified(self, view: str) -> str:

@@ -60,7 +60,7 @@ class ConnectSessionFiles(Files):
         """See Files."""
         clone = self._user.cloneSession()
         # At the end it would call the server, for minutes if that was stopped with the user's
-        # session. The server itself forgets sessions that nobody uses.
+        # session. The server itself forgets unused sessions.
         atexit.unregister(at_exit(clone.client))
         for name, value in (SETTINGS | _LISTING).items():
             # To set a deprecated one warns the user. Ours is unknown to a server until it is set.
@@ -69,7 +69,7 @@ class ConnectSessionFiles(Files):
         return clone
 
     def follow(self) -> None:
-        """See Files; views that nobody uses are dropped here."""
+        """See Files; unused views are dropped here."""
         while self._unused:
             self.drop([self._unused.popleft()])
         super().follow()

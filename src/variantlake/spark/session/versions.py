@@ -78,6 +78,6 @@ def _nothing() -> None:
 
 
 def _numbers(version: str) -> tuple[int, int]:
-    """Major and minor version; of what has none, one that nobody tried."""
+    """Major and minor version; of anything else, one that was not tried."""
     found = re.match(r"(\d+)\.(\d+)", version)
     return (int(found[1]), int(found[2])) if found else (1 << 30, 0)
