@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,11 +38,11 @@ class Twins:
     def create(
         cls, lake: vl.spark.Lake, spark: SparkSession, folder: Path, *setup: str, shown: str = "*"
     ) -> Twins:
-        """Both by the same statements of Delta Spark."""
+        """The one by statements of Delta Spark, the other a copy of it."""
         twins = cls(spark, lake, folder, shown)
         for text in setup:
-            for name in (twins.ours, twins.theirs):
-                spark.sql(text.format(t=name))
+            spark.sql(text.format(t=twins.theirs))
+        shutil.copytree(folder / "theirs", folder / "ours")
         return twins
 
     @property
@@ -70,10 +71,13 @@ class Twins:
 
     def same_rows(self, text: str = "") -> None:
         """AssertionError where the tables differ for Delta Spark."""
-        found, right = (
-            rows(self.spark.sql(f"SELECT {self.shown} FROM {name}"))
-            for name in (self.ours, self.theirs)
+        query = " UNION ALL ".join(
+            f"SELECT {number}, {self.shown} FROM {name}"
+            for number, name in enumerate((self.ours, self.theirs))
         )
+        found, right = sides = Counter[str](), Counter[str]()
+        for number, *row in self.spark.sql(query).collect():
+            sides[number][repr(row)] += 1
         assert found == right, f"{text}\nmissing {right - found}, wrong {found - right}"
 
     def same_by_us(self) -> None:
