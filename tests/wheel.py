@@ -40,8 +40,8 @@ def build(folder: Path) -> None:
 
 def install(wheel: Path, folder: Path) -> Path:
     """Make an empty environment, and install the wheel there; returns its site-packages."""
-    venv.create(folder, with_pip=True)
-    pip = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet"]
+    venv.create(folder, symlinks=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), "install", "-q"]
     pins = ["--disable-pip-version-check", "--constraint", str(REPOSITORY / "constraints.txt")]
     subprocess.run([*pip, *pins, str(wheel)], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
