@@ -55,7 +55,7 @@ test-fast: setup ## Run the tests that need no Spark
 
 test-long: setup ## The random tests with LONG (20) times as many examples as `make test` has
 	@VARIANTLAKE_EXAMPLES=$(LONG) $(SPARK_ENV) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder \
-	  $$(grep -lE '@given|= ?[0-9]+ \* MORE' -r tests --include='test_*.py') $(PYTEST_ARGS)
+	  $$(grep -lE '@given|[0-9]+ \* MORE' -r tests --include='test_*.py') $(PYTEST_ARGS)
 
 test-runtime: setup ## Install the package into an environment without development dependencies, and use it
 	@rm -rf .venv-runtime && $(BIN)/python -m venv .venv-runtime
@@ -122,10 +122,9 @@ docs: setup .venv-docs/.ready ## Write docs/cli.md anew from the commands; build
 	@$(BIN)/python -m variantlake.cli.reference > docs/cli.md
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet && echo "open site/index.html" || exit 1
 
-.venv-docs/.ready: pyproject.toml constraints.txt
-	@$(BIN)/python -m venv .venv-docs
-	@.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --upgrade pip
-	@.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group docs
+.venv-docs/.ready: pyproject.toml constraints.txt | $(VENV)/.ready
+	@$(BIN)/python -m venv --without-pip .venv-docs
+	@$(BIN)/python -m pip --python .venv-docs/bin/python install --quiet --disable-pip-version-check --constraint constraints.txt --group docs
 	@touch $@
 
 bench: bench-ingest bench-query ## Time loading and queries beside other engines; write docs/performance.md's tables
