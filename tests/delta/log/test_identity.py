@@ -17,6 +17,7 @@ import variantlake as vl
 from tests import s3_server
 from tests.delta.remade import SCHEMAS, Place, rows
 from tests.delta.tables import append
+from tests.strategies import MORE
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.logical_files import values
 from variantlake.delta.log.snapshot import Snapshot
@@ -218,7 +219,7 @@ def test_identity_costs_one_look_at_one_file(
     assert requested == [commit_path(5)]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4 * MORE))
 def test_tables_made_again_at_random_on_a_disk(tmp_path: Path, seed: int) -> None:
     at_random(Place(str(tmp_path / "t"), random.Random(seed)), steps=40)
 
