@@ -382,7 +382,7 @@ def test_a_server_newer_than_those_that_were_tried(
 
 @pytest.mark.rule(18)
 def test_random_queries_of_several_selects(client: Client, tmp_path: Path) -> None:
-    requested = {"folder": str(tmp_path), "seed": 0, "texts": 6}
+    requested = {"folder": str(tmp_path), "seed": 0, "texts": 3 * MORE}
     _, skipped, _ = client({"joins": requested})["joins"]
     assert skipped > 0
 

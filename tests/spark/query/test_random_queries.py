@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-ROUNDS = 2 * MORE
+ROUNDS = 1 * MORE
 """Texts of each kind; `make test-long` asks more of them."""
 
 LOCAL = 20 * MORE
@@ -85,7 +85,7 @@ def test_rows_under_a_condition_are_those_on_unshredded_data(
     trial = trials[seed]
     queries = Queries(trial.table, random.Random(f"conditions {seed} {settings}"))
     with changed(spark, evaluated(settings)):
-        for _ in range(ROUNDS // 2):
+        for _ in range(ROUNDS):
             trial.agree([queries.branch() for _ in range(BRANCHES)])
 
 
@@ -117,7 +117,7 @@ def test_groups_that_tasks_begin_are_those_on_unshredded_data(
     trial = trials[seed]
     queries = Queries(trial.table, random.Random(f"pushed {seed}"))
     with changed(spark, evaluated(SETTINGS[seed])), begun_by_tasks(spark):
-        pushed = pushed_agree(trial, queries, 5 * ROUNDS, seed)
+        pushed = pushed_agree(trial, queries, 10 * ROUNDS, seed)
     assert pushed > 0
 
 
@@ -128,7 +128,7 @@ def test_first_rows_are_those_on_unshredded_data(
     trial = trials[seed]
     queries = Queries(trial.table, random.Random(f"first rows {seed}"))
     with changed(spark, evaluated(SETTINGS[seed])):
-        assert first_rows_agree(trial, queries, 3 * ROUNDS, seed) > 0
+        assert first_rows_agree(trial, queries, 6 * ROUNDS, seed) > 0
 
 
 @pytest.mark.rule(1)
