@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,11 +52,24 @@ def _without_metadata(value: Any) -> Any:
     return [_without_metadata(item) for item in value] if isinstance(value, list) else value
 
 
+@pytest.fixture(scope="module")
+def answers() -> dict[str, Counter[str]]:
+    """Delta Spark's rows, asked for once: the tables of all modes have the same."""
+    return {}
+
+
 @pytest.mark.parametrize("mode", ["none", "id"])
 def test_required_columns_are_not_nullable(
-    delta_spark: SparkSession, lake: Lake, tmp_path: Path, mode: str
+    delta_spark: SparkSession,
+    lake: Lake,
+    tmp_path: Path,
+    answers: dict[str, Counter[str]],
+    mode: str,
 ) -> None:
     table = required(delta_spark, tmp_path / "t", mode)
+
+    def right_of(text: str, frame: DataFrame) -> Counter[str]:
+        return answers[text] if text in answers else answers.setdefault(text, rows(frame))
 
     def theirs() -> DataFrame:
         return delta_spark.read.format("delta").load(table)
@@ -67,13 +81,14 @@ def test_required_columns_are_not_nullable(
     assert columns(ours) == columns(theirs())
     assert [item.nullable for item in ours.schema] == [*[False] * 3, True, *[False] * 3, True]
     for condition in ("id >= 3", "p = 'p' AND q = 1", "c = 'ab'", "d < 1", "e IS NULL", "s.a = 1"):
-        assert rows(ours.where(condition)) == rows(theirs().where(condition)), condition
+        found = rows(ours.where(condition))
+        assert found == right_of(condition, theirs().where(condition)), condition
     assert "GreaterThanOrEqual(id,3)" in executed(ours.where("id >= 3")) or mode == "id"
     for query in QUERIES:
         text = query.format(t=f"delta.`{table}`")
-        found, right = lake.sql(text), delta_spark.sql(text)
-        assert columns(found) == columns(right), query
-        assert rows(found) == rows(right), query
+        frame, right = lake.sql(text), delta_spark.sql(text)
+        assert columns(frame) == columns(right), query
+        assert rows(frame) == right_of(query, right), query
         assert columns(lake.sql(f"SELECT * FROM ({text})")) == columns(right), query
     filtered = lake.sql(f"SELECT id FROM delta.`{table}`").where("id >= 3")
     assert "GreaterThanOrEqual(id,3)" in executed(filtered) or mode == "id"
