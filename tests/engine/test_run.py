@@ -464,13 +464,13 @@ def test_a_select_that_means_more_than_it_seems_is_refused(
     query: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises((UnsupportedFeature, InvalidQuery)):
-        read_query(query, parse_table_ddl("event VARIANT, k INT"), "t")
+        read_query(query, {"t": parse_table_ddl("event VARIANT, k INT")})
     assert capfd.readouterr() == ("", "")  # the parser would write what it does not know
 
 
 def test_an_alias_of_the_table_names_its_columns() -> None:
     text = "SELECT x.event:a::int AS a, k FROM T x WHERE x.k > 1 LIMIT 5"
-    found = read_query(text, parse_table_ddl("event VARIANT, k INT"), "t")
+    _, found = read_query(text, {"t": parse_table_ddl("event VARIANT, k INT")})
     assert [item.name for item in found.outputs] == ["a", "k"]
     assert found.limit == 5
 

@@ -4,31 +4,43 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated, Any, Protocol
 
+import pyarrow as pa
 import typer
 
 import variantlake as vl
+from variantlake.cli.terminal.formats import (
+    OutputFormat,
+    OutputFormatOption,
+    OutputOption,
+    Printer,
+    chosen_format,
+)
 from variantlake.cli.terminal.local_rows import LocalRows, shows
 from variantlake.cli.terminal.local_spark import spark_session
-from variantlake.cli.terminal.options import Engine, EngineOption, TableArgument, json_option
-from variantlake.cli.terminal.output import (
-    MAX_SHOWN,
-    escaped,
-    print_json_lines,
-    print_note,
-    print_rows,
+from variantlake.cli.terminal.options import (
+    QueryEngine,
+    QueryEngineOption,
+    TableArgument,
+    TimestampOption,
+    VersionOption,
+    json_option,
 )
+from variantlake.cli.terminal.output import escaped, print_note
 from variantlake.cli.terminal.zones import zone_is_utc
 from variantlake.engine.run import LocalQuery
-from variantlake.engine.text import read_query
+from variantlake.engine.text import names_of_table, read_query
 from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
 from variantlake.sql.select import parse_select
 from variantlake.sql.statements import not_a_query
-from variantlake.storage.opening import open_store
 
-VIEW = "t"
-"""What the SQL text may call the table."""
+_NAMES = {
+    QueryEngine.LOCAL: "the local engine",
+    QueryEngine.DUCKDB: "DuckDB",
+    QueryEngine.SPARK: "Spark",
+}
 
 
 class Report(Protocol):
@@ -41,15 +53,24 @@ class Report(Protocol):
 def query(
     table: TableArgument,
     sql: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="SQL",
-            help="Spark SQL; the table is `t`, or delta.`path`.",
+            help="Spark SQL. The table goes by its own name, or `t`. @FILE reads the text from a "
+            "file, - from standard input.",
             show_default=False,
         ),
-    ],
+    ] = None,
     *,
-    engine: EngineOption = Engine.AUTO,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            "-f", "--file", metavar="FILE", help="Read the SQL from this file.", show_default=False
+        ),
+    ] = None,
+    engine: QueryEngineOption = QueryEngine.AUTO,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
     explain: Annotated[
         bool,
         typer.Option(
@@ -57,49 +78,101 @@ def query(
             help="Print on stderr what was read and what was skipped, with --json as JSON.",
         ),
     ] = False,
-    as_json: Annotated[bool, json_option("Print one JSON object per row.")] = False,
+    output_format: OutputFormatOption = None,
+    output: OutputOption = None,
+    as_json: Annotated[bool, json_option("Short for --output-format jsonl.")] = False,
 ) -> None:
     """Run a query. Paths are read from typed columns, and conditions skip files."""
-    if (refused := not_a_query(sql)) is not None:
+    text = sql_text(sql, file)
+    form = chosen_format(output_format, output, as_json=as_json)
+    if (refused := not_a_query(text)) is not None:
         raise refused
-    required = engine is Engine.LOCAL
-    local: LocalRows[LocalQuery] | None = None
-    refusal: VariantLakeError | None = None
-    if engine is not Engine.SPARK:
-        opened = vl.Table.open(table)
-        try:
-            local = _local(opened, sql, required=required)
-        except UnsupportedFeature as error:
-            if required:
-                raise
-            refusal = error
-        except InvalidQuery as error:
-            # Spark reads texts that our parser does not. Else it would say the same.
-            if required or parses(sql):
-                raise
-            refusal = error
-    here = local is not None and _ran_here(local, required=required, as_json=as_json)
-    if local is not None and here:
-        if explain:
-            _print_report(local.scan.explain(), as_json=as_json)
+    opened = vl.Table.open(table, version, timestamp=timestamp)
+    run_query(
+        dict.fromkeys(names_of_table(opened.uri), opened),
+        text,
+        engine,
+        form,
+        output=output,
+        explain=explain,
+    )
+
+
+def sql_text(sql: str | None, file: str | None) -> str:
+    """The text of a query, from the argument, a file or standard input. Raises BadParameter."""
+    if (sql is None) == (file is None):
+        raise typer.BadParameter("give the query as 'SQL', or a file of it by -f")
+    source = file or (sql[1:] if sql and sql.startswith("@") else None)
+    if "-" in (sql, source):
+        text = sys.stdin.read() if sys.stdin else ""
     else:
-        _run_spark(table, sql, refusal, explain=explain, as_json=as_json)
-    if not as_json:
-        print_note(f"Run by {'the local engine' if here else 'Spark'}.")
+        text = Path(source).read_text(encoding="utf-8") if source else sql or ""
+    return text.strip().removesuffix(";")
 
 
-def _local(opened: vl.Table, sql: str, *, required: bool) -> LocalRows[LocalQuery] | None:
-    """The query for the local engine; None if only Spark shows what it gives.
+def run_query(
+    tables: dict[str, vl.Table],
+    sql: str,
+    engine: QueryEngine,
+    form: OutputFormat,
+    *,
+    output: str | None = None,
+    explain: bool = False,
+) -> None:
+    """Run a query of tables by their names and print what it gives, and what ran it."""
+    reports: list[Report] = []
+    if engine is QueryEngine.DUCKDB:
+        stream = next(iter(tables.values())).sql(sql, engine="duckdb", tables=tables)
+        Printer(LocalRows(stream), form).print(output)
+        reports = list(stream.explain()) if explain else []
+    else:
+        found, refusal = _local(tables, sql, engine, form)
+        engine = QueryEngine.SPARK if found is None else QueryEngine.LOCAL
+        if found is None:
+            shown = reports if explain else None
+            _run_spark(tables, sql, refusal, form=form, output=output, reports=shown)
+        else:
+            scan, printer = found
+            printer.print(output)
+            reports = [scan.explain()] if explain else []
+    for report in reports:
+        _print_report(report, as_json=form is not OutputFormat.TABLE)
+    if form is OutputFormat.TABLE:
+        print_note(f"Run by {_NAMES[engine]}.")
 
-    Raises UnsupportedFeature and InvalidQuery.
+
+def _local(
+    tables: dict[str, vl.Table], sql: str, engine: QueryEngine, form: OutputFormat
+) -> tuple[tuple[LocalQuery, Printer] | None, VariantLakeError | None]:
+    """The result of the local engine, or why only Spark runs it.
+
+    Raises UnsupportedFeature and InvalidQuery if no other engine may run it.
     """
-    # Left to choose, it takes no timestamp that Spark may read in another zone than UTC.
-    parsed = read_query(sql, opened.schema, VIEW, utc=required or zone_is_utc())
-    found = LocalQuery(opened.snapshot, parsed)
-    here = all(shows(column.type) for column in found.schema)
-    if not required and not here:
-        return None
-    return LocalRows(found)
+    if engine is QueryEngine.SPARK:
+        return None, None
+    required = engine is QueryEngine.LOCAL
+    refusal: VariantLakeError | None = None
+    try:
+        # Left to choose, it takes no timestamp that Spark may read in another zone than UTC.
+        name, parsed = read_query(
+            sql,
+            {name: table.schema for name, table in tables.items()},
+            utc=required or zone_is_utc(),
+        )
+        found = LocalQuery(tables[name].snapshot, parsed)
+        if required or all(shows(column.type) for column in found.schema):
+            return (found, Printer(LocalRows(found), form)), None
+    except UnsupportedFeature as error:
+        error.cli_hint = "--engine spark runs it, and --engine duckdb, by DuckDB's own rules"
+        refusal = error
+    except InvalidQuery as error:
+        # Spark reads texts that our parser does not. Else it would say the same.
+        refusal = error
+        if parses(sql):
+            raise
+    if required and refusal is not None:
+        raise refusal
+    return None, refusal
 
 
 def parses(sql: str) -> bool:
@@ -111,37 +184,43 @@ def parses(sql: str) -> bool:
     return True
 
 
-def _ran_here(rows: LocalRows[LocalQuery], *, required: bool, as_json: bool) -> bool:
-    """Print the rows; False, with nothing printed, where a value turns up that only Spark casts."""
-    printed = False
-    try:
-        if as_json:
-            for line in rows.json():
-                print_json_lines([line])
-                printed = True
-        else:
-            print_rows(rows.names, list(rows.text(MAX_SHOWN + 1)))
-    except UnsupportedFeature as error:
-        if required or printed:
-            error.hint = error.hint or "--engine spark runs it"
-            raise
-        return False
-    return True
-
-
 def _run_spark(
-    table: str, sql: str, refusal: VariantLakeError | None, *, explain: bool, as_json: bool
+    tables: dict[str, vl.Table],
+    sql: str,
+    refusal: VariantLakeError | None,
+    *,
+    form: OutputFormat,
+    output: str | None,
+    reports: list[Report] | None,
 ) -> None:
+    """Print what Spark gives; `reports` gets what it read."""
+    if any(table.refresh().version != table.version for table in tables.values()):
+        hint = "write FROM t VERSION AS OF 3, without --version and --timestamp"
+        raise refusal or UnsupportedFeature("Spark reads older versions by the text", hint=hint)
+    locations = {name: table.uri for name, table in tables.items()}
     with spark_session(refusal) as session:
         lake = vl.spark.connect(session)
-        tables = {VIEW: open_store(table).uri}  # a bare word is a folder here, and no name
-        frame = lake.sql(sql, tables=tables)
-        if as_json:
-            print_json_lines(vl.spark.json_rows(frame))
-        else:
-            print_rows(frame.columns, vl.spark.text_rows(frame, MAX_SHOWN + 1))
-        if explain:
-            _print_report(lake.explain(sql, tables=tables), as_json=as_json)
+        Printer(_SparkRows(lake.sql(sql, tables=locations)), form).print(output)
+        if reports is not None:
+            reports.append(lake.explain(sql, tables=locations))
+
+
+class _SparkRows:
+    """The rows of a DataFrame, as Spark itself writes them."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+        self.names: list[str] = frame.columns
+
+    def text(self) -> Any:
+        return vl.spark.text_rows(self._frame)
+
+    def json(self) -> Any:
+        return vl.spark.json_rows(self._frame)
+
+    def arrow(self) -> pa.Table:
+        table: pa.Table = self._frame.toArrow()
+        return table
 
 
 def _print_report(report: Report, *, as_json: bool) -> None:

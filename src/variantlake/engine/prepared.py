@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.engine.run import LocalQuery
-from variantlake.engine.text import read_query
+from variantlake.engine.text import names_of_table, read_query
 from variantlake.scan.decoded_log import DecodedLog
 
 MOST = 16
@@ -25,10 +25,11 @@ class PreparedQueries:
         self._kept: OrderedDict[str, LocalQuery] = OrderedDict()
 
     def of(self, text: str, snapshot: Snapshot, decoded: DecodedLog) -> LocalQuery:
-        """The query of a text that calls the table `t`. Raises as `read_query`."""
+        """The query of a text of the table. Raises as `read_query`."""
         found = self._kept.pop(text, None)
         if found is None:
-            found = LocalQuery(snapshot, read_query(text, snapshot.schema, "t"), decoded)
+            names = dict.fromkeys(names_of_table(snapshot.store.uri), snapshot.schema)
+            found = LocalQuery(snapshot, read_query(text, names)[1], decoded)
         self._kept[text] = found
         while len(self._kept) > MOST:
             self._kept.popitem(last=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
@@ -18,8 +18,17 @@ from variantlake.sql.select import about, only_parts, parse_select, row_limit
 _PARTS = ("expressions", "where", "limit", "from_", "group", "having", "order", "distinct")
 
 
-def read_query(text: str, schema: StructType, table: str, *, utc: bool = True) -> Query:
-    """A query of one table, which it calls `table`; `utc` as in `sql.select.QueryText`.
+def names_of_table(uri: str) -> tuple[str, ...]:
+    """What a text may call a table: `t`, and the last part of its location."""
+    return tuple(dict.fromkeys(("t", uri.rstrip("/").rpartition("/")[2].lower() or "t")))
+
+
+def read_query(
+    text: str, tables: Mapping[str, StructType], *, utc: bool = True
+) -> tuple[str, Query]:
+    """The name of the table that a query is of, and the query; `utc` as in `QueryText`.
+
+    `tables` are by the names, in small letters, that the text may use.
 
     Raises InvalidQuery, and UnsupportedFeature for what Spark has to run, by name.
     """
@@ -28,21 +37,24 @@ def read_query(text: str, schema: StructType, table: str, *, utc: bool = True) -
         only_parts(select, *_PARTS)
         source = select.args.get("from_")
         named = source.this if source is not None else None
-        if not isinstance(named, exp.Table) or not _names_table(named, table):
-            raise refused("a query of more than the table")
-        return _Select(select, Columns(schema, named.alias.lower() or table.lower()), utc).query()
+        if not isinstance(named, exp.Table) or not _is_name(named):
+            raise refused("a query of more than a table")
+        table = named.name.lower()
+        if table not in tables:
+            names = " or ".join(map(repr, tables))
+            raise InvalidQuery(f"there is no table {named.name!r}", hint=f"the table is {names}")
+        columns = Columns(tables[table], named.alias.lower() or table)
+        return table, _Select(select, columns, utc).query()
 
 
-def _names_table(named: exp.Table, table: str) -> bool:
-    """Whether it is the table alone, and its columns as they are."""
+def _is_name(named: exp.Table) -> bool:
+    """Whether it is a name alone, and its columns as they are."""
     plain = {"this", "alias"}
     if any(value for name, value in named.args.items() if name not in plain):
         return False
     alias = named.args.get("alias")
     # Columns may have other names behind an alias, and `t@v1` is a version.
-    if alias and (alias.columns or not isinstance(alias.this, exp.Identifier)):
-        return False
-    return named.name.lower() == table.lower()
+    return not (alias and (alias.columns or not isinstance(alias.this, exp.Identifier)))
 
 
 class _Select:

@@ -10,11 +10,11 @@ from pyspark.sql.types import BinaryType, StructField, VariantType
 from variantlake.quoting import quote_identifier
 
 
-def text_rows(frame: DataFrame, limit: int) -> Iterator[tuple[str | None, ...]]:
-    """The first `limit` rows, each value as text; None for NULL."""
+def text_rows(frame: DataFrame) -> Iterator[tuple[str | None, ...]]:
+    """Every row, each value as text; None for NULL. Memory follows a partition of the result."""
     named = _numbered(frame)
     columns = [_text(name, field.dataType) for name, field in _columns(frame)]
-    return (tuple(row) for row in named.limit(limit).selectExpr(*columns).collect())
+    return (tuple(row) for row in named.selectExpr(*columns).toLocalIterator())
 
 
 def json_rows(frame: DataFrame) -> Iterator[str]:

@@ -9,7 +9,7 @@ import html
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
 
 import pyarrow as pa
 
@@ -35,8 +35,9 @@ from variantlake.dml.result import ChangeResult
 from variantlake.dml.update import update
 from variantlake.engine.prepared import PreparedQueries
 from variantlake.engine.run import LocalQuery
+from variantlake.engine.text import names_of_table
 from variantlake.erase.erase import EraseResult, erase
-from variantlake.errors import InvalidSchema, InvalidValue
+from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature
 from variantlake.expressions.from_python import Condition, TypedPath
 from variantlake.feed.commits import version_range
 from variantlake.feed.scan import ChangeScan
@@ -66,6 +67,7 @@ from variantlake.writing.options import LoadKeywords, LoadOptions
 from variantlake.writing.table_write import READER_FEATURES
 
 if TYPE_CHECKING:
+    from variantlake.engine.duckdb_query import DuckQuery
     from variantlake.jobs.progress import LoadProgress
     from variantlake.kernels.digest.rows import Digest
     from variantlake.maintenance.clustering.cluster import ClusterResult
@@ -305,23 +307,67 @@ class Table(Shown):
         condition = None if where is None else text.condition(str(where))
         return Scan(self.snapshot, text.items(select), condition, limit, self._decoded)
 
-    def sql(self, query: str) -> LocalQuery:
-        """Run a query of this table without Spark; the text calls the table `t`.
+    @overload
+    def sql(self, query: str) -> LocalQuery: ...
+
+    @overload
+    def sql(
+        self,
+        query: str,
+        *,
+        engine: Literal["duckdb"],
+        tables: Mapping[str, Table] | None = None,
+    ) -> DuckQuery: ...
+
+    def sql(
+        self,
+        query: str,
+        *,
+        engine: Literal["local", "duckdb"] = "local",
+        tables: Mapping[str, Table] | None = None,
+    ) -> LocalQuery | DuckQuery:
+        """Run a query of this table without Spark; the text calls it `t`, or by its own name.
+
+        `Table.open("/lake/events").sql("SELECT event:kind::string, count(*) FROM events GROUP BY
+        1")`. An own name is the last part of the location.
 
         Args:
             query: A SELECT as Spark SQL: columns, paths and expressions, WHERE as in `scan`, GROUP
                 BY, HAVING, DISTINCT, ORDER BY, LIMIT; `count`, `count(DISTINCT x)`, `min`, `max`,
                 `sum`, `avg`, `count_if`. Timestamps are in UTC.
+            engine: `"duckdb"` runs any query in DuckDB over the columns and paths that it names:
+                windows, joins, sums of doubles. Our scan skips files and rows by the conditions
+                that it supports; all else follows DuckDB's own rules, and may differ from Spark.
+            tables: For `"duckdb"`, other tables by the names that the text has for them.
 
         The result is an Arrow stream (`to_arrow`, `to_reader`, or straight into DuckDB and Polars);
-        `explain` says what the log alone answers, what is read and what is skipped. It is what
-        Spark gives in ANSI mode, its default.
+        `explain` says what the log alone answers, what is read and what is skipped. That of the
+        local engine is what Spark gives in ANSI mode, its default.
 
         Raises:
-            InvalidQuery: Text that does not parse, or names what the table does not have.
-            UnsupportedFeature: What only Spark runs, by name; some of it while rows are read.
+            InvalidQuery: The text does not parse, or names an unknown table or column.
+            UnsupportedFeature: The query needs another engine. May be raised only while rows are
+                read.
+            MissingDependency: DuckDB is not installed.
         """
-        return self._prepared.of(query, self.snapshot, self._decoded)
+        if engine == "duckdb":
+            from variantlake.engine.duckdb_query import duckdb_query  # loads more of sqlglot
+
+            every = dict.fromkeys(names_of_table(self.uri), self) | dict(tables or {})
+            return duckdb_query(
+                query, {name.lower(): each.snapshot for name, each in every.items()}
+            )
+        if engine != "local":
+            raise InvalidValue(f"engine is {engine!r}", hint='"local" or "duckdb"')
+        if tables:
+            raise UnsupportedFeature(
+                "the local engine runs queries of one table", hint='engine="duckdb" runs joins'
+            )
+        try:
+            return self._prepared.of(query, self.snapshot, self._decoded)
+        except UnsupportedFeature as error:
+            error.hint = f'engine="duckdb" may run it, by DuckDB\'s own rules. {error.hint}'
+            raise
 
     def changes(
         self,

@@ -6,9 +6,14 @@ from typing import Annotated
 
 import typer
 
+from variantlake.cli.terminal.formats import (
+    OutputFormatOption,
+    OutputOption,
+    Printer,
+    chosen_format,
+)
 from variantlake.cli.terminal.local_rows import LocalRows
 from variantlake.cli.terminal.options import TableArgument, json_option
-from variantlake.cli.terminal.output import MAX_SHOWN, print_json_lines, print_rows
 from variantlake.table import Table
 
 
@@ -47,12 +52,15 @@ def changes(
             show_default=False,
         ),
     ] = None,
-    as_json: Annotated[bool, json_option("Print one JSON object per row.")] = False,
+    output_format: OutputFormatOption = None,
+    output: OutputOption = None,
+    as_json: Annotated[bool, json_option("Short for --output-format jsonl.")] = False,
 ) -> None:
     """Print the change data feed, version by version.
 
     After the table's columns, each row has _change_type, _commit_version and _commit_timestamp.
     """
+    form = chosen_format(output_format, output, as_json=as_json)
     from_version, from_time = _version_or_time(first)
     to_version, to_time = (None, None) if last is None else _version_or_time(last)
     found = Table.open(table).changes(
@@ -63,11 +71,7 @@ def changes(
         select=select,
         where=where,
     )
-    rows = LocalRows(found)
-    if as_json:
-        print_json_lines(rows.json())
-    else:
-        print_rows(rows.names, list(rows.text(MAX_SHOWN + 1)))
+    Printer(LocalRows(found), form).print(output)
 
 
 def _version_or_time(text: str) -> tuple[int | None, str | None]:

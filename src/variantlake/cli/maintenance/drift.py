@@ -7,7 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from variantlake.cli.terminal.options import TableArgument, json_option
+from variantlake.cli.terminal.options import (
+    TableArgument,
+    TimestampOption,
+    VersionOption,
+    json_option,
+)
 from variantlake.cli.terminal.output import print_fields, print_json, print_line, print_rows
 from variantlake.cli.terminal.progress import rows_of_files
 from variantlake.maintenance.reshredding.drift import (
@@ -30,11 +35,14 @@ def drift(
         str | None,
         typer.Option(metavar="NAME", help="Only this VARIANT column. The default is all."),
     ] = None,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Show how much is in residuals, by version, and which paths would be worth a column."""
+    opened = Table.open(table, version, timestamp=timestamp)
     with rows_of_files() as shown:
-        report = Table.open(table).drift(column, progress=shown("footers and samples"))
+        report = opened.drift(column, progress=shown("footers and samples"))
     if as_json:
         document: dict[str, Any] = asdict(report)
         for each, found in zip(document["versions"], report.versions, strict=True):

@@ -7,7 +7,13 @@ from typing import Annotated
 
 import typer
 
-from variantlake.cli.terminal.options import FINDINGS, TableArgument, json_option
+from variantlake.cli.terminal.options import (
+    FINDINGS,
+    TableArgument,
+    TimestampOption,
+    VersionOption,
+    json_option,
+)
 from variantlake.cli.terminal.output import print_json, print_line, print_rows
 from variantlake.shown import counted, size
 from variantlake.table import Table
@@ -37,6 +43,8 @@ def health(
             help="Exit with code 4 if there is a finding of this severity or worse.",
         ),
     ] = FailOn.NEVER,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Show what makes a table slow or large, each with the command that helps.
@@ -44,7 +52,7 @@ def health(
     It reads only the log: small files, overlap, deleted rows, residuals, missing statistics, the
     log itself.
     """
-    found = Table.open(table).health(orphans=orphans)
+    found = Table.open(table, version, timestamp=timestamp).health(orphans=orphans)
     if as_json:
         print_json(found.to_dict())
     else:

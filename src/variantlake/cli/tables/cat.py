@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,19 @@ import pyarrow as pa
 import typer
 
 import variantlake as vl
-from variantlake.cli.terminal.options import SourceArgument, json_option
+from variantlake.cli.terminal.formats import (
+    OutputFormatOption,
+    OutputOption,
+    Printer,
+    chosen_format,
+)
+from variantlake.cli.terminal.local_rows import LocalRows
+from variantlake.cli.terminal.options import (
+    SourceArgument,
+    TimestampOption,
+    VersionOption,
+    json_option,
+)
 from variantlake.cli.terminal.output import print_json_lines
 from variantlake.cli.terminal.progress import rows_of_files
 from variantlake.cli.terminal.rows import json_lines
@@ -20,6 +33,7 @@ from variantlake.errors import InvalidPath, MissingSource
 from variantlake.parquet.read.reader import Progress
 from variantlake.planning.log_files import LogFiles
 from variantlake.quoting import quote_identifier
+from variantlake.scan.arrow_stream import ArrowStream
 from variantlake.storage.objects import open_object
 from variantlake.storage.store import is_local, local_path
 
@@ -44,17 +58,26 @@ def cat(
         int | None, typer.Option(metavar="N", help="The maximum number of rows to print.", min=0)
     ] = None,
     variant: VariantOption = None,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
+    output_format: OutputFormatOption = None,
+    output: OutputOption = None,
     as_json: Annotated[
         bool, json_option("Print each row as an object of its columns, also if there is only one.")
     ] = False,
 ) -> None:
     """Print rows as JSON, one per line. A single column is printed without its name."""
     left = sys.maxsize if limit is None else limit
+    if output_format is not None or output is not None:
+        form = chosen_format(output_format, output, as_json=as_json)
+        rows = _CatRows(batches(source, column, variant or [], at=(version, timestamp)), left)
+        Printer(LocalRows(rows), form).print(output)
+        return
     if left == 0:
         return
     # On a terminal the rows themselves show how far it is.
     with nullcontext(_silent) if sys.stdout.isatty() else rows_of_files() as shown:
-        for batch in batches(source, column, variant or [], shown):
+        for batch in batches(source, column, variant or [], shown, at=(version, timestamp)):
             bare = not as_json and batch.num_columns == 1
             lines = json_lines(batch.slice(0, left), bare=bare)
             print_json_lines(lines)
@@ -65,6 +88,25 @@ def cat(
 
 def _silent(_: str) -> Progress | None:
     return None
+
+
+class _CatRows(ArrowStream):
+    """The first rows of some batches, read once."""
+
+    def __init__(self, found: Iterator[pa.RecordBatch], limit: int) -> None:
+        self._first = next(found, None)
+        self._batches, self._limit = found, limit
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([]) if self._first is None else self._first.schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        left = self._limit
+        for batch in chain([] if self._first is None else [self._first], self._batches):
+            if left > 0:
+                yield batch.slice(0, left)
+            left -= batch.num_rows
 
 
 def is_file(source: str) -> bool:
@@ -93,9 +135,13 @@ def batches(
     column: str | None = None,
     variants: Sequence[str] = (),
     shown: Callable[[str], Progress | None] = _silent,
+    *,
+    at: tuple[int | None, str | None] = (None, None),
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a file, or those of a table, without deleted ones."""
+    """The rows of a file, or those of a table, without deleted ones; `at` a version or a time."""
     if is_file(source):
+        if at != (None, None):
+            raise typer.BadParameter("--version and --timestamp are for tables")
         file = path_of(source)
         columns = None if column is None else [column]
         yield from vl.parquet.iter_batches(
@@ -104,7 +150,7 @@ def batches(
         return
     if variants:
         raise typer.BadParameter("--variant is for files: a table's schema names its columns")
-    table = vl.Table.open(source)
+    table = vl.Table.open(source, at[0], timestamp=at[1])
     fields = table.schema.fields
     if column is not None:
         known = ", ".join(field.name for field in fields)

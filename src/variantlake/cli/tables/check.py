@@ -12,7 +12,13 @@ import variantlake as vl
 from variantlake.cli.tables.cat import VariantOption, is_file, path_of
 from variantlake.cli.tables.check_deep import check_deep
 from variantlake.cli.tables.inspect_table import KEY_ORDER
-from variantlake.cli.terminal.options import FINDINGS, SourceArgument, json_option
+from variantlake.cli.terminal.options import (
+    FINDINGS,
+    SourceArgument,
+    TimestampOption,
+    VersionOption,
+    json_option,
+)
 from variantlake.cli.terminal.output import print_json, print_line, print_note
 from variantlake.cli.terminal.progress import rows_of_files
 from variantlake.delta.log.file_paths import absolute_paths
@@ -23,6 +29,7 @@ from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.metadata.value_notes import notes_of
 from variantlake.shown import counted
+from variantlake.units import milliseconds
 
 
 def check(
@@ -54,6 +61,8 @@ def check(
             show_default=False,
         ),
     ] = None,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
     as_json: Annotated[bool, json_option("Print one JSON object per finding.")] = False,
 ) -> None:
     """Check VARIANT columns against every rule; exit code 4 if one is broken.
@@ -75,7 +84,7 @@ def check(
     files = findings = 0
     alone = is_file(source)
     with rows_of_files() as shown:
-        for file, columns in _files(source, variant or []):
+        for file, columns in _files(source, variant or [], version, timestamp):
             files += 1
             found = False
             for finding in vl.parquet.check_file(
@@ -100,14 +109,17 @@ def check(
         print_line(f"{counted(files, 'file')}, nothing found")
 
 
-def _files(source: str, variants: list[str]) -> Iterator[tuple[str, list[str]]]:
+def _files(
+    source: str, variants: list[str], version: int | None, timestamp: str | None
+) -> Iterator[tuple[str, list[str]]]:
     """The files, each with those of its columns that are Variants although it need not say so."""
     if is_file(source):
         yield path_of(source), variants
         return
     if variants:
         raise typer.BadParameter("--variant is for files: a table's schema names its columns")
-    snapshot = Snapshot.read(source, applies=SCAN_FEATURES)
+    at = None if timestamp is None else milliseconds("timestamp", timestamp)
+    snapshot = Snapshot.read(source, version, timestamp=at, applies=SCAN_FEATURES)
     for path in absolute_paths(snapshot.files):
         print_note(f"the table refers to a file by an absolute path: {path}")
     columns = snapshot.schema.variant_columns(physical=True)

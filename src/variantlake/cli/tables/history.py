@@ -6,8 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
+from variantlake.cli.terminal.formats import (
+    OutputFormat,
+    OutputFormatOption,
+    OutputOption,
+    PlainRows,
+    Printer,
+    chosen_format,
+)
 from variantlake.cli.terminal.options import TableArgument, json_option
-from variantlake.cli.terminal.output import print_json, print_rows
+from variantlake.cli.terminal.output import print_rows
 from variantlake.delta.log.snapshot import HistoryEntry
 from variantlake.table import Table
 
@@ -18,13 +26,15 @@ def history(
     limit: Annotated[
         int, typer.Option(metavar="N", help="The maximum number of versions to show.", min=1)
     ] = 50,
-    as_json: Annotated[bool, json_option("Print one JSON object per version.")] = False,
+    output_format: OutputFormatOption = None,
+    output: OutputOption = None,
+    as_json: Annotated[bool, json_option("Short for --output-format jsonl.")] = False,
 ) -> None:
     """Show the versions of a table, newest first."""
+    form = chosen_format(output_format, output, as_json=as_json)
     entries = Table.open(table).history(limit)
-    if as_json:
-        for entry in entries:
-            print_json(_document(entry))
+    if form is not OutputFormat.TABLE or output is not None:
+        Printer(PlainRows(map(_document, entries)), form).print(output)
         return
     print_rows(["version", "time", "operation", "files", "rows", "by"], map(_row, entries))
 

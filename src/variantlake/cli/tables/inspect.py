@@ -9,7 +9,12 @@ import typer
 import variantlake as vl
 from variantlake.cli.tables.cat import VariantOption, is_file, path_of
 from variantlake.cli.tables.inspect_table import KEY_ORDER, LACKING, print_table
-from variantlake.cli.terminal.options import SourceArgument, json_option
+from variantlake.cli.terminal.options import (
+    SourceArgument,
+    TimestampOption,
+    VersionOption,
+    json_option,
+)
 from variantlake.cli.terminal.output import (
     count,
     heading,
@@ -83,6 +88,8 @@ def inspect(
         ),
     ] = SAMPLE_ROWS,
     variant: VariantOption = None,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Show how VARIANT columns are shredded: paths, types, shares, bounds, sizes."""
@@ -91,7 +98,7 @@ def inspect(
             raise typer.BadParameter("--why looks at a file's rows: name one file of the table")
         if variant:
             raise typer.BadParameter("--variant is for files: a table's schema names its columns")
-        print_table(Table.open(source), as_json=as_json)
+        print_table(Table.open(source, version, timestamp=timestamp), as_json=as_json)
         return
     file = path_of(source)
     if why:

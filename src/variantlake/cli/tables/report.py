@@ -8,16 +8,18 @@ from typing import Annotated
 
 import typer
 
-from variantlake.cli.terminal.options import TableArgument, json_option
+from variantlake.cli.terminal.options import (
+    TableArgument,
+    TimestampOption,
+    VersionOption,
+    json_option,
+)
 from variantlake.cli.terminal.output import escaped, print_json, print_line
 from variantlake.engine.queries import Query
 from variantlake.engine.reading import Reading
-from variantlake.engine.text import read_query
+from variantlake.engine.text import names_of_table, read_query
 from variantlake.errors import UnsupportedFeature
 from variantlake.table import Table
-
-VIEW = "t"
-"""What the SQL text may call the table."""
 
 
 def report(
@@ -33,19 +35,21 @@ def report(
         str | None,
         typer.Option(
             metavar="SQL",
-            help="A query of the table `t`: the report shows which files each condition skips.",
+            help="A query of the table: the report shows which files each condition skips.",
         ),
     ] = None,
     examples: Annotated[
         bool,
         typer.Option("--examples/--no-examples", help="Whether to show values of the data."),
     ] = True,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
     as_json: Annotated[
         bool, json_option("Print the data as one JSON object, and write no page.")
     ] = False,
 ) -> None:
     """Write a page about a table: files, paths, what filters skip, drift, advice."""
-    opened = Table.open(table)
+    opened = Table.open(table, version, timestamp=timestamp)
     parsed = None if query is None else _parsed(opened, query)
     found = opened.report(examples=examples)
     if query is not None and parsed is not None:
@@ -62,7 +66,8 @@ def report(
 
 def _parsed(table: Table, query: str) -> Query:
     try:
-        return read_query(query, table.schema, VIEW)
+        names = dict.fromkeys(names_of_table(table.uri), table.schema)
+        return read_query(query, names)[1]
     except UnsupportedFeature as error:
         error.cli_hint = "a report shows queries that the local engine runs"
         raise

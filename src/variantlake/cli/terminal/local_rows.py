@@ -6,36 +6,35 @@ import base64
 import json
 import math
 from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
 from variantlake import Variant
 from variantlake.cli.terminal.rows import json_texts
 from variantlake.encoding.java_numbers import double_text, float_text
-from variantlake.engine.run import LocalQuery
-from variantlake.feed.scan import ChangeScan
 from variantlake.ingest.encode.time_texts import is_time, time_texts, with_time_texts
+from variantlake.scan.arrow_stream import ArrowStream
 from variantlake.shredding.fit import raws_of
 from variantlake.shredding.layout import VARIANT_TYPE
 
 Rows = Iterator[tuple[str | None, ...]]
 
 
-ScanT = TypeVar("ScanT", bound=LocalQuery | ChangeScan)
-
-
-class LocalRows(Generic[ScanT]):
+class LocalRows:
     """The result of a query or a scan. `names` are those that Spark gives."""
 
-    def __init__(self, scan: ScanT) -> None:
-        self.scan: ScanT = scan
+    def __init__(self, scan: ArrowStream) -> None:
+        self.scan = scan
         self.names = scan.schema.names
 
-    def text(self, limit: int) -> Rows:
-        """The first rows, each value as text; None for NULL."""
-        return islice(self._rows(_text), limit)
+    def text(self) -> Rows:
+        """The rows, each value as text; None for NULL."""
+        return self._rows(_text)
+
+    def arrow(self) -> pa.Table:
+        """All rows. Raises as the scan."""
+        return self.scan.to_arrow()
 
     def json(self) -> Iterator[str]:
         """Every row as a JSON object, NULLs included."""

@@ -12,22 +12,7 @@ import typer
 from variantlake.cli.terminal.output import visible
 from variantlake.errors import InvalidValue
 from variantlake.ingest.sources.sources import DocumentFormat
-
-TableArgument = Annotated[
-    str,
-    typer.Argument(metavar="TABLE", help="The Delta table: a path or URL.", show_default=False),
-]
-
-SourceArgument = Annotated[
-    str, typer.Argument(metavar="TABLE|FILE", help="A Delta table or a Parquet file.")
-]
-
-TargetArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="TABLE", help="The Delta table, created if it does not exist.", show_default=False
-    ),
-]
+from variantlake.units import moment
 
 
 def checked_by(parse: Callable[[str, object], object]) -> Callable[[str | None], str | None]:
@@ -42,6 +27,38 @@ def checked_by(parse: Callable[[str, object], object]) -> Callable[[str | None],
         return text
 
     return check
+
+
+TableArgument = Annotated[
+    str,
+    typer.Argument(metavar="TABLE", help="The Delta table: a path or URL.", show_default=False),
+]
+
+VersionOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Read this version of the table.", min=0, show_default=False),
+]
+
+TimestampOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        callback=checked_by(moment),
+        help="Read the version of this time; in UTC unless it has a zone.",
+        show_default=False,
+    ),
+]
+
+SourceArgument = Annotated[
+    str, typer.Argument(metavar="TABLE|FILE", help="A Delta table or a Parquet file.")
+]
+
+TargetArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE", help="The Delta table, created if it does not exist.", show_default=False
+    ),
+]
 
 
 def json_option(what: str = "One JSON object.") -> Any:
@@ -90,6 +107,24 @@ EngineOption = Annotated[
     ),
 ]
 
+
+class QueryEngine(enum.StrEnum):
+    """As Engine, and DuckDB over scans of our tables."""
+
+    AUTO = "auto"
+    LOCAL = "local"
+    DUCKDB = "duckdb"
+    SPARK = "spark"
+
+
+QueryEngineOption = Annotated[
+    QueryEngine,
+    typer.Option(
+        metavar="|".join(QueryEngine),
+        help="auto: in this process. If it does not support the query, a local Spark is started, "
+        "and a note says why. duckdb: DuckDB over the rows that the query needs, by its own rules.",
+    ),
+]
 
 LoadEngineOption = Annotated[
     Engine,

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 from rich.console import Console
@@ -120,7 +121,15 @@ def print_json_lines(lines: Iterable[str]) -> None:
 
 
 def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A table for people: at most MAX_SHOWN rows, with a note when there are more."""
+    """A table for people: at most MAX_SHOWN rows, with a note if there are more.
+
+    In a pipe and in a file, all rows as lines with tabs.
+    """
+    if not sys.stdout.isatty():
+        for row in chain([names], rows):
+            cells = ("NULL" if value is None else visible(str(value)) for value in row)
+            sys.stdout.write("\t".join(cells) + "\n")
+        return
     grid = Grid()
     for name in names:
         grid.add_column(Text(visible(name)))
@@ -132,7 +141,7 @@ def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         grid.add_row(*(_cell(value) for value in row))
     stdout().print(grid)
     if more:
-        print_note(f"Only the first {MAX_SHOWN:,} rows are shown; --json prints all.")
+        print_note(f"Only the first {MAX_SHOWN:,} rows are shown; a pipe or --json gets all.")
 
 
 def _cell(value: Any) -> Text:

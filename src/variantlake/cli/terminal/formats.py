@@ -1,0 +1,196 @@
+"""Rows of a result in the form that the user asks for: a table, JSON, CSV or Parquet."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+import pyarrow as pa
+import typer
+
+import variantlake as vl
+from variantlake.cli.terminal.output import (
+    MAX_SHOWN,
+    escaped,
+    print_rows,
+    visible,
+)
+
+TextRow = tuple[str | None, ...]
+
+
+class ResultRows(Protocol):
+    """The rows of a result, from whichever engine."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the columns."""
+
+    def text(self) -> Iterator[TextRow]:
+        """Each value as text; None for NULL."""
+
+    def json(self) -> Iterator[str]:
+        """Every row as a JSON object, NULLs included."""
+
+    def arrow(self) -> pa.Table:
+        """All rows."""
+
+
+class OutputFormat(enum.StrEnum):
+    """The forms of a result."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+OutputFormatOption = Annotated[
+    OutputFormat | None,
+    typer.Option(
+        metavar="|".join(OutputFormat),
+        help="The form of the rows: by default that of the name of the file, else a table. In a "
+        "pipe, a table is text with tabs.",
+        show_default=False,
+    ),
+]
+
+OutputOption = Annotated[
+    str | None,
+    typer.Option(
+        "-o", "--output", metavar="FILE", help="Write the rows to this file.", show_default=False
+    ),
+]
+
+_ENDINGS = {".ndjson": OutputFormat.JSONL, ".tsv": OutputFormat.TABLE}
+_QUOTED = re.compile(r'[",\r\n]')
+
+
+def chosen_format(form: OutputFormat | None, output: str | None, *, as_json: bool) -> OutputFormat:
+    """The form that the options ask for. Raises BadParameter if they contradict each other."""
+    if as_json and form not in (None, OutputFormat.JSONL):
+        raise typer.BadParameter("--json and --output-format contradict each other")
+    if as_json:
+        return OutputFormat.JSONL
+    if form is None and output is not None:
+        ending = Path(output).suffix.lower()
+        known = {f".{each}": each for each in OutputFormat} | _ENDINGS
+        form = known.get(ending)
+    if form is OutputFormat.PARQUET and output is None:
+        raise typer.BadParameter("Parquet is for files: give -o FILE")
+    return form or OutputFormat.TABLE
+
+
+class Printer:
+    """A result whose first rows are there, so that what may fail at once has failed before.
+
+    Raises what reading the rows raises.
+    """
+
+    def __init__(self, rows: ResultRows, form: OutputFormat) -> None:
+        self._rows, self._form = rows, form
+        self._table = rows.arrow() if form is OutputFormat.PARQUET else None
+        is_json = form in (OutputFormat.JSON, OutputFormat.JSONL)
+        each: Iterator[Any] = iter(())
+        if self._table is None:
+            each = rows.json() if is_json else rows.text()
+        self._all = chain(list(islice(each, MAX_SHOWN + 1)), each)
+
+    def print(self, output: str | None = None) -> None:
+        """Write the rows to a file, or to standard output. Raises OSError, and as the class."""
+        with _written_to(output) as file:
+            if self._table is not None:
+                vl.parquet.write_table(self._table, file, shredding="infer")
+            elif self._form is OutputFormat.TABLE:
+                print_rows(self._rows.names, self._all)
+            elif self._form is OutputFormat.CSV:
+                sys.stdout.writelines(map(_csv, chain([self._rows.names], self._all)))
+            elif self._form is OutputFormat.JSONL:
+                sys.stdout.writelines(f"{escaped(line)}\n" for line in self._all)
+            else:
+                sys.stdout.writelines(_json_array(self._all))
+
+
+def _csv(row: Iterable[str | None]) -> str:
+    """A line as in RFC 4180; an empty text is quoted, NULL is nothing."""
+    shown = [None if text is None else _plain(text) for text in row]
+    return ",".join("" if text is None else _cell(text) for text in shown) + "\n"
+
+
+def _cell(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if not text or _QUOTED.search(text) else text
+
+
+def _plain(text: str) -> str:
+    """The text itself, for a program; on a terminal nothing in it acts."""
+    return visible(text) if sys.stdout.isatty() else text
+
+
+def _json_array(lines: Iterable[str]) -> Iterator[str]:
+    before = "[\n"
+    for line in lines:
+        yield before + escaped(line)
+        before = ",\n"
+    yield "[]\n" if before == "[\n" else "\n]\n"
+
+
+@contextlib.contextmanager
+def _written_to(output: str | None) -> Iterator[str]:
+    """Standard output goes to this file while the block runs; the file appears at its end.
+
+    Gives the name under which the file is written.
+    """
+    if output is None:
+        yield ""
+        return
+    target = Path(output)
+    part = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with (
+            part.open("w", encoding="utf-8", errors="backslashreplace") as file,
+            contextlib.redirect_stdout(file),
+        ):
+            yield str(part)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+class PlainRows:
+    """Rows that a command has as values by name."""
+
+    def __init__(self, documents: Iterable[dict[str, Any]]) -> None:
+        self._documents = list(documents)
+        self.names = list(self._documents[0]) if self._documents else []
+
+    def text(self) -> Iterator[TextRow]:
+        """Each value as text, nested ones as JSON."""
+        for each in self._documents:
+            yield tuple(None if value is None else _text_of(value) for value in each.values())
+
+    def json(self) -> Iterator[str]:
+        """Each as a JSON object."""
+        for each in self._documents:
+            yield json.dumps(each, ensure_ascii=False, default=str)
+
+    def arrow(self) -> pa.Table:
+        """All of them, nested values as JSON text."""
+        texts = [
+            {name: _text_of(v) if isinstance(v, dict | list) else v for name, v in each.items()}
+            for each in self._documents
+        ]
+        return pa.Table.from_pylist(texts)
+
+
+def _text_of(value: Any) -> str:
+    nested = isinstance(value, dict | list | bool)
+    return json.dumps(value, ensure_ascii=False) if nested else str(value)

@@ -1,0 +1,305 @@
+"""A query that DuckDB runs over scans of our tables, if the user asks for it.
+
+Scans read the columns and paths that the text names, and the conditions that are read as Spark
+reads them: they skip files and rows. All else is DuckDB's: its functions, casts and comparisons.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope, traverse_scope
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import InvalidQuery, MissingDependency, UnsupportedFeature
+from variantlake.expressions.columns import Columns, name_of
+from variantlake.expressions.from_sqlglot import Expressions
+from variantlake.expressions.tree import And, Expression, Ref
+from variantlake.expressions.typing import spark_type
+from variantlake.planning.explain import Explanation
+from variantlake.scan.arrow_stream import ArrowStream, marked
+from variantlake.scan.table_scan import Scan
+from variantlake.shredding.layout import VARIANT_TYPE
+from variantlake.sql.select import Item
+
+_BATCH_ROWS = 1 << 16
+_SETTINGS = {
+    "TimeZone": "'UTC'",
+    "autoinstall_known_extensions": "false",
+    "enable_external_access": "false",  # a text reads our tables, and no files
+}
+
+
+@dataclass(frozen=True, repr=False)
+class DuckQuery(ArrowStream):
+    """What DuckDB gives for `text` over `scans`, which it knows by these names.
+
+    Nothing is read before it is asked for.
+    """
+
+    text: str
+    scans: Mapping[str, Scan] = field(repr=False)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result. Raises as `to_batches`."""
+        with _errors_of_duckdb():
+            empty: pa.RecordBatchReader = self._run(
+                f"SELECT * FROM ({self.text}) LIMIT 0"  # noqa: S608 - the user's own query
+            )
+            return pa.schema([marked(each.with_type(_type(each.type))) for each in empty.schema])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in batches.
+
+        Raises InvalidQuery for what DuckDB refuses, and all that a scan raises.
+        """
+        with _errors_of_duckdb():
+            for batch in self._run(self.text):
+                pairs = zip(batch.columns, self.schema, strict=True)
+                arrays = [array.cast(each.type) for array, each in pairs]
+                yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def explain(self) -> tuple[Explanation, ...]:
+        """What each of the scans reads and skips."""
+        return tuple(scan.explain() for scan in self.scans.values())
+
+    def _run(self, text: str) -> Any:
+        connection = _duckdb().connect()
+        for name, value in _SETTINGS.items():
+            connection.execute(f"SET {name} = {value}")
+        for name, scan in self.scans.items():
+            connection.register(name, _Unmarked(scan))
+        return connection.sql(text).to_arrow_reader(_BATCH_ROWS)
+
+
+def _type(kind: pa.DataType) -> pa.DataType:
+    """The type of a column; DuckDB forgets that the parts of a Variant are never NULL."""
+    return VARIANT_TYPE if kind == pa.struct(_NULLABLE) else kind
+
+
+_NULLABLE = [each.with_nullable(True) for each in VARIANT_TYPE]
+
+
+class _Unmarked(ArrowStream):
+    """A scan whose Variants are structs, which DuckDB gives back byte by byte."""
+
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([each.remove_metadata() for each in self._scan.schema])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        return self._scan.to_batches()
+
+
+def duckdb_query(text: str, tables: Mapping[str, Snapshot]) -> DuckQuery:
+    """The query of a text of Spark SQL, in which `tables` go by these names in small letters.
+
+    Raises InvalidQuery for a text that does not parse, or names a table that is not there,
+    UnsupportedFeature for a path that only Spark reads, MissingDependency without DuckDB.
+    """
+    _duckdb()
+    try:
+        tree = sqlglot.parse_one(text, read="databricks")
+    except sqlglot.errors.SqlglotError as error:
+        raise InvalidQuery(f"the query does not parse: {str(error).splitlines()[0]}") from None
+    if not isinstance(tree, exp.Query):
+        raise UnsupportedFeature("DuckDB runs queries only", hint="give a SELECT")
+    every: dict[int, _Sources] = {}
+    for scope in traverse_scope(tree):
+        every[id(scope)] = _Sources(scope, tables, every)
+    reads = [read for each in every.values() for read in each.reads.values()]
+    for each in every.values():
+        each.name_outputs()
+        each.expand_stars()
+        each.push_conditions()
+        each.replace_columns()
+    if path := tree.find(exp.JSONExtract):
+        raise UnsupportedFeature(
+            f"{path.sql('databricks')} is a path of no table", hint="read it in the inner query"
+        )
+    for number, read in enumerate(reads):
+        read.source.replace(exp.alias_(exp.to_table(f"scan_{number}"), read.alias, table=True))
+    return DuckQuery(
+        tree.sql(dialect="duckdb"), {f"scan_{n}": read.scan() for n, read in enumerate(reads)}
+    )
+
+
+class _Read:
+    """One place of a text that reads a table, which it calls `alias` there."""
+
+    def __init__(self, source: exp.Table, alias: str, snapshot: Snapshot) -> None:
+        self.source, self.alias, self._snapshot = source, alias, snapshot
+        self.columns = Columns(snapshot.schema, alias.lower())
+        self.names = [item.name for item in snapshot.schema.fields]
+        self._items: dict[Ref, str] = {}
+        self._conditions: list[Expression] = []
+
+    def has(self, column: exp.Column) -> bool:
+        return column.name.lower() in map(str.lower, self.names)
+
+    def column(self, ref: Ref) -> exp.Column:
+        """What stands for a column or path in the text: a column of the scan."""
+        return exp.column(self._items.setdefault(ref, str(ref)), self.alias, quoted=True)
+
+    def takes(self, node: exp.Expression) -> bool:
+        """Whether the scan has a condition from now on, which it reads as Spark does."""
+        try:
+            self._conditions.append(Expressions(self.columns, utc=True).condition(node))
+        except UnsupportedFeature:
+            return False
+        return True
+
+    def scan(self) -> Scan:
+        if not self._items:  # a count of rows: DuckDB takes no stream without columns
+            self.column(self.columns.whole(self.names[0]))
+        items = tuple(Item(name, ref) for ref, name in self._items.items())
+        where = And(tuple(self._conditions)) if len(self._conditions) > 1 else None
+        return Scan(self._snapshot, items, where or next(iter(self._conditions), None))
+
+
+class _Sources:
+    """One SELECT of a text, and the tables of ours that it reads, by their aliases."""
+
+    def __init__(
+        self, scope: Scope, tables: Mapping[str, Snapshot], every: Mapping[int, _Sources]
+    ) -> None:
+        self._scope, self._every = scope, every
+        self.reads: dict[str, _Read] = {}
+        self._aliases = {
+            item.alias.lower() for item in self._items() if isinstance(item, exp.Alias)
+        }
+        for alias, source in scope.sources.items():
+            if isinstance(source, exp.Table):
+                snapshot = None if source.db else tables.get(source.name.lower())
+                if snapshot is None:
+                    names = ", ".join(tables)
+                    raise InvalidQuery(
+                        f"there is no table {source.sql('databricks')}", hint=f"there is {names}"
+                    )
+                self.reads[alias] = _Read(source, alias, snapshot)
+
+    def of(self, column: exp.Column) -> _Read | None:
+        """The table that a column is of; None for other sources, and for names of the result."""
+        if column.table:
+            return self.reads.get(column.table) or self._above(column)
+        order = column.find_ancestor(exp.Order, exp.Query)
+        is_last = order is not None and order.parent is self._scope.expression
+        if is_last and isinstance(order, exp.Order) and column.name.lower() in self._aliases:
+            return None
+        alike = [read for read in self.reads.values() if read.has(column)]
+        return alike[0] if len(alike) == 1 else None if alike else self._above(column)
+
+    def _above(self, column: exp.Column) -> _Read | None:
+        """As `of`, in a SELECT that this one is inside of."""
+        if column.table in self._scope.sources or self._scope.parent is None:
+            return None
+        return self._every[id(self._scope.parent)].of(column)
+
+    def name_outputs(self) -> None:
+        """Name what has no name in the result: paths as Spark does, all else by its text."""
+        for item in self._items():
+            if isinstance(item, exp.Alias) or item.is_star:
+                continue
+            _, ref = self._ref(item)
+            if ref is None and isinstance(item, exp.Column):
+                continue
+            text = item.sql(dialect="databricks") if ref is None else name_of(item, ref)
+            alias = exp.Alias(alias=exp.to_identifier(text, quoted=True))
+            item.replace(alias)
+            alias.set("this", item)
+
+    def expand_stars(self) -> None:
+        """Put columns in the place of `*`: scans also have the paths that are read."""
+        for item in self._items():
+            table = item.table if isinstance(item, exp.Column) else None
+            if not item.is_star or any(item.args.get(each) for each in ("except_", "replace")):
+                continue
+            chosen = self._scope.sources if table is None else [table]
+            columns: list[exp.Expression] = []
+            for alias in chosen if isinstance(item, exp.Star | exp.Column) else []:
+                read = self.reads.get(alias)
+                if read is None:
+                    columns.append(exp.Column(this=exp.Star(), table=exp.to_identifier(alias)))
+                else:
+                    columns += [exp.column(name, alias, quoted=True) for name in read.names]
+            items = self._scope.expression.expressions
+            at = next(number for number, each in enumerate(items) if each is item)
+            self._scope.expression.set("expressions", [*items[:at], *columns, *items[at + 1 :]])
+
+    def _items(self) -> list[Any]:
+        select = self._scope.expression
+        return list(select.expressions) if isinstance(select, exp.Select) else []
+
+    def push_conditions(self) -> None:
+        """Leave conditions to the scan of the table that they are about, where it takes them."""
+        select = self._scope.expression
+        where = select.args.get("where")
+        joins = select.args.get("joins") or []
+        inner = ("", "INNER", "CROSS")
+        if where is None or any(each.side or each.kind not in inner for each in joins):
+            return
+        both = where.this
+        parts = list(both.flatten()) if isinstance(both, exp.And) else [both]
+        left = [part for part in parts if not self._pushed(part)]
+        select.set("where", exp.Where(this=exp.and_(*left, copy=False)) if left else None)
+
+    def _pushed(self, part: Any) -> bool:
+        if part.find(exp.Query):
+            return False
+        reads = {id(read): read for each in part.find_all(exp.Column) if (read := self.of(each))}
+        found = list(reads.values())
+        return len(found) == 1 and found[0] in self.reads.values() and found[0].takes(part)
+
+    def replace_columns(self) -> None:
+        """Put columns of the scans in the place of columns and paths, the longest first."""
+        found: dict[int, tuple[Any, exp.Column]] = {}
+        for node in self._scope.walk(prune=lambda each: id(each) in found):
+            read, ref = self._ref(node)
+            if read is not None and ref is not None:
+                found[id(node)] = (node, read.column(ref))
+        for node, column in found.values():
+            node.replace(column)
+
+    def _ref(self, node: Any) -> tuple[_Read | None, Ref | None]:
+        """The table and the column or path that a node is; its own parts are not looked at."""
+        if not isinstance(node, exp.Column | exp.Cast | exp.JSONExtract | exp.Anonymous):
+            return None, None
+        column = node.find(exp.Column)
+        read = None if column is None or column.is_star else self.of(column)
+        try:
+            ref = None if read is None else read.columns.find(node)
+        except UnsupportedFeature:
+            return read, None
+        if ref is not None and ref.path is not None and ref.type != "variant":
+            return read, ref if spark_type(ref.type) is not None else None
+        return read, ref
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingDependency(
+            "DuckDB is not installed", hint="pip install 'variantlake[duckdb]'"
+        ) from None
+    return duckdb
+
+
+@contextlib.contextmanager
+def _errors_of_duckdb() -> Iterator[None]:
+    try:
+        yield
+    except _duckdb().Error as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InvalidQuery(f"DuckDB: {reason}", hint="the text is run as DuckDB's SQL") from error

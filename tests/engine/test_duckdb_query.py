@@ -1,0 +1,112 @@
+"""`Table.sql(engine="duckdb")`: what the scans read, and the same answers as the local engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import variantlake as vl
+from variantlake.errors import InvalidQuery, UnsupportedFeature
+
+ROWS = [
+    {"k": "a", "n": 1, "d": 1.5},
+    {"k": "b", "n": 2, "d": 2.5},
+    {"k": "a", "n": 3},
+    {"k": None, "n": None},
+    {"n": "x"},
+]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> vl.Table:
+    place = tmp_path_factory.mktemp("lake") / "Events"
+    vl.Table.create(place, "id BIGINT, event VARIANT")
+    events = vl.parquet.variant_array(ROWS)
+    vl.Table.open(place).append(pa.table({"id": list(range(len(ROWS))), "event": events}))
+    return vl.Table.open(place)
+
+
+def rows(table: vl.Table, text: str, **tables: vl.Table) -> list[dict[str, Any]]:
+    return table.sql(text, engine="duckdb", tables=tables).to_arrow().to_pylist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM t",
+        "SELECT id, event FROM events WHERE event:k::string = 'a' ORDER BY id DESC",
+        "SELECT event:k::string, count(*) AS n FROM t GROUP BY event:k::string ORDER BY n, k",
+        "SELECT x.event:k::string AS k FROM t x WHERE try_cast(x.event:n AS int) > 1 ORDER BY 1",
+        "SELECT event:k::string AS event, id FROM t ORDER BY event, id LIMIT 3",
+        (
+            "SELECT DISTINCT event:k::string AS k FROM t WHERE id IN (1, 2) OR event:d::double < 2 "
+            "ORDER BY k"
+        ),
+        "SELECT count(*) AS n, min(event:k::string) AS k FROM t",
+    ],
+)
+def test_both_engines_agree(table: vl.Table, text: str) -> None:
+    assert rows(table, text) == table.sql(text).to_arrow().to_pylist()
+
+
+def test_windows_joins_and_sums_of_doubles_run(table: vl.Table) -> None:
+    window = (
+        "SELECT id, rank() OVER (ORDER BY event:k::string) AS r, event FROM t "
+        "WHERE id < 3 ORDER BY id"
+    )
+    assert [(row["id"], row["r"]) for row in rows(table, window)] == [(0, 1), (1, 3), (2, 1)]
+    joined = (
+        "SELECT a.id, b.id AS other FROM t a JOIN more b "
+        "ON a.event:k::string = b.event:k::string AND a.id < b.id"
+    )
+    assert rows(table, joined, more=table) == [{"id": 0, "other": 2}]
+    total = "SELECT event:k::string AS k, sum(event:d::double) AS s FROM t WHERE id < 2 GROUP BY 1"
+    assert {row["k"]: row["s"] for row in rows(table, total)} == {"a": 1.5, "b": 2.5}
+    correlated = (
+        "SELECT id FROM t o WHERE o.id < 3 AND EXISTS "
+        "(SELECT 1 FROM t i WHERE i.id > o.id AND i.event:k::string = o.event:k::string)"
+    )
+    assert rows(table, correlated) == [{"id": 0}]
+
+
+def test_scans_read_what_the_text_names_and_take_conditions(table: vl.Table) -> None:
+    found = table.sql(
+        "SELECT a.event:k::string AS k FROM t a JOIN t b ON a.id = b.id "
+        "WHERE a.event:n::int > 1 AND b.id < 3 AND a.id + b.id > 2",
+        engine="duckdb",
+    )
+    (first, second) = found.scans.values()
+    assert {item.name for item in first.items} == {"event:k::string", "id"}
+    assert (str(first.where), str(second.where)) == ("event:n::int > 1", "id < 3")
+    assert len(found.explain()) == 2
+    outer = table.sql(
+        "SELECT b.id FROM t a LEFT JOIN t b ON a.id = b.id WHERE b.id IS NULL", engine="duckdb"
+    )
+    assert [scan.where for scan in outer.scans.values()] == [None, None]
+
+
+def test_what_is_refused(table: vl.Table) -> None:
+    for text, words in {
+        "SELECT * FROM read_csv('/etc/passwd')": "there is no table",
+        "SELECT * FROM other": "there is no table other",
+        "SELECT nope FROM t": "nope",
+        "SELECT FROM": "does not parse",
+    }.items():
+        with pytest.raises(InvalidQuery, match=words):
+            rows(table, text)
+    with pytest.raises(UnsupportedFeature, match="a path of no table"):
+        rows(table, "SELECT c.v:k::string FROM (SELECT event AS v FROM t) c")
+    with pytest.raises(UnsupportedFeature, match="queries only"):
+        rows(table, "DELETE FROM t")
+    with pytest.raises(UnsupportedFeature) as caught:
+        table.sql("SELECT rank() OVER (ORDER BY id) FROM t")
+    assert 'engine="duckdb"' in caught.value.hint
+
+
+def test_a_table_goes_by_its_own_name(table: vl.Table) -> None:
+    for name in ("t", "events", "EVENTS"):
+        assert table.sql(f"SELECT count(*) AS n FROM {name}").to_arrow().to_pylist() == [{"n": 5}]
+    with pytest.raises(InvalidQuery, match="there is no table 'other'"):
+        table.sql("SELECT count(*) FROM other")
