@@ -17,8 +17,8 @@ from variantlake.sql.statements import not_a_query
         ("RESTORE t TO VERSION AS OF 1", "RESTORE", "Table.restore", "variantlake restore"),
         ("INSERT INTO t VALUES (1)", "INSERT", "lake.append", "variantlake ingest"),
         ("DESCRIBE HISTORY t", "DESCRIBE HISTORY", "Table.history", "variantlake history"),
-        ("describe t", "DESCRIBE", "schema", "variantlake inspect"),
-        ("SHOW TABLES", "SHOW", "Table.open", "variantlake inspect"),
+        ("describe t", "DESCRIBE", "schema", "variantlake info"),
+        ("SHOW TABLES", "SHOW", "Table.open", "variantlake info"),
     ],
 )
 def test_what_is_no_query_says_what_to_do(text: str, name: str, python: str, shell: str) -> None:

@@ -64,7 +64,7 @@ def load_command(name: str) -> Any:
     entry = COMMANDS[name]
     module = importlib.import_module(f"variantlake.cli.{entry.module}")
     one = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    function = getattr(module, name.replace("-", "_"))
+    function = getattr(module, entry.function or name.replace("-", "_"))
     # typer folds the lines of the first paragraph only, and takes brackets for markup.
     paragraphs = (inspect.getdoc(function) or "").split("\n\n")
     words = "\n\n".join(" ".join(each.split()) for each in paragraphs)

@@ -28,6 +28,17 @@ All commands take `-h` (`--help`), `-q` (`--quiet`: print results and errors onl
 `variantlake --version` prints the version, and `variantlake --install-completion` lets your shell
 complete commands and options.
 
+A table is a path or a URL, or a name of the configuration. The file `variantlake.toml` in the
+working folder gives names; so does the one in your own folder of settings (on Linux
+`~/.config/variantlake/variantlake.toml`). `VARIANTLAKE_CONFIG` names another file instead of both.
+`./events` is always the folder:
+
+```toml
+[tables]
+events = "s3://lake/events"
+users = "lake/users" # from the folder of this file
+```
+
 With `VARIANTLAKE_TRACEBACK=1` in the environment, an error shows where in the code it was raised.
 """
 

@@ -9,18 +9,31 @@ from typing import NamedTuple
 
 
 class CommandEntry(NamedTuple):
-    """One command: its module below `variantlake.cli`, its line and panel in the help, examples."""
+    """One command: its module below `variantlake.cli`, its line and panel in the help, examples.
+
+    `function` is its function in the module, if that has another name.
+    """
 
     module: str
     line: str
     panel: str
     examples: tuple[str, str]
+    function: str = ""
 
 
 _LOAD, _READ, _CHANGE = "Load", "Read", "Change"
 _LOOK, _MAINTAIN = "Look at a table", "Maintain a table"
 
 COMMANDS: dict[str, CommandEntry] = {
+    "create": CommandEntry(
+        "tables.create",
+        "Create an empty table.",
+        _LOAD,
+        (
+            "variantlake create /lake/events",
+            "variantlake create /lake/events 'event VARIANT, day DATE' --partition-by day",
+        ),
+    ),
     "ingest": CommandEntry(
         "loads.load",
         "Load JSON documents in one commit.",
@@ -66,6 +79,15 @@ COMMANDS: dict[str, CommandEntry] = {
             'variantlake query /lake/events "SELECT event FROM t LIMIT 3" --explain',
         ),
     ),
+    "sql": CommandEntry(
+        "sql",
+        "Query tables at a prompt.",
+        _READ,
+        (
+            "variantlake sql /lake/events",
+            "variantlake sql e=/lake/events u=/lake/users --engine duckdb < query.sql",
+        ),
+    ),
     "cat": CommandEntry(
         "tables.cat",
         "Print rows as JSON.",
@@ -102,6 +124,44 @@ COMMANDS: dict[str, CommandEntry] = {
             'variantlake delete /lake/events --where "event:n::int < 0"',
         ),
     ),
+    "update": CommandEntry(
+        "changes.update",
+        "Update rows in one commit.",
+        _CHANGE,
+        (
+            'variantlake update /lake/users --set "kind=\'new\'" --where "id = 7" --dry-run',
+            'variantlake update /lake/users --set "n=n + 1"',
+        ),
+    ),
+    "merge": CommandEntry(
+        "changes.merge",
+        "Merge the rows of another table.",
+        _CHANGE,
+        (
+            "variantlake merge /lake/users /lake/new_users --on 't.id = s.id'",
+            "variantlake merge a b --on 't.id = s.id' --when 'MATCHED THEN DELETE'",
+        ),
+    ),
+    "set": CommandEntry(
+        "tables.properties",
+        "Set properties of a table.",
+        _CHANGE,
+        (
+            "variantlake set /lake/events delta.enableDeletionVectors=true",
+            "variantlake set /lake/events variantlake.clusterBy=event:kind::string",
+        ),
+        "set_properties",
+    ),
+    "unset": CommandEntry(
+        "tables.properties",
+        "Remove properties of a table.",
+        _CHANGE,
+        (
+            "variantlake unset /lake/events variantlake.clusterBy",
+            "variantlake unset /lake/events delta.logRetentionDuration --json",
+        ),
+        "unset_properties",
+    ),
     "erase": CommandEntry(
         "changes.erase",
         "Erase rows for good, also from older versions.",
@@ -118,6 +178,15 @@ COMMANDS: dict[str, CommandEntry] = {
         (
             "variantlake restore /lake/events --version 41",
             "variantlake restore /lake/events --timestamp '2026-11-01 12:00' --dry-run",
+        ),
+    ),
+    "info": CommandEntry(
+        "tables.info",
+        "Show columns, rows, files and properties.",
+        _LOOK,
+        (
+            "variantlake info /lake/events",
+            "variantlake info /lake/events --version 3 --json",
         ),
     ),
     "inspect": CommandEntry(

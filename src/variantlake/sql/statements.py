@@ -14,16 +14,16 @@ QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 _DELTA = "Delta Spark runs it"
 _COLUMNS = (
     "vl.Table.open(...).schema lists the columns",
-    "`variantlake inspect` describes a table",
+    "`variantlake info` describes a table",
 )
 # By the first word, or the first two: what Python does, and what the command line does.
 _INSTEAD = {
     "ALTER": (
         f"Table.set_properties(...) and Table.add_column(...) do part of it; {_DELTA}",
-        _DELTA,
+        "`variantlake set` sets properties",
     ),
     "ANALYZE": ("Table.analyze() fills in statistics", "`variantlake analyze` fills in statistics"),
-    "CREATE": ("vl.Table.create(...) makes a table", "`variantlake ingest` makes a table"),
+    "CREATE": ("vl.Table.create(...) makes a table", "`variantlake create` makes a table"),
     "COPY": ("lake.ingest(...) loads files", "`variantlake ingest` loads files"),
     "DELETE": (
         "lake.sql(...), lake.delete(...) and Table.delete(...) delete rows",
@@ -36,7 +36,10 @@ _INSTEAD = {
     "DROP": ("remove the table's folder", "remove the table's folder"),
     "INSERT": ("lake.append(df, table) adds rows", "`variantlake ingest` adds documents"),
     "LOAD": ("lake.ingest(...) loads files", "`variantlake ingest` loads files"),
-    "MERGE": (f"lake.sql(...) and lake.merge(...) merge rows; {_DELTA}", _DELTA),
+    "MERGE": (
+        f"lake.sql(...) and lake.merge(...) merge rows; {_DELTA}",
+        "`variantlake merge` merges rows",
+    ),
     "OPTIMIZE": (
         "lake.optimize(...) and Table.optimize(...) compact files",
         "`variantlake optimize` compacts files",
@@ -48,12 +51,12 @@ _INSTEAD = {
     ),
     "SHOW": (
         "a lake has no list of tables; vl.Table.open(...).schema lists columns",
-        "a query is over one table, which it calls t; `variantlake inspect` describes it",
+        "a query is over one table; `variantlake info` describes it",
     ),
     "TRUNCATE": ("Table.overwrite(...) with no rows empties a table", _DELTA),
     "UPDATE": (
         f"lake.sql(...), lake.update(...) and Table.update(...) change rows; {_DELTA}",
-        _DELTA,
+        "`variantlake update` changes rows",
     ),
     "VACUUM": (
         "lake.vacuum(...) and Table.vacuum(...) remove unneeded files",

@@ -37,6 +37,7 @@ from variantlake.cli.terminal.options import (
     json_option,
 )
 from variantlake.cli.terminal.output import is_quiet, print_fields, print_json, print_note
+from variantlake.cli.terminal.table_names import located
 from variantlake.delta.log.log_segment import has_log
 from variantlake.ingest.sources.find_files import NDJSON
 from variantlake.ingest.sources.sources import DocumentFormat
@@ -63,6 +64,7 @@ def autoload(
         str,
         typer.Argument(
             metavar="TABLE",
+            callback=located,
             help="The Delta table, created by the first batch if it does not exist.",
             show_default=False,
         ),

@@ -17,6 +17,7 @@ from variantlake.cli.terminal.options import (
 )
 from variantlake.cli.terminal.output import print_fields, print_json, print_rows
 from variantlake.cli.terminal.progress import bytes_bar
+from variantlake.cli.terminal.table_names import located
 from variantlake.ingest.conversion.convert import ConvertResult
 from variantlake.ingest.conversion.request import ConvertKeywords
 from variantlake.shown import size
@@ -33,6 +34,7 @@ def convert(
         str,
         typer.Argument(
             metavar="TABLE",
+            callback=located,
             help="The Delta table, created if it does not exist. It may be the files' own folder.",
             show_default=False,
         ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any
 
 import typer
@@ -14,14 +13,13 @@ from variantlake.cli.terminal.options import (
     TableArgument,
     dry_run_option,
     json_option,
+    schemas_of,
 )
 from variantlake.cli.terminal.output import print_fields, print_json
 from variantlake.cli.terminal.progress import rewriting
 from variantlake.maintenance.reshredding.reshred import ReshredResult
 from variantlake.shown import counted, size
 from variantlake.table import Table
-
-_OF_COLUMN = re.compile(r"(\w+)=(.*)", re.DOTALL)
 
 
 def reshred(
@@ -54,22 +52,16 @@ def reshred(
             done = opened.unshred(dry_run=dry_run, digest=digest, progress=progress)
         else:
             done = opened.reshred(
-                _schemas(shredding or []), where, dry_run=dry_run, digest=digest, progress=progress
+                schemas_of(shredding or []),
+                where,
+                dry_run=dry_run,
+                digest=digest,
+                progress=progress,
             )
     if as_json:
         print_json(done.to_dict())
     else:
         _print(table, done)
-
-
-def _schemas(given: list[str]) -> str | dict[str, str] | None:
-    """What `--shredding` says: nothing, one DDL, or DDL by column."""
-    found = [_OF_COLUMN.fullmatch(text) for text in given]
-    if all(found) and given:
-        return {each[1]: each[2] for each in found if each is not None}
-    if len(given) > 1:
-        raise typer.BadParameter("--shredding twice names a column each: 'event=kind STRING'")
-    return given[0] if given else None
 
 
 def _print(table: str, done: ReshredResult) -> None:

@@ -16,6 +16,7 @@ from variantlake.cli.terminal.output import (
     print_note,
     print_rows,
 )
+from variantlake.cli.terminal.table_names import located
 from variantlake.expressions.tree import path_text
 from variantlake.ingest.sources.sources import DocumentFormat
 from variantlake.report.profile import PathProfile, SourceProfile
@@ -35,6 +36,7 @@ def profile(
         str,
         typer.Argument(
             metavar="TABLE|FILE|SRC",
+            callback=located,
             help="A Delta table, a Parquet file, or files of JSON documents; - for standard input.",
             show_default=False,
         ),

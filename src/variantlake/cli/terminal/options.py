@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from variantlake.cli.terminal.output import visible
+from variantlake.cli.terminal.table_names import complete_name, located
 from variantlake.errors import InvalidValue
 from variantlake.ingest.sources.sources import DocumentFormat
 from variantlake.units import moment
@@ -31,7 +33,13 @@ def checked_by(parse: Callable[[str, object], object]) -> Callable[[str | None],
 
 TableArgument = Annotated[
     str,
-    typer.Argument(metavar="TABLE", help="The Delta table: a path or URL.", show_default=False),
+    typer.Argument(
+        metavar="TABLE",
+        callback=located,
+        autocompletion=complete_name,
+        help="The Delta table: a path, a URL or a name of the configuration.",
+        show_default=False,
+    ),
 ]
 
 VersionOption = Annotated[
@@ -50,15 +58,60 @@ TimestampOption = Annotated[
 ]
 
 SourceArgument = Annotated[
-    str, typer.Argument(metavar="TABLE|FILE", help="A Delta table or a Parquet file.")
+    str,
+    typer.Argument(
+        metavar="TABLE|FILE",
+        callback=located,
+        autocompletion=complete_name,
+        help="A Delta table or a Parquet file.",
+    ),
 ]
 
 TargetArgument = Annotated[
     str,
     typer.Argument(
-        metavar="TABLE", help="The Delta table, created if it does not exist.", show_default=False
+        metavar="TABLE",
+        callback=located,
+        autocompletion=complete_name,
+        help="The Delta table, created if it does not exist.",
+        show_default=False,
     ),
 ]
+
+
+PropertiesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A table property (may be repeated).",
+        show_default=False,
+    ),
+]
+
+
+def properties_of(pairs: list[str]) -> dict[str, str]:
+    """What `NAME=VALUE` says. Raises BadParameter."""
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise typer.BadParameter(f"{pair!r} is not NAME=VALUE")
+        found[name.strip()] = value.strip()
+    return found
+
+
+_OF_COLUMN = re.compile(r"(\w+)=(.*)", re.DOTALL)
+
+
+def schemas_of(given: list[str]) -> str | dict[str, str] | None:
+    """What `--shredding` says: nothing, one DDL, or DDL by column. Raises BadParameter."""
+    found = [_OF_COLUMN.fullmatch(text) for text in given]
+    if all(found) and given:
+        return {each[1]: each[2] for each in found if each is not None}
+    if len(given) > 1:
+        raise typer.BadParameter("--shredding twice names a column each: 'event=kind STRING'")
+    return given[0] if given else None
 
 
 def json_option(what: str = "One JSON object.") -> Any:

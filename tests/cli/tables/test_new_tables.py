@@ -1,0 +1,74 @@
+"""`variantlake create`, `set`, `unset`, `info` and `update`, and names of tables."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import variantlake as vl
+from tests.cli.command import run
+
+Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
+
+
+def test_a_table_from_its_creation_on(tmp_path: Path, monkeypatch: Patch, capfd: Capture) -> None:
+    variantlake = partial(run, monkeypatch, capfd)
+    table = tmp_path / "t"
+    made = variantlake(
+        "create", table, "id BIGINT NOT NULL, kind STRING, event VARIANT",
+        "--partition-by", "kind", "--shredding", "event=n BIGINT",
+        "--set", "delta.enableDeletionVectors=true", "--comment", "for tests",
+    )  # fmt: skip
+    assert (made.code, made.err) == (0, "")
+    again = variantlake("create", table, "--if-not-exists", "--json")
+    assert json.loads(again.out)["created"] is False
+    assert variantlake("create", table).code == 1
+    found = json.loads(variantlake("info", table, "--json").out)
+    assert found["partition_columns"] == ["kind"]
+    assert found["columns"][0] == {"name": "id", "type": "BIGINT", "nullable": False}
+    assert (found["rows"], found["files"], "deletionVectors" in found["features"]) == (0, 0, True)
+    changed = variantlake("set", table, "delta.appendOnly=true", "user.team=a=b", "--json")
+    version = json.loads(changed.out)["version"]
+    assert vl.Table.open(table).properties["user.team"] == "a=b"
+    assert variantlake("unset", table, "delta.appendOnly", "--json").code == 0
+    shown = variantlake("info", table).out
+    assert "user.team" in shown
+    assert "delta.appendOnly" not in shown
+    assert "delta.appendOnly" in variantlake("info", table, "--version", version).out
+    assert variantlake("set", table, "delta.appendOnly").code == 2
+    assert variantlake("set", table, "delta.appendOnly=perhaps").code == 1
+
+
+def test_rows_are_updated(tmp_path: Path, monkeypatch: Patch, capfd: Capture) -> None:
+    source = tmp_path / "a.ndjson"
+    source.write_text('{"n": 1}\n{"n": 2}\n')
+    table = tmp_path / "t"
+    vl.Table.create(table, "kind STRING, event VARIANT").append(vl.ndjson(source))
+    variantlake = partial(run, monkeypatch, capfd, "update", table)
+    change = ("--set", "kind='x'", "--where", "event:n::int = 2")
+    planned = variantlake(*change, "--dry-run")
+    assert (planned.code, planned.out.startswith("1 row would be updated")) == (0, True)
+    assert json.loads(variantlake(*change, "--json").out)["updated"] == 1
+    rows = vl.Table.open(table).scan("kind", "event:n::int = 2").to_arrow().to_pylist()
+    assert rows == [{"kind": "x"}]
+
+
+def test_tables_have_names(tmp_path: Path, monkeypatch: Patch, capfd: Capture) -> None:
+    variantlake = partial(run, monkeypatch, capfd)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    monkeypatch.delenv("VARIANTLAKE_CONFIG", raising=False)
+    vl.Table.create(tmp_path / "lake" / "deep", "event VARIANT")
+    (tmp_path / "variantlake.toml").write_text('[tables]\nevents = "lake/deep"\n')
+    found = variantlake("info", "events", "--json")
+    assert json.loads(found.out)["location"] == str(tmp_path / "lake" / "deep")
+    assert variantlake("info", "./events").code == 1
+    (tmp_path / "other.toml").write_text('[table]\nevents = "x"\n')
+    monkeypatch.setenv("VARIANTLAKE_CONFIG", str(tmp_path / "other.toml"))
+    wrong = variantlake("info", "events")
+    assert (wrong.code, "'table' is not a section" in wrong.err) == (1, True)
+    (tmp_path / "other.toml").write_text("[tables\n")
