@@ -413,7 +413,7 @@ MUTATIONS = (
     ),
     Mutation(
         24, "queries are planned by the table's names",
-        "ClassicQueries._planned", "use = by_stored_names(...)", "", spark=True,
+        "planner._planned", "use = by_stored_names(...)", "", spark=True,
     ),
     Mutation(
         25, "tags of another file are believed",
@@ -491,8 +491,8 @@ MUTATIONS = (
         "domains_of", "if ref.char_length:\n    ...", "pass",
     ),
     Mutation(
-        32, "a field has the collation of `variant_get`",
-        "analyse", "_collates(...)", "False", spark=True,
+        32, "a path of any type is a column",
+        "_UseReading._expression", "spark_type(...) is not None", "True", spark=True,
     ),
     Mutation(
         35, "a sum is as far as one row goes",
@@ -514,8 +514,8 @@ MUTATIONS = (
     ),
     Mutation(
         35, "rows below a limit are all rows",
-        "partial_aggregates._rows_of", "('Project', 'SubqueryAlias')",
-        "('Project', 'SubqueryAlias', 'LocalLimit', 'GlobalLimit')", spark=True,
+        "partial_aggregates._rows_of", "plan.name != 'Project'",
+        "plan.name not in ('Project', 'LocalLimit', 'GlobalLimit')", spark=True,
     ),
     Mutation(
         35, "the log's values are all different ones",

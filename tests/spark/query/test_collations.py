@@ -59,5 +59,7 @@ def test_types_beyond_fields_are_what_they_are_for_spark(
         found, wanted = lake.sql(ours), delta_spark.sql(theirs)
         assert [item.dataType for item in found.schema] == [item.dataType for item in wanted.schema]
         assert rows(found) == rows(wanted), query
+    collated = lake.explain(QUERIES[0].format(t=table)).tables[0]
+    assert collated.whole == ("e",)
     alone = lake.explain(f"SELECT e:k::string FROM {table}").tables[0]
     assert not alone.whole, "without a collation the path is a column"

@@ -226,8 +226,7 @@ def test_the_null_supplying_side_of_an_outer_join_is_not_skipped(lake: Lake, tab
     left, right = scans(
         lake,
         f"SELECT 1 FROM delta.`{table}` a LEFT JOIN delta.`{table}` b "
-        "ON a.k = b.k WHERE a.event:id::bigint = 105 AND b.event:id::bigint IS NULL "
-        "AND b.event:t::bigint = 1",
+        "ON a.k = b.k WHERE a.event:id::bigint = 105 AND b.event:id::bigint IS NULL",
     )
     assert (left["files"]["skipped"], right["files"]["skipped"]) == (2, 0)
 
@@ -236,8 +235,8 @@ def test_the_null_supplying_side_of_an_outer_join_is_not_skipped(lake: Lake, tab
 def test_a_condition_skips_through_a_cte_that_is_used_once(lake: Lake, table: str) -> None:
     cte = f"WITH c AS (SELECT event:id::bigint AS i, k FROM delta.`{table}`)"
     (once,) = scans(lake, f"{cte} SELECT k FROM c WHERE i = 105")
-    (twice,) = scans(lake, f"{cte} SELECT k FROM c WHERE i = 105 UNION ALL SELECT k FROM c")
-    assert (once["files"]["skipped"], twice["files"]["skipped"]) == (2, 0)
+    one, all_rows = scans(lake, f"{cte} SELECT k FROM c WHERE i = 105 UNION ALL SELECT k FROM c")
+    assert [each["files"]["skipped"] for each in (once, one, all_rows)] == [2, 2, 0]
 
 
 def test_a_single_layout_is_filtered_inside_of_the_files(

@@ -13,6 +13,7 @@ from tests.spark.query.test_pushed_aggregates import (
     DRIVER,
     EITHER,
     LEFT,
+    OTHERS,
     PUSHED,
     SETTING,
     Pushed,
@@ -31,9 +32,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("inte
 
 EVERY = 1 if MORE > 1 else 8
 """All queries are asked of `lake.sql`, which shares what plans and merges them."""
-
-OTHERS = {"rows of two tables", "rows that are in others", "if and try"}
-"""What Spark's optimizer makes of these is another aggregate, or none."""
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ from tests.strategies import MORE
 from variantlake.planning import late_materialization
 from variantlake.spark.lake import Lake, connect
 from variantlake.spark.rule import planner as planner_module
+from variantlake.spark.rule import rule_query
 from variantlake.spark.rule.accelerate import planner_of
 from variantlake.spark.rule.planner import RulePlanner
 from variantlake.spark.scan.tables import Tables
@@ -429,10 +430,10 @@ def _one_path_less(told: dict[str, Any]) -> None:
 FAULTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "apply": failing(RulePlanner, "_answer"),
     "plan": failing(planner_module, "node_of"),
-    "uses": failing(planner_module, "read_uses"),
-    "predicates": failing(planner_module, "table_predicates"),
-    "limits": failing(planner_module, "first_rows"),
-    "aggregates": failing(planner_module, "partial_aggregates"),
+    "uses": failing(rule_query, "read_uses"),
+    "predicates": failing(rule_query, "table_predicates"),
+    "limits": failing(rule_query, "first_rows"),
+    "aggregates": failing(rule_query, "partial_aggregates"),
     "open": failing(RulePlanner, "_open"),
     "planning": failing(Tables, "plan"),
     "helper": failing(RulePlanner, "_helper"),

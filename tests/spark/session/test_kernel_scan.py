@@ -26,7 +26,7 @@ from tests.spark.layouts import (
 from tests.spark.query.test_sql import QUERIES, assert_same
 from variantlake.planning import late_materialization
 from variantlake.spark.lake import Lake, connect
-from variantlake.spark.query import catalyst_query
+from variantlake.spark.rule import planner
 from variantlake.spark.scan.dataframe import scan
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def test_a_column_left_out_by_mistake_is_said_to_be_our_fault(
         assert "k" in needed
         return scan(*args, needed=needed - {"k"}, **rest)
 
-    monkeypatch.setattr(catalyst_query, "scan", leave_out)
+    monkeypatch.setattr(planner, "scan", leave_out)
     query = "SELECT k, event FROM {}"
     with pytest.raises(PySparkException, match=r"not of the query: column k .*lake\.read"):
         lake.sql(query.format(f"delta.`{odd_types}`")).collect()

@@ -172,7 +172,8 @@ class Lake(Shown):
         found = self._session.tables.open(place.location, version)
         if isinstance(self._session.runner, ConnectQueries):
             return self._session.runner.read(found)
-        return self._session.in_user_session(self._session.rows(found), view_mark(found))
+        rows = self._session.relation(found, place.source).rows()
+        return self._session.in_user_session(rows, view_mark(found))
 
     def table(
         self, table: Location, version: int | None = None, *, timestamp: Time | None = None
@@ -203,9 +204,11 @@ class Lake(Shown):
         found = self._session.runner.opened(place.location, version, moment, None)
         if isinstance(self._session.runner, ConnectQueries):
             return self._session.runner.read(found)
-        rows = self._session.rows(found)
-        frame = table_frame(self._session.spark, rows, found)
-        return self._session.in_user_session(rows if frame is None else frame, view_mark(found))
+        relation = self._session.relation(found, place.source)
+        frame = table_frame(self._session.spark, relation)
+        if frame is None:
+            frame = relation.rows()
+        return self._session.in_user_session(frame, view_mark(found))
 
     def create_view(
         self, name: str, table: Location, *, column: str | None = None, sample_rows: int = 10_000

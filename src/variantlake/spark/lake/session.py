@@ -23,7 +23,7 @@ from variantlake.spark.query.table_locations import (
     find_place,
     writable,
 )
-from variantlake.spark.scan.dataframe import scan
+from variantlake.spark.rule.relations import TableRelation
 from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.arguments import (
     check_location,
@@ -113,11 +113,9 @@ class LakeSession:
         finally:
             self.helper.drop(view)
 
-    def rows(self, table: TableVersion) -> DataFrame:
-        """All columns as they are, in the helper session."""
-        self.helper.follow()
-        plan = self.tables.plan_everything(table, has_kernels=lambda: self.helper.has_kernels)
-        return scan(self.helper, table, plan, {})
+    def relation(self, table: TableVersion, source: str) -> TableRelation:
+        """A table as a relation of a plan; `source` is how a query names it."""
+        return TableRelation(table, self.tables, self.helper, source)
 
     def query(
         self,

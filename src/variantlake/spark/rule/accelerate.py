@@ -10,16 +10,16 @@ from pyspark.sql import DataFrame
 
 from variantlake.errors import UnsupportedFeature
 from variantlake.spark.rule.planner import RulePlanner
+from variantlake.spark.rule.relations import TableRelation
 from variantlake.spark.session.arguments import check_session
+from variantlake.spark.session.char_columns import with_declarations, without_declarations
 from variantlake.spark.session.janino import java_instance, new_instance
-from variantlake.spark.session.jvm import Java, dataset_of, gateway_of, is_connect, session_of
+from variantlake.spark.session.jvm import Java, gateway_of, is_connect, session_of
 from variantlake.spark.session.stores import follow_spark
 from variantlake.spark.session.versions import check_version, is_tried
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from variantlake.spark.scan.tables import TableVersion
 
 _rules: list[_Rule] = []
 
@@ -80,23 +80,24 @@ def planner_of(spark: SparkSession) -> RulePlanner | None:
     return None if rule is None else rule.planner
 
 
-def table_frame(spark: SparkSession, rows: DataFrame, table: TableVersion) -> DataFrame | None:
-    """A table as a DataFrame that the rule plans, and that has `rows` without it.
+def table_frame(spark: SparkSession, relation: TableRelation) -> DataFrame | None:
+    """A table as a DataFrame that the rule plans, and that has all its rows without it.
 
     Puts the rule into the session, where it leaves all other tables to Spark. None on a Spark that
     is newer than the versions that were tried.
     """
     if _rule_in(spark) is None:
         return None
-    snapshot = table.snapshot
-    relation = java_instance(spark, "LakeRelation").frame(
+    table = relation.table
+    frame = java_instance(spark, "LakeRelation").frame(
         session_of(spark),
-        dataset_of(rows),
-        table.location,
-        snapshot.version,
-        snapshot.metadata.id,
+        relation,
+        without_declarations(table.declared).json(),
+        int(table.files.sizes.sum()),
+        relation.number,
+        relation.shown,
     )
-    return DataFrame(relation, spark)
+    return with_declarations(DataFrame(frame, spark), table.snapshot.schema)
 
 
 def _rule_of(spark: SparkSession) -> _Rule | None:
@@ -108,8 +109,10 @@ def _rule_of(spark: SparkSession) -> _Rule | None:
 
 def _rule_in(spark: SparkSession) -> _Rule | None:
     """The rule of a session, which gets one; None on a Spark that nobody tried."""
+    if not is_tried(spark):
+        return None
     rule = _rule_of(spark)
-    if rule is not None or not is_tried(spark):
+    if rule is not None:
         return rule
     follow_spark(spark)
     # For threads that do not come from Python.

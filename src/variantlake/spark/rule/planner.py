@@ -10,8 +10,8 @@ import contextlib
 import signal
 import threading
 import warnings
-from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -19,11 +19,10 @@ import orjson
 from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.errors import TableReplaced, VariantLakeError
-from variantlake.expressions.tree import In, Predicate, refs
+from variantlake.expressions.tree import In
 from variantlake.planning.exact.readings import Native
 from variantlake.planning.plan import ScanPlan
-from variantlake.planning.stats.first_rows import FirstRows
-from variantlake.spark.query.plans.analysis import PathUse, TableUse
+from variantlake.quoting import quote_identifier
 from variantlake.spark.query.plans.catalyst import Node, node_of
 from variantlake.spark.query.plans.join_values import (
     MIN_FILES,
@@ -33,20 +32,16 @@ from variantlake.spark.query.plans.join_values import (
     small_sides,
     values_of,
 )
-from variantlake.spark.query.plans.limits import first_rows
-from variantlake.spark.query.plans.lineage import Lineage, view_of
-from variantlake.spark.query.plans.partial_aggregates import partial_aggregates
 from variantlake.spark.query.plans.planned import (
     PlannedTable,
     by_stored_names,
     stored_names,
     with_pushed,
 )
-from variantlake.spark.query.plans.predicates import Extra, table_predicates
-from variantlake.spark.rule.uses import PlanUses, read_uses
+from variantlake.spark.rule.relations import relation_of
+from variantlake.spark.rule.rule_query import RuleQuery
 from variantlake.spark.scan.dataframe import scan
 from variantlake.spark.scan.path_columns import PathColumn, path_columns
-from variantlake.spark.scan.pushed_aggregates import PartialAggregate
 from variantlake.spark.scan.source_options import SourceOptions
 from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.classic_files import HelperSession
@@ -168,15 +163,16 @@ class RulePlanner:
     def _answer(self, request: Mapping[str, Any], given: JavaObject) -> JavaObject | None:
         try:
             plan = node_of(request["plan"])
-            query = _RuleQuery.of(plan, [each["name"] for each in request["relations"]])
+            names = [each["name"] for each in request["relations"]]
+            query = RuleQuery.of(plan, names, request["text"])
         except RecursionError:
             return None  # a condition of thousands of terms
         ours = {each["name"] for each in request["relations"] if not each["delta"]}
         with self._turn():
             helper = self._helper(given, request["session"], request["zone"])
             tables = self._opened(query, request["relations"], ours)
-            plain = {name: self._planned(query, name, tables[name]) for name in tables}
-        query, plain = self._with_joined(query, plain, helper, given)
+            plain = {name: _planned(query, name, tables[name], self._asked) for name in tables}
+        query, plain = self._with_joined(query, tables, plain, helper, given)
         with self._turn():
             pushed = self._with_pushed(query, plain.values(), helper)
         planned = _worth(pushed, ours)
@@ -196,28 +192,30 @@ class RulePlanner:
             return self._to_java(planned, query, helper, begun)
 
     def _opened(
-        self, query: _RuleQuery, relations: Sequence[Mapping[str, Any]], ours: Collection[str]
-    ) -> dict[str, TableVersion]:
+        self, query: RuleQuery, relations: Sequence[Mapping[str, Any]], ours: Collection[str]
+    ) -> dict[str, _OpenTable]:
         """The tables that may be read by us, none if that is not worth it."""
         opened = ((each["name"], self._open(each)) for each in relations)
         tables = {name: table for name, table in opened if table is not None}
-        asked = any(name in ours or query.asks(name, tables[name]) for name in tables)
+        asked = any(name in ours or query.asks(name, tables[name].table) for name in tables)
         return tables if asked else {}
 
     def _with_pushed(
-        self, query: _RuleQuery, planned: Iterable[PlannedTable], helper: HelperSession
+        self, query: RuleQuery, planned: Iterable[PlannedTable], helper: HelperSession
     ) -> tuple[PlannedTable, ...]:
-        return with_pushed(
-            list(planned), query.aggregates, helper, has_kernels=lambda: self._has_kernels
-        )
+        return with_pushed(list(planned), query.aggregates, helper, has_kernels=self._asked)
+
+    def _asked(self) -> bool:
+        return self._has_kernels
 
     def _with_joined(
         self,
-        query: _RuleQuery,
+        query: RuleQuery,
+        tables: Mapping[str, _OpenTable],
         planned: dict[str, PlannedTable],
         helper: HelperSession,
         given: JavaObject,
-    ) -> tuple[_RuleQuery, dict[str, PlannedTable]]:
+    ) -> tuple[RuleQuery, dict[str, PlannedTable]]:
         """The tables planned anew with the values of small joined sides, if that pays."""
         if not any(each.plan.read_files >= MIN_FILES for each in planned.values()):
             return query, planned
@@ -231,14 +229,14 @@ class RulePlanner:
         query = query.with_conditions(extra)
         with self._turn():
             return query, {
-                name: _joined(each, self._planned(query, name, each.table))
+                name: _joined(each, _planned(query, name, tables[name], self._asked))
                 for name, each in planned.items()
             }
 
     def _values(
         self,
         side: SmallSide,
-        query: _RuleQuery,
+        query: RuleQuery,
         planned: Mapping[str, PlannedTable],
         helper: HelperSession,
         given: JavaObject,
@@ -255,40 +253,32 @@ class RulePlanner:
         except (*REFUSALS, VariantLakeError):
             return None  # an error of the query itself comes when the query runs
 
-    def _open(self, relation: Mapping[str, Any]) -> TableVersion | None:
+    def _open(self, relation: Mapping[str, Any]) -> _OpenTable | None:
         """The version that is read; None where not all columns are, or the source knows the time.
 
         Raises TableReplaced where another table is there.
         """
+        if "relation" in relation:
+            found = relation_of(relation["relation"])
+            return _OpenTable(found.table, found.tables, found.source, found.number)
         if "options" in relation:
             options = SourceOptions.of(relation["options"], "UTC")
             if options.columns is not None or options.timestamp is not None:
                 return None
-            return self._tables.open(options.location, options.version)
+            table = self._tables.open(options.location, options.version)
+            return _OpenTable(table, self._tables, _delta_name(table.location))
         location, version = relation["location"], relation["version"]
         table = self._tables.open(location)
         if table.snapshot.version != version:
             table = self._tables.open(location, version)
         if table.snapshot.metadata.id != relation["id"]:
             raise TableReplaced("another table is at the location now", file=location)
-        return table
-
-    def _planned(self, query: _RuleQuery, name: str, table: TableVersion) -> PlannedTable:
-        use = by_stored_names(query.table_use(name), table)
-        plan = self._tables.plan(
-            table,
-            [path.ref for path in use.paths],
-            stored_names(use.whole, table),
-            use.predicate,
-            use.first,
-            has_kernels=lambda: self._has_kernels,
-        )
-        return PlannedTable(f"delta.`{table.location}`", name, table, use, plan)
+        return _OpenTable(table, self._tables, _delta_name(location))
 
     def _to_java(
         self,
         planned: Sequence[PlannedTable],
-        query: _RuleQuery,
+        query: RuleQuery,
         helper: HelperSession,
         begun: Mapping[str, _Begun],
     ) -> JavaObject:
@@ -300,12 +290,11 @@ class RulePlanner:
                 aggregates.append(each.pushed.partial.to_dict(done=done))
                 rows.append(partial)
                 continue
-            columns = path_columns(each.plan, (path.ref for path in each.use.paths))
+            columns = path_columns(each.plan, each.use.refs)
             scans.append(_scan(helper, each, columns))
             relations.append({"name": each.view, "columns": _columns(each, columns)})
-            for path in each.use.paths:
-                column = columns[path.ref.column[0]]
-                uses.append([path.span[0], column.paths.index(path.ref)])
+            for number, ref in each.use.paths:
+                uses.append([number, columns[ref.column[0]].paths.index(ref)])
         told = {
             "aggregates": aggregates,
             "relations": relations,
@@ -320,62 +309,33 @@ class RulePlanner:
 
 
 @dataclass(frozen=True, slots=True)
-class _RuleQuery:
-    """A plan of the optimizer, read."""
+class _OpenTable:
+    """A table that a plan reads, what plans it, and how the query names it."""
 
-    plan: Node
-    lineage: Lineage
-    uses: PlanUses
-    predicates: Mapping[str, Predicate | None]
-    limits: Mapping[str, FirstRows]
-    aggregates: tuple[PartialAggregate, ...]
+    table: TableVersion
+    tables: Tables
+    source: str
+    relation: int | None = None
 
-    @classmethod
-    def of(cls, plan: Node, names: Sequence[str]) -> _RuleQuery:
-        lineage = Lineage({name: name for name in names})
-        lineage.learn(plan)
-        uses = read_uses(plan, lineage)
-        # A DataFrame that stands in a plan twice is one relation, read twice.
-        read = Counter(view_of(node, lineage.views) for node in plan.walk())
-        aggregates = partial_aggregates(plan, lineage, "", uses.implied)
-        return cls(
-            plan,
-            lineage,
-            uses,
-            table_predicates(plan, lineage, ""),
-            first_rows(plan, lineage, ""),
-            tuple(each for each in aggregates if read[each.view] == 1),
-        )
 
-    def with_conditions(self, extra: Extra) -> _RuleQuery:
-        """The query with more conditions on sides of its joins, which no row of it fails."""
-        return replace(self, predicates=table_predicates(self.plan, self.lineage, "", extra))
+def _planned(
+    query: RuleQuery, name: str, opened: _OpenTable, has_kernels: Callable[[], bool]
+) -> PlannedTable:
+    table = opened.table
+    use = by_stored_names(query.table_use(name), table)
+    plan = opened.tables.plan(
+        table,
+        use.refs,
+        stored_names(use.whole, table),
+        use.predicate,
+        use.first,
+        has_kernels=has_kernels,
+    )
+    return PlannedTable(opened.source, name, table, use, plan, relation=opened.relation)
 
-    def asks(self, name: str, table: TableVersion) -> bool:
-        """Whether a Variant of a table is looked at, or its rows are grouped."""
-        if any(each.view == name for each in self.aggregates):
-            return True
-        columns = {source.column for source in self.uses.sources if source.view == name}
-        conditions = refs(self.predicates.get(name))
-        return bool(columns & table.variants) or any(ref.path is not None for ref in conditions)
 
-    def table_use(self, name: str) -> TableUse:
-        """What is read of a table; a path's place is its expression's number."""
-        paths = (
-            PathUse(ref, (number, number), (number, number), implicit_cast=False)
-            for number, ref in self.uses.of(name)
-        )
-        whole = frozenset(each.column for each in self.uses.whole if each.view == name)
-        first = self.limits.get(name)
-        return TableUse(name, tuple(paths), whole, self.predicates.get(name), first)
-
-    def implied(self, names: Collection[str]) -> list[int]:
-        """The conditions that may go, of tables that are read by us."""
-        return [
-            number
-            for number, source in self.uses.implied.items()
-            if source.view in names and source not in self.uses.whole
-        ]
+def _delta_name(location: str) -> str:
+    return f"delta.{quote_identifier(location)}"
 
 
 def _joined(before: PlannedTable, again: PlannedTable) -> PlannedTable:

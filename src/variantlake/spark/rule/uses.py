@@ -20,7 +20,7 @@ from variantlake.spark.query.plans.predicates import conjuncts, variant_request
 _PASSING = frozenset(
     {
         "Aggregate", "Filter", "GlobalLimit", "Join", "LocalLimit", "Offset", "Project",
-        "RebalancePartitions", "Repartition", "RepartitionByExpression", "Sort", "Window",
+        "RebalancePartitions", "Repartition", "RepartitionByExpression", "Sample", "Sort", "Window",
     }
 )  # fmt: skip
 """Operators that look at their input only through their expressions, and whose columns may be
@@ -112,8 +112,9 @@ class _UseReading:
     def _present(self, part: Node) -> Iterator[ColumnSource]:
         """The Variants of which a row that fulfils this condition has some path."""
         if part.name not in _NEED_VALUES:
-            return
-        operands = part.children[:1] if part.name == "In" else part.children
+            operands: tuple[Node, ...] = (part,)  # a path is a condition itself
+        else:
+            operands = part.children[:1] if part.name == "In" else part.children
         for operand in operands:
             request = variant_request(operand, self._lineage)
             if request is not None:

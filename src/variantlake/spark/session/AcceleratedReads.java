@@ -218,9 +218,10 @@ public class AcceleratedReads {
                 if (plan instanceof Subquery) return plan;
                 enabled = false;
             }
-            if (enabled && !(plan instanceof V2WriteCommand)) {
+            if (enabled) {
                 try {
-                    LogicalPlan found = accelerated(plan);
+                    LogicalPlan found =
+                        plan instanceof V2WriteCommand ? written(plan) : accelerated(plan);
                     if (found != null) return found;
                 } catch (Throwable error) {
                     owner.warn(error);
@@ -330,9 +331,22 @@ public class AcceleratedReads {
             return changed ? (LogicalPlan) plan.withNewChildren(seq(children)) : plan;
         }
 
+        /** A statement that writes rows, as `accelerated`; Delta Spark has yet to begin what it is. */
+        private LogicalPlan written(LogicalPlan plan) throws Exception {
+            leaveOthers();
+            List children = new ArrayList();
+            for (int i = 0; i < plan.children().size(); i++) {
+                LogicalPlan found = accelerated((LogicalPlan) plan.children().apply(i));
+                if (found == null) return null;
+                children.add(found);
+            }
+            return children.isEmpty() ? null : (LogicalPlan) plan.withNewChildren(seq(children));
+        }
+
         /** The plan over scans of ours; null where it stays as it is. */
         private LogicalPlan accelerated(LogicalPlan plan) throws Exception {
-            if (plan.isStreaming() || tellsPlaces(plan)) return null;
+            if (plan.isStreaming()) return null;
+            if (tellsPlaces(plan)) leaveOthers();
             String zone = SQLConf$.MODULE$.get().sessionLocalTimeZone();
             // Not with settings of a part of a query alone.
             if (!zone.equals(session.sessionState().conf().sessionLocalTimeZone())) return null;
@@ -340,6 +354,7 @@ public class AcceleratedReads {
             List requests = requests(names);
             if (requests == null || requests.isEmpty()) return null;
             List expressions = new ArrayList();
+            Object[] dumped = new Object[] {expressions, null};
             LogicalPlan named = (LogicalPlan) owner.substitution.apply(
                 new Object[] {plan, session, names, memory, null}, MARK);
             Map request = new LinkedHashMap();
@@ -347,9 +362,10 @@ public class AcceleratedReads {
             request.put("thread", Long.valueOf(Thread.currentThread().getId()));
             request.put("zone", zone);
             request.put("relations", requests);
+            Object dump = owner.dump.apply(named, dumped);
+            request.put("text", dumped[1] == null ? "" : dumped[1]);
             String text = new ObjectMapper().writeValueAsString(request);
-            text = text.substring(0, text.length() - 1) + ",\"plan\":"
-                + owner.dump.apply(named, expressions) + "}";
+            text = text.substring(0, text.length() - 1) + ",\"plan\":" + dump + "}";
             Part part = new Part(this, named, expressions);
             List answer = (List) owner.planner.apply(text, new Object[] {session, part});
             if (answer == null) return null;
@@ -410,6 +426,12 @@ public class AcceleratedReads {
                 }
             }
             return true;
+        }
+
+        /** Leave tables of others to Spark, which puts their rows into other places than we do. */
+        private void leaveOthers() {
+            java.util.Iterator all = relations.values().iterator();
+            while (all.hasNext()) if (!isOurs((LogicalPlan) all.next())) all.remove();
         }
 
         /** Whether a plan says anything by which one way to run it differs from another. */

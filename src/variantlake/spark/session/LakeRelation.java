@@ -14,6 +14,7 @@ import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.PrunedScan;
+import org.apache.spark.sql.types.DataType$;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -27,37 +28,52 @@ public class LakeRelation {
     private static final String MARK = "variantlake ";
 
     /**
-     * @param rows all rows of the table
-     * @param version the number of its version
-     * @param id of the table, as its metadata has it
+     * @param rows makes a DataFrame of all rows of the table when it is needed
+     * @param schema JSON of its columns
+     * @param bytes of its files
+     * @param number by which Python knows the relation
+     * @param version what tells the version from all others, for people first
      */
     public Dataset frame(
-            SparkSession session, Dataset rows, String location, long version, String id) {
-        return session.baseRelationToDataFrame(new Relation(rows, location, version, id));
+            SparkSession session, Supplier rows, String schema, long bytes, long number,
+            String version) {
+        StructType columns = (StructType) DataType$.MODULE$.fromJson(schema);
+        return session.baseRelationToDataFrame(
+            new Relation(session, rows, columns, bytes, number, version));
     }
 
     public static class Relation extends BaseRelation implements PrunedScan, Supplier {
-        private final Dataset rows;
-        private final Map told = new HashMap();
+        private final SparkSession session;
+        private final Supplier rows;
+        private final StructType columns;
+        private final long bytes;
+        private final long number;
+        private final String version;
 
-        Relation(Dataset rows, String location, long version, String id) {
+        Relation(
+                SparkSession session, Supplier rows, StructType columns, long bytes, long number,
+                String version) {
+            this.session = session;
             this.rows = rows;
-            told.put("location", location);
-            told.put("version", Long.valueOf(version));
-            told.put("id", id);
+            this.columns = columns;
+            this.bytes = bytes;
+            this.number = number;
+            this.version = version;
         }
 
         /** What the rule tells Python of it. */
         public Object get() {
+            Map told = new HashMap();
+            told.put("relation", Long.valueOf(number));
             return told;
         }
 
         public SQLContext sqlContext() {
-            return rows.sqlContext();
+            return session.sqlContext();
         }
 
         public StructType schema() {
-            return rows.schema();
+            return columns;
         }
 
         public boolean needConversion() {
@@ -65,34 +81,34 @@ public class LakeRelation {
         }
 
         public long sizeInBytes() {
-            return rows.queryExecution().analyzed().stats().sizeInBytes().longValue();
+            return bytes;
         }
 
-        public RDD buildScan(String[] columns) {
-            LogicalPlan plan = rows.queryExecution().analyzed();
+        public RDD buildScan(String[] names) {
+            LogicalPlan plan = ((Dataset) rows.get()).queryExecution().analyzed();
             Map byName = new HashMap();
             for (int i = 0; i < plan.output().size(); i++) {
                 byName.put(((Attribute) plan.output().apply(i)).name(), plan.output().apply(i));
             }
             List wanted = new ArrayList();
-            for (int i = 0; i < columns.length; i++) wanted.add(byName.get(columns[i]));
+            for (int i = 0; i < names.length; i++) wanted.add(byName.get(names[i]));
             scala.collection.immutable.Seq items =
                 scala.jdk.javaapi.CollectionConverters.asScala(wanted).toSeq();
-            SparkSession session = (SparkSession) rows.sparkSession();
             Dataset found = Dataset$.MODULE$.ofRows(session, new Project(items, plan));
             return found.queryExecution().toRdd();
         }
 
         public boolean equals(Object other) {
-            return other instanceof Relation && ((Relation) other).told.equals(told);
+            return other instanceof Relation && ((Relation) other).version.equals(version)
+                && ((Relation) other).columns.equals(columns);
         }
 
         public int hashCode() {
-            return told.hashCode();
+            return version.hashCode();
         }
 
         public String toString() {
-            return MARK + told.get("location") + " v" + told.get("version");
+            return MARK + version + " (" + number + ")";
         }
     }
 }

@@ -3,7 +3,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.BiFunction;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Cast;
@@ -18,7 +17,6 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.Average;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
 import org.apache.spark.sql.catalyst.expressions.objects.AssertNotNull;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
-import org.apache.spark.sql.catalyst.plans.logical.Distinct;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -51,15 +49,6 @@ public class PartialAggregates implements BiFunction {
         return merging.failed || merging.found != 1 ? null : found;
     }
 
-    /** The same for a query, told by JSON. */
-    public Dataset replace(Dataset frame, String told, Dataset rows) throws java.io.IOException {
-        Object object = new ObjectMapper().readValue(told, Map.class);
-        Object found = apply(new Object[] {frame.queryExecution().analyzed(), object}, rows);
-        if (found == null) return null;
-        return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(
-            (org.apache.spark.sql.classic.SparkSession) frame.sparkSession(), (LogicalPlan) found);
-    }
-
     private static class Merging {
         boolean failed = false;
         int found = 0;
@@ -83,10 +72,9 @@ public class PartialAggregates implements BiFunction {
         }
 
         LogicalPlan plan(LogicalPlan plan) {
-            if ((plan instanceof Aggregate || plan instanceof Distinct)
-                    && reads((LogicalPlan) plan.children().head())) {
+            if (plan instanceof Aggregate && reads((LogicalPlan) plan.children().head())) {
                 found++;
-                return merged(plan instanceof Distinct ? grouped(plan) : (Aggregate) plan);
+                return merged((Aggregate) plan);
             }
             List children = new ArrayList();
             boolean changed = false;
@@ -112,12 +100,6 @@ public class PartialAggregates implements BiFunction {
                 }
                 plan = (LogicalPlan) plan.children().head();
             }
-        }
-
-        /** Rows that differ, as groups: what Spark's optimizer makes of DISTINCT. */
-        private static Aggregate grouped(LogicalPlan plan) {
-            LogicalPlan all = (LogicalPlan) plan.children().head();
-            return new Aggregate(all.output(), all.output(), all, scala.Option.empty());
         }
 
         private LogicalPlan merged(Aggregate plan) {

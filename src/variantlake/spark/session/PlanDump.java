@@ -17,7 +17,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
-import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.types.DataType;
 
@@ -39,22 +38,14 @@ public class PlanDump implements BiFunction {
     }));
 
     /**
-     * @param text the SQL text, whose positions are told; or a List, which takes in the
-     *     expressions: each then tells its place in it as its `number`
+     * @param text the SQL text, whose positions are told; or an array of a List, which takes in the
+     *     expressions (each then tells its place in it as its `number`), and of null, in the place
+     *     of which comes the text that the first of them stands in
      */
     public Object apply(Object plan, Object text) {
         StringBuilder out = new StringBuilder();
         plan((LogicalPlan) plan, text, out);
         return out.toString();
-    }
-
-    /** The plans of a query before and after analysis, as an array. */
-    public String both(QueryExecution query, String text) {
-        StringBuilder out = new StringBuilder("[");
-        plan(query.logical(), text, out);
-        out.append(',');
-        plan(query.analyzed(), text, out);
-        return out.append(']').toString();
     }
 
     private static void plan(LogicalPlan plan, Object text, StringBuilder out) {
@@ -115,9 +106,10 @@ public class PlanDump implements BiFunction {
         // What Spark's optimizer makes of an IN with many values.
         if (node instanceof InSet) node = in((InSet) node);
         head(node, text, out);
-        if (text instanceof List) {
-            out.append(",\"number\":").append(((List) text).size());
-            ((List) text).add(node);
+        if (text instanceof Object[]) {
+            List numbered = (List) ((Object[]) text)[0];
+            out.append(",\"number\":").append(numbered.size());
+            numbered.add(node);
         }
         if (node.resolved()) {
             if (node instanceof NamedExpression) {
@@ -185,7 +177,7 @@ public class PlanDump implements BiFunction {
         string(node.nodeName(), out);
         Origin origin = node.origin();
         if (origin.startIndex().isDefined() && origin.stopIndex().isDefined()
-                && origin.sqlText().isDefined() && origin.sqlText().get().equals(text)) {
+                && origin.sqlText().isDefined() && isOf(origin.sqlText().get(), text)) {
             out.append(",\"start\":").append(origin.startIndex().get());
             out.append(",\"stop\":").append(((Integer) origin.stopIndex().get()).intValue() + 1);
         }
@@ -203,6 +195,13 @@ public class PlanDump implements BiFunction {
             argument(value, out);
         }
         out.append('}');
+    }
+
+    private static boolean isOf(Object own, Object text) {
+        if (!(text instanceof Object[])) return own.equals(text);
+        Object[] first = (Object[]) text;
+        if (first[1] == null) first[1] = own;
+        return own.equals(first[1]);
     }
 
     private static void argument(Object value, StringBuilder out) {

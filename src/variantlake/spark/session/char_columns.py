@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, types
 
 from variantlake.delta.schema.char_types import char_length_of, declared_type, holds_char
 from variantlake.delta.schema.ddl import DECLARED
@@ -38,6 +38,13 @@ def with_declarations(frame: DataFrame, schema: StructType) -> DataFrame:
         if DECLARED in field.metadata:
             frame = frame.withMetadata(field.name, {DECLARED: field.metadata[DECLARED]})
     return frame
+
+
+def without_declarations(columns: types.StructType) -> types.StructType:
+    """The columns as Spark reads them where it is not to pad them itself."""
+    return types.StructType(
+        [types.StructField(each.name, each.dataType, each.nullable) for each in columns.fields]
+    )
 
 
 def padded_sql(column: str, declared: DataType, depth: int = 0) -> str:

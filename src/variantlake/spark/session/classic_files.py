@@ -22,7 +22,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from variantlake.errors import MissingDependency, UnsupportedFeature
+from variantlake.errors import MissingDependency
 from variantlake.spark.session.char_columns import pads
 from variantlake.spark.session.janino import java_instance
 from variantlake.spark.session.jvm import Java, classes_of, clone_of, dataset_of, session_of
@@ -312,24 +312,6 @@ class HelperSession(Files):
         """See Files."""
         found = self._views.asserted(self._java, dataset_of(frame), dict(required))
         return DataFrame(found, self.spark)
-
-    def merged(
-        self, frame: DataFrame, told: Mapping[str, Any], rows: DataFrame
-    ) -> DataFrame | None:
-        """The query with partial rows below its aggregate, as `PartialAggregates.java` is told.
-
-        None if the plan, or this Spark, is not as expected.
-        """
-        text = orjson.dumps({**told, "view": self.qualified(told["view"])}).decode()
-        try:
-            found = self._partials.replace(dataset_of(frame), text, dataset_of(rows))
-        except (UnsupportedFeature, Py4JJavaError):
-            return None
-        return None if found is None else DataFrame(found, frame.sparkSession)
-
-    @functools.cached_property
-    def _partials(self) -> Java:
-        return java_instance(self._user, "PartialAggregates")
 
     def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
         """See Files."""

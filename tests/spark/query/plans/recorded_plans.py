@@ -1,8 +1,8 @@
-"""Catalyst's plans of some queries, kept as text: the analysis of them needs no JVM.
+"""What the rule asks of Python for some queries, kept as text: to read it needs no JVM.
 
 `python -m tests.spark.query.plans.recorded_plans` asks a real Spark for the plans of `QUERIES` and
 writes `data/plans.json.gz`; run it after a change of `PlanDump.java` or of the queries. The queries
-read two temporary views: `e` and `f`, each with the columns of `SCHEMA`.
+read two tables of ours: `e` and `f`, each with the columns of `SCHEMA`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from variantlake.spark.query.plans.catalyst import Node, node_of
 
 RECORD = Path(__file__).parent / "data" / "plans.json.gz"
 SCHEMA = "event VARIANT, day DATE, n INT, name STRING, s STRUCT<a: INT, v: VARIANT>"
-VIEWS = {"e": "e", "f": "f"}
+TABLES = ("e", "f")
 
 QUERIES: Mapping[str, str] = {
     "a path compared": "SELECT n FROM e WHERE event:kind::string = 'commit'",
@@ -84,7 +86,7 @@ QUERIES: Mapping[str, str] = {
     "a Variant in a UNION": "SELECT event FROM e UNION ALL SELECT event FROM f",
     "a Variant of a struct": "SELECT s.v:a::int FROM e WHERE s.v:b::int = 1",
     "an alias of a table": "SELECT x.event:a::int FROM e AS x WHERE x.event:b::string = 'y'",
-    "a cast of a column": "SELECT n FROM e WHERE n = 3000000000",
+    "a cast of a column": "SELECT n FROM e WHERE n > 30.5D",
     "a cast between strings and numbers": "SELECT n FROM e WHERE name = 3",
     "constants of each kind": (
         "SELECT n FROM e WHERE event:a::timestamp > TIMESTAMP'2024-01-01 00:00:00' "
@@ -109,12 +111,12 @@ TEXTS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Plans:
-    """A query's text, and its plans before and after Spark resolved its names."""
+class Recorded:
+    """A query's optimized plan, and the names that its relations have there, with their tables."""
 
     text: str
-    parsed: Node
-    analysed: Node
+    plan: Node
+    names: Mapping[str, str]
 
 
 @cache
@@ -130,11 +132,13 @@ def parsed(name: str) -> Node:
     return _tree(entry["parsed"])
 
 
-def recorded(name: str) -> Plans:
-    """The plans of a query by its name in `QUERIES`. Raises KeyError if it was not recorded."""
+def recorded(name: str) -> Recorded:
+    """The plan of a query by its name in `QUERIES`. Raises KeyError if it was not recorded."""
     entry = _record()[name]
     _check(entry, QUERIES[name])
-    return Plans(QUERIES[name], _tree(entry["parsed"]), _tree(entry["analysed"]))
+    names = entry["names"]
+    assert isinstance(names, dict)
+    return Recorded(QUERIES[name], _tree(entry["plan"]), names)
 
 
 def _check(entry: Mapping[str, object], text: str) -> None:
@@ -150,19 +154,36 @@ def main() -> None:
     """Ask Spark for the plans of all queries and write them down."""
     from pyspark.sql import SparkSession
 
+    import variantlake as vl
     from variantlake.spark.query.plans.catalyst import Catalyst
+    from variantlake.spark.rule.planner import RulePlanner
+    from variantlake.spark.rule.relations import relation_of
 
     spark = (
         SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     )
-    for view in VIEWS:
-        spark.createDataFrame([], SCHEMA).createOrReplaceTempView(view)
-    catalyst = Catalyst(spark)
-    record = {}
-    for name, text in QUERIES.items():
-        query = catalyst.sql(text)._jdf.queryExecution()
-        before, after = json.loads(catalyst._dump.both(query, text))
-        record[name] = {"text": text, "parsed": before, "analysed": after}
+    lake = vl.spark.connect(spark)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in TABLES:
+            vl.Table.create(f"{folder}/{name}", SCHEMA)
+            lake.table(f"{folder}/{name}").createOrReplaceTempView(name)
+        asked: list[Any] = []
+        planner: Any = RulePlanner
+        planner._answer = lambda _, request, __: asked.append(request)
+        catalyst = Catalyst(spark)
+        record: dict[str, dict[str, object]] = {}
+        for name, text in QUERIES.items():
+            frame: Any = catalyst.sql(text)
+            frame._jdf.queryExecution().optimizedPlan()
+            if not asked:
+                sys.stdout.write(f"nothing is read by {name!r}\n")
+                continue
+            request = asked.pop()
+            names = {
+                each["name"]: Path(relation_of(each["relation"]).table.location).name
+                for each in request["relations"]
+            }
+            record[name] = {"text": text, "plan": request["plan"], "names": names}
     for name, text in TEXTS.items():
         tree = json.loads(catalyst._dump.apply(catalyst._parser.parsePlan(text), text))
         record[name] = {"text": text, "parsed": tree}

@@ -14,7 +14,7 @@ import orjson
 from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.spark.session.janino import java_instance
-from variantlake.spark.session.jvm import Java, dataset_of, frame_of, session_of
+from variantlake.spark.session.jvm import Java, frame_of, session_of
 
 VARIANT = "variant"
 """The type as Spark writes it."""
@@ -111,12 +111,6 @@ class Catalyst:
         if args is None:
             return DataFrame(session_of(self._spark).sql(text), self._spark)
         return self._spark.sql(text, args)
-
-    def plans(self, frame: DataFrame, text: str) -> tuple[Node, Node]:
-        """The plan of a DataFrame that `text` made, before and after its names were resolved."""
-        execution = dataset_of(frame).queryExecution()
-        parsed, analysed = orjson.loads(self._dump.both(execution, text))
-        return node_of(parsed), node_of(analysed)
 
     def inside(self, text: str) -> DataFrame:
         """The query inside of a statement of which `has_inside` is true, analysed and not run.

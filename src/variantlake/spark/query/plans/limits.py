@@ -16,7 +16,7 @@ from variantlake.spark.query.plans.catalyst import Node
 from variantlake.spark.query.plans.lineage import Lineage, view_of
 from variantlake.spark.query.plans.predicates import Conditions
 
-_PASSING = frozenset({"Filter", "Project", "ResolvedHint", "SubqueryAlias", "View"})
+_PASSING = frozenset({"Filter", "Project"})
 """Operators that give each row of their input in the same order, or drop it by a condition."""
 
 

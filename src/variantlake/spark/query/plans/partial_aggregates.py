@@ -9,7 +9,7 @@ them what it would do over all rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from variantlake.errors import UnsupportedFeature
@@ -50,10 +50,10 @@ def partial_aggregates(
     """The aggregates of a plan that may be begun by tasks, one for each table at most.
 
     Whether the table's files allow it is for the planner to say. `lineage` is the plan's, `text` is
-    as in `analyse`, and `implied` are numbers of conditions that follow from those beside them.
+    the query's, and `implied` are numbers of conditions that follow from those beside them.
     """
     for node in _operators(plan):
-        if node.name not in ("Aggregate", "Distinct"):
+        if node.name != "Aggregate":
             continue
         below = _rows_of(node.children[0], lineage.views, implied)
         if below is None:
@@ -88,7 +88,7 @@ def _rows_of(
         if plan.name == "Filter":
             parts = (part for each in plan.expressions for part in conjuncts(each))
             conditions += (part for part in parts if part.number not in implied)
-        elif plan.name not in ("Project", "SubqueryAlias"):
+        elif plan.name != "Project":
             return None
         (plan,) = plan.children
 
@@ -117,7 +117,8 @@ class _AggregateReader:
 
     def read(self, node: Node, conditions: list[Node]) -> PartialAggregate | None:
         """The aggregate of rows that fulfil conditions; None if Spark alone does it."""
-        grouping, items = _keys_and_items(node)
+        before = len(node.expressions) - len(node.output)
+        grouping, items = node.expressions[:before], node.expressions[before:]
         try:
             where = self._conditions.all_of(conditions) if conditions else None
             self._keys = [self._term(key) for key in grouping]
@@ -215,16 +216,6 @@ class _AggregateReader:
     def _kept(self, found: Aggregate) -> Aggregate:
         self._aggregates[found] = None
         return found
-
-
-def _keys_and_items(node: Node) -> tuple[Sequence[Node], Sequence[Node]]:
-    """What an operator groups rows by, and its columns of which some may hold functions."""
-    if node.name == "Distinct":
-        # Rows that differ are groups by all columns, as for Spark's optimizer.
-        (rows,) = node.children
-        return [each.children[0] if each.name == "Alias" else each for each in rows.expressions], ()
-    before = len(node.expressions) - len(node.output)
-    return node.expressions[:before], node.expressions[before:]
 
 
 def _functions(item: Node) -> Iterator[Node]:

@@ -1,4 +1,4 @@
-"""What a query reads of its tables once they are planned, and how its text says so."""
+"""What a query reads of its tables, before and after they are planned."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 
-from variantlake.expressions.tree import Predicate, map_refs
+from variantlake.expressions.tree import Predicate, Ref, map_refs
 from variantlake.planning.plan import ScanPlan
-from variantlake.planning.stats.first_rows import map_order
-from variantlake.spark.query.plans.analysis import TableUse
+from variantlake.planning.stats.first_rows import FirstRows, map_order
 from variantlake.spark.scan import pushed_aggregates
 from variantlake.spark.scan.pushed_aggregates import (
     DRIVER_BYTES_SETTING,
@@ -26,11 +25,33 @@ from variantlake.spark.session.settings import bytes_in
 
 
 @dataclass(frozen=True, slots=True)
+class TableUse:
+    """What a query reads of one table instance.
+
+    `paths` are those of columns that are read by paths alone, with the numbers of the expressions
+    that ask for them; `whole` are all columns, of any type, that are needed as they are.
+    `predicate` is what skipping may use; `first` is a LIMIT on the rows that fulfil it.
+    """
+
+    view: str
+    paths: tuple[tuple[int, Ref], ...]
+    whole: frozenset[str]
+    predicate: Predicate | None
+    first: FirstRows | None = None
+
+    @property
+    def refs(self) -> list[Ref]:
+        """The paths."""
+        return [ref for _, ref in self.paths]
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedTable:
     """One place where the query reads a table: `source` is how the text writes it.
 
     `joined` are those of the plan's conjuncts that come from values of a joined side. `pushed` is
-    an aggregate over the table that tasks of ours begin.
+    an aggregate over the table that tasks of ours begin. `relation` is the number of a
+    `TableRelation`; None for a table of Spark's own.
     """
 
     source: str
@@ -40,6 +61,7 @@ class PlannedTable:
     plan: ScanPlan
     joined: tuple[Predicate, ...] = ()
     pushed: PushedAggregate | None = None
+    relation: int | None = None
 
     @property
     def whole(self) -> tuple[str, ...]:
@@ -83,24 +105,9 @@ def with_pushed(
     return tuple(replace(each, pushed=own) for each, own in zip(planned, pushed, strict=True))
 
 
-def merged(
-    frame: DataFrame, tables: Iterable[PlannedTable], helper: HelperSession
-) -> DataFrame | None:
-    """A query with partial rows below its aggregates; None if its plan is not as expected."""
-    found: DataFrame | None = frame
-    for table in tables:
-        if table.pushed is not None and found is not None:
-            made = table.pushed.rows(helper)
-            if made is None:
-                return None
-            rows, done = made
-            found = helper.merged(found, table.pushed.partial.to_dict(done=done), rows)
-    return found
-
-
 def by_stored_names(use: TableUse, table: TableVersion) -> TableUse:
     """What is read, by the names that the table's files have."""
-    paths = tuple(replace(path, ref=table.stored_ref(path.ref)) for path in use.paths)
+    paths = tuple((number, table.stored_ref(ref)) for number, ref in use.paths)
     predicate = use.predicate and map_refs(use.predicate, table.stored_ref)
     first = use.first and map_order(use.first, table.stored_ref)
     return replace(use, paths=paths, predicate=predicate, first=first)

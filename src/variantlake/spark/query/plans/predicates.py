@@ -1,4 +1,4 @@
-"""What an analysed plan says about the rows of each table that it reads: skipping's predicates.
+"""What an optimized plan says about the rows of each table that it reads: skipping's predicates.
 
 A condition reaches a table only if a row that fails it cannot change the answer (EXACTNESS,
 rule 18): from WHERE and from ON, down through projections, sorts and the sides of joins (`joins`);
@@ -9,7 +9,7 @@ What is not understood is `Unknown`, which keeps every file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
@@ -47,7 +47,7 @@ _COMPARISONS: dict[str, CompareOp] = {
     "GreaterThanOrEqual": ">=",
 }
 
-_THROUGH = frozenset({"SubqueryAlias", "Sort", "View", "ResolvedHint", "WithCTE"})
+_THROUGH = frozenset({"Sort", "WithCTE"})
 """Operators whose input rows can be left out when their output rows can."""
 
 Extra = Mapping[tuple[Node, int], Sequence[Node]]
@@ -55,13 +55,18 @@ Extra = Mapping[tuple[Node, int], Sequence[Node]]
 
 
 def table_predicates(
-    plan: Node, lineage: Lineage, text: str, extra: Extra | None = None
+    plan: Node,
+    lineage: Lineage,
+    text: str,
+    extra: Extra | None = None,
+    implied: Collection[int] = (),
 ) -> dict[str, Predicate | None]:
     """For each view in the plan the condition that all rows which matter fulfil; None: all do.
 
-    `text` is the query's, for people: it shows what was not understood.
+    `text` is the query's, for people: it shows what was not understood. `implied` are numbers of
+    conditions that follow from those beside them.
     """
-    finder = _Finder(lineage, text, extra or {})
+    finder = _Finder(lineage, text, extra or {}, implied)
     finder.walk_query(plan)
     return {
         view: None if any(found is None for found in conditions) else _any(conditions)
@@ -82,70 +87,58 @@ class Conditions:
 
     def all_of(self, nodes: Iterable[Node]) -> Predicate:
         """That all of these conditions hold; what is not understood is Unknown."""
-        return And(tuple(self._predicate(node, {}) for node in nodes))
+        return And(tuple(map(self._predicate, nodes)))
 
     def operand(self, node: Node) -> Ref | None:
         """The column or path that the expression is; None for any other."""
-        found = self._operand(node, {})
+        found = self._operand(node)
         return found if isinstance(found, Ref) else None
 
     def computed(self, node: Node) -> Node:
         """The expression that a name of a projection stands for; any other as it is."""
         return self.lineage.computed.get(node.expr_id, node)
 
-    def _predicate(self, node: Node, commons: Mapping[str, Node]) -> Predicate:
+    def _predicate(self, node: Node) -> Predicate:
         """The condition as planning understands it."""
         if not node.deterministic:
             return self._unknown(node)
         if node.name == "AttributeReference" and node.expr_id in self.lineage.computed:
-            return self._predicate(self.lineage.computed[node.expr_id], {})
+            return self._predicate(self.lineage.computed[node.expr_id])
         if node.name in ("And", "Or"):
-            terms = tuple(self._predicate(child, commons) for child in node.children)
+            terms = tuple(map(self._predicate, node.children))
             return And(terms) if node.name == "And" else Or(terms)
         if node.name == "Not":
-            return Not(self._predicate(node.children[0], commons))
-        if node.name == "Between":
-            return self._predicate(node.children[0], commons)
-        if node.name == "With":
-            named = {common.arguments["id"]: common.children[0] for common in node.children[1:]}
-            return self._predicate(node.children[0], {**commons, **named})
-        operands = [self._operand(child, commons) for child in node.children]
-        return (
-            _leaf(node, operands, self._unknown(node))
-            or self._boolean(node, commons)
-            or self._unknown(node)
-        )
+            return Not(self._predicate(node.children[0]))
+        operands = [self._operand(child) for child in node.children]
+        return _leaf(node, operands, self._unknown(node)) or self._boolean(node)
 
     def _unknown(self, node: Node) -> Unknown:
         written = self.text[node.start : node.stop] if node.has_span else node.name
         return Unknown(" ".join(written.split()))
 
-    def _boolean(self, node: Node, commons: Mapping[str, Node]) -> Predicate | None:
+    def _boolean(self, node: Node) -> Predicate:
         """A path or column of type boolean that is a condition itself."""
-        operand = self._operand(node, commons)
+        operand = self._operand(node)
         if isinstance(operand, Ref) and operand.type == "boolean":
             return Compare("=", operand, Literal(value=True, type="boolean"))
-        return None
+        return self._unknown(node)
 
-    def _operand(self, node: Node, commons: Mapping[str, Node]) -> Ref | Literal | None:
-        if node.name == "CommonExpressionRef":
-            common = commons.get(node.arguments["id"])
-            return None if common is None else self._operand(common, {})
+    def _operand(self, node: Node) -> Ref | Literal | None:
         if not isinstance(node.folded, _Absent):
             return literal(node.folded, node.type)
         if node.name == "Cast" and node.children[0].type == node.type:
             # Spark casts the operand of IN to the common type, even if it is that already.
-            return self._operand(node.children[0], commons)
+            return self._operand(node.children[0])
         computed = self.lineage.computed.get(node.expr_id)
         if node.name == "AttributeReference" and computed is not None:
-            return self._operand(computed, {})
+            return self._operand(computed)
         source = self.lineage.source(node) if node.name == "AttributeReference" else None
         if source is not None:
             if source.view != self.view or node.type == VARIANT:
                 return None
             return Ref((source.column,), None, node.type)
         if node.name == "GetStructField" and node.type != VARIANT:
-            above = self._operand(node.children[0], commons)
+            above = self._operand(node.children[0])
             name = node.arguments["name"]
             if not isinstance(above, Ref) or above.path is not None or name is None:
                 return None
@@ -154,7 +147,7 @@ class Conditions:
         if found is not None:
             return found[1] if found[0] == self.view else None
         if node.name == "Cast":
-            return _cast(self._operand(node.children[0], commons), node.type)
+            return _cast(self._operand(node.children[0]), node.type)
         return None
 
 
@@ -164,8 +157,9 @@ def _any(conditions: list[Predicate | None]) -> Predicate | None:
 
 
 class _Finder:
-    def __init__(self, lineage: Lineage, text: str, extra: Extra) -> None:
+    def __init__(self, lineage: Lineage, text: str, extra: Extra, implied: Collection[int]) -> None:
         self._lineage = lineage
+        self._implied = implied
         self._text = text
         self._extra = extra
         self.predicates: dict[str, list[Predicate | None]] = {}
@@ -202,7 +196,9 @@ class _Finder:
             if self._references[plan.arguments["cteId"]] == 1:
                 self._waiting[plan.arguments["cteId"]] = active
         elif plan.name == "Filter":
-            self._walk(plan.children[0], (*active, *conjuncts(plan.expressions[0])))
+            parts = conjuncts(plan.expressions[0])
+            own = (part for part in parts if part.number not in self._implied)
+            self._walk(plan.children[0], (*active, *own))
         elif plan.name == "Join":
             self._walk_join(plan, active)
         else:
