@@ -106,6 +106,15 @@ COMMANDS: dict[str, CommandEntry] = {
             "variantlake changes /lake/events --from 2026-11-01 --to 2026-11-02",
         ),
     ),
+    "serve": CommandEntry(
+        "serve",
+        "Serve Spark Connect and JDBC.",
+        _READ,
+        (
+            "variantlake serve --port 15002",
+            "variantlake serve --thrift-port 10000 --conf spark.driver.memory=4g",
+        ),
+    ),
     "history": CommandEntry(
         "tables.history",
         "List versions, newest first.",

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from variantlake.spark.registration import register
     from variantlake.spark.rows import json_rows, text_rows
     from variantlake.spark.rule.accelerate import accelerate, decelerate
+    from variantlake.spark.serving import Server, serve
     from variantlake.spark.session.variant_functions import register_functions
 
 __all__ = [
     "Lake",
+    "Server",
     "accelerate",
     "connect",
     "decelerate",
@@ -30,11 +32,13 @@ __all__ = [
     "local_session",
     "register",
     "register_functions",
+    "serve",
     "text_rows",
 ]
 
 _HOMES = {
     "Lake": "variantlake.spark.lake",
+    "Server": "variantlake.spark.serving",
     "accelerate": "variantlake.spark.rule.accelerate",
     "connect": "variantlake.spark.lake",
     "decelerate": "variantlake.spark.rule.accelerate",
@@ -42,6 +46,7 @@ _HOMES = {
     "local_session": "variantlake.spark.local",
     "register": "variantlake.spark.registration",
     "register_functions": "variantlake.spark.session.variant_functions",
+    "serve": "variantlake.spark.serving",
     "text_rows": "variantlake.spark.rows",
 }
 

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import IO
 
 from pyspark.errors import PySparkRuntimeError
@@ -17,13 +17,16 @@ from variantlake.errors import MissingDependency
 
 
 @contextlib.contextmanager
-def local_session(cores: str = "*") -> Iterator[SparkSession]:
+def local_session(
+    cores: str = "*", settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
     """A local Spark session that prints nothing, stopped at the end.
 
     The JVM's own output goes to a temporary file; it is shown only when Spark does not start.
 
     Args:
         cores: How many cores Spark uses; `*` for all.
+        settings: Spark's settings, in the place of these or beside them.
 
     Raises:
         MissingDependency: Spark does not start (most often: no Java 17).
@@ -35,15 +38,17 @@ def local_session(cores: str = "*") -> Iterator[SparkSession]:
     with tempfile.TemporaryFile() as log:
         try:
             with _stderr_to(log):
-                session = (
+                builder = (
                     SparkSession.builder.master(f"local[{cores}]")
                     .appName("variantlake")
                     .config("spark.ui.enabled", "false")
                     .config("spark.ui.showConsoleProgress", "false")
                     .config("spark.log.level", "ERROR")
                     .config("spark.sql.shuffle.partitions", str(os.cpu_count() or 2))
-                    .getOrCreate()
                 )
+                for name, value in (settings or {}).items():
+                    builder = builder.config(name, value)
+                session = builder.getOrCreate()
         except PySparkRuntimeError as error:
             log.seek(0)
             reason = log.read().decode(errors="replace").strip().splitlines()

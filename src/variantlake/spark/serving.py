@@ -1,0 +1,151 @@
+"""Serving clients that have nothing of this package: Spark Connect, and JDBC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JJavaError
+
+from variantlake.errors import InvalidValue, MissingDependency, UnsupportedFeature
+from variantlake.spark.registration import register
+from variantlake.spark.rule.accelerate import accelerate
+from variantlake.spark.session.arguments import check_session
+from variantlake.spark.session.janino import new_instance
+from variantlake.spark.session.jvm import Java, gateway_of, is_connect, session_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOOPBACK = "127.0.0.1"
+CONNECT_PORT = 15002
+"""Spark Connect's own."""
+
+_CONNECT = "spark.connect.grpc.binding."
+_THRIFT = "hive.server2.thrift."
+
+
+@dataclass(slots=True)
+class Server:
+    """What serves clients, as long as its Spark runs or until `stop`.
+
+    Attributes:
+        connect: What a client of Spark Connect takes for `SparkSession.builder.remote(…)`.
+        jdbc: What a client of JDBC takes; None if none is served.
+    """
+
+    connect: str
+    jdbc: str | None
+    _services: list[Java] = field(repr=False)
+
+    def stop(self) -> None:
+        """Serve no longer. The session goes on."""
+        while self._services:
+            self._services.pop().stop()
+
+
+def serve(
+    spark: SparkSession,
+    *,
+    host: str = LOOPBACK,
+    port: int = CONNECT_PORT,
+    thrift_port: int | None = None,
+) -> Server:
+    """Let clients query by this session's Spark, with the rule of `accelerate` in their sessions.
+
+    A client of Spark Connect, in any language, gets a session of its own. So does one of JDBC or
+    Thrift, if `thrift_port` is given. They need nothing of this package, and know
+    `format("variantlake")`.
+
+    Whoever reaches these ports can read and write all that this process can: Spark asks for no
+    password unless its own settings say so. Hence the loopback address.
+
+    Args:
+        spark: A classic session.
+        host: The address to listen at.
+        port: Where Spark Connect listens; 0 for any free port.
+        thrift_port: Where Spark's Thrift server listens.
+
+    Returns:
+        What says how to connect, and stops it.
+
+    Raises:
+        InvalidValue: Something listens there already, or this Spark serves Connect already.
+        MissingDependency: This Spark has no Thrift server.
+        UnsupportedFeature: The session is a client of Spark Connect, or of a Spark that is too old.
+
+    Example:
+        >>> server = vl.spark.serve(spark, port=15002)
+        >>> server.connect
+        'sc://127.0.0.1:15002'
+    """
+    check_session(spark)
+    if is_connect(spark):
+        raise UnsupportedFeature("a client of Spark Connect cannot serve others", cli_hint="")
+    register(spark)
+    accelerate(spark)
+    new_instance(spark, "ServedSessions").install(session_of(spark))
+    services = [_Connect(spark, host, port)]
+    try:
+        if thrift_port is not None:
+            services.append(_thrift(spark, host, thrift_port))
+    except BaseException:
+        services[0].stop()
+        raise
+    jdbc = None if thrift_port is None else f"jdbc:hive2://{host}:{thrift_port}"
+    return Server(f"sc://{host}:{services[0].port}", jdbc, services)
+
+
+class _Connect:
+    """Spark Connect's service, which is a part of PySpark."""
+
+    def __init__(self, spark: SparkSession, host: str, port: int) -> None:
+        java = gateway_of(spark).jvm
+        package = java.org.apache.spark.sql.connect.service
+        self._service = getattr(getattr(package, "SparkConnectService$"), "MODULE$")
+        self._none = java.scala.Option.empty()
+        if self._service.started() and not self._service.stopped():
+            raise InvalidValue(
+                "this Spark serves Spark Connect already",
+                hint="start it without spark.plugins=org.apache.spark.sql.connect."
+                "SparkConnectPlugin",
+                cli_hint="leave out --conf spark.plugins=…",
+            )
+        settings = java.org.apache.spark.SparkEnv.get().conf()
+        settings.set(f"{_CONNECT}address", host).set(f"{_CONNECT}port", str(port))
+        try:
+            self._service.start(spark.sparkContext._jsc.sc())  # noqa: SLF001
+        except Py4JJavaError as error:
+            raise _not_listening(host, port, error) from error
+        self.port = int(self._service.localPort())
+
+    def stop(self) -> None:
+        """Serve no longer."""
+        self._service.stop(self._none, self._none)
+
+
+def _thrift(spark: SparkSession, host: str, port: int) -> Java:
+    java = gateway_of(spark).jvm
+    system = java.java.lang.System
+    # Hive has its settings of these, and no others that are private to one server.
+    system.setProperty(f"{_THRIFT}bind.host", host)
+    system.setProperty(f"{_THRIFT}port", str(port))
+    # Its own metastore is in memory and without a use, but has a log, in the current folder.
+    if system.getProperty("derby.stream.error.file") is None:
+        system.setProperty("derby.stream.error.method", "java.io.OutputStream.nullOutputStream")
+    try:
+        server = java.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2
+        return server.startWithSparkSession(session_of(spark), False)
+    except Py4JJavaError as error:
+        raise _not_listening(host, port, error) from error
+    except TypeError as error:  # a package that is not there cannot be called
+        raise MissingDependency(
+            "this Spark has no Thrift server", hint="add its jar spark-hive-thriftserver"
+        ) from error
+
+
+def _not_listening(host: str, port: int, error: Py4JJavaError) -> InvalidValue:
+    return InvalidValue(
+        f"cannot listen at {host}:{port}: {error.java_exception.getMessage()}",
+        hint="choose another port",
+    )
