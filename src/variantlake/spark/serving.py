@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-from py4j.protocol import Py4JJavaError
 
 from variantlake.errors import InvalidValue, MissingDependency, UnsupportedFeature
 from variantlake.spark.registration import register
@@ -82,6 +81,9 @@ def serve(
     check_session(spark)
     if is_connect(spark):
         raise UnsupportedFeature("a client of Spark Connect cannot serve others", cli_hint="")
+    for each in (port, thrift_port):
+        if each is not None:
+            _check_free(host, each)
     register(spark)
     accelerate(spark)
     new_instance(spark, "ServedSessions").install(session_of(spark))
@@ -113,10 +115,7 @@ class _Connect:
             )
         settings = java.org.apache.spark.SparkEnv.get().conf()
         settings.set(f"{_CONNECT}address", host).set(f"{_CONNECT}port", str(port))
-        try:
-            self._service.start(spark.sparkContext._jsc.sc())  # noqa: SLF001
-        except Py4JJavaError as error:
-            raise _not_listening(host, port, error) from error
+        self._service.start(spark.sparkContext._jsc.sc())  # noqa: SLF001
         self.port = int(self._service.localPort())
 
     def stop(self) -> None:
@@ -133,19 +132,23 @@ def _thrift(spark: SparkSession, host: str, port: int) -> Java:
     # Its own metastore is in memory and without a use, but has a log, in the current folder.
     if system.getProperty("derby.stream.error.file") is None:
         system.setProperty("derby.stream.error.method", "java.io.OutputStream.nullOutputStream")
+    server = java.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2
     try:
-        server = java.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2
         return server.startWithSparkSession(session_of(spark), False)
-    except Py4JJavaError as error:
-        raise _not_listening(host, port, error) from error
     except TypeError as error:  # a package that is not there cannot be called
         raise MissingDependency(
             "this Spark has no Thrift server", hint="add its jar spark-hive-thriftserver"
         ) from error
 
 
-def _not_listening(host: str, port: int, error: Py4JJavaError) -> InvalidValue:
-    return InvalidValue(
-        f"cannot listen at {host}:{port}: {error.java_exception.getMessage()}",
-        hint="choose another port",
-    )
+def _check_free(host: str, port: int) -> None:
+    """Raise InvalidValue if nothing can listen there: Spark tries other ports, or ends itself."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise InvalidValue(
+                f"cannot listen at {host}:{port}: {error.strerror}", hint="choose another port"
+            ) from error

@@ -35,6 +35,7 @@ from variantlake.planning.files import NO_ROWS, FileRows, ScanFile
 from variantlake.planning.plan import ScanGroup, ScanPlan
 from variantlake.quoting import quote_identifier, quote_string
 from variantlake.scan.scan_task import ScanTask
+from variantlake.shown import counted, size
 from variantlake.shredding.layout import METADATA
 from variantlake.spark.scan.deletion_vectors import FILE_NUMBER, has_deleted, without_deleted
 from variantlake.spark.scan.path_columns import VARIANT_FIELD, PathColumn
@@ -210,6 +211,16 @@ class _LayoutGroup:
             row_index=numbered,
             where=[*self._implied(), *self._pushed(), *self._plan_only_filters()],
             columns=columns,
+            label=self._label(known),
+        )
+
+    def _label(self, files: Sequence[ListedFile]) -> str:
+        """What `df.explain()` and Spark's pages say of a scan of these files."""
+        table = self._table
+        read, whole = sum(file.size for file in files), int(table.files.sizes.sum())
+        return (
+            f"variantlake {table.location} v{table.snapshot.version}: "
+            f"{len(files):,} of {counted(table.files.rows, 'file')}, {size(read)} of {size(whole)}"
         )
 
     def _kernel_rows(self, files: Sequence[ScanFile]) -> DataFrame:

@@ -37,6 +37,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Repartition;
 import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.classic.SparkSession$;
+import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation$;
@@ -66,7 +67,8 @@ public class StaticFileIndex {
 
     /**
      * @param files JSON: `paths`, `sizes` (bytes), `times` (milliseconds), for each of the constants
-     *     one array in `constants`, of texts or nulls, and `one_task`: whether one task reads them
+     *     one array in `constants`, of texts or nulls, `one_task`: whether one task reads them, and
+     *     `label`: what plans call the scan
      * @param schema JSON of what to read of the files
      * @param constants JSON of the columns that files have constants for, cast from text as Spark
      *     does
@@ -86,8 +88,9 @@ public class StaticFileIndex {
             .digest(identity.getBytes(StandardCharsets.UTF_8));
         index.identity = new BigInteger(1, digest).toString(16);
         LogicalPlan plan = LogicalRelation$.MODULE$.apply(
-            new HadoopFsRelation(
-                index, fixed, read, scala.Option.empty(), new ParquetFileFormat(),
+            new Files(
+                (String) known.get("label"), index, fixed, read, scala.Option.empty(),
+                new ParquetFileFormat(),
                 (scala.collection.immutable.Map)
                     scala.collection.immutable.Map$.MODULE$.empty(),
                 session),
@@ -136,6 +139,32 @@ public class StaticFileIndex {
     static scala.collection.immutable.Seq seq(List items) {
         return (scala.collection.immutable.Seq)
             scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
+    }
+
+    /** A relation that plans and Spark's pages call by a label of ours, in the place of `parquet`. */
+    public static class Files extends HadoopFsRelation {
+        private final String label;
+
+        public Files(
+                String label, FileIndex location, StructType constants, StructType data,
+                scala.Option buckets, FileFormat format, scala.collection.immutable.Map options,
+                org.apache.spark.sql.SparkSession session) {
+            super(location, constants, data, buckets, format, options, session);
+            this.label = label;
+        }
+
+        /** Spark's rules copy it to read fewer columns. */
+        public HadoopFsRelation copy(
+                FileIndex location, StructType constants, StructType data, scala.Option buckets,
+                FileFormat format, scala.collection.immutable.Map options,
+                org.apache.spark.sql.SparkSession session) {
+            return new Files(
+                label, location, constants, data, buckets, format, options, session);
+        }
+
+        public String toString() {
+            return label;
+        }
     }
 
     /** Files in groups of equal constants; Spark calls the constants partition values. */

@@ -147,12 +147,14 @@ class Files(ABC):
         row_index: bool = False,
         where: Sequence[str] = (),
         columns: Sequence[str] = EVERYTHING,
+        label: str = "",
     ) -> DataFrame:
         """The rows of files, read by exactly this schema; columns that a file lacks are NULL.
 
         The columns of `constants` follow those of `schema`, with each file's own constants cast
         from text to their types, as Spark casts without ANSI; then ROW_INDEX, if asked for. Over
-        these stand `columns` of the rows that fulfil all conditions of `where`.
+        these stand `columns` of the rows that fulfil all conditions of `where`. Spark's plans call
+        the scan by `label`, if they can.
         """
 
     def batches(self, task: Task, count: int, schema: StructType) -> DataFrame:
@@ -257,6 +259,7 @@ class HelperSession(Files):
         row_index: bool = False,
         where: Sequence[str] = (),
         columns: Sequence[str] = EVERYTHING,
+        label: str = "",
     ) -> DataFrame:
         """See Files.
 
@@ -271,6 +274,7 @@ class HelperSession(Files):
             "times": [file.modified for file in files],
             "constants": [[file.constants[at] for file in files] for at in range(len(constants))],
             "one_task": is_for_one_task(files),
+            "label": label,
         }
         place = [f"_metadata.row_index AS {ROW_INDEX}"] if row_index else []
         try:

@@ -114,6 +114,7 @@ class ConnectSessionFiles(Files):
         row_index: bool = False,
         where: Sequence[str] = (),
         columns: Sequence[str] = EVERYTHING,
+        label: str = "",  # noqa: ARG002 - a client has no name for a scan
     ) -> DataFrame:
         """See Files."""
         files = [replace(file, path=self._hadoop_path(file.path)) for file in files]
