@@ -72,7 +72,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield Served(process, remote[0], jdbc[0], table)
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
 
 
 def test_clients_of_connect_skip_files_with_nothing_installed(served: Served) -> None:
