@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import variantlake as vl
-from variantlake.cli.terminal.output import print_note
+from variantlake.cli.terminal.options import json_option
+from variantlake.cli.terminal.output import print_json, print_note
 from variantlake.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from variantlake.spark import Server
 
 
 def serve(
@@ -32,6 +37,7 @@ def serve(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="A setting of Spark's (may be repeated)."),
     ] = None,
+    as_json: Annotated[bool, json_option("How to connect, as one JSON object.")] = False,
 ) -> None:
     """Serve Spark to clients, whose queries read paths from typed columns and skip files.
 
@@ -40,13 +46,21 @@ def serve(
     with vl.spark.local_session(settings=dict(map(_setting, conf or ()))) as session:
         server = vl.spark.serve(session, host=host, port=port, thrift_port=thrift_port)
         try:
-            typer.echo(f'Spark Connect: SparkSession.builder.remote("{server.connect}")')
-            if server.jdbc is not None:
-                typer.echo(f"JDBC: {server.jdbc}")
-            print_note("Ctrl-C ends it.")
+            if as_json:
+                print_json({"connect": server.connect, "jdbc": server.jdbc})
+            else:
+                _print(server)
+            sys.stdout.flush()
             threading.Event().wait()
         finally:
             server.stop()
+
+
+def _print(server: Server) -> None:
+    typer.echo(f'Spark Connect: SparkSession.builder.remote("{server.connect}")')
+    if server.jdbc is not None:
+        typer.echo(f"JDBC: {server.jdbc}")
+    print_note("Ctrl-C ends it.")
 
 
 def _setting(text: str) -> tuple[str, str]:

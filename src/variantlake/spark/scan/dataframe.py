@@ -215,7 +215,7 @@ class _LayoutGroup:
         )
 
     def _label(self, files: Sequence[ListedFile]) -> str:
-        """What `df.explain()` and Spark's pages say of a scan of these files."""
+        """What plans and Spark's own pages call a scan of these files."""
         table = self._table
         read, whole = sum(file.size for file in files), int(table.files.sizes.sum())
         return (
