@@ -44,19 +44,13 @@ class Served:
     table: str
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """One server for all tests here; the last one ends it."""
     folder = tmp_path_factory.mktemp("served")
     table = make(folder / "ev")
     command = [sys.executable, "-m", "variantlake.cli.main", "serve", "--port", "0"]
-    command += ["--thrift-port", str(free_port())]
+    command += ["--thrift-port", "0"]
     for name, value in SETTINGS.items():
         command += ["--conf", f"{name}={value}"]
     with (folder / "errors").open("w") as errors:

@@ -29,7 +29,7 @@ def serve(
         int | None,
         typer.Option(
             metavar="PORT",
-            help="Where Spark's Thrift server listens, for JDBC. Not started without.",
+            help="Where Spark's Thrift server listens, for JDBC, likewise. Not started without.",
             show_default=False,
         ),
     ] = None,

@@ -63,7 +63,7 @@ def serve(
         spark: A classic session.
         host: The address to listen at.
         port: Where Spark Connect listens; 0 for any free port.
-        thrift_port: Where Spark's Thrift server listens.
+        thrift_port: Where Spark's Thrift server listens, likewise.
 
     Returns:
         What says how to connect, and stops it.
@@ -81,13 +81,17 @@ def serve(
     check_session(spark)
     if is_connect(spark):
         raise UnsupportedFeature("a client of Spark Connect cannot serve others", cli_hint="")
-    for each in (port, thrift_port):
-        if each is not None:
-            _check_free(host, each)
+    if "SparkConnectPlugin" in str(spark.conf.get("spark.plugins", "")):
+        raise InvalidValue(
+            "this Spark serves Spark Connect already", hint="leave out its setting spark.plugins"
+        )
+    port = _free_port(host, port)
+    if thrift_port is not None:
+        thrift_port = _free_port(host, thrift_port)
     register(spark)
     accelerate(spark)
     new_instance(spark, "ServedSessions").install(session_of(spark))
-    services = [_Connect(spark, host, port)]
+    services: list[Java] = [_Connect(spark, host, port)]
     try:
         if thrift_port is not None:
             services.append(_thrift(spark, host, thrift_port))
@@ -95,32 +99,25 @@ def serve(
         services[0].stop()
         raise
     jdbc = None if thrift_port is None else f"jdbc:hive2://{host}:{thrift_port}"
-    return Server(f"sc://{host}:{services[0].port}", jdbc, services)
+    return Server(f"sc://{host}:{port}", jdbc, services)
 
 
 class _Connect:
-    """Spark Connect's service, which is a part of PySpark."""
+    """Spark Connect's service, which is a part of PySpark, by its plugin.
+
+    py4j cannot look at the service itself: on Spark 4.1 some of its classes are missing.
+    """
 
     def __init__(self, spark: SparkSession, host: str, port: int) -> None:
         java = gateway_of(spark).jvm
-        package = java.org.apache.spark.sql.connect.service
-        self._service = getattr(getattr(package, "SparkConnectService$"), "MODULE$")
-        self._none = java.scala.Option.empty()
-        if self._service.started() and not self._service.stopped():
-            raise InvalidValue(
-                "this Spark serves Spark Connect already",
-                hint="start it without spark.plugins=org.apache.spark.sql.connect."
-                "SparkConnectPlugin",
-                cli_hint="leave out --conf spark.plugins=…",
-            )
         settings = java.org.apache.spark.SparkEnv.get().conf()
         settings.set(f"{_CONNECT}address", host).set(f"{_CONNECT}port", str(port))
-        self._service.start(spark.sparkContext._jsc.sc())  # noqa: SLF001
-        self.port = int(self._service.localPort())
+        self._plugin = java.org.apache.spark.sql.connect.SparkConnectPlugin().driverPlugin()
+        self._plugin.init(spark.sparkContext._jsc.sc(), None)  # noqa: SLF001
 
     def stop(self) -> None:
         """Serve no longer."""
-        self._service.stop(self._none, self._none)
+        self._plugin.shutdown()
 
 
 def _thrift(spark: SparkSession, host: str, port: int) -> Java:
@@ -141,13 +138,14 @@ def _thrift(spark: SparkSession, host: str, port: int) -> Java:
         ) from error
 
 
-def _check_free(host: str, port: int) -> None:
-    """Raise InvalidValue if nothing can listen there: Spark tries other ports, or ends itself."""
+def _free_port(host: str, port: int) -> int:
+    """The port, or any for 0. Raises InvalidValue if it is not free: Spark would try others."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
+            return int(probe.getsockname()[1])
         except OSError as error:
             raise InvalidValue(
                 f"cannot listen at {host}:{port}: {error.strerror}", hint="choose another port"
