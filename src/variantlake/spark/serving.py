@@ -103,17 +103,15 @@ def serve(
 
 
 class _Connect:
-    """Spark Connect's service, which is a part of PySpark, by its plugin.
-
-    py4j cannot look at the service itself: on Spark 4.1 some of its classes are missing.
-    """
+    """Spark Connect's service, which is a part of PySpark, by its plugin."""
 
     def __init__(self, spark: SparkSession, host: str, port: int) -> None:
         java = gateway_of(spark).jvm
-        settings = java.org.apache.spark.SparkEnv.get().conf()
-        settings.set(f"{_CONNECT}address", host).set(f"{_CONNECT}port", str(port))
+        context = spark.sparkContext._jsc.sc()  # noqa: SLF001
+        # Not by SparkEnv, at whose methods py4j cannot look on Spark 4.1 and 4.3.
+        context.conf().set(f"{_CONNECT}address", host).set(f"{_CONNECT}port", str(port))
         self._plugin = java.org.apache.spark.sql.connect.SparkConnectPlugin().driverPlugin()
-        self._plugin.init(spark.sparkContext._jsc.sc(), None)  # noqa: SLF001
+        self._plugin.init(context, None)
 
     def stop(self) -> None:
         """Serve no longer."""
