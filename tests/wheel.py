@@ -43,7 +43,9 @@ def install(wheel: Path, folder: Path) -> Path:
     venv.create(folder, symlinks=True)
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), "install", "-q"]
     pins = ["--disable-pip-version-check", "--constraint", str(REPOSITORY / "constraints.txt")]
-    subprocess.run([*pip, *pins, str(wheel)], check=True)
+    # A checkout on this path would count as the package, installed.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run([*pip, *pins, str(wheel)], check=True, env=env)
     (site,) = folder.glob("lib/python*/site-packages")
     return site
 
