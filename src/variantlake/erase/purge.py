@@ -44,7 +44,8 @@ def purge(snapshot: Snapshot) -> tuple[int, int]:
     newest = snapshot.refresh()
     store = newest.store
     # The versions that files were removed from are gone: no reader needs these names.
-    kept = write_state(store, newest.version, replace(newest.state(), removes={}))
+    state = replace(newest.state(), removes={})
+    kept = write_state(store, newest.version, state, reuse=False)
     kept_names = {name.rpartition("/")[2] for name in kept}
     doomed = []
     for entry in store.list_from(LOG):

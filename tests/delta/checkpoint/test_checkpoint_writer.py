@@ -516,7 +516,7 @@ def test_a_v2_checkpoint_has_its_files_in_sidecars(
     assert sorted(sidecars) == sorted(
         path.name for path in (tmp_path / "_delta_log" / "_sidecars").iterdir()
     )
-    assert len(sidecars) == 2
+    assert len(sidecars) == 3  # one with the tombstone
     for version in range(2):
         (tmp_path / commit_path(version)).unlink()
     after = Snapshot.read(tmp_path)

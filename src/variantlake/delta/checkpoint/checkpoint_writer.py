@@ -27,6 +27,12 @@ from variantlake.delta.actions.actions import (
     natural,
 )
 from variantlake.delta.checkpoint.checkpoint_schema import CheckpointRows
+from variantlake.delta.checkpoint.sidecar_reuse import (
+    ReusedSidecars,
+    no_sidecars,
+    reusable_sidecars,
+)
+from variantlake.delta.log.checkpoint_reader import sidecar_path
 from variantlake.delta.log.last_checkpoint import write_last_checkpoint
 from variantlake.delta.log.log_segment import LOG, SIDECARS
 from variantlake.delta.log.reconciliation import LogState
@@ -68,12 +74,13 @@ def write_checkpoint(store: Store, version: int | None = None) -> int:
     return segment.version
 
 
-def write_state(store: Store, version: int, state: LogState) -> list[str]:
+def write_state(store: Store, version: int, state: LogState, *, reuse: bool = True) -> list[str]:
     """Write the checkpoint of `version`, whose state is known; the paths of its files.
 
-    Else as `write_checkpoint`. Where the state does not say which files were removed, the log is
-    asked for them alone. Raises UnsupportedFeature, by name, for a protocol that we must not write,
-    and for actions that a checkpoint of ours would lose.
+    With `reuse` some of them may be sidecars of the checkpoint before. Where the state does not say
+    which files were removed, the log is asked for them alone. Else as `write_checkpoint`. Raises
+    UnsupportedFeature, by name, for a protocol that we must not write, and for actions that a
+    checkpoint of ours would lose.
     """
     protocol, metadata = state.protocol, state.metadata
     if protocol is None or metadata is None:
@@ -86,8 +93,12 @@ def write_state(store: Store, version: int, state: LogState) -> list[str]:
     configuration = metadata.configuration
     wants_v2 = configuration.get("delta.checkpointPolicy", "classic").lower() == "v2"
     may_v2 = "v2Checkpoint" in writer_features(protocol)
-    write = _write_v2 if wants_v2 and may_v2 else _write_classic
-    paths, size, size_in_bytes = write(store, version, state, protocol, metadata)
+    if wants_v2 and may_v2:
+        reused = (reusable_sidecars if reuse else no_sidecars)(store, version, state)
+        written = _write_v2(store, version, state, protocol, metadata, reused=reused)
+    else:
+        written = _write_classic(store, version, state, protocol, metadata)
+    paths, size, size_in_bytes = written
     write_last_checkpoint(
         store,
         version=version,
@@ -123,14 +134,20 @@ def _write_classic(
 
 
 def _write_v2(
-    store: Store, version: int, state: LogState, protocol: Protocol, metadata: Metadata
+    store: Store,
+    version: int,
+    state: LogState,
+    protocol: Protocol,
+    metadata: Metadata,
+    *,
+    reused: ReusedSidecars,
 ) -> tuple[list[str], int, int]:
     """Sidecars first, then the file that names them: only that makes a checkpoint of them."""
     actions: list[Action] = [CheckpointMetadata(version)]
-    actions += _small_actions(state, protocol, metadata)
-    paths: list[str] = []
-    written = size = 0
-    for rows in _sidecars(state, protocol, metadata):
+    actions += [*_small_actions(state, protocol, metadata), *reused.sidecars]
+    paths = [sidecar_path(store, sidecar) for sidecar in reused.sidecars]
+    written, size = sum(sidecar.size_in_bytes for sidecar in reused.sidecars), reused.count
+    for rows in _sidecars(state, protocol, metadata, reused):
         name = f"{uuid.uuid4()}.parquet"
         paths.append(f"{SIDECARS}/{name}")
         bytes_ = _write(store, paths[-1], rows)
@@ -145,14 +162,18 @@ def _write_v2(
     return paths, size + rows.count, written
 
 
-def _sidecars(state: LogState, protocol: Protocol, metadata: Metadata) -> Iterator[CheckpointRows]:
-    """The rows of each sidecar; the tombstones stand in the first one."""
+def _sidecars(
+    state: LogState, protocol: Protocol, metadata: Metadata, reused: ReusedSidecars
+) -> Iterator[CheckpointRows]:
+    """The rows of each new sidecar; tombstones stand in one of their own, as they change most."""
     removes: list[Action] = _tombstones(state, metadata)
     always = clustering_columns(state.domains)
-    for start in range(0, max(state.files.num_rows, 1), SIDECAR_FILES):
-        files = state.files.slice(start, SIDECAR_FILES)
-        yield CheckpointRows(("remove",), removes, files, protocol, metadata, always)
-        removes = []
+    files = reused.others
+    rows = CheckpointRows(("remove",), removes, files.slice(0, 0), protocol, metadata, always)
+    if removes or not (files.num_rows or reused.count):
+        yield rows
+    for start in range(0, files.num_rows, SIDECAR_FILES):
+        yield replace(rows, actions=(), files=files.slice(start, SIDECAR_FILES))
 
 
 def _small_actions(state: LogState, protocol: Protocol, metadata: Metadata) -> list[Action]:

@@ -29,7 +29,12 @@ from variantlake.delta.actions.actions import (
     parse_log,
 )
 from variantlake.delta.actions.json_fields import Record, fields_of
-from variantlake.delta.log.file_paths import AbsolutePaths, check_absolute, decode_path
+from variantlake.delta.log.file_paths import (
+    AbsolutePaths,
+    check_absolute,
+    decode_path,
+    decoded_paths,
+)
 from variantlake.delta.log.log_segment import SIDECARS, CheckpointFiles
 from variantlake.delta.log.logical_files import (
     ADD_FIELDS,
@@ -37,6 +42,7 @@ from variantlake.delta.log.logical_files import (
     REQUIRED,
     STRING_MAP,
     files_of,
+    one_chunk,
     struct_type,
     values,
 )
@@ -102,6 +108,38 @@ def sidecar_paths(store: Store, checkpoint: CheckpointFiles) -> list[str]:
     """
     found = [_read(store, entry.path, (Sidecar,), adds=False)[0] for entry in checkpoint.files]
     return [path for actions in found for path in _sidecar_paths(store, checkpoint, actions)]
+
+
+def read_sidecar_actions(store: Store, checkpoint: CheckpointFiles) -> list[Action]:
+    """The protocol, the metadata and the sidecars that a checkpoint names. Raises MalformedLog."""
+    kinds = (Protocol, Metadata, Sidecar)
+    found = [_read(store, entry.path, kinds, adds=False)[0] for entry in checkpoint.files]
+    return [action for actions in found for action in actions]
+
+
+def sidecar_path(store: Store, sidecar: Sidecar) -> str:
+    """Where a sidecar is, from the table's root. Raises MalformedLog."""
+    with _named(store.join(SIDECARS)):
+        return f"{SIDECARS}/{_sidecar_name(sidecar.path)}"
+
+
+def read_sidecar_paths(store: Store, sidecar: Sidecar) -> pa.Array[Any] | None:
+    """The decoded paths of the files in a sidecar; None if it holds anything else.
+
+    Raises MalformedLog naming the file, MissingSource.
+    """
+    path = sidecar_path(store, sidecar)
+    with _opened(store, path, store.join(path)) as (parquet, check):
+        names = parquet.schema_arrow.names
+        columns = [f"{name}.path" for name in ("add", "remove") if name in names]
+        check(columns)
+        table = _read_columns(parquet, columns)
+        if "add" not in names or set(names) - {"add", "remove"} or table["add"].null_count:
+            return None
+        if "remove" in names and _is_any(table["remove"]):
+            return None
+        paths: Any = decoded_paths(pc.struct_field(table["add"], "path"))
+        return None if paths.null_count else one_chunk(paths)
 
 
 def _read(
