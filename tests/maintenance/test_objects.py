@@ -98,12 +98,13 @@ def test_files_are_joined_ordered_and_shredded_anew_and_older_versions_come_back
         monkeypatch.setattr(module, "MIN_ROW_GROUP_BYTES", 100)
     done = table.optimize("day = 'd 0'", max_deleted_share=0)
     assert (done.files_read, done.files_written) == (3, 1)
+    first = table.version - 1
     assert table.cluster(budget=1 << 30).files_read >= 3
     assert table.reshred("k BIGINT, z DOUBLE").files_read
     assert table.drop_feature("variantShredding") == table.refresh().version
-    versions = range(table.version, table.refresh().version + 1)
+    versions = range(first, table.refresh().version + 1)
     assert {vl.Table.open(table.uri, version).digest() for version in versions} == {digest}
-    restored = table.restore(table.version)
+    restored = table.restore(first)
     assert restored.restored_files == 6
     newest = table.refresh()
     assert newest.digest() == digest

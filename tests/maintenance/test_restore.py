@@ -60,7 +60,6 @@ def test_the_rows_of_a_version_come_back_and_the_others_go(tmp_path: Path) -> No
     assert numbers(table) == [1, 2]
     assert table.restore(3).restored_files == 2
     assert numbers(table) == [5, 6]
-    assert numbers(vl.Table.open(tmp_path, 4)) == [5, 6]  # refreshed
     entry = table.refresh().history()[1]
     assert (entry.operation, entry.info["operationParameters"]) == (
         "RESTORE", {"version": 1, "timestamp": None},
@@ -100,7 +99,7 @@ def test_schema_and_properties_come_back_and_features_stay(tmp_path: Path) -> No
     table.set_properties({"delta.enableRowTracking": "true"})
     table.set_properties({"delta.columnMapping.mode": "name"})
     table.add_column("note STRING")
-    newest = table.refresh()
+    newest = vl.Table(table.snapshot)
     done = table.restore(1)
     after = table.refresh()
     assert done.changes_metadata

@@ -13,6 +13,7 @@ import pytest
 import variantlake as vl
 from tests.table.test_table import rows
 from variantlake.delta.log.log_segment import commit_path
+from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import (
     CommitConflict,
     InvalidJson,
@@ -243,11 +244,11 @@ class _Stale:
     """A table that does not look for newer versions before it writes."""
 
     def __init__(self, table: vl.Table) -> None:
-        self._table = table
+        self._table = vl.Table(table.snapshot)
 
     def overwrite(self, data: pa.Table, **how: Any) -> int:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(type(self._table.snapshot), "refresh", lambda snapshot: snapshot)
+            patch.setattr(Snapshot, "refresh", lambda snapshot: snapshot)
             return self._table.overwrite(data, **how)
 
 

@@ -52,8 +52,8 @@ def test_a_table_is_created_opened_and_appended_to(tmp_path: Path) -> None:
     assert table.properties["variantlake.shredding.event"] == "a BIGINT"
     (tmp_path / "a.ndjson").write_text('{"a": 1}\n{"a": 2}\n')
     assert table.append(vl.ndjson(tmp_path / "a.ndjson")) == 1
-    assert table.append(vl.ndjson(tmp_path / "a.ndjson")) == 2  # from the old version too
-    assert (table.version, table.refresh().version) == (0, 2)
+    assert table.append(vl.ndjson(tmp_path / "a.ndjson")) == 2
+    assert table.version == 2
     assert vl.Table.open(path, version=1).files().num_rows == 1
     assert [entry.operation for entry in table.refresh().history()] == [
         "WRITE",
@@ -159,7 +159,7 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
         "'id' is NOT NULL",
     ),
     "a value that does not fit": ({"id": [1.5]}, InvalidSchema, "'id' is long"),
-    "another type": ({"id": [1], "event": ["x"]}, InvalidSchema, "expected struct<metadata"),
+    "another type": ({"id": [1], "event": ["x"]}, InvalidJson, "column 'event'"),
     "a broken Variant": (
         {
             "id": [1, 2],

@@ -194,7 +194,7 @@ def _run_spark(
     reports: list[Report] | None,
 ) -> None:
     """Print what Spark gives; `reports` gets what it read."""
-    if any(table.refresh().version != table.version for table in tables.values()):
+    if any(vl.Table.open(table.uri).version != table.version for table in tables.values()):
         hint = "write FROM t VERSION AS OF 3, without --version and --timestamp"
         raise refusal or UnsupportedFeature("Spark reads older versions by the text", cli_hint=hint)
     locations = {name: table.uri for name, table in tables.items()}

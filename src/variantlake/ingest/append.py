@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.errors import InvalidValue
 from variantlake.ingest.commit_load import LoadResult, commit_load, find_committed_load
 from variantlake.ingest.encode.rows import TableRows, given_schema
 from variantlake.ingest.learning.relearn import relearned
@@ -26,7 +25,7 @@ DEFAULTS = LoadOptions()
 
 
 def append_arrow(
-    data: Any,
+    reader: pa.RecordBatchReader,
     snapshot: Snapshot,
     *,
     json_columns: Collection[str] = (),
@@ -53,7 +52,6 @@ def append_arrow(
         target = overwrite.applied(target)
     if (known := find_committed_load(target, options)) is not None:
         return known
-    reader = _reader(data)
     if merge_schema:
         target = target.with_columns(given_schema(reader.schema, json_columns))
     target = relearned(target)
@@ -77,19 +75,3 @@ def append_arrow(
     if not result.adds and not result.bad_rows and overwrite is None:
         return LoadResult(version=snapshot.version)
     return commit_load(target.with_shreddings(rows.shreddings), plan, [result], options, started)
-
-
-def _reader(data: Any) -> pa.RecordBatchReader:
-    if isinstance(data, pa.RecordBatchReader):
-        return data
-    if isinstance(data, pa.RecordBatch):
-        data = pa.Table.from_batches([data])
-    if isinstance(data, pa.Table):
-        return data.to_reader()
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data)
-    raise InvalidValue(
-        f"cannot append a {type(data).__name__}",
-        hint="files are given as vl.ndjson(...), vl.json_array(...) or vl.json_files(...), rows as "
-        "an Arrow table or what has __arrow_c_stream__; lake.append takes DataFrames of Spark",
-    )

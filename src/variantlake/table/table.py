@@ -5,11 +5,23 @@ Each method is a docstring and a call into the room that does the work.
 
 from __future__ import annotations
 
+import functools
 import html
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    Self,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
 import pyarrow as pa
 
@@ -37,7 +49,7 @@ from variantlake.engine.prepared import PreparedQueries
 from variantlake.engine.run import LocalQuery
 from variantlake.engine.text import names_of_table
 from variantlake.erase.erase import EraseResult, erase
-from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature
+from variantlake.errors import InvalidSchema, InvalidValue, TableReplaced, UnsupportedFeature
 from variantlake.expressions.from_python import Condition, TypedPath
 from variantlake.feed.commits import version_range
 from variantlake.feed.scan import ChangeScan
@@ -45,6 +57,7 @@ from variantlake.feed.snapshots import change_snapshots
 from variantlake.ingest.append import append_arrow
 from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.encode.document_options import DocumentKeywords
+from variantlake.ingest.inputs import Rows, read_input
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.overwrite import Overwrite, Where
 from variantlake.ingest.sources.sources import Documents
@@ -76,26 +89,65 @@ if TYPE_CHECKING:
     from variantlake.maintenance.reshredding.reshred import ReshredResult
 
 Progress = Callable[[int, int], None]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+def _writes(method: Callable[Concatenate[Table, P], R]) -> Callable[Concatenate[Table, P], R]:
+    """A method that writes: after it, whatever came of it, its handle is at the newest version."""
+
+    @functools.wraps(method)
+    def call(self: Table, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        self._check_moves()
+        try:
+            result = method(self, *args, **kwargs)
+        except TableReplaced:  # the handle keeps what it has read of the old table
+            raise
+        except BaseException:
+            self._has_written = True
+            raise
+        self._has_written = True
+        return result
+
+    return call
+
+
 class Table(Shown):
-    """A Delta table at one version; it never changes, `refresh` and `append` lead to newer ones.
+    """A Delta table at one version, which all methods look at.
 
-    `snapshot` is the state that the log gives for the version. A table that was removed and made
-    again is another one: what writes by a handle of the old one raises TableReplaced, and so does
-    a scan.
+    The handle follows its own writes: what changes the table starts from the newest version, and
+    the handle is at the version that is the newest then. `refresh` moves it to what others wrote.
+    `Table.open(location, version=3)` is fixed at its version, and refuses to write.
+
+    A table that was removed and made again is another one: scans and writes by a handle of the old
+    one raise TableReplaced. Threads may share a handle; a pickled one is at the same version.
+    Whatever takes a table's path takes a Table too.
     """
 
-    snapshot: Snapshot
-    _latest: _Latest = field(init=False, repr=False, compare=False)
-    _decoded: DecodedLog = field(init=False, repr=False, compare=False, default_factory=DecodedLog)
-    _prepared: PreparedQueries = field(
-        init=False, repr=False, compare=False, default_factory=PreparedQueries
-    )
+    __slots__ = ("_has_written", "_is_fixed", "_state")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_latest", _Latest(self.snapshot))
+    def __init__(self, snapshot: Snapshot, *, is_fixed: bool = False) -> None:
+        self._is_fixed = is_fixed
+        self._has_written = False
+        self._state = _Version(snapshot)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The state that the log gives for the version."""
+        return self._current().snapshot
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and self.snapshot == other.snapshot
+
+    def __hash__(self) -> int:
+        return hash(self.uri)
+
+    def __fspath__(self) -> str:
+        """The table's location; that of a fixed version is no place to write to."""
+        return f"{self.uri}@v{self.version}" if self._is_fixed else self.uri
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _opened_again, (type(self), self.snapshot, self._is_fixed)
 
     @classmethod
     def create(
@@ -161,10 +213,11 @@ class Table(Shown):
         *,
         timestamp: Time | None = None,
     ) -> Self:
-        """The table at `location`: at its newest version, at `version`, or as it was at a time.
+        """The table at `location`: at its newest version, or fixed at `version` or at a time.
 
-        A `timestamp` without a time zone is in UTC. As in Delta Spark it must not be after the
-        newest version, whose part of a millisecond does not count.
+        A handle of `version` or `timestamp` only reads. A time without a zone is in UTC. As in
+        Delta Spark it must not be after the newest version, whose part of a millisecond does not
+        count.
 
         Raises:
             NotADeltaTable: There is no Delta log.
@@ -173,8 +226,9 @@ class Table(Shown):
             MalformedLog: The log breaks the protocol; the file is named.
             UnsupportedFeature: The table needs what we cannot read, by name.
         """
-        moment = None if timestamp is None else milliseconds("timestamp", timestamp)
-        return cls(Snapshot.read(location, version, timestamp=moment, applies=READER_FEATURES))
+        time = None if timestamp is None else milliseconds("timestamp", timestamp)
+        snapshot = Snapshot.read(location, version, timestamp=time, applies=READER_FEATURES)
+        return cls(snapshot, is_fixed=version is not None or timestamp is not None)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.uri!r}, version={self.version})"
@@ -194,7 +248,7 @@ class Table(Shown):
     @property
     def uri(self) -> str:
         """Where the table is: an absolute path or a URL."""
-        return self.snapshot.store.uri
+        return self._state.snapshot.store.uri
 
     @property
     def version(self) -> int:
@@ -254,14 +308,16 @@ class Table(Shown):
         return self.snapshot.history(limit)
 
     def refresh(self) -> Self:
-        """The newest version of the table at the location.
+        """Move to the newest version of the table at the location; gives this handle.
 
-        Where it was removed and made again, that is the new one's. This handle stays as it is.
+        Where it was removed and made again, that is the new one's.
 
-        Raises NotADeltaTable if it was removed, MalformedLog and UnsupportedFeature for a log
-        that cannot be read, StoreFailed.
+        Raises InvalidValue for a handle that is fixed at a version, NotADeltaTable if the table was
+        removed, MalformedLog and UnsupportedFeature for a log that cannot be read, StoreFailed.
         """
-        return type(self)(self._latest.snapshot.refresh())
+        self._check_moves()
+        self._state = _Version(self._state.snapshot.refresh())
+        return self
 
     def report(self, *, examples: bool = True) -> TableReport:
         """Files, paths, types, what filters skip, drift and advice, as one page and as JSON.
@@ -303,9 +359,10 @@ class Table(Shown):
             UnsupportedFeature: An expression that only Spark takes, by name.
         """
         check_limit(limit)
-        text = QueryText(self.schema)
+        version = self._current()
+        text = QueryText(version.snapshot.schema)
         condition = None if where is None else text.condition(str(where))
-        return Scan(self.snapshot, text.items(select), condition, limit, self._decoded)
+        return Scan(version.snapshot, text.items(select), condition, limit, version.decoded)
 
     @overload
     def sql(self, query: str) -> LocalQuery: ...
@@ -364,7 +421,8 @@ class Table(Shown):
                 "the local engine runs queries of one table", hint='engine="duckdb" runs joins'
             )
         try:
-            return self._prepared.of(query, self.snapshot, self._decoded)
+            version = self._current()
+            return version.prepared.of(query, version.snapshot, version.decoded)
         except UnsupportedFeature as error:
             error.hint = f'engine="duckdb" may run it, by DuckDB\'s own rules. {error.hint}'
             raise
@@ -418,9 +476,10 @@ class Table(Shown):
         condition = None if where is None else text.condition(str(where))
         return ChangeScan(tuple(Scan(each, items, condition) for each in snapshots))
 
+    @_writes
     def append(
         self,
-        data: Documents | pa.Table | pa.RecordBatch | pa.RecordBatchReader,
+        data: Rows,
         *,
         column: str | None = None,
         json_columns: Collection[str] = (),
@@ -429,11 +488,19 @@ class Table(Shown):
         """Append rows to the newest version in one commit, without Spark; gives what was done.
 
         Args:
-            data: `variantlake.ndjson(...)` or `json_array(...)`, or Arrow data (also whatever has
-                the Arrow stream interface) with the table's columns by name; those that are left
-                out are NULL. A VARIANT column is struct<metadata: binary, value: binary>.
-            column: The VARIANT column that takes the documents; the only one if None.
-            json_columns: VARIANT columns that the Arrow data give as JSON text.
+            data: Any of these. Columns go by name; those that are left out are NULL.
+
+                - Files: a path, glob, URL or folder, or several: newline-delimited JSON, or Parquet
+                  if the name ends so; `vl.ndjson(...)`, `vl.json_array(...)`, `vl.json_files(...)`.
+                - `bytes` or a file object of newline-delimited JSON.
+                - Rows of Python: dicts, dataclasses, named tuples and Pydantic models, one or any
+                  iterable of them. Rows with none of the table's columns are documents of its
+                  only VARIANT column.
+                - Tables: Arrow, pandas, Polars, DuckDB's relations, a scan, another `vl.Table`.
+                  Into a VARIANT column go Variants, text as JSON, structs, lists and numbers.
+            column: The VARIANT column that takes documents, also those that are given as rows; the
+                only one if None.
+            json_columns: VARIANT columns that the data give as JSON text; needed for bytes.
             **options: `merge_schema=True` adds columns of the data that the table does not have.
                 `mode` (`"strict"`, `"quarantine"`, `"null"`) says what becomes of a bad document,
                 `max_bad` how many there may be (100, `"5%"`) before nothing is loaded, `load_id`
@@ -455,9 +522,10 @@ class Table(Shown):
         """
         return self._load(data, column, json_columns, None, options)
 
+    @_writes
     def overwrite(
         self,
-        data: Documents | pa.Table | pa.RecordBatch | pa.RecordBatchReader,
+        data: Rows,
         *,
         where: Where | None = None,
         partitions: bool = False,
@@ -496,6 +564,7 @@ class Table(Shown):
         overwrite = Overwrite(where, partitions, expected_version)
         return self._load(data, column, json_columns, overwrite, options)
 
+    @_writes
     def autoload(
         self,
         source: str | os.PathLike[str],
@@ -515,7 +584,7 @@ class Table(Shown):
             options["column"] = self._only_variant()
         return autoload(
             source,
-            self.uri,
+            self._newest().store.uri,
             name=name,
             every=every,
             stop=stop,
@@ -553,6 +622,7 @@ class Table(Shown):
             pieces = _limited(pieces, limit)
         return pa.concat_tables([LOADS.empty_table(), *pieces])
 
+    @_writes
     def retry_loads(self, name: str | None = None, *, file: str | None = None) -> int:
         """Have files tried again that could not be read, by the next round; how many.
 
@@ -564,6 +634,7 @@ class Table(Shown):
         """
         return retry_failed(self._newest(), name=name, file=file)
 
+    @_writes
     def delete(
         self, where: str | Condition | None = None, *, dry_run: bool = False
     ) -> ChangeResult:
@@ -587,6 +658,7 @@ class Table(Shown):
         text = None if where is None else str(where)
         return delete(self._newest(), text, dry_run=dry_run)
 
+    @_writes
     def update(
         self,
         set: Mapping[str, Any],  # noqa: A002 - as SQL calls it
@@ -616,6 +688,7 @@ class Table(Shown):
         text = None if where is None else str(where)
         return update(self._newest(), set, text, dry_run=dry_run)
 
+    @_writes
     def erase(
         self, where: str | Condition, *, purge: bool = False, dry_run: bool = False
     ) -> EraseResult:
@@ -646,6 +719,7 @@ class Table(Shown):
         text = None if where is None else str(where)
         return erase(self._newest(), text, purges=purge, dry_run=dry_run)
 
+    @_writes
     def set_properties(self, properties: Mapping[str, str]) -> int:
         """Set table properties and add the features that they need; returns the new version.
 
@@ -666,6 +740,7 @@ class Table(Shown):
             snapshot = backfill_row_ids(snapshot)
         return commit(snapshot, alter.set_properties(snapshot, properties))
 
+    @_writes
     def analyze(self, *, dry_run: bool = False) -> AnalyzeResult:
         """Add missing statistics to files of other writers, from their footers.
 
@@ -679,6 +754,7 @@ class Table(Shown):
         """
         return analyze(self._newest(), dry_run=dry_run)
 
+    @_writes
     def unset_properties(self, *names: str) -> int:
         """Remove table properties, so that their defaults apply; returns the new version.
 
@@ -711,6 +787,7 @@ class Table(Shown):
                 )
         return self.set_properties({CLUSTER_BY: ", ".join(paths)})
 
+    @_writes
     def drop_constraint(self, name: str) -> int:
         """Remove a CHECK constraint; returns the new version. `lake.add_constraint` adds one.
 
@@ -719,6 +796,7 @@ class Table(Shown):
         snapshot = self._newest()
         return commit(snapshot, alter.drop_constraint(snapshot, name))
 
+    @_writes
     def drop_not_null(self, column: str) -> int:
         """Allow NULL in a column; returns the new version. `lake.set_not_null` does the opposite.
 
@@ -727,6 +805,7 @@ class Table(Shown):
         snapshot = self._newest()
         return commit(snapshot, alter.set_not_null(snapshot, column, not_null=False))
 
+    @_writes
     def add_column(self, column: str) -> int:
         """Add columns at the end, NULL in existing rows; returns the new version.
 
@@ -756,6 +835,7 @@ class Table(Shown):
         """
         return drift(self.snapshot, column, progress=progress)
 
+    @_writes
     def cluster(
         self,
         where: str | Condition | None = None,
@@ -797,6 +877,7 @@ class Table(Shown):
         options = ClusterOptions.of(where, budget, target_file_size, digest=digest)
         return cluster(self._newest(), run_in_threads, options, dry_run=dry_run, progress=progress)
 
+    @_writes
     def reshred(
         self,
         shredding: str | Mapping[str, str] | None = None,
@@ -836,6 +917,7 @@ class Table(Shown):
         options = ReshredOptions(shredding, condition, digest=digest)
         return reshred(self._newest(), run_in_threads, options, dry_run=dry_run, progress=progress)
 
+    @_writes
     def unshred(
         self,
         *,
@@ -856,6 +938,7 @@ class Table(Shown):
         options = ReshredOptions(unshred=True, digest=digest)
         return reshred(self._newest(), run_in_threads, options, dry_run=dry_run, progress=progress)
 
+    @_writes
     def drop_feature(
         self, name: str, *, progress: Callable[[LoadProgress], None] | None = None
     ) -> int:
@@ -935,6 +1018,7 @@ class Table(Shown):
 
         return check_rewrite(self.snapshot, from_version, to_version, progress)
 
+    @_writes
     def optimize(
         self,
         where: str | Condition | None = None,
@@ -981,6 +1065,7 @@ class Table(Shown):
             progress=progress,
         )
 
+    @_writes
     def vacuum(
         self,
         retention: Duration | None = None,
@@ -1030,6 +1115,7 @@ class Table(Shown):
             progress=progress,
         )
 
+    @_writes
     def restore(
         self,
         version: int | None = None,
@@ -1081,6 +1167,7 @@ class Table(Shown):
         """
         return health(self.snapshot, orphans=orphans)
 
+    @_writes
     def checkpoint(self) -> int:
         """Write a checkpoint of the newest version, which readers then start from; the version.
 
@@ -1089,38 +1176,59 @@ class Table(Shown):
         """
         return write_checkpoint(self._newest().store)
 
+    def _current(self) -> _Version:
+        """The version that this handle is at: after a write the newest. Raises TableReplaced."""
+        if self._has_written:
+            # First, for a write of another thread that ends meanwhile.
+            self._has_written = False
+            self._newest()
+        return self._state
+
     def _newest(self) -> Snapshot:
         """What a write is decided on. Raises TableReplaced."""
-        newest = self._latest.snapshot.refresh()
-        check_same_table(self.snapshot, newest)
-        self._latest.snapshot = newest
+        last = self._state.snapshot
+        newest = last.refresh()
+        check_same_table(last, newest)
+        if newest is not last:
+            self._state = _Version(newest)
         return newest
+
+    def _check_moves(self) -> None:
+        if self._is_fixed:
+            raise InvalidValue(
+                f"this handle is fixed at version {self.version}, for reading",
+                file=self.uri,
+                hint="vl.Table.open(location) without a version writes; restore brings it back",
+            )
 
     def _load(
         self,
-        data: Documents | pa.Table | pa.RecordBatch | pa.RecordBatchReader,
+        data: Rows,
         column: str | None,
         json_columns: Collection[str],
         overwrite: Overwrite | None,
         options: DocumentKeywords,
     ) -> LoadResult:
-        if isinstance(data, Documents):
-            return ingest_here(
-                data,
-                self.uri,
-                column=column or self._only_variant(),
+        newest = self._newest()
+        given = data.scan() if isinstance(data, Table) else data
+        with read_input(given, newest.schema, column) as rows:
+            if isinstance(rows, Documents):
+                return ingest_here(
+                    rows,
+                    self.uri,
+                    column=column or self._only_variant(),
+                    overwrite=overwrite,
+                    snapshot=newest,
+                    **options,
+                )
+            return append_arrow(
+                rows,
+                newest,
+                json_columns=json_columns,
+                merge_schema=options.pop("merge_schema", False),
                 overwrite=overwrite,
-                snapshot=self._newest(),
-                **options,
+                options=LoadOptions.of(**cast("LoadKeywords", options)),
             )
-        return append_arrow(
-            data,
-            self._newest(),
-            json_columns=json_columns,
-            merge_schema=options.pop("merge_schema", False),
-            overwrite=overwrite,
-            options=LoadOptions.of(**cast("LoadKeywords", options)),
-        )
 
     def _only_variant(self) -> str:
         names = [f.name for f in self.schema.fields if isinstance(f.type, VariantType)]
@@ -1139,11 +1247,17 @@ def check_limit(limit: int | None) -> None:
         raise InvalidValue(f"the limit is {limit!r}", hint="a whole number from 0 on; None for all")
 
 
-@dataclass(slots=True)
-class _Latest:
-    """The newest version that a handle has seen: it need not be read again for the next write."""
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """A version that a handle is at, with what reads of it have decoded and planned."""
 
     snapshot: Snapshot
+    decoded: DecodedLog = field(default_factory=DecodedLog)
+    prepared: PreparedQueries = field(default_factory=PreparedQueries)
+
+
+def _opened_again(cls: type[Table], snapshot: Snapshot, is_fixed: bool) -> Table:
+    return cls(snapshot, is_fixed=is_fixed)
 
 
 def _clustering(given: str | Sequence[str] | None, schema: StructType) -> Sequence[str]:

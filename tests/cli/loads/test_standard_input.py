@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import gzip
-import io
 import json
 import subprocess
 import sys
@@ -76,7 +75,10 @@ def test_a_full_temporary_folder_is_said(tmp_path: Path, monkeypatch: pytest.Mon
             return False
 
         @property
-        def buffer(self) -> io.RawIOBase:
+        def buffer(self) -> Full:
+            return self
+
+        def read(self, _size: int) -> bytes:
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

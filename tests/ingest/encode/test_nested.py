@@ -11,8 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import variantlake as vl
-from variantlake.errors import InvalidSchema, InvalidValue, MalformedVariant, VariantLakeError
-from variantlake.parquet.variant.variant_arrays import variant_array
+from variantlake.errors import (
+    InvalidJson,
+    InvalidSchema,
+    InvalidValue,
+    MalformedVariant,
+    VariantLakeError,
+)
+from variantlake.parquet.variant.variant_arrays import variant_array, variants
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,7 +83,7 @@ ONE = pa.struct([("a", pa.int32())])
     ("column", "array", "error", "sentence"),
     [
         ("av", pa.array([[], [BROKEN]], pa.list_(VARIANT)), MalformedVariant, "row 1"),
-        ("st", pa.array([{"v": "text"}]), InvalidSchema, "'st.v' is a VARIANT"),
+        ("st", pa.array([{"v": "text"}]), InvalidJson, "column 'st.v'"),
         ("st", pa.array([{"a": 1, "b": 2}]), InvalidSchema, "struct<a: integer, v: variant>"),
         ("av", pa.array([1]), InvalidSchema, "array<variant>; int64 cannot"),
         ("deep", pa.array([[1]]), InvalidSchema, "list<item: int64> cannot"),
@@ -152,5 +158,10 @@ def test_a_struct_with_the_names_of_a_variant_is_no_variant(tmp_path: Path) -> N
     table = vl.Table.create(tmp_path / "t", "id BIGINT, event VARIANT")
     table.append(rows, merge_schema=True)
     assert table.refresh().scan(["id", "of"]).to_arrow().to_pylist() == rows.to_pylist()
-    with pytest.raises(InvalidSchema, match="'event' is a VARIANT; it is given as"):
-        table.append(rows.rename_columns(["id", "event"]))
+    table.append(rows.rename_columns(["id", "event"]))
+    (stored,) = variants(table.scan("event", where="of IS NULL").to_arrow()["event"])
+    assert stored is not None
+    assert stored.to_python() == {"metadata": "text", "value": 1.5}
+    for shredded in ({"metadata": b"", "value": b"", "typed_value": 1}, {"metadata": b""}):
+        with pytest.raises(InvalidSchema, match="'event' is a VARIANT; it is given as"):
+            table.append(pa.table({"event": [shredded]}))

@@ -201,8 +201,8 @@ def test_streams_see_no_change_of_data(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "sentence"),
     [
-        ({"budget_bytes": -1}, InvalidValue, "budget bytes is -1"),
-        ({"target_file_size": 0}, InvalidValue, "target file bytes is 0"),
+        ({"budget": -1}, InvalidValue, "budget is -1"),
+        ({"target_file_size": 0}, InvalidValue, "target file size is 0"),
         ({"where": "other = 1"}, VariantLakeError, "other"),
     ],
 )

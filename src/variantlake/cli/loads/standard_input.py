@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 import typer
 
 from variantlake.cli.terminal.output import print_note
-from variantlake.errors import MissingSource, StoreFailed
-from variantlake.ingest.sources.sources import NamedFile, SourceSpec
-from variantlake.storage.unreachable import disk_failure
+from variantlake.errors import MissingSource
+from variantlake.ingest.sources.copies import copied
+from variantlake.ingest.sources.sources import SourceSpec
 
 STANDARD_INPUT = "-"
 _NAME = "stdin"
@@ -40,30 +37,5 @@ def with_standard_input(sources: Sequence[str]) -> Iterator[list[SourceSpec]]:
         )
     if sys.stdin.isatty():
         print_note("Reading standard input; Ctrl-D ends it.")
-    with _folder() as folder:
-        file = Path(folder, _NAME)
-        try:
-            with file.open("wb") as copy:
-                shutil.copyfileobj(sys.stdin.buffer, copy, 1 << 20)
-        except OSError as error:
-            raise _not_copied(error, folder) from error
-        copied = NamedFile(str(file), _NAME)
-        yield [copied if source == STANDARD_INPUT else source for source in sources]
-
-
-@contextmanager
-def _folder() -> Iterator[str]:
-    try:
-        folder = tempfile.mkdtemp(prefix="variantlake-")
-    except OSError as error:
-        raise _not_copied(error, "") from error
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _not_copied(error: OSError, folder: str) -> StoreFailed:
-    failed = disk_failure(error, folder, "standard input cannot be copied to a temporary file")
-    failed.hint = "give TMPDIR a folder with room for all of the input, or load from a file"
-    return failed
+    with copied(sys.stdin.buffer, _NAME) as file:
+        yield [file if source == STANDARD_INPUT else source for source in sources]

@@ -29,11 +29,12 @@ from variantlake.kernels.shredded.shredder import Shredder
 from variantlake.kernels.tape.arrow_arrays import slots_of
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.tape.words import PADDING
+from variantlake.kernels.variant.arrow_variants import as_variants
 from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.value_notes import NO_NOTES
 from variantlake.shredding import layout
-from variantlake.shredding.arrays import AnyArray, struct_of, valid_of
+from variantlake.shredding.arrays import AnyArray, valid_of
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import ValueNotes
 
@@ -111,7 +112,7 @@ class PlainColumn:
 
 
 class VariantColumn:
-    """A VARIANT column given as struct<metadata, value>, or as JSON text."""
+    """A VARIANT column given as Variants, as JSON text, or as Arrow data of any other type."""
 
     def __init__(
         self, field: StructField, given: pa.DataType, decide: Decide, *, from_json: bool
@@ -121,8 +122,12 @@ class VariantColumn:
         self._field = field
         self._decide = decide
         self._shredder: Shredder | None = None
-        self._from_json = from_json
-        self._check_type(given, from_json=from_json)
+        if from_json and given not in _TEXTS:
+            raise InvalidSchema(
+                f"column {field.name!r} is given as {given}, expected JSON text (string or binary)"
+            )
+        self._check_struct(given)
+        self._from_json = from_json or given in (pa.string(), pa.large_string())
         self._json_reader, self._variant_reader = JsonReader(), VariantReader()
 
     @property
@@ -150,7 +155,7 @@ class VariantColumn:
         """What `encode` says of each of these rows, all of them bad."""
         about = f"column {self._field.name!r}"
         if not self._from_json:
-            column = struct_of(array)
+            column = as_variants(array)
             for row in rows:
                 yield f"{about}: {bad_variant(column, row).message}", None, None
             return
@@ -159,19 +164,14 @@ class VariantColumn:
         for message, line, character in bad_places(tape, starts, ends):
             yield f"{about}: {message}", line, character
 
-    def _check_type(self, given: pa.DataType, *, from_json: bool) -> None:
-        if from_json:
-            fits = given in _TEXTS
-            wanted = "JSON text (string or binary)"
-        else:
-            fits = layout.is_variant_type(given)
-            wanted = "struct<metadata: binary, value: binary>"
-        if not fits:
+    def _check_struct(self, given: pa.DataType) -> None:
+        """Refuse what is nearly a Variant: shredded, or of bytes in other types."""
+        names = {each.name: each.type for each in given} if pa.types.is_struct(given) else {}
+        parts = [names.get(name) for name in (layout.METADATA, layout.VALUE)]
+        if pa.binary() in parts and not layout.is_variant_type(given):
             raise InvalidSchema(
                 f"column {self._field.name!r} is a VARIANT; it is given as {given}, expected "
-                f"{wanted}",
-                hint="name columns of JSON text in json_columns",
-                cli_hint="--json-column names columns of JSON text",
+                "struct<metadata: binary, value: binary>"
             )
 
     def _read(self, array: AnyArray) -> Tape:
@@ -182,12 +182,12 @@ class VariantColumn:
             return tape
         if self._from_json:
             raise _bad_json(array[bad[0]], bad[0])
-        raise bad_variant(struct_of(array), bad[0])
+        raise bad_variant(as_variants(array), bad[0])
 
     def tape(self, array: AnyArray) -> Tape:
         """The rows; bad ones, and NULLs, have a status."""
         if not self._from_json:
-            return self._variant_reader.read(struct_of(array))
+            return self._variant_reader.read(as_variants(array))
         return self._json_reader.read(*_texts(array))
 
 

@@ -35,10 +35,11 @@ from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.spark.load.append_target import (
     NewTable,
-    check_variants,
+    check_texts,
     columns_of,
     in_schema,
     target_of,
+    text_columns,
 )
 from variantlake.spark.load.append_task import AppendTask
 from variantlake.spark.load.constraints import evaluated, refusals
@@ -117,12 +118,12 @@ def append(
                 overwrite = replace(overwrite, expected_version=version_read(frame, snapshot))
             target = overwrite.applied(target)
         frame = _with_names_of(target, frame)
-        json_columns = in_schema(json_columns, target.schema)
+        json_columns = text_columns(frame.schema, target.schema, json_columns)
         frame, json_columns = evaluated(frame, snapshot, json_columns)
         if merge_schema:
             target = target.with_columns(columns_of(frame.schema, json_columns))
     check_columns(frame.columns, target.schema.fields, json_columns, target.store.uri)
-    check_variants(frame.schema, target, json_columns)
+    check_texts(frame.schema, target, json_columns)
     target = relearned(target)
     load = _Load(spark, frame, target, frozenset(json_columns), chosen, batch)
     # A frame that is a plain scan of files is read by our tasks; what they refuse goes through

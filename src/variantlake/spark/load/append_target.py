@@ -126,26 +126,30 @@ def columns_of(given: st.StructType, json_columns: Collection[str]) -> StructTyp
     )
 
 
-def check_variants(given: st.StructType, target: TableWrite, json_columns: Collection[str]) -> None:
-    """Raise InvalidSchema for a column that should be a Variant, or JSON text, and is not."""
-    for column in target.schema.fields:
-        if not isinstance(column.type, VariantType) or column.name not in given.names:
-            continue
-        kind = given[column.name].dataType.simpleString()
-        wanted = _TEXTS if column.name in json_columns else _VARIANTS
-        if kind not in wanted:
+def text_columns(
+    given: st.StructType, schema: StructType, json_columns: Sequence[str]
+) -> tuple[str, ...]:
+    """The VARIANT columns of a table that rows give as text: those that are named, and strings."""
+    variants = {field.name for field in schema.fields if isinstance(field.type, VariantType)}
+    strings = [
+        field.name
+        for field in given.fields
+        if field.name in variants and field.dataType == st.StringType()
+    ]
+    return tuple(dict.fromkeys((*in_schema(json_columns, schema), *strings)))
+
+
+def check_texts(given: st.StructType, target: TableWrite, json_columns: Collection[str]) -> None:
+    """Raise InvalidSchema for a column that should be JSON text, and is not."""
+    for name in json_columns:
+        kind = given[name].dataType.simpleString() if name in given.names else "string"
+        column = target.schema.get(name)
+        if column is not None and isinstance(column.type, VariantType) and kind not in _TEXTS:
             raise InvalidSchema(
-                f"column {column.name!r} is a VARIANT; it is given as {kind}, expected {wanted[0]}",
-                hint="name columns of JSON text in json_columns",
-                cli_hint="--json-column names columns of JSON text",
+                f"column {name!r} is given as {kind}, expected JSON text (string or binary)"
             )
 
 
 _TEXTS = ("string", "binary")
-_VARIANTS = (
-    "variant",
-    "struct<metadata:binary,value:binary>",
-    "struct<value:binary,metadata:binary>",
-)
 _KEPT_METADATA = ("comment", "__CHAR_VARCHAR_TYPE_STRING")
 """Of columns of a DataFrame; the rest is about the table that they were read of."""

@@ -24,7 +24,13 @@ from variantlake.ingest.encode.rows import check_columns
 from variantlake.ingest.learning.relearn import relearned
 from variantlake.jobs.tasks import TaskFailure, TaskResult, delete_strays, sort_results
 from variantlake.shredding.schema import ShreddingSchema
-from variantlake.spark.load.append_target import check_variants, columns_of, in_schema, target_of
+from variantlake.spark.load.append_target import (
+    check_texts,
+    columns_of,
+    in_schema,
+    target_of,
+    text_columns,
+)
 from variantlake.spark.load.append_task import AppendTask, partition_number
 from variantlake.spark.load.constraints import has_expressions
 from variantlake.spark.load.sink_options import SinkOptions
@@ -72,13 +78,15 @@ class SourceWriter:
         self._target: TableWrite | None = self.target(options, schema)
         target = self._target
         names = in_schema(schema.names, target.schema)
-        json_columns = in_schema(options.json_columns, target.schema)
+        renamed = StructType(
+            [
+                StructField(name, field.dataType)
+                for name, field in zip(names, schema.fields, strict=True)
+            ]
+        )
+        json_columns = text_columns(renamed, target.schema, options.json_columns)
         check_columns(names, target.schema.fields, json_columns, target.store.uri)
-        renamed = [
-            StructField(name, field.dataType)
-            for name, field in zip(names, schema.fields, strict=True)
-        ]
-        check_variants(StructType(renamed), target, json_columns)
+        check_texts(renamed, target, json_columns)
         self._names = list(names)
         self._table = "" if target.snapshot is None else target.snapshot.metadata.id
         self._task = AppendTask(

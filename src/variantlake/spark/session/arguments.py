@@ -112,8 +112,6 @@ def check_location(name: object, table: Any) -> None:
         hint = "give its path or URL"
         if is_frame(table):
             hint = f"df.createOrReplaceTempView({name!r}) lets lake.sql read a DataFrame by a name"
-        elif isinstance(getattr(table, "uri", None), str):
-            hint = "give its location, as table.uri"
         raise InvalidValue(
             f"the table {name!r} must be a location, not {described(table)}",
             hint=hint,

@@ -1,0 +1,231 @@
+"""What people have to append: files, bytes, rows of Python, and data of other libraries."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO, Any, Protocol
+
+import pyarrow as pa
+
+from variantlake.delta.schema.table_schema import StructType, VariantType, arrow_type
+from variantlake.encoding.variant import Variant
+from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError
+from variantlake.ingest.sources.copies import copied
+from variantlake.ingest.sources.find_files import PARQUET
+from variantlake.ingest.sources.sources import Documents, SourceSpec, expand, specs
+from variantlake.kernels.variant.arrow_variants import variant_column
+from variantlake.parquet.read.reader import iter_batches
+
+
+class HasArrowStream(Protocol):
+    """Rows of another library: pandas, Polars, DuckDB, a scan of ours."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows as a stream of Arrow's C interface."""
+
+
+Rows = (
+    Documents | SourceSpec | bytes | IO[Any] | HasArrowStream | pa.RecordBatch | Mapping[str, Any]
+    | Iterable[Any]
+)  # fmt: skip
+"""What `Table.append` takes."""
+
+_ROWS = 4096
+"""Rows of Python that become one batch; the first ones decide which columns there are."""
+
+
+@contextmanager
+def read_input(
+    data: Any, schema: StructType, column: str | None
+) -> Iterator[Documents | pa.RecordBatchReader]:
+    """Documents or Arrow rows, while the block runs, of whatever `Table.append` takes.
+
+    Raises InvalidValue for anything else, and for a row that does not fit its column.
+    """
+    if isinstance(data, str | os.PathLike):
+        data = [data]
+    elif isinstance(data, bytes | bytearray | memoryview):
+        data = io.BytesIO(data)
+    elif _fields_of(data) is not None:
+        data = [data]
+    if isinstance(data, Documents):
+        yield data
+    elif (reader := _arrow_reader(data)) is not None:
+        yield reader
+    elif callable(getattr(data, "read", None)):
+        with copied(data, str(getattr(data, "name", "the given bytes"))) as file:
+            yield _from_files([file])
+    elif isinstance(data, Iterable):
+        rows = iter(data)
+        head = list(itertools.islice(rows, _ROWS))
+        if head and isinstance(head[0], str | os.PathLike):
+            yield _from_files([*head, *rows])
+        elif head and isinstance(head[0], pa.RecordBatch):
+            yield pa.RecordBatchReader.from_batches(head[0].schema, itertools.chain(head, rows))
+        else:
+            yield _Rows(schema, column, head).reader(rows)
+    else:
+        raise _cannot_append(data)
+
+
+def _arrow_reader(data: Any) -> pa.RecordBatchReader | None:
+    if isinstance(data, pa.RecordBatchReader):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data]).to_reader()
+    if isinstance(data, pa.Table):
+        return data.to_reader()
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    return None
+
+
+def _from_files(given: Sequence[SourceSpec]) -> Documents | pa.RecordBatchReader:
+    """Parquet files by their names, all others as newline-delimited JSON."""
+    named = specs(list(given))
+    parquet = [PARQUET.accepts(os.fspath(each)) for each in named]
+    if not any(parquet):
+        return Documents.of(named)
+    if not all(parquet):
+        raise InvalidValue(
+            "Parquet files and others are given together; append each kind by itself"
+        )
+    batches = (batch for source in expand(named, PARQUET) for batch in iter_batches(source.path))
+    first = next(batches, None)
+    if first is None:
+        return pa.RecordBatchReader.from_batches(pa.schema([]), [])
+    return pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], batches))
+
+
+class _Rows:
+    """Rows of Python as record batches with the table's types.
+
+    A row has a value for each of its columns, by name. Rows that have none of the table's columns
+    are documents of its only VARIANT column, or of `column`.
+    """
+
+    def __init__(self, schema: StructType, column: str | None, head: Sequence[Any]) -> None:
+        self._head = [_row(value, number) for number, value in enumerate(head)]
+        self._documents = column
+        names = [field.name for field in schema.fields if field.default is None]
+        given = dict.fromkeys(name for row in self._head for name in row)
+        variants = [field.name for field in schema.fields if isinstance(field.type, VariantType)]
+        known = {field.name for field in schema.fields}
+        if column is None and given and not known & given.keys() and len(variants) == 1:
+            self._documents = variants[0]
+        if self._documents is not None:
+            if self._documents not in variants:
+                raise InvalidSchema(f"there is no VARIANT column {self._documents!r}")
+            self._types: dict[str, pa.DataType | None] = {self._documents: None}
+            return
+        self._types = {}
+        for name in dict.fromkeys((*names, *given)):
+            field = schema.get(name)
+            if field is None:  # merge_schema may add it
+                self._types[name] = _array(name, [row.get(name) for row in self._head], 0).type
+            else:
+                is_variant = isinstance(field.type, VariantType)
+                self._types[name] = None if is_variant else arrow_type(field.type)
+
+    def reader(self, rest: Iterator[Any]) -> pa.RecordBatchReader:
+        first = self._batch(self._head, 0)
+        return pa.RecordBatchReader.from_batches(first.schema, self._batches(first, rest))
+
+    def _batches(self, first: pa.RecordBatch, rest: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+        yield first
+        count = first.num_rows
+        while values := list(itertools.islice(rest, _ROWS)):
+            yield self._batch([_row(each, count + n) for n, each in enumerate(values)], count)
+            count += len(values)
+
+    def _batch(self, rows: Sequence[Mapping[str, Any]], start: int) -> pa.RecordBatch:
+        if self._documents is not None:
+            return pa.record_batch([_variants(self._documents, rows, start)], [self._documents])
+        for number, row in enumerate(rows):
+            if more := row.keys() - self._types.keys():
+                raise InvalidValue(
+                    f"the row has the key {min(more, key=str)!r}, which is no column of the table",
+                    row=start + number,
+                    hint="column= names the VARIANT column that takes rows as documents",
+                )
+        columns = [
+            _variants(name, [row.get(name) for row in rows], start)
+            if type_ is None
+            else _array(name, [row.get(name) for row in rows], start, type_)
+            for name, type_ in self._types.items()
+        ]
+        return pa.record_batch(columns, list(self._types))
+
+
+def _row(value: Any, number: int) -> Mapping[str, Any]:
+    fields = _fields_of(value)
+    if fields is None:
+        error = _cannot_append(value)
+        error.row = number
+        raise error
+    return fields
+
+
+def _fields_of(value: Any) -> Mapping[str, Any] | None:
+    """The fields of a row by name: of a mapping, dataclass, named tuple or Pydantic's model."""
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, type | Variant) or hasattr(value, "__arrow_c_stream__"):
+        return None
+    if dataclasses.is_dataclass(value) and not isinstance(value, Documents):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    for name in ("model_dump", "_asdict"):
+        if callable(method := getattr(value, name, None)):
+            found: Mapping[str, Any] = method()
+            return found
+    return None
+
+
+def _variants(name: str, values: Sequence[Any], start: int) -> Any:
+    found: list[Variant | None] = []
+    for number, value in enumerate(values):
+        try:
+            found.append(None if value is None else Variant.of(_plain(value)))
+        except VariantLakeError as error:
+            error.row = start + number
+            error.say_first(f"column {name!r}")
+            raise
+    return variant_column(found)
+
+
+def _plain(value: Any) -> Any:
+    """A value with the rows that are in it as mappings."""
+    if isinstance(value, str | int | float | None):
+        return value
+    if (fields := _fields_of(value)) is not None:
+        return {name: _plain(each) for name, each in fields.items()}
+    return list(map(_plain, value)) if isinstance(value, list | tuple) else value
+
+
+def _array(name: str, values: Sequence[Any], start: int, type_: pa.DataType | None = None) -> Any:
+    """The values as Arrow's. Raises InvalidValue, with the row, for one of another type."""
+    try:
+        return pa.array(values, type_, from_pandas=False)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        for number, value in enumerate(values):
+            try:
+                pa.array([value], type_)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+                raise InvalidValue(
+                    f"column {name!r} cannot hold {value!r:.80}: {error}", row=start + number
+                ) from None
+        raise InvalidValue(f"the values of {name!r} have no type in common", row=start) from None
+
+
+def _cannot_append(data: object) -> InvalidValue:
+    return InvalidValue(
+        f"what is given to be appended is a {type(data).__name__}",
+        hint="Table.append takes paths of JSON or Parquet files, vl.ndjson(...), bytes, rows as "
+        "dicts or dataclasses, and Arrow data; lake.append takes DataFrames of Spark",
+        cli_hint="",
+    )

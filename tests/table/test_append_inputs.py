@@ -1,0 +1,229 @@
+"""`append` takes what people have: rows of Python, files, bytes, and tables of other libraries."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import datetime as dt
+import gzip
+import io
+import json
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import variantlake as vl
+from variantlake.ingest import inputs
+from variantlake.parquet import to_json, variants, write_table
+
+DOCUMENTS: list[Any] = [{"kind": "a", "n": 1}, {"kind": "b", "tags": ["x", None], "in": {"y": 2.5}}]
+LINES = "".join(json.dumps(each) + "\n" for each in DOCUMENTS)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> vl.Table:
+    return vl.Table.create(tmp_path / "t", "id BIGINT, event VARIANT")
+
+
+def events(table: vl.Table) -> list[Any]:
+    texts = to_json(table.scan("event").to_arrow()["event"]).to_pylist()
+    return [None if text is None else json.loads(text) for text in texts]
+
+
+@dataclasses.dataclass
+class Inner:
+    n: int
+
+
+@dataclasses.dataclass
+class Event:
+    kind: str
+    inner: Inner
+
+
+class Model:
+    """As Pydantic's models are."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+
+    def model_dump(self) -> dict[str, Any]:
+        return self.fields
+
+
+Pair = collections.namedtuple("Pair", ["id", "event"])  # noqa: PYI024 - as people write them
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (DOCUMENTS, DOCUMENTS),
+        (DOCUMENTS[0], DOCUMENTS[:1]),
+        ((each for each in DOCUMENTS), DOCUMENTS),
+        ([Event("a", Inner(3))], [{"kind": "a", "inner": {"n": 3}}]),
+        (Event("a", Inner(3)), [{"kind": "a", "inner": {"n": 3}}]),
+        ([Model(kind="a")], [{"kind": "a"}]),
+        ([{"inner": [Inner(1), Model(x=2)]}], [{"inner": [{"n": 1}, {"x": 2}]}]),
+        ([{}, {"a": 1}], [{}, {"a": 1}]),
+    ],
+    ids=["list", "dict", "generator", "dataclasses", "dataclass", "models", "inside", "empty"],
+)
+def test_rows_that_are_no_columns_are_documents(
+    table: vl.Table, rows: Any, expected: list[Any]
+) -> None:
+    done = table.append(rows)
+    assert done.rows == len(expected)
+    assert events(table) == expected
+
+
+def test_rows_go_by_the_names_of_columns(tmp_path: Path) -> None:
+    table = vl.Table.create(
+        tmp_path / "t",
+        "id BIGINT, event VARIANT, day DATE, price DECIMAL(9, 2), tags ARRAY<STRING>",
+        partition_by="day",
+    )
+    day = dt.date(2026, 1, 31)
+    table.append(
+        [
+            {"id": 1, "event": {"at": dt.datetime(2026, 1, 31, tzinfo=dt.UTC)}, "day": day},
+            {"id": 2, "price": Decimal("1.25"), "tags": ["x"]},
+            {"event": [1, "two"]},
+        ]
+    )
+    table.append([Pair(4, vl.Variant.of(7)), Pair(5, None)])
+    rows = table.scan("id, day, price, tags").to_arrow().to_pylist()
+    assert {row["id"]: row["day"] for row in rows} == dict.fromkeys([2, 4, 5, None]) | {1: day}
+    assert {row["id"]: row["price"] for row in rows}[2] == Decimal("1.25")
+    at = table.scan("event:at::timestamp AS at", where="id = 1").to_arrow()["at"].to_pylist()
+    assert at == [dt.datetime(2026, 1, 31, tzinfo=dt.UTC)]
+    assert [each for each in events(table) if not isinstance(each, dict)].count(None) == 2
+
+
+def test_column_says_that_rows_are_documents(table: vl.Table) -> None:
+    table.append([{"id": 7, "more": 1}], column="event")
+    assert events(table) == [{"id": 7, "more": 1}]
+    with pytest.raises(vl.InvalidValue, match="'more'") as caught:
+        vl.Table.open(table).append([{"id": 7}] * inputs._ROWS + [{"id": 7, "more": 1}])
+    assert caught.value.row == inputs._ROWS
+    assert "column=" in caught.value.hint
+
+
+def test_rows_come_in_many_batches(table: vl.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "_ROWS", 3)
+    assert table.append({"n": n} for n in range(10)).rows == 10
+    assert sorted(each["n"] for each in events(table)) == list(range(10))
+    assert table.append(iter(())).rows == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "row", "said"),
+    [
+        ([{"id": 1}, {"id": "x"}], 1, "column 'id' cannot hold 'x'"),
+        ([{"event": 1}, {"event": object()}], 1, "column 'event'"),
+        ([{"id": 1}, 5], 1, "is a int"),
+        ([{"id": 2**70}], 0, "column 'id'"),
+    ],
+)
+def test_a_row_that_does_not_fit_is_named(
+    table: vl.Table, rows: list[Any], row: int, said: str
+) -> None:
+    with pytest.raises(vl.InvalidValue, match=said) as caught:
+        table.append(rows)
+    assert caught.value.row == row
+    assert table.version == 0
+
+
+def test_merge_schema_adds_the_columns_of_rows(table: vl.Table) -> None:
+    with pytest.raises(vl.InvalidSchema, match="no column 'note'"):
+        table.append([{"id": 1, "note": "new"}])
+    table.append([{"id": 1, "note": "new"}], merge_schema=True)
+    assert table.scan("note").to_arrow()["note"].to_pylist() == ["new"]
+
+
+@pytest.mark.parametrize("form", ["path", "text", "glob", "several", "bytes", "file", "gzip"])
+def test_files_and_bytes_of_json(table: vl.Table, tmp_path: Path, form: str) -> None:
+    file = tmp_path / "a.ndjson"
+    file.write_text(LINES)
+    data: Any = {
+        "path": file,
+        "text": str(file),
+        "glob": str(tmp_path / "*.ndjson"),
+        "several": [file],
+        "bytes": LINES.encode(),
+        "file": io.StringIO(LINES),
+        "gzip": io.BytesIO(gzip.compress(LINES.encode())),
+    }[form]
+    assert table.append(data).rows == 2
+    assert events(table) == DOCUMENTS
+
+
+def test_a_bad_line_of_bytes_is_named(table: vl.Table) -> None:
+    with pytest.raises(vl.InvalidJson, match=r"the given bytes, line 2") as caught:
+        table.append(b'{"a": 1}\n{"a": \n')
+    assert caught.value.line == 2
+    closed = io.BytesIO()
+    closed.close()
+    with pytest.raises(vl.InvalidValue, match="cannot be read"):
+        table.append(closed)
+
+
+def test_parquet_files_go_by_their_names(table: vl.Table, tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    events_of = pa.array([json.dumps(each) for each in DOCUMENTS])
+    write_table(pa.table({"id": [1, 2], "event": events_of}), file)
+    assert table.append(file).rows == 2
+    assert events(table) == DOCUMENTS
+    (tmp_path / "b.ndjson").write_text(LINES)
+    with pytest.raises(vl.InvalidValue, match="together"):
+        table.append([file, tmp_path / "b.ndjson"])
+
+
+def test_tables_of_other_libraries(table: vl.Table, tmp_path: Path) -> None:
+    given = pa.table({"id": [1, 2], "event": pa.array(DOCUMENTS)})
+    stream = SimpleNamespace(__arrow_c_stream__=given.__arrow_c_stream__)
+    for data in (given, given.to_reader(), given.to_batches()[0], given.to_batches(), stream):
+        table.append(data)
+    assert table.scan().to_arrow().num_rows == 10
+    copy = vl.Table.create(tmp_path / "copy", "id BIGINT, event VARIANT")
+    copy.append(table.scan(where="id = 1"))
+    copy.append(table)
+    assert copy.scan().to_arrow().num_rows == 15
+
+
+def test_text_and_structs_become_variants(table: vl.Table) -> None:
+    table.append(pa.table({"event": ['{"a": 1}', None, "[2]"]}))
+    table.append(pa.table({"event": pa.array([{"a": 1, "b": None}, None])}))
+    table.append(pa.table({"event": pa.array([[1, 2]])}))
+    table.append(pa.table({"event": pa.array([2.5])}))
+    assert events(table) == [{"a": 1}, None, [2], {"a": 1, "b": None}, None, [1, 2], 2.5]
+    with pytest.raises(vl.InvalidJson) as caught:
+        table.append(pa.table({"event": ["1", "{"]}))
+    assert caught.value.row == 1
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_a_value_of_python_is_what_variant_of_makes_of_it(value: Any) -> None:
+    made = inputs._variants("event", [value], 0)
+    expected = None if value is None else vl.Variant.of(value)
+    assert variants(made) == [expected]
+
+
+@pytest.mark.parametrize("data", [5, None, object(), [5], [[1]], ["a.ndjson", 5], dict, b"\xff"])
+def test_what_is_neither_is_refused_in_a_sentence(table: vl.Table, data: Any) -> None:
+    with pytest.raises(vl.VariantLakeError) as caught:
+        table.append(data)
+    assert not isinstance(caught.value, AttributeError)
+    assert table.version == 0
