@@ -43,9 +43,12 @@ if TYPE_CHECKING:
     from variantlake import parquet, spark
     from variantlake.autoloading.run import autoload
     from variantlake.delta.log.file_paths import set_absolute_paths
+    from variantlake.delta.log.snapshot import HistoryEntry
     from variantlake.encoding.json import parse_json
     from variantlake.encoding.variant import Variant
+    from variantlake.engine.run import LocalQuery
     from variantlake.expressions.from_python import path
+    from variantlake.feed.scan import ChangeScan
     from variantlake.functions import (
         try_variant_array_append,
         try_variant_insert,
@@ -58,22 +61,28 @@ if TYPE_CHECKING:
     )
     from variantlake.ingest.conversion.convert import convert
     from variantlake.ingest.sources.sources import json_array, json_files, ndjson
+    from variantlake.planning.explain import Explanation
     from variantlake.report.profile import profile
+    from variantlake.scan.table_scan import Scan
     from variantlake.storage.options import set_storage_options
     from variantlake.table import Table
 
 __all__ = [
     "AbsolutePathRefused",
+    "ChangeScan",
     "CommitConflict",
     "CommitLost",
     "CommitUnknown",
     "DuplicateKey",
+    "Explanation",
+    "HistoryEntry",
     "InvalidJson",
     "InvalidPath",
     "InvalidQuery",
     "InvalidSchema",
     "InvalidValue",
     "LimitExceeded",
+    "LocalQuery",
     "LostCheckpoint",
     "MalformedFile",
     "MalformedLog",
@@ -83,6 +92,7 @@ __all__ = [
     "NotADeltaTable",
     "NotCompiled",
     "PathTypeMismatch",
+    "Scan",
     "StoreFailed",
     "Table",
     "TableReplaced",
@@ -114,6 +124,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ChangeScan": "variantlake.feed.scan",
+    "Explanation": "variantlake.planning.explain",
+    "HistoryEntry": "variantlake.delta.log.snapshot",
+    "LocalQuery": "variantlake.engine.run",
+    "Scan": "variantlake.scan.table_scan",
     "Table": "variantlake.table",
     "Variant": "variantlake.encoding.variant",
     "autoload": "variantlake.autoloading.run",

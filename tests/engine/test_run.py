@@ -490,8 +490,8 @@ def test_names_are_those_of_spark(tmp_path: Path) -> None:
 def test_the_result_is_an_arrow_stream(tmp_path: Path) -> None:
     table = numbers(tmp_path, 1, 2)
     query = table.sql("SELECT n, n * 2 AS twice FROM t WHERE n > 1 LIMIT 5")
-    assert pa.table(query).to_pylist() == query.read_all().to_pylist() == [{"n": 2, "twice": 4}]
-    assert [batch.num_rows for batch in query] == [1]
+    assert pa.table(query).to_pylist() == query.to_pylist() == [{"n": 2, "twice": 4}]
+    assert [batch.num_rows for batch in query.to_batches()] == [1]
     assert query.to_reader().schema == query.schema
 
 

@@ -6,6 +6,7 @@ are, a row group at a time, strings as dictionaries.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -82,13 +83,9 @@ class LocalQuery(ArrowStream):
         else:
             yield from self._streamed()
 
-    def read_all(self) -> pa.Table:
-        """As `to_arrow`, by the name that Arrow's readers have for it."""
-        return self.to_arrow()
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """As `to_batches`."""
-        return self.to_batches()
+    def __repr__(self) -> str:
+        names = reprlib.repr([each.name for each in self.query.outputs])
+        return f"<LocalQuery of {names}, version {self.snapshot.version}>"
 
     @property
     def read_bytes(self) -> int:

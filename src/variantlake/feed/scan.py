@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +26,10 @@ class ChangeScan(ArrowStream):
     """
 
     parts: tuple[Scan, ...]
+
+    def __repr__(self) -> str:
+        names = reprlib.repr(self.schema.names)
+        return f"<ChangeScan of {names}, up to version {self.parts[-1].snapshot.version}>"
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -68,7 +68,7 @@ def read_input(
         elif head and isinstance(head[0], pa.RecordBatch):
             yield pa.RecordBatchReader.from_batches(head[0].schema, itertools.chain(head, rows))
         else:
-            yield _Rows(schema, column, head).reader(rows)
+            yield _PythonRows(schema, column, head).reader(rows)
     else:
         raise _cannot_append(data)
 
@@ -102,7 +102,7 @@ def _from_files(given: Sequence[SourceSpec]) -> Documents | pa.RecordBatchReader
     return pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], batches))
 
 
-class _Rows:
+class _PythonRows:
     """Rows of Python as record batches with the table's types.
 
     A row has a value for each of its columns, by name. Rows that have none of the table's columns
@@ -152,6 +152,7 @@ class _Rows:
                     f"the row has the key {min(more, key=str)!r}, which is no column of the table",
                     row=start + number,
                     hint="column= names the VARIANT column that takes rows as documents",
+                    cli_hint="",
                 )
         columns = [
             _variants(name, [row.get(name) for row in rows], start)
@@ -224,7 +225,7 @@ def _array(name: str, values: Sequence[Any], start: int, type_: pa.DataType | No
 
 def _cannot_append(data: object) -> InvalidValue:
     return InvalidValue(
-        f"what is given to be appended is a {type(data).__name__}",
+        f"cannot append a {type(data).__name__}",
         hint="Table.append takes paths of JSON or Parquet files, vl.ndjson(...), bytes, rows as "
         "dicts or dataclasses, and Arrow data; lake.append takes DataFrames of Spark",
         cli_hint="",

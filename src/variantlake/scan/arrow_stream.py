@@ -6,14 +6,19 @@ DuckDB reads as its own VARIANT. Spec: Arrow, "Canonical Extension Types", "Parq
 
 from __future__ import annotations
 
+import html
+import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from variantlake.shown import Shown
+from variantlake.encoding.variant import Variant
+from variantlake.errors import MissingDependency, VariantLakeError
+from variantlake.shown import Shown, shortened
 from variantlake.shredding.arrays import AnyField, map_leaves, map_types
 from variantlake.shredding.layout import (
     VARIANT_EXTENSION,
@@ -22,6 +27,10 @@ from variantlake.shredding.layout import (
     is_list,
     map_type,
 )
+
+_SHOWN_ROWS = 10
+_CELL = 80
+"""Characters of a value that a notebook shows."""
 
 _MARK: dict[bytes | str, bytes | str] = {
     "ARROW:extension:name": VARIANT_EXTENSION,
@@ -63,6 +72,67 @@ class ArrowStream(Shown):
         """All rows as one table. Raises as `to_batches`."""
         return pa.Table.from_batches(self.to_batches(), self.schema)
 
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows as dicts, with Variants as values of Python. Raises as `to_batches`."""
+        for batch in self.to_batches():
+            columns = [_python_values(column) for column in batch.columns]
+            for row in zip(*columns, strict=True):
+                yield dict(zip(batch.schema.names, row, strict=True))
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """All rows as dicts, with Variants as values of Python. Raises as `to_batches`.
+
+        `table.scan("event", limit=1).to_pylist()` gives `[{"event": {"kind": "a"}}]`.
+        """
+        return list(self)
+
+    def to_pandas(self) -> Any:
+        """All rows as a DataFrame of pandas, with Variants as values of Python.
+
+        Raises MissingDependency without pandas, else as `to_batches`.
+        """
+        _needed("pandas")
+        rows = self.to_arrow()
+        found = rows.to_pandas()
+        for place, column in enumerate(rows.columns):
+            if _holds_variants(column.type):
+                values = np.empty(len(column), object)
+                values[:] = _python_values(column)
+                found.isetitem(place, values)
+        return found
+
+    def to_polars(self) -> Any:
+        """All rows as a DataFrame of Polars, with Variants as JSON text.
+
+        Raises MissingDependency without Polars, else as `to_batches`.
+        """
+        return _needed("polars").DataFrame(self.as_json())
+
+    def count(self) -> int:
+        """The number of rows. Raises as `to_batches`."""
+        return sum(batch.num_rows for batch in self.to_batches())
+
+    def head(self, rows: int = 10) -> pa.Table:
+        """The first rows, without reading more files than they need. Raises as `to_batches`."""
+        found: list[pa.RecordBatch] = []
+        for batch in self.to_batches():
+            found.append(batch.slice(0, rows - sum(each.num_rows for each in found)))
+            if sum(each.num_rows for each in found) >= rows:
+                break
+        return pa.Table.from_batches(found, self.schema)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first ten rows, or why they cannot be read."""
+        try:
+            rows = self.head(_SHOWN_ROWS)
+        except VariantLakeError as error:
+            return f"<p>{html.escape(repr(self))}: {html.escape(str(error))}</p>"
+        cells = zip(*map(_python_values, rows.columns), strict=True)
+        body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in cells)
+        names = "".join(f"<th>{html.escape(name)}</th>" for name in rows.column_names)
+        more = ", the first rows" if rows.num_rows == _SHOWN_ROWS else ""
+        return f"<p>{html.escape(repr(self))}{more}</p><table><tr>{names}</tr>{body}</table>"
+
     def as_json(self) -> JsonStream:
         """The same rows with JSON text in place of Variants, at any depth.
 
@@ -74,6 +144,46 @@ class ArrowStream(Shown):
         """The Arrow C stream interface."""
         reader: Any = self.to_reader()
         return reader.__arrow_c_stream__(requested_schema)
+
+
+def _holds_variants(kind: pa.DataType) -> bool:
+    return map_types(kind, _text_type, VARIANT_TYPE) != kind
+
+
+def _python_values(column: Any) -> list[Any]:
+    """The values of a column, Variants in it as values of Python, NULL as None."""
+    values: list[Any] = column.to_pylist()
+    if not _holds_variants(column.type):
+        return values
+    return [_python_value(value, column.type) for value in values]
+
+
+def _python_value(value: Any, kind: Any) -> Any:
+    if value is None:
+        return None
+    if kind == VARIANT_TYPE:
+        return Variant(value["metadata"], value["value"]).to_python()
+    if isinstance(kind, pa.StructType):
+        return {each.name: _python_value(value[each.name], each.type) for each in kind}
+    if isinstance(kind, pa.MapType):
+        return [(key, _python_value(item, kind.item_type)) for key, item in value]
+    if is_list(kind):
+        return [_python_value(each, element_type(kind)) for each in value]
+    return value
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else shortened(str(value), _CELL)
+    return f"<td>{html.escape(text)}</td>"
+
+
+def _needed(package: str) -> Any:
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise MissingDependency(
+            f"{package} is not installed", hint=f"pip install {package}"
+        ) from error
 
 
 @dataclass(frozen=True, repr=False)

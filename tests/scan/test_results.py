@@ -1,0 +1,107 @@
+"""What scans, queries and change feeds give: rows of Python, pandas, Polars, a notebook's page."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import variantlake as vl
+
+EVENTS: list[Any] = [
+    {"a": "<b>", "at": dt.datetime(2026, 1, 31, tzinfo=dt.UTC)},
+    [1, Decimal("2.50"), None],
+    None,
+]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> vl.Table:
+    made = vl.Table.create(
+        tmp_path / "t",
+        "id BIGINT, event VARIANT, inside ARRAY<STRUCT<v: VARIANT>>, m MAP<STRING, VARIANT>",
+        properties={"delta.enableChangeDataFeed": "true"},
+    )
+    one = vl.parquet.variant_array([1])
+    inside = pa.StructArray.from_arrays([one], names=["v"])
+    made.append(
+        pa.table(
+            {
+                "id": [1, 2, 3],
+                "event": vl.parquet.variant_array(EVENTS),
+                "inside": pa.concat_arrays(
+                    [pa.ListArray.from_arrays([0, 1], inside), pa.nulls(2, pa.list_(inside.type))]
+                ),
+            }
+        ),
+        max_rows_per_file=2,
+    )
+    return made
+
+
+def streams(table: vl.Table) -> list[Any]:
+    return [
+        table.scan("id, event"),
+        table.sql("SELECT id, event FROM t"),
+        table.changes(1, select="id, event"),
+    ]
+
+
+def test_rows_are_dicts_with_variants_as_values_of_python(table: vl.Table) -> None:
+    expected = [{"id": id_, "event": event} for id_, event in enumerate(EVENTS, start=1)]
+    for stream in streams(table):
+        assert stream.to_pylist() == list(stream) == expected
+        assert stream.count() == 3
+    inside = table.scan("inside", where="id = 1").to_pylist()
+    assert inside == [{"inside": [{"v": 1}]}]
+
+
+def test_head_reads_no_more_files_than_it_needs(table: vl.Table) -> None:
+    for stream in streams(table):
+        assert stream.head(2).num_rows == 2
+        assert stream.head(2).schema == stream.schema
+        assert stream.head().num_rows == 3
+        assert stream.head(0).num_rows == 0
+    scan = table.scan("id")
+    for file in table.files()["path"].to_pylist()[1:]:
+        (Path(table.uri) / str(file)).unlink()
+    first = scan.head(1)["id"].to_pylist()
+    assert first in ([1], [3])
+
+
+def test_pandas_and_polars(table: vl.Table) -> None:
+    pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
+    for stream in streams(table):
+        frame = stream.to_pandas()
+        assert frame["event"].tolist() == EVENTS
+        assert frame["id"].tolist() == [1, 2, 3]
+        made = stream.to_polars()
+        assert made.schema["event"] == polars.String
+        assert made["event"].to_list()[2] is None
+
+
+def test_what_is_not_installed_is_named(table: vl.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("pandas", "polars"):
+        monkeypatch.setitem(sys.modules, name, None)
+        with pytest.raises(vl.MissingDependency, match=name):
+            getattr(table.scan("id"), f"to_{name}")()
+
+
+def test_a_notebook_shows_the_first_rows_and_no_markup_of_theirs(table: vl.Table) -> None:
+    for stream in streams(table):
+        page = stream._repr_html_()
+        assert "<th>event</th>" in page
+        assert "&lt;b&gt;" in page
+        assert "<b>" not in page
+        assert "version 1>" in repr(stream)
+    names = table.scan("id AS `<i>`")._repr_html_()
+    assert "<i>" not in names
+    for file in table.files()["path"].to_pylist():
+        (Path(table.uri) / str(file)).unlink()
+    assert "no such file" in table.scan("event")._repr_html_()
