@@ -83,6 +83,8 @@ LAYERS = [
     "spark",
     "functions",
     "table",
+    "interop",
+    "duckdb",
     "cli.terminal",
     "cli.loads",
     "cli.tables",
@@ -97,6 +99,8 @@ HEAVY = {
     "llvmlite": {"kernels.compile"},
     "pyspark": {"spark"},
     "py4j": {"spark"},
+    "duckdb": {"duckdb", "engine", "interop"},
+    "polars": {"interop"},
     "typer": {"cli"},
     "rich": {"cli"},
 }

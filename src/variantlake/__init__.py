@@ -40,7 +40,7 @@ TYPE_CHECKING = False  # type checkers take it for true; `typing` itself loads s
 if TYPE_CHECKING:
     from typing import Any
 
-    from variantlake import parquet, spark
+    from variantlake import duckdb, parquet, spark
     from variantlake.autoloading.run import autoload
     from variantlake.delta.log.file_paths import set_absolute_paths
     from variantlake.delta.log.snapshot import HistoryEntry
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     )
     from variantlake.ingest.conversion.convert import convert
     from variantlake.ingest.sources.sources import json_array, json_files, ndjson
+    from variantlake.interop.polars_scan import scan_polars
     from variantlake.planning.explain import Explanation
     from variantlake.report.profile import profile
     from variantlake.scan.table_scan import Scan
@@ -103,6 +104,7 @@ __all__ = [
     "__version__",
     "autoload",
     "convert",
+    "duckdb",
     "json_array",
     "json_files",
     "ndjson",
@@ -110,6 +112,7 @@ __all__ = [
     "parse_json",
     "path",
     "profile",
+    "scan_polars",
     "set_absolute_paths",
     "set_storage_options",
     "spark",
@@ -140,6 +143,7 @@ _HOMES = {
     "set_absolute_paths": "variantlake.delta.log.file_paths",
     "path": "variantlake.expressions.from_python",
     "profile": "variantlake.report.profile",
+    "scan_polars": "variantlake.interop.polars_scan",
     "set_storage_options": "variantlake.storage.options",
     "try_variant_array_append": "variantlake.functions",
     "try_variant_insert": "variantlake.functions",
@@ -150,7 +154,7 @@ _HOMES = {
     "variant_remove": "variantlake.functions",
     "variant_set": "variantlake.functions",
 }
-_MODULES = ("parquet", "spark")
+_MODULES = ("duckdb", "parquet", "spark")
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,13 @@ from variantlake.delta.actions.actions import AddCdcFile
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.dml.update import update
-from variantlake.errors import CommitConflict, InvalidQuery, InvalidValue, UnsupportedFeature
+from variantlake.errors import (
+    CommitConflict,
+    InvalidQuery,
+    InvalidValue,
+    PathTypeMismatch,
+    UnsupportedFeature,
+)
 
 
 def days(table: vl.Table) -> dict[int, Any]:
@@ -136,3 +142,68 @@ def test_a_dry_run_refuses_what_the_run_refuses(tmp_path: Path, values: dict[str
     assert refusals[0] == refusals[1]
     assert sorted(Path(table.uri).iterdir()) == before
     assert table.update({"id": "small"}, dry_run=True).updated == 1
+
+
+def events(table: vl.Table) -> list[Any]:
+    found: list[Any] = table.refresh().scan("event").as_json().to_arrow()["event"].to_pylist()
+    return sorted(found, key=lambda text: (text is None, text))
+
+
+@pytest.fixture
+def nested(tmp_path: Path) -> vl.Table:
+    table = vl.Table.create(tmp_path / "t", "id BIGINT, day STRING, event VARIANT")
+    documents = ['{"user":{"name":"x"},"n":1}', '{"n":2}', None]
+    rows = pa.table({"id": [1, 2, 3], "day": ["a", None, "c"], "event": documents})
+    table.append(rows, json_columns=["event"])
+    return table.refresh()
+
+
+def test_values_are_assigned_to_paths(nested: vl.Table) -> None:
+    done = nested.update(
+        {"event:user.name": "upper(day)", "EVENT:tags": [1, None], "event:n": None}
+    )
+    assert done.updated == 3
+    assert events(nested) == [
+        '{"n":null,"tags":[1,null],"user":{"name":"A"}}',
+        '{"n":null,"tags":[1,null],"user":{"name":null}}',  # a NULL is the Variant null there
+        None,
+    ]
+
+
+def test_functions_change_variants(nested: vl.Table) -> None:
+    text = "variant_set(variant_delete(event, '$.user', '$.nobody'), '$.m', id * 10)"
+    nested.update({"event": text}, "id < 3")
+    assert events(nested) == ['{"m":10,"n":1}', '{"m":20,"n":2}', None]
+    nested.update({"event": "try_variant_insert(event, '$.m', 0)"}, "id = 1")
+    nested.update({"event": "variant_set(event, '$.k', day, false)"}, "id = 2")  # NULL gives NULL
+    assert events(nested) == [None, None, None]
+
+
+def test_a_merge_assigns_to_paths(nested: vl.Table) -> None:
+    nested.merge(
+        pa.table({"id": [1, 3], "v": ["p", "q"]}),
+        "t.id = s.id",
+        "WHEN MATCHED THEN UPDATE SET t.event:user.nick = s.v, day = s.v",
+        "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET event = variant_delete(event, '$.n')",
+    )
+    assert events(nested) == ['{"n":1,"user":{"name":"x","nick":"p"}}', "{}", None]
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "match"),
+    [
+        ({"event:n::int": 1}, InvalidQuery, "no path to assign"),
+        ({"event:a": 1, "event": "event"}, InvalidQuery, "as a whole and at a path"),
+        ({"event:n.x": 1}, PathTypeMismatch, "expected an object"),
+        ({"event": "variant_set(event, day, 1)"}, UnsupportedFeature, "path that is no constant"),
+        ({"event": "variant_set(event)"}, InvalidQuery, "takes a Variant"),
+        ({"event": "variant_set(event, '$.m', event:user::int)"}, InvalidValue, "cast"),
+        ({"day:x": 1}, InvalidQuery, "only a VARIANT has paths"),
+    ],
+)
+def test_what_paths_refuse(
+    nested: vl.Table, values: dict[str, Any], error: type[Exception], match: str
+) -> None:
+    with pytest.raises(error, match=match):
+        nested.update(values)
+    assert nested.refresh().version == nested.version

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField, VariantType, arrow_type
+from variantlake.dml.path_values import PathChange, PathChanges, assigned_path, function_changes
+from variantlake.encoding.edit import Change, Edit
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
 from variantlake.expressions.arrays import Values, plain
@@ -18,12 +20,15 @@ from variantlake.expressions.from_python import Condition, TypedPath, constant
 from variantlake.expressions.rows import evaluate, of_refs
 from variantlake.expressions.tree import Expression, Literal, Ref
 from variantlake.expressions.typing import SPARK_RUNS_IT, spark_type
+from variantlake.paths import Path
 from variantlake.scan.casts import extract
+from variantlake.scan.column_reads import as_type
+from variantlake.shredding.arrays import AnyArray, AnyField
 from variantlake.shredding.fit import raw_array
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.sql.select import QueryText
 
-NewValue = Expression | Variant
+NewValue = Expression | Variant | PathChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +53,12 @@ class NewValues:
         fields = {field.name: field for field in snapshot.schema.fields}
         names = {name.lower(): name for name in fields}
         values: dict[str, NewValue] = {}
+        paths = AssignedPaths(text)
         for column, value in given.items():
             name = column if column in fields else names.get(str(column).lower(), "")
+            if not name and ":" in str(column):
+                paths.add(str(column), _path_value(text, value))
+                continue
             if not name:
                 raise InvalidQuery(
                     f"the table has no column {column!r}", hint=f"it has {', '.join(fields)}"
@@ -57,6 +66,7 @@ class NewValues:
             if name in values:
                 raise InvalidQuery(f"the column {name!r} is set twice")
             values[name] = _value(text, value, fields[name])
+        values = paths.joined(values)
         if not values:
             raise InvalidQuery("an UPDATE sets at least one column")
         return cls(fields, values)
@@ -73,23 +83,81 @@ class NewValues:
         return pa.Table.from_arrays(arrays, schema=table.schema)
 
     def _array(self, name: str, table: pa.Table) -> Any:
-        value, wanted = self.values[name], table.schema.field(name).type
-        if isinstance(value, Variant):
-            pair = {"metadata": value.metadata, "value": value.value}
-            return pa.repeat(pa.scalar(pair, VARIANT_TYPE), table.num_rows).cast(wanted)
-        if isinstance(value, Literal):
-            return pa.repeat(_scalar(value, wanted, name), table.num_rows)
-
         def in_rows(ref: Ref) -> Values:
             column: Any = table.column(ref.column[0]).combine_chunks()
             return Values(column) if ref.path is None else extract(column, ref)
 
-        found = evaluate(value, of_refs(in_rows), table.num_rows)
-        if found.failed is not None and found.failed.any():
-            raise InvalidValue(
-                f"a value cannot be cast: {value}", hint="try_variant_get gives NULL instead"
-            )
-        return _assigned(plain(found.array), wanted, name)
+        return column_of(self.values[name], table.schema.field(name), in_rows, table.num_rows)
+
+
+def column_of(
+    value: NewValue, field: AnyField, in_rows: Callable[[Ref], Values], rows: int
+) -> AnyArray:
+    """A column's new values in so many rows; `in_rows` gives what the columns are in them.
+
+    Raises InvalidValue for a value that cannot be cast or that the column does not hold.
+    """
+    name, wanted = field.name, field.type
+    array: AnyArray
+    if isinstance(value, Variant):
+        pair = {"metadata": value.metadata, "value": value.value}
+        return pa.repeat(pa.scalar(pair, VARIANT_TYPE), rows).cast(wanted)
+    if isinstance(value, PathChanges):
+        return as_type(value.applied(in_rows, rows), wanted)
+    if isinstance(value, Literal):
+        array = pa.repeat(_scalar(value, wanted, name), rows)
+        return array
+    found = evaluate(value, of_refs(in_rows), rows)
+    if found.failed is not None and found.failed.any():
+        raise InvalidValue(
+            f"a value cannot be cast: {value}", hint="try_variant_get gives NULL instead"
+        )
+    array = _assigned(plain(found.array), wanted, name)
+    return array
+
+
+class AssignedPaths:
+    """Assignments to paths, gathered by their columns; a NULL is the Variant null at the path."""
+
+    def __init__(self, text: QueryText) -> None:
+        self._text = text
+        self._changes: dict[Ref, list[PathChange]] = {}
+
+    def add(self, written: str, value: Expression | Variant) -> None:
+        """`written = value`. Raises InvalidQuery for what is no path."""
+        ref = assigned_path(self._text, written)
+        edit = Edit(Change.SET, ref.path or Path())
+        base = replace(ref, path=None)
+        self._changes.setdefault(base, []).append(PathChange(edit, value, keeps=True))
+
+    def joined(self, values: Mapping[str, NewValue]) -> dict[str, NewValue]:
+        """These values of columns, and the columns with new values at paths.
+
+        Raises InvalidQuery for a column that is in both.
+        """
+        found = dict(values)
+        for base, changes in self._changes.items():
+            if base.column[-1] in found:
+                raise InvalidQuery(
+                    f"the column {base.column[-1]!r} is set as a whole and at a path"
+                )
+            found[base.column[-1]] = PathChanges(base, tuple(changes))
+        return found
+
+
+def _path_value(text: QueryText, value: Any) -> Expression | Variant:
+    if isinstance(value, TypedPath | Condition):
+        return text.value(value.text)
+    return text.value(value) if isinstance(value, str) else Variant.of(value)
+
+
+def text_value(text: QueryText, written: str, field: StructField) -> NewValue:
+    """An expression of SQL as the value of a column. Raises as `NewValues.of`."""
+    if isinstance(field.type, VariantType):
+        changes = function_changes(text, written)
+        if changes is not None:
+            return changes
+    return text.value(written)
 
 
 def _value(text: QueryText, value: Any, field: StructField) -> NewValue:
@@ -101,7 +169,8 @@ def _value(text: QueryText, value: Any, field: StructField) -> NewValue:
         return text.value(value.text)
     if isinstance(value, Condition):
         return text.value(value.text)
-    found = text.value(value if isinstance(value, str) else constant(value))
+    written = value if isinstance(value, str) else constant(value)
+    found = text_value(text, written, field)
     if isinstance(found, Literal):
         _scalar(found, arrow_type(field.type), field.name)  # refused before any work
     return found
@@ -123,12 +192,22 @@ def _assigned(array: Any, wanted: Any, name: str) -> Any:
     """Values as the column holds them, if nothing of them is lost."""
     if array.type == wanted:
         return array
+    if pa.types.is_nested(wanted):
+        return _nested(array, wanted, name)
     if not _widens(array.type, wanted):
         raise _refused(str(array.type), wanted, name)
     try:
         return array.cast(wanted)
     except pa.ArrowInvalid as error:
         raise InvalidValue(f"a value does not fit the column {name!r}: {error}") from None
+
+
+def _nested(array: Any, wanted: Any, name: str) -> Any:
+    """Nested values of a type that differs only in what may be NULL."""
+    given, needed = (str(kind).replace(" not null", "") for kind in (array.type, wanted))
+    if given != needed:
+        raise _refused(str(array.type), wanted, name)
+    return as_type(array, wanted)
 
 
 def _widens(given: Any, wanted: Any) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import orjson
 import pyarrow as pa
 
-from variantlake.delta.actions.actions import AddCdcFile, AddFile
+from variantlake.delta.actions.actions import AddCdcFile, AddFile, Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
@@ -38,6 +38,7 @@ from variantlake.dml.removed_rows import (
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_conflicts import RowLevel
 from variantlake.errors import UnsupportedFeature
+from variantlake.sql.changes import Clause
 from variantlake.writing.commit_files import NOT_COMMITTED
 
 Tables = Callable[[], Iterable[pa.Table]]
@@ -68,7 +69,8 @@ class RowChange:
     would have found a row of a file that another writer added. `started` and `searched` are when it
     began, and when its rows were found (`time.perf_counter`). `preimages` are the rows that come
     back changed, `watched` rows that stay and that it depends on. `is_exclusive` says that it
-    depends on rows of the table besides, so that no other change may come first.
+    depends on rows of the table besides, so that no other change may come first. `altered` is the
+    change of the table that comes with it: `snapshot` has it already.
     """
 
     snapshot: Snapshot
@@ -82,6 +84,7 @@ class RowChange:
     preimages: Sequence[RemovedRows] = ()
     watched: Sequence[RemovedRows] = ()
     is_exclusive: bool = False
+    altered: tuple[Protocol, Metadata] | None = None
     metrics: Mapping[str, str] = field(default_factory=dict)
 
     def planned(self, files: NewFiles) -> ChangeResult:
@@ -131,6 +134,8 @@ class RowChange:
             adds=(*marked, *adds),
             removes=removes_of(each.add for each in self.removed),
             change_files=change_files,
+            protocol=self.altered and self.altered[0],
+            metadata=self.altered and self.altered[1],
             reads=whole_table,
             # Rows that stay have gone through the table's expressions before.
             evaluated=files.target.evaluated or not adds_rows,
@@ -243,6 +248,17 @@ def check_not_append_only(snapshot: Snapshot) -> None:
 def predicate_parameter(text: str | None) -> str:
     """A condition as the history has it: a JSON list."""
     return orjson.dumps(["true" if text is None else text]).decode()
+
+
+def clause_predicates(clauses: Iterable[Clause], when: str) -> str:
+    """The clauses of a kind of a MERGE as the history has them: a JSON list."""
+    found = [
+        {"actionType": clause.then}
+        | ({} if clause.condition is None else {"predicate": clause.condition})
+        for clause in clauses
+        if clause.when == when
+    ]
+    return orjson.dumps(found).decode()
 
 
 def _by_path(taken: Sequence[RemovedRows]) -> dict[str, RemovedRows]:

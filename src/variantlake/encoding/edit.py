@@ -60,6 +60,19 @@ class Change(enum.IntEnum):
     APPEND = 3
 
 
+FUNCTIONS = {
+    "variant_set": (Change.SET, False),
+    "try_variant_set": (Change.SET, True),
+    "variant_insert": (Change.INSERT, False),
+    "try_variant_insert": (Change.INSERT, True),
+    "variant_delete": (Change.DELETE, False),
+    "variant_remove": (Change.DELETE, False),
+    "variant_array_append": (Change.APPEND, False),
+    "try_variant_array_append": (Change.APPEND, True),
+}
+"""By their names in SQL, what the functions do, and whether they give NULL where others raise."""
+
+
 @dataclass(frozen=True, slots=True)
 class Edit:
     """One change at one path. Raises InvalidPath for `$` if that is not a place to change."""

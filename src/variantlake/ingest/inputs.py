@@ -55,7 +55,7 @@ def read_input(
         data = [data]
     if isinstance(data, Documents):
         yield data
-    elif (reader := _arrow_reader(data)) is not None:
+    elif (reader := arrow_reader(data)) is not None:
         yield reader
     elif callable(getattr(data, "read", None)):
         with copied(data, str(getattr(data, "name", "the given bytes"))) as file:
@@ -73,7 +73,8 @@ def read_input(
         raise _cannot_append(data)
 
 
-def _arrow_reader(data: Any) -> pa.RecordBatchReader | None:
+def arrow_reader(data: Any) -> pa.RecordBatchReader | None:
+    """Rows in any form that Arrow takes, as a reader; None for anything else."""
     if isinstance(data, pa.RecordBatchReader):
         return data
     if isinstance(data, pa.RecordBatch):

@@ -6,12 +6,12 @@ written. A statement of another form gives None, and is Spark's to judge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from variantlake.errors import UnsupportedFeature
+from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.quoting import quote_identifier
 from variantlake.sql.tokens import kind_at, tokenize
 
@@ -177,6 +177,39 @@ def parse_clauses(text: str) -> tuple[Clause, ...] | None:
     reader = _TokenCursor(text)
     clauses = reader.clauses()
     return clauses if clauses and reader.read else None
+
+
+UPSERT = ("WHEN MATCHED THEN UPDATE SET *", "WHEN NOT MATCHED THEN INSERT *")
+
+
+def merge_clauses(texts: Iterable[str]) -> tuple[Clause, ...]:
+    """The clauses of a MERGE in their order; UPSERT for none.
+
+    Raises InvalidQuery for a text that is no clause, and for one that is never reached.
+    """
+    found: list[Clause] = []
+    for text in tuple(texts) or UPSERT:
+        parsed = parse_clauses(text) if isinstance(text, str) else None
+        if parsed is None:
+            raise InvalidQuery(
+                f"{text!r} is not a clause of a MERGE",
+                hint="WHEN [NOT] MATCHED [BY SOURCE] [AND …] THEN UPDATE SET …, DELETE or INSERT …",
+            )
+        found += parsed
+    check_clauses(found)
+    return tuple(found)
+
+
+def check_clauses(clauses: Iterable[Clause]) -> None:
+    """Raise InvalidQuery for a clause that is never reached, as Spark does."""
+    open_ended = set()
+    for clause in clauses:
+        if clause.when in open_ended:
+            raise InvalidQuery(
+                f"only the last WHEN {clause.when.upper()} clause of a MERGE may have no condition"
+            )
+        if clause.condition is None:
+            open_ended.add(clause.when)
 
 
 class _TokenCursor:
@@ -359,11 +392,11 @@ class _TokenCursor:
         return parts
 
     def _name(self) -> str | None:
-        """A column's name, perhaps behind the table's: parts with dots between them."""
+        """A column's name, perhaps behind the table's, or a path: parts with dots between them."""
         start = self._at
         while not self.done:
             self._at += 1
-            if self._kind() is not TokenType.DOT:
+            if self._kind() not in (TokenType.DOT, TokenType.COLON):
                 return self._span(start, self._at)
             self._at += 1
         return None

@@ -10,6 +10,7 @@ import contextlib
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Self
 
 import sqlglot
 from sqlglot import exp
@@ -46,6 +47,13 @@ class QueryText:
         self._utc = utc
         self._columns = Columns(schema, table.lower())
 
+    @classmethod
+    def over(cls, columns: Columns) -> Self:
+        """Texts about other columns than those of one table."""
+        text = cls(columns.schema)
+        text._columns = columns
+        return text
+
     def items(self, select: str | TypedPath | Iterable[str | TypedPath]) -> tuple[Item, ...]:
         """The items of SELECT lists. Raises InvalidQuery, InvalidValue and UnsupportedFeature."""
         found: list[Item] = []
@@ -66,17 +74,27 @@ class QueryText:
             only_parts(select, "expressions", "where")
             return Expressions(self._columns, utc=self._utc).condition(select.args["where"].this)
 
-    def value(self, text: str) -> Expression:
-        """An expression over the columns of a row. Raises InvalidQuery and UnsupportedFeature."""
+    def node(self, text: str) -> exp.Expression:
+        """The tree of an expression, which is not understood yet. Raises as `value`."""
         with about(text):
             select = parse_select(f"SELECT {text}")
             only_parts(select, "expressions")
             if len(select.expressions) != 1:
                 raise refused("several values for one column")
-            found = Expressions(self._columns, utc=self._utc).expression(select.expressions[0])
-            if has_aggregate(found):
-                raise InvalidQuery("an aggregate as the value of a row")
+            found: exp.Expression = select.expressions[0]
             return found
+
+    def value(self, text: str) -> Expression:
+        """An expression over the columns of a row. Raises InvalidQuery and UnsupportedFeature."""
+        with about(text):
+            return self.read(self.node(text))
+
+    def read(self, node: exp.Expression) -> Expression:
+        """An expression of a tree, over the columns of a row. Raises as `value`."""
+        found = Expressions(self._columns, utc=self._utc).expression(node)
+        if has_aggregate(found):
+            raise InvalidQuery("an aggregate as the value of a row")
+        return found
 
 
 def _texts(select: object) -> list[str]:

@@ -689,6 +689,90 @@ class Table(Shown):
         return update(self._newest(), set, text, dry_run=dry_run)
 
     @_writes
+    def merge(
+        self,
+        source: Any,
+        on: str,
+        *clauses: str,
+        target: str = "t",
+        name: str = "s",
+        json_columns: Collection[str] = (),
+        merge_schema: bool = False,
+        dry_run: bool = False,
+    ) -> ChangeResult:
+        """Merge rows into the newest version in one commit, as Spark's MERGE does, without Spark.
+
+        `table.merge(rows, "t.id = s.id")` updates the rows that are there and inserts the others.
+        Files are found by bounds of the source's keys, and rows by the key columns alone.
+
+        Args:
+            source: Arrow data, or what has the Arrow stream interface (a scan, a DataFrame of
+                Polars, a relation of DuckDB); it is read into memory.
+            on: The condition that a row of the table and one of the source match by.
+            *clauses: As in MERGE: `"WHEN MATCHED AND s.gone THEN DELETE"`, in their order. Without
+                any, rows that match are updated and the others inserted.
+            target: What `on` and the clauses call the table.
+            name: What they call the source.
+            json_columns: Columns of the source that are JSON text, and become Variants.
+            merge_schema: Add the columns that clauses write and the table does not have.
+            dry_run: As for `delete`.
+
+        Raises:
+            InvalidQuery: Text that does not parse or names what is not there; several rows of the
+                source match one row of the table.
+            InvalidSchema: The source has columns that no table has.
+            InvalidValue: A value that a cast fails at, or that a column does not hold.
+            UnsupportedFeature: As for `update`.
+            CommitConflict: As for `delete`.
+        """
+        from variantlake.dml.merge.run import merge  # loads the kernels
+
+        return merge(
+            self._newest(),
+            source,
+            on,
+            clauses,
+            names=(target, name),
+            json_columns=json_columns,
+            merge_schema=merge_schema,
+            dry_run=dry_run,
+        )
+
+    @_writes
+    def upsert(
+        self,
+        rows: Any,
+        key: str | Sequence[str],
+        *,
+        json_columns: Collection[str] = (),
+        merge_schema: bool = False,
+        dry_run: bool = False,
+    ) -> ChangeResult:
+        """Put rows in the place of those with the same key, and insert the others, in one commit.
+
+        `table.upsert(rows, key="event:id::string")`. A row whose key is NULL is always inserted.
+
+        Args:
+            rows: As the source of `merge`, with all columns of the table.
+            key: Columns and paths with their types, as in `scan`; several in one text or in a list.
+            json_columns: As for `merge`.
+            merge_schema: As for `merge`; columns that the rows do not have stay as they are.
+            dry_run: As for `delete`.
+
+        Raises as `merge`; InvalidQuery for two rows with one key.
+        """
+        from variantlake.dml.merge.run import upsert  # loads the kernels
+
+        return upsert(
+            self._newest(),
+            rows,
+            key,
+            json_columns=json_columns,
+            merge_schema=merge_schema,
+            dry_run=dry_run,
+        )
+
+    @_writes
     def erase(
         self, where: str | Condition, *, purge: bool = False, dry_run: bool = False
     ) -> EraseResult:

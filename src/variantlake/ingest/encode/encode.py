@@ -139,7 +139,7 @@ class VariantColumn:
         """Shred, by the table's schema or by one that these first rows decide."""
         check_not_null(array, self._field)
         try:
-            tape = self._read(array)
+            tape = self.read(array)
         except VariantLakeError as error:
             error.say_first(f"column {self._field.name!r}")
             raise
@@ -174,7 +174,7 @@ class VariantColumn:
                 "struct<metadata: binary, value: binary>"
             )
 
-    def _read(self, array: AnyArray) -> Tape:
+    def read(self, array: AnyArray) -> Tape:
         """The rows, all of them good or NULL. Raises for the first that is not."""
         tape = self.tape(array)
         bad = _bad_rows(tape, array)

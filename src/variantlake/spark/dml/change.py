@@ -11,29 +11,29 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.delta.actions.actions import AddFile
-from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.change_feed import CHANGE_FEED
 from variantlake.dml.change_feed import FOLDER, change_plan
 from variantlake.dml.delete import MAX_DECISIONS
 from variantlake.dml.new_files import NewFiles
-from variantlake.dml.removed_rows import RemovedRows, is_on, num_rows
+from variantlake.dml.removed_rows import is_on
 from variantlake.dml.result import ChangeResult
+from variantlake.dml.row_actions import (
+    DELETED,
+    INSERTED,
+    MATCHED,
+    UPDATED,
+    check_once,
+    removed_rows,
+)
 from variantlake.dml.row_change import NewRows, RowChange, check_not_append_only, check_row_ids
 from variantlake.dml.row_conflicts import FilesMoved
-from variantlake.errors import InvalidQuery
 from variantlake.jobs.tasks import collect
-from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.planning.log_files import LogFiles
 from variantlake.quoting import Parts, quote_identifier
 from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.spark.dml.change_task import (
     ACTION,
-    DELETED,
-    INSERTED,
-    MATCHED,
     NO_PLACES,
-    UPDATED,
     ChangeTask,
     PlacedResult,
 )
@@ -146,10 +146,10 @@ def row_change(
     old = actions <= UPDATED
     check_once(numbers[old], rows[old], multiple=statement.multiple)
     gone = (actions == DELETED) | (actions == UPDATED)
-    taken, preimages = _removed_rows(snapshot, actions[gone], numbers[gone], rows[gone])
+    taken, preimages = removed_rows(snapshot, actions[gone], numbers[gone], rows[gone])
     # What is inserted depends on these rows; nothing else does.
     kept = (actions == MATCHED) & statement.inserts
-    watched, _ = _removed_rows(snapshot, actions[kept], numbers[kept], rows[kept])
+    watched, _ = removed_rows(snapshot, actions[kept], numbers[kept], rows[kept])
     counts = {kind: int((actions == kind).sum()) for kind in (UPDATED, INSERTED)}
     return RowChange(
         snapshot,
@@ -168,41 +168,6 @@ def row_change(
         preimages,
         watched,
     )
-
-
-def check_once(numbers: Int64s, rows: Int64s, *, multiple: bool) -> None:
-    """Raise InvalidQuery where several source rows match one row of the table, as Delta does."""
-    if multiple or not len(rows):
-        return
-    order = np.lexsort((rows, numbers))
-    same = (np.diff(numbers[order]) == 0) & (np.diff(rows[order]) == 0)
-    if same.any():
-        raise InvalidQuery(
-            "[DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE] several source rows match "
-            "one row of the table, so it is not clear which of them changes it",
-            hint="reduce the source to one row for each row of the table, for example with GROUP"
-            " BY",
-        )
-
-
-def _removed_rows(
-    snapshot: Snapshot, actions: Int64s, numbers: Int64s, rows: Int64s
-) -> tuple[list[RemovedRows], list[RemovedRows]]:
-    """The rows that leave each file, and those of them that come back changed."""
-    files = np.unique(numbers)
-    adds = list(adds_of(snapshot.files.take(files)))
-    scanned = LogFiles(snapshot).files(files)
-    taken, preimages = [], []
-    for number, add, file in zip(files.tolist(), adds, scanned, strict=True):
-        here = numbers == number
-        own = np.unique(rows[here])
-        count = num_rows(add, file)
-        each = RemovedRows.of(snapshot, add, file, own, count)
-        taken.append(each)
-        updated = np.unique(rows[here & (actions == UPDATED)])
-        if len(updated):
-            preimages.append(RemovedRows(add, file, updated, count, each.before))
-    return taken, preimages
 
 
 def _with_target(resolve: Resolve) -> Resolve:

@@ -14,15 +14,14 @@ import pyarrow as pa
 from variantlake.delta.actions.actions import AddCdcFile
 from variantlake.delta.protocol.change_feed import CHANGE_TYPE
 from variantlake.dml.change_feed import AFTER, INSERT, change_action
+from variantlake.dml.row_actions import UPDATED
 from variantlake.jobs.tasks import TaskResult, run_task
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.spark.load.append_task import AppendTask, partition_number
 from variantlake.writing.file_plan import FilePlan
 
 ACTION = "__vl_action"
-MATCHED, DELETED, UPDATED, INSERTED = 0, 1, 2, 3
-"""What ACTION says: a row of the table that a source row matched and nothing was done to; a row
-that goes; the new form of a row; a new row."""
+"""The column that says what becomes of a row: a number of `dml.row_actions`."""
 
 _LEADING = 3
 NO_PLACES: Int64s = np.empty((_LEADING, 0), np.int64)

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.dml.row_actions import DELETED, UPDATED
 from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.quoting import quote_identifier
-from variantlake.spark.dml.change_task import ACTION, DELETED, UPDATED
+from variantlake.spark.dml.change_task import ACTION
 from variantlake.spark.dml.row_places import FILE, ROW
 from variantlake.spark.dml.stored_values import StoredValues
 from variantlake.spark.query.table_locations import name_parts

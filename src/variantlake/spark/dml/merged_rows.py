@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField
+from variantlake.dml.row_actions import DELETED, INSERTED, MATCHED, UPDATED
 from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.quoting import quote_identifier
-from variantlake.spark.dml.change_task import ACTION, DELETED, INSERTED, MATCHED, UPDATED
+from variantlake.spark.dml.change_task import ACTION
 from variantlake.spark.dml.changed_rows import TARGET, RowsText, assigned, numbered
 from variantlake.spark.dml.row_places import FILE, ROW
 from variantlake.spark.dml.stored_values import StoredValues
-from variantlake.sql.changes import STAR, Clause, MergeText
+from variantlake.sql.changes import STAR, Clause, MergeText, check_clauses
 from variantlake.sql.tokens import tokenize
 
 CLAUSE = "__vl_clause"
@@ -192,18 +193,6 @@ def _named(parts: Mapping[str, str]) -> str:
 def _either(names: Sequence[str]) -> str:
     """What the row's own kind of clauses decided: the others have NULL."""
     return names[0] if len(names) == 1 else f"coalesce({', '.join(names)})"
-
-
-def check_clauses(clauses: Sequence[Clause]) -> None:
-    """Raise InvalidQuery for a clause that is never reached, as Spark does."""
-    open_ended = set()
-    for clause in clauses:
-        if clause.when in open_ended:
-            raise InvalidQuery(
-                f"only the last WHEN {clause.when.upper()} clause of a MERGE may have no condition"
-            )
-        if clause.condition is None:
-            open_ended.add(clause.when)
 
 
 def _values(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
@@ -13,7 +13,7 @@ from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.dml.found_rows import finds_any
 from variantlake.dml.result import ChangeResult
-from variantlake.dml.row_change import predicate_parameter
+from variantlake.dml.row_change import clause_predicates, predicate_parameter
 from variantlake.errors import UnsupportedFeature, VariantLakeError
 from variantlake.expressions.tree import Predicate
 from variantlake.quoting import quote_identifier
@@ -36,7 +36,6 @@ from variantlake.spark.session.schemas import spark_schema
 from variantlake.sql.changes import (
     STAR,
     ChangeText,
-    Clause,
     DeleteText,
     MergeText,
     Named,
@@ -121,9 +120,11 @@ def _merge(spark: SparkSession, parsed: MergeText, args: Any, *, ansi: bool) -> 
         "MERGE",
         {
             "predicate": predicate_parameter(parsed.on),
-            "matchedPredicates": _predicates(parsed.clauses, "matched"),
-            "notMatchedPredicates": _predicates(parsed.clauses, "not matched"),
-            "notMatchedBySourcePredicates": _predicates(parsed.clauses, "not matched by source"),
+            "matchedPredicates": clause_predicates(parsed.clauses, "matched"),
+            "notMatchedPredicates": clause_predicates(parsed.clauses, "not matched"),
+            "notMatchedBySourcePredicates": clause_predicates(
+                parsed.clauses, "not matched by source"
+            ),
         },
         rows,
         lambda _snapshot, _add: True,  # the source decides, which is not read again
@@ -152,16 +153,6 @@ def _counted(
         own = [f"({part})" for part in parts if sees_only(spark, *target, part, args)]
         each_clause.append(f"({' AND '.join(own or ['true'])})")
     return " OR ".join(each_clause)
-
-
-def _predicates(clauses: Sequence[Clause], when: str) -> str:
-    found = [
-        {"actionType": clause.then}
-        | ({} if clause.condition is None else {"predicate": clause.condition})
-        for clause in clauses
-        if clause.when == when
-    ]
-    return orjson.dumps(found).decode()
 
 
 def _check_stars(parsed: ChangeText) -> None:

@@ -30,7 +30,7 @@ from variantlake.spark.lake.explain import (
     explain_text,
 )
 from variantlake.spark.lake.session import LakeSession
-from variantlake.spark.lake.statements import UPSERT, LakeStatements
+from variantlake.spark.lake.statements import LakeStatements
 from variantlake.spark.query.connect_query import ConnectQueries
 from variantlake.spark.query.read_versions import view_mark
 from variantlake.spark.query.references import delta_name
@@ -54,12 +54,11 @@ from variantlake.spark.session.jvm import is_connect
 from variantlake.spark.session.stores import follow_spark
 from variantlake.spark.session.versions import check_version
 from variantlake.sql.changes import (
-    Clause,
     DeleteText,
     MergeText,
     Named,
     UpdateText,
-    parse_clauses,
+    merge_clauses,
 )
 from variantlake.units import Duration, Size, Time
 from variantlake.units import moment as moment_of
@@ -702,20 +701,11 @@ class Lake(Shown):
         Raises as `update`; InvalidQuery where several source rows match one row of the table.
         """
         check_text(on, "the condition of a merge")
-        found: list[Clause] = []
-        for text in clauses or UPSERT:
-            parsed = parse_clauses(text)
-            if parsed is None:
-                raise InvalidQuery(
-                    f"{text!r} is not a clause of a MERGE",
-                    hint="WHEN [NOT] MATCHED [BY SOURCE] [AND …] THEN UPDATE SET …, DELETE or "
-                    "INSERT …",
-                )
-            found += parsed
+        found = merge_clauses(clauses)
         location = self._session.written_to(table)
         with self._statements.named_source(source) as named:
             own = Named(delta_name(location), target)
-            merge = MergeText(own, Named(named, name), on, tuple(found))
+            merge = MergeText(own, Named(named, name), on, found)
             return self._statements.run(location, merge, tables=tables)
 
     def drift(

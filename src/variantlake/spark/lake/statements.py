@@ -57,8 +57,6 @@ if TYPE_CHECKING:
 
 MAX_LOCAL_BYTES = 4 << 30
 """Bytes of files up to which rows for a DELETE are found in this process, without a job."""
-UPSERT = ("WHEN MATCHED THEN UPDATE SET *", "WHEN NOT MATCHED THEN INSERT *")
-"""What `merge` does where no clauses are given."""
 
 
 class LakeStatements:

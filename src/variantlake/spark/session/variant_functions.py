@@ -22,7 +22,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import VariantType
 from pyspark.util import PythonEvalType
 
-from variantlake.encoding.edit import Change, Edit
+from variantlake.encoding.edit import FUNCTIONS, Change, Edit
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidPath, UnsupportedFeature, VariantLakeError
 from variantlake.kernels.variant.arrow_variants import as_variants, variant_column
@@ -32,17 +32,7 @@ from variantlake.paths import Path
 from variantlake.shredding.layout import is_variant_type
 from variantlake.spark.session.jvm import is_connect
 
-_CHANGES = {
-    "variant_set": (Change.SET, False),
-    "try_variant_set": (Change.SET, True),
-    "variant_insert": (Change.INSERT, False),
-    "try_variant_insert": (Change.INSERT, True),
-    "variant_delete": (Change.DELETE, False),
-    "variant_remove": (Change.DELETE, False),
-    "variant_array_append": (Change.APPEND, False),
-    "try_variant_array_append": (Change.APPEND, True),
-}
-NAMES = tuple(_CHANGES)
+NAMES = tuple(FUNCTIONS)
 """The functions, by their names in SQL."""
 
 _CALLS = re.compile(rf"\b({'|'.join(NAMES)})\s*\(", re.IGNORECASE)
@@ -138,7 +128,7 @@ def _udf(function: Callable[..., Any], *, connect: bool) -> Any:
 
 
 def _sql_function(name: str, *, connect: bool) -> Any:
-    change, lenient = _CHANGES[name]
+    change, lenient = FUNCTIONS[name]
 
     def function(rows: Any, *rest: Any) -> Any:
         return _stored(_call(name, change, _variants(rows), rest, lenient=lenient))

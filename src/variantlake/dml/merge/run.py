@@ -1,0 +1,314 @@
+"""MERGE and upsert of Arrow rows as one commit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.delta.actions.actions import AddFile, Metadata, Protocol
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.table_schema import StructField, StructType, arrow_type
+from variantlake.delta.transaction.alter import evolved, merged_schema
+from variantlake.dml.delete import decided_again
+from variantlake.dml.found_rows import finds_any
+from variantlake.dml.merge.clauses import (
+    BY_SOURCE,
+    MATCHED,
+    NOT_MATCHED,
+    Clauses,
+    RowMaker,
+    resolved,
+)
+from variantlake.dml.merge.keys import split_condition
+from variantlake.dml.merge.matches import FileMatches, Matcher
+from variantlake.dml.merge.sides import Sides, SourceRows, side_names
+from variantlake.dml.new_files import NewFiles
+from variantlake.dml.read_rows import rows_at
+from variantlake.dml.result import ChangeResult
+from variantlake.dml.row_actions import DELETED, UPDATED, check_once, removed_rows
+from variantlake.dml.row_actions import MATCHED as ONLY_MATCHED
+from variantlake.dml.row_change import (
+    NewRows,
+    RowChange,
+    check_not_append_only,
+    check_row_ids,
+    clause_predicates,
+    predicate_parameter,
+)
+from variantlake.errors import InvalidQuery, InvalidSchema, InvalidValue
+from variantlake.expressions.rows import evaluate, of_refs
+from variantlake.expressions.tree import And, Predicate, Ref
+from variantlake.expressions.typing import compare
+from variantlake.ingest.encode.encode import VariantColumn
+from variantlake.ingest.encode.plain_arrays import plain_array
+from variantlake.ingest.encode.rows import given_schema
+from variantlake.ingest.inputs import arrow_reader
+from variantlake.kernels.variant.variant_writer import write_variant
+from variantlake.scan.column_reads import as_type
+from variantlake.sql.changes import Clause, merge_clauses
+from variantlake.sql.select import QueryText
+from variantlake.writing.table_write import UNSHREDDED
+
+_THEN = {"delete": DELETED, "update": UPDATED}
+
+
+def merge(
+    snapshot: Snapshot,
+    source: Any,
+    on: str,
+    clauses: Sequence[str] = (),
+    *,
+    names: tuple[str, str] = ("t", "s"),
+    json_columns: Collection[str] = (),
+    merge_schema: bool = False,
+    dry_run: bool = False,
+) -> ChangeResult:
+    """Merge rows into the table of `snapshot`, in one commit, as Delta Spark's MERGE does.
+
+    `names` are what `on` and the clauses call table and source; without clauses rows that match are
+    updated and the others inserted. `merge_schema` adds the columns of the source that the table
+    does not have.
+
+    Raises InvalidQuery, also where several source rows match one row; UnsupportedFeature for what
+    only Spark takes, by name; InvalidValue, InvalidSchema, CommitConflict.
+    """
+    side_names(*names)
+    parsed = merge_clauses(clauses)
+    rows = source_rows(source, json_columns)
+    own = getattr(source, "snapshot", None)
+    is_own = isinstance(own, Snapshot) and own.store.uri == snapshot.store.uri
+
+    def run(newest: Snapshot) -> ChangeResult:
+        merged = _LocalMerge.of(newest, rows, names, parsed, merge_schema=merge_schema)
+        schemas = {names[0]: merged.snapshot.schema, names[1]: rows.schema}
+        condition = QueryText.over(Sides(schemas)).condition(on)
+        return merged.run(condition, on, is_exclusive=is_own, dry_run=dry_run)
+
+    return decided_again(snapshot, run)
+
+
+def upsert(
+    snapshot: Snapshot,
+    source: Any,
+    key: str | Iterable[str],
+    *,
+    json_columns: Collection[str] = (),
+    merge_schema: bool = False,
+    dry_run: bool = False,
+) -> ChangeResult:
+    """Put rows in the place of those with the same key, and insert the others.
+
+    `key` are columns and paths of the table. A row whose key has a NULL matches none. Raises as
+    `merge`; InvalidQuery for two rows of one key, also if the table has none of it.
+    """
+    rows = source_rows(source, json_columns)
+    names = ("t", "s")
+
+    def run(newest: Snapshot) -> ChangeResult:
+        merged = _LocalMerge.of(newest, rows, names, merge_clauses(()), merge_schema=merge_schema)
+        sides = (merged.snapshot.schema, rows.schema)
+        own, other = ([item.ref for item in QueryText(each).items(key)] for each in sides)
+        if not own:
+            raise InvalidQuery("an upsert needs a key")
+        pairs = [
+            (replace(a, column=("t", *a.column)), replace(b, column=("s", *b.column)))
+            for a, b in zip(own, other, strict=True)
+        ]
+        _check_distinct(rows, [each for _, each in pairs])
+        condition = And(tuple(compare("=", a, b) for a, b in pairs))
+        return merged.run(condition, str(condition), dry_run=dry_run)
+
+    return decided_again(snapshot, run)
+
+
+def _check_distinct(rows: SourceRows, key: Sequence[Ref]) -> None:
+    count = rows.table.num_rows
+    arrays = [evaluate(ref, of_refs(rows.values), count).array for ref in key]
+    names = [str(number) for number in range(len(arrays))]
+    table = pa.table(arrays, names=names)
+    for name in names:
+        table = table.filter(table[name].is_valid())
+    if table.group_by(names).aggregate([]).num_rows < table.num_rows:
+        raise InvalidQuery(
+            "two rows of an upsert have the same key, so it is not clear which of them counts",
+            hint="leave one row for each key",
+        )
+
+
+def source_rows(source: Any, json_columns: Collection[str] = ()) -> SourceRows:
+    """The source as a table's columns would be; those of JSON text, by their names, as Variants.
+
+    Raises InvalidValue for what is no source, InvalidSchema, InvalidJson with the row.
+    """
+    reader = arrow_reader(source)
+    if reader is None:
+        raise InvalidValue(
+            f"cannot merge a {type(source).__name__}",
+            hint="give an Arrow table, a DataFrame of pandas or Polars, a relation of DuckDB or a "
+            "scan",
+        )
+    given = reader.read_all()
+    schema = given_schema(reader.schema, json_columns)
+    for name in json_columns:
+        if schema.get(name) is None:
+            raise InvalidSchema(f"the source has no column {name!r}")
+    arrays = [
+        _as_column(given.column(at), field, from_json=field.name in json_columns)
+        for at, field in enumerate(schema.fields)
+    ]
+    columns = pa.table(arrays, names=[field.name for field in schema.fields])
+    return SourceRows(columns, schema)
+
+
+def _as_column(column: Any, field: StructField, *, from_json: bool) -> Any:
+    array = plain_array(column.combine_chunks())
+    if from_json:
+        texts = VariantColumn(field, array.type, lambda _: UNSHREDDED, from_json=True)
+        return write_variant(texts.read(array))
+    return as_type(array, arrow_type(field.type))
+
+
+def _written(source: StructType, clauses: Iterable[Clause]) -> StructType:
+    """The columns of the source that schema evolution may add: those that clauses write."""
+    names = {name.lower() for clause in clauses for name, _ in clause.set}
+    kept = (each for each in source.fields if "*" in names or each.name.lower() in names)
+    return StructType(tuple(kept))
+
+
+@dataclass(frozen=True, slots=True)
+class _LocalMerge:
+    """A MERGE into one version of the table; `altered` is what schema evolution makes of it."""
+
+    snapshot: Snapshot
+    rows: SourceRows
+    clauses: Clauses
+    altered: tuple[Protocol, Metadata] | None
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        rows: SourceRows,
+        names: tuple[str, str],
+        parsed: Sequence[Clause],
+        *,
+        merge_schema: bool,
+    ) -> _LocalMerge:
+        altered = None
+        if merge_schema:
+            schema = merged_schema(snapshot.schema, _written(rows.schema, parsed), types=False)
+            if schema != snapshot.schema:
+                altered = protocol, metadata = evolved(snapshot, schema)
+                schema = StructType.from_json(metadata.schema_string)
+                snapshot = replace(snapshot, protocol=protocol, metadata=metadata, schema=schema)
+        clauses = resolved(snapshot, rows, parsed, names, lenient=merge_schema)
+        if any(each.when != NOT_MATCHED for each in clauses.all):
+            check_not_append_only(snapshot)
+        check_row_ids(snapshot, updated=any(each.then == "update" for each in clauses.all))
+        return cls(snapshot, rows, clauses, altered)
+
+    def run(
+        self, on: Predicate, text: str, *, is_exclusive: bool = False, dry_run: bool = False
+    ) -> ChangeResult:
+        """Find the rows and commit. Raises as `merge`."""
+        started = time.perf_counter()
+        files = NewFiles.of(self.snapshot, evaluated=False)
+        keys, rest = split_condition(on, self.clauses.target, self.clauses.source)
+        matcher = Matcher.of(self.snapshot, self.rows, self.clauses, keys, rest)
+        found = list(matcher.files())
+        inserted = matcher.inserted()
+        bound = matcher.bound
+        actions, numbers, places = self._actions(found)
+        others = [each for each in self.clauses.all if each.when != NOT_MATCHED]
+        only = [(each.then, each.condition) for each in others if each.when == MATCHED]
+        # As in Delta Spark: rows that go whatever matches them may be matched again, and where
+        # rows are only inserted it matters that they are matched, not how often.
+        check_once(numbers, places, multiple=not others or only == [("delete", None)])
+        gone = actions != ONLY_MATCHED
+        taken, preimages = removed_rows(self.snapshot, actions[gone], numbers[gone], places[gone])
+        watched, _ = removed_rows(
+            self.snapshot, *(each[~gone] for each in (actions, numbers, places))
+        )
+        inserts = any(each.then == "insert" for each in self.clauses.all)
+
+        def finds(add: AddFile) -> bool:
+            return bool(self.clauses.of(BY_SOURCE)) or finds_any(self.snapshot, bound, add)
+
+        change = RowChange(
+            self.snapshot,
+            "MERGE",
+            self._parameters(text),
+            taken,
+            finds,
+            started,
+            time.perf_counter(),
+            NewRows(
+                updated=lambda: self._updated(found),
+                inserted=lambda: self._inserted(inserted),
+                updated_count=int((actions == UPDATED).sum()),
+                inserted_count=int((inserted >= 0).sum()),
+            ),
+            preimages,
+            watched if inserts else (),
+            is_exclusive,
+            altered=self.altered,
+        )
+        return change.planned(files) if dry_run else change.commit(files)
+
+    def _actions(self, found: Sequence[FileMatches]) -> tuple[Any, Any, Any]:
+        """What is done to rows of the table, the numbers of their files, and their places."""
+        of_clause = np.array(
+            [_THEN.get(each.then, 0) for each in self.clauses.all] + [ONLY_MATCHED]
+        )
+        paths = {path: row for row, path in enumerate(self.snapshot.files["path"].to_pylist())}
+        none = np.empty(0, np.int64)
+        return (
+            np.concatenate([none, *(of_clause[each.clauses] for each in found)]),
+            np.concatenate(
+                [none, *(np.full(len(each.places), paths[each.add.path]) for each in found)]
+            ),
+            np.concatenate([none, *(each.places for each in found)]),
+        )
+
+    def _updated(self, found: Iterable[FileMatches]) -> Iterator[pa.Table]:
+        """The new form of rows, file by file."""
+        maker = RowMaker(self.snapshot, self.rows, self.clauses.target)
+        for each in found:
+            for at, clause in enumerate(self.clauses.all):
+                if clause.then != "update":
+                    continue
+                chosen = np.flatnonzero(each.clauses == at)
+                chosen = chosen[np.argsort(each.places[chosen])]
+                source = None if clause.when == BY_SOURCE else each.source[chosen]
+                if len(chosen) and source is not None and not maker.needs_own(clause):
+                    yield maker.rows(clause, None, source)
+                elif len(chosen):
+                    start = 0
+                    for own in rows_at(self.snapshot, each.file, each.places[chosen]):
+                        end = start + own.num_rows
+                        yield maker.rows(clause, own, None if source is None else source[start:end])
+                        start = end
+
+    def _inserted(self, inserted: Any) -> Iterator[pa.Table]:
+        maker = RowMaker(self.snapshot, self.rows, self.clauses.target)
+        for at, clause in enumerate(self.clauses.all):
+            rows = np.flatnonzero(inserted == at)
+            if len(rows):
+                yield maker.rows(clause, None, rows)
+
+    def _parameters(self, on: str) -> dict[str, str]:
+        """As Delta Spark tells the history."""
+        names = {
+            "matchedPredicates": MATCHED,
+            "notMatchedPredicates": NOT_MATCHED,
+            "notMatchedBySourcePredicates": BY_SOURCE,
+        }
+        return {"predicate": predicate_parameter(on)} | {
+            name: clause_predicates((each.text for each in self.clauses.all), when)
+            for name, when in names.items()
+        }

@@ -1,0 +1,140 @@
+"""New values at paths of a Variant: assignments to a path, `variant_set` and its like in a text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from variantlake.encoding.edit import FUNCTIONS, Change, Edit
+from variantlake.encoding.variant import Variant
+from variantlake.errors import InvalidQuery
+from variantlake.expressions.arrays import Values, plain
+from variantlake.expressions.rows import evaluate, of_refs
+from variantlake.expressions.tree import Expression, Ref, refs
+from variantlake.expressions.typing import refused
+from variantlake.kernels.variant.arrow_variants import as_variants, variant_column
+from variantlake.kernels.variant.editor import edit_variants
+from variantlake.paths import Path
+from variantlake.scan.table_scan import cast_error
+from variantlake.shredding.arrays import valid_of
+from variantlake.sql.select import QueryText
+
+
+@dataclass(frozen=True, slots=True)
+class PathChange:
+    """One change at a path; `value` is None for a removal.
+
+    A NULL makes the whole Variant NULL, as Spark's functions do, or is the Variant null with
+    `keeps`. `lenient` makes it NULL where the path leads through a value of another type.
+    """
+
+    edit: Edit
+    value: Expression | Variant | None
+    keeps: bool = False
+    lenient: bool = False
+
+    def applied(self, variants: Any, in_rows: Callable[[Ref], Values], rows: int) -> Any:
+        """The Variants after it. Raises PathTypeMismatch, DuplicateKey, InvalidValue."""
+        new = None
+        if isinstance(self.value, Variant):
+            new = variant_column([self.value])
+        elif self.value is not None:
+            new = as_variants(_checked(self.value, evaluate(self.value, of_refs(in_rows), rows)))
+        if new is not None and self.keeps and new.null_count:
+            places: Any = pa.array(np.where(valid_of(new), np.arange(len(new)), len(new)))
+            null = variant_column([Variant.of(None)])
+            new = pa.concat_arrays([new, null]).take(places)
+        return edit_variants(variants, self.edit, new, lenient=self.lenient)
+
+
+@dataclass(frozen=True, slots=True)
+class PathChanges:
+    """A VARIANT column with changes at paths, one after the other; all see the old row."""
+
+    base: Ref
+    changes: tuple[PathChange, ...]
+
+    def applied(self, in_rows: Callable[[Ref], Values], rows: int) -> Any:
+        """The column's new values. Raises as `PathChange.applied`."""
+        variants = as_variants(_checked(self.base, in_rows(self.base)))
+        for each in self.changes if rows else ():
+            variants = each.applied(variants, in_rows, rows)
+        return variants
+
+    def refs(self) -> Iterator[Ref]:
+        """The columns that it is computed of."""
+        yield self.base
+        for each in self.changes:
+            if each.value is not None and not isinstance(each.value, Variant):
+                yield from refs(each.value)
+
+
+def assigned_path(text: QueryText, written: str) -> Ref:
+    """The path that stands on the left of an assignment, `event:user.name`.
+
+    Raises InvalidQuery for what is no path in a VARIANT column.
+    """
+    items = text.items(written)
+    ref = items[0].ref
+    if len(items) != 1 or ref.path is None or not ref.path.steps or ref.type != "variant":
+        raise InvalidQuery(
+            f"{written!r} is no path to assign to", hint="a path without a type: event:user.name"
+        )
+    return ref
+
+
+def function_changes(text: QueryText, written: str) -> PathChanges | None:
+    """What calls of `variant_set` and its like do to a column; None for any other expression.
+
+    Raises InvalidQuery, InvalidPath, UnsupportedFeature for a base that is no column.
+    """
+    node, changes = text.node(written), list[PathChange]()
+    while isinstance(node, exp.Anonymous) and str(node.this).lower() in FUNCTIONS:
+        if not node.expressions:
+            raise InvalidQuery(f"{node.this} of nothing")
+        name = str(node.this).lower()
+        changes[:0] = _changes(text, name, node.expressions)
+        node = node.expressions[0]
+    if not changes:
+        return None
+    base = text.read(node)
+    if not isinstance(base, Ref) or base.type != "variant":
+        raise refused("a change of what is neither a VARIANT column nor a path")
+    return PathChanges(base, tuple(changes))
+
+
+def _changes(text: QueryText, name: str, given: list[exp.Expression]) -> Iterator[PathChange]:
+    change, lenient = FUNCTIONS[name]
+    arguments = given[1:]
+    if change is Change.DELETE:
+        for each in arguments:
+            yield PathChange(Edit(change, _path(each)), None)
+        return
+    if len(arguments) not in ((2, 3) if change is Change.SET else (2,)):
+        raise InvalidQuery(f"{name} takes a Variant, a path and a value")
+    path, value, *flag = arguments
+    creates = not flag or _flag(flag[0])
+    yield PathChange(Edit(change, _path(path), creates), text.read(value), lenient=lenient)
+
+
+def _path(node: Any) -> Path:
+    if not isinstance(node, exp.Literal) or not node.is_string:
+        raise refused("a path that is no constant")
+    return Path.parse(node.this)
+
+
+def _flag(node: Any) -> bool:
+    if not isinstance(node, exp.Boolean):
+        raise refused("a flag that is no constant")
+    return bool(node.this)
+
+
+def _checked(expression: Expression, values: Values) -> Any:
+    if values.failed is not None and values.failed.any():
+        raise cast_error(str(expression), None)
+    return plain(values.array)

@@ -1,0 +1,52 @@
+"""`vl.duckdb`: tables in DuckDB's own SQL (`pip install variantlake[duckdb]`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from variantlake.errors import UnsupportedFeature
+from variantlake.expressions.from_python import Condition, TypedPath
+from variantlake.interop.pushed_scan import PushedScan
+from variantlake.table import Table
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["attach"]
+
+
+def attach(
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    table: Table,
+    select: str | TypedPath | Sequence[str | TypedPath] = "*",
+    where: str | Condition | None = None,
+) -> None:
+    """Let SQL of a DuckDB connection call a table by a name; paths are columns of their own.
+
+    `vl.duckdb.attach(con, "events", table, ["id", "event:user::string AS user"])`, and
+    `con.sql("SELECT id FROM events WHERE user = 'x'")` reads what `Table.scan` would: the columns
+    that the query names, of files that may hold its rows. Comparisons of columns with constants,
+    IN, IS NULL, AND, OR and NOT are pushed; DuckDB does the rest. It has VARIANT columns as its own
+    VARIANT.
+
+    Args:
+        connection: Of DuckDB 2.
+        name: What SQL calls the table; another object of that name is replaced.
+        table: One version; attach a newer one again.
+        select: Columns and paths, as for `Table.scan`.
+        where: Only rows that fulfil this condition, as for `Table.scan`.
+
+    Raises:
+        InvalidQuery: As `Table.scan`; two columns with one name.
+        UnsupportedFeature: As `Table.scan`; DuckDB is not installed, or too old.
+    """
+    try:
+        from variantlake.interop.duckdb_source import DuckDBSource
+    except ImportError as error:
+        raise UnsupportedFeature(
+            f"DuckDB 2 is not installed: {error}", hint="pip install 'variantlake[duckdb]'"
+        ) from error
+    pushed = PushedScan(table.scan(select, where))
+    connection.register(name, DuckDBSource(pushed))

@@ -1,0 +1,165 @@
+"""A table as a lazy frame of Polars, which hands over columns, conditions and a number of rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from variantlake.errors import UnsupportedFeature
+from variantlake.expressions.from_python import Condition, TypedPath
+from variantlake.expressions.tree import And, CompareOp, Not, Or, Predicate
+from variantlake.interop.pushed_scan import NotPushed, PushedScan
+from variantlake.table import Table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_OPERATORS: dict[str, CompareOp] = {
+    "Eq": "=", "NotEq": "<>", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="
+}  # fmt: skip
+_DYNAMIC = "dynamic_pred"
+"""A hint of Polars' own for a TOP-N, which no frame can be filtered by."""
+
+
+def scan_polars(
+    table: Table,
+    select: str | TypedPath | Sequence[str | TypedPath] = "*",
+    where: str | Condition | None = None,
+) -> pl.LazyFrame:
+    """A table as a lazy frame of Polars: what its query needs is read, file by file.
+
+    `vl.scan_polars(table, ["id", "event:user::string AS user"]).filter(pl.col("user") == "x")`
+    reads what `Table.scan` would: the columns that the query names, of files that may hold its
+    rows. Comparisons of columns with constants, with is_in, is_null, is_between and
+    str.starts_with, and their combinations are pushed, and so is head; Polars does the rest.
+
+    Args:
+        table: One version of a table.
+        select: Columns and paths, as for `Table.scan`.
+        where: Only rows that fulfil this condition, as for `Table.scan`.
+
+    Raises:
+        InvalidQuery: As `Table.scan`; two columns with one name.
+        UnsupportedFeature: As `Table.scan`; Polars is not installed.
+    """
+    try:
+        import polars as pl
+        from polars.io.plugins import register_io_source
+    except ImportError as error:
+        raise UnsupportedFeature(
+            f"Polars is not installed: {error}", hint="pip install 'variantlake[polars]'"
+        ) from error
+    pushed = PushedScan(table.scan(select, where))
+    names = list(pushed.items)
+
+    def source(
+        columns: list[str] | None,
+        predicate: pl.Expr | None,
+        rows: int | None,
+        _batch: int | None,
+    ) -> Iterator[pl.DataFrame]:
+        filtered, conditions = _conditions(predicate, pushed)
+        # Polars means the first rows of all, and then those of them that fulfil the condition.
+        scan = pushed.narrowed(
+            names if columns is None else columns, () if rows is not None else conditions, rows
+        )
+        for batch in scan.to_batches():
+            frame = pl.DataFrame(pa.Table.from_batches([batch], scan.schema))
+            yield frame if filtered is None else frame.filter(filtered)
+
+    empty = pl.DataFrame(pushed.scan.schema.empty_table())
+    return register_io_source(source, schema=empty.schema, is_pure=True)
+
+
+def _conditions(
+    predicate: pl.Expr | None, pushed: PushedScan
+) -> tuple[pl.Expr | None, list[Predicate]]:
+    """What frames are still filtered by, and what of it we take, too."""
+    if predicate is None:
+        return None, []
+    import polars as pl
+
+    try:
+        parts = list(_conjuncts(json.loads(predicate.meta.serialize(format="json"))))
+    except pl.exceptions.PolarsError:  # a function of Python
+        return predicate, []
+    real = [each for each in parts if _DYNAMIC not in str(each.get("Display"))]
+    if len(real) < len(parts):
+        kept = [_expression(each) for each in real]
+        predicate = pl.all_horizontal(kept) if kept else None
+    found = []
+    for part in real:
+        try:
+            found.append(condition(part, pushed))
+        except NotPushed:
+            continue
+    return predicate, found
+
+
+def _conjuncts(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    match node:
+        case {"BinaryExpr": {"op": "And", "left": left, "right": right}}:
+            yield from _conjuncts(left)
+            yield from _conjuncts(right)
+        case _:
+            yield node
+
+
+def condition(node: Any, pushed: PushedScan) -> Predicate:
+    """A condition of Polars, as its JSON has it, as ours. Raises NotPushed."""
+    match node:
+        case {"BinaryExpr": {"op": "And", "left": left, "right": right}}:
+            return And((condition(left, pushed), condition(right, pushed)))
+        case {"BinaryExpr": {"op": "Or", "left": left, "right": right}}:
+            return Or((condition(left, pushed), condition(right, pushed)))
+        case {"BinaryExpr": {"op": op, "left": {"Column": name}, "right": {"Literal": _} as value}}:
+            if op in _OPERATORS:
+                return pushed.compared(_OPERATORS[op], name, _value(value))
+        case {"Function": {"function": function, "input": [{"Column": name}, *values]}}:
+            return _function(function, name, values, pushed)
+        case {"Function": {"function": {"Boolean": "Not"}, "input": [operand]}}:
+            return Not(condition(operand, pushed))
+    raise NotPushed
+
+
+def _function(function: Any, name: str, values: Sequence[Any], pushed: PushedScan) -> Predicate:
+    match function, values:
+        case {"Boolean": "IsNull"}, []:
+            return pushed.null(name)
+        case {"Boolean": "IsNotNull"}, []:
+            return Not(pushed.null(name))
+        case {"Boolean": {"IsIn": {"nulls_equal": False}}}, [options]:
+            return pushed.one_of(name, list(_value(options)))
+        case {"Boolean": {"IsBetween": {"closed": closed}}}, [low, high]:
+            ends: tuple[CompareOp, CompareOp] = (
+                ">=" if closed in ("Both", "Left") else ">",
+                "<=" if closed in ("Both", "Right") else "<",
+            )
+            bounds = zip(ends, (low, high), strict=True)
+            return And(tuple(pushed.compared(op, name, _value(each)) for op, each in bounds))
+        case {"StringExpr": "StartsWith"}, [prefix]:
+            return pushed.starting(name, _value(prefix))
+    raise NotPushed
+
+
+def _value(node: Any) -> Any:
+    """The constant that a literal is."""
+    if not isinstance(node, dict) or "Literal" not in node:
+        raise NotPushed
+    import polars as pl
+
+    try:
+        return pl.select(_expression(node)).item()
+    except pl.exceptions.PolarsError:  # NaN and infinity have no JSON
+        raise NotPushed from None
+
+
+def _expression(node: Any) -> pl.Expr:
+    import io
+
+    import polars as pl
+
+    return pl.Expr.deserialize(io.BytesIO(json.dumps(node).encode()), format="json")

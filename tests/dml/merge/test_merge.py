@@ -1,0 +1,385 @@
+"""`Table.merge` and `Table.upsert`: a plain model of MERGE, files, the feed, and two writers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import variantlake as vl
+from tests.dml.changed import FEED, VECTORS, documents, new_table, text
+from tests.strategies import MORE
+from variantlake.dml.merge.run import merge, upsert
+from variantlake.dml.result import ChangeResult
+from variantlake.errors import (
+    CommitConflict,
+    InvalidQuery,
+    InvalidValue,
+    UnsupportedFeature,
+    VariantLakeError,
+)
+from variantlake.storage.opening import open_file
+
+COUNTER = itertools.count()
+Record = dict[str, Any]
+
+
+# --- A model: MERGE as the standard tells it, row by row ---------------------------------------
+
+
+class Refused(Exception):
+    """The model gives no answer, as MERGE does."""
+
+
+Condition = Callable[[Record, Record], bool | None]
+Clause = tuple[str, str, str, Condition, Record]
+"""When, then, the condition as text and as a function, and what is set: functions by column."""
+
+
+def modelled(
+    table: list[Record], source: list[Record], on: Condition, clauses: list[Clause]
+) -> list[Record]:
+    """The rows after it."""
+    found, matched_source = list[Record](), set[int]()
+    others = [each for each in clauses if each[0] != "not matched"]
+    lone_delete = [each[:2] for each in others if each[0] == "matched"] == [("matched", "delete")]
+    lone_delete = lone_delete and all(each[2] == "" for each in others if each[0] == "matched")
+    for row in table:
+        matches = [at for at, other in enumerate(source) if on(row, other)]
+        matched_source.update(matches)
+        if others and not lone_delete and len(matches) > 1 and counts(row, clauses):
+            raise Refused
+        when = "matched" if matches else "not matched by source"
+        other = source[matches[0]] if matches else {}
+        then, values = taken(when, row, other, clauses)
+        if then == "delete":
+            continue
+        found.append(row | {name: value(row, other) for name, value in values.items()})
+    for at, other in enumerate(source):
+        if at not in matched_source:
+            then, values = taken("not matched", {}, other, clauses)
+            if then:
+                empty = dict.fromkeys(("id", "n", "day"))
+                found.append(empty | {name: value({}, other) for name, value in values.items()})
+    return found
+
+
+def counts(row: Record, clauses: list[Clause]) -> bool:
+    """Whether several matches of a row are refused; see Delta's `counted`."""
+    if any(each[0] != "matched" for each in clauses):
+        return True
+    return any(not each[2].startswith("t.") or each[3](row, {}) is True for each in clauses)
+
+
+def taken(when: str, row: Record, other: Record, clauses: list[Clause]) -> tuple[str, Record]:
+    for kind, then, _, condition, values in clauses:
+        if kind == when and condition(row, other) is True:
+            return then, values
+    return "", {}
+
+
+# --- Random merges --------------------------------------------------------------------------------
+
+NUMBERS = st.none() | st.integers(0, 4)
+RECORDS = st.lists(
+    st.fixed_dictionaries({"id": NUMBERS, "n": NUMBERS, "day": st.sampled_from(["a", "b", None])}),
+    max_size=7,
+)
+
+
+def equal(a: Any, b: Any) -> bool | None:
+    return None if a is None or b is None else a == b
+
+
+def both(*parts: bool | None) -> bool | None:
+    return False if False in parts else None if None in parts else True
+
+
+ONS: list[tuple[str, Condition]] = [
+    ("t.id = s.id", lambda t, s: equal(t["id"], s["id"])),
+    ("t.event:id::int = s.id", lambda t, s: equal(t["id"], s["id"])),
+    ("s.event:id::bigint = t.event:id::bigint", lambda t, s: equal(t["id"], s["id"])),
+    ("t.id <=> s.id", lambda t, s: t["id"] == s["id"]),
+    (
+        "s.n = t.n AND t.day <=> s.day",
+        lambda t, s: both(equal(t["n"], s["n"]), t["day"] == s["day"]),
+    ),
+    (
+        "t.id = s.id AND t.n > 1",
+        lambda t, s: both(equal(t["id"], s["id"]), None if t["n"] is None else t["n"] > 1),
+    ),
+    (
+        "t.id = s.id AND t.n < s.n",
+        lambda t, s: both(
+            equal(t["id"], s["id"]),
+            None if t["n"] is None or s["n"] is None else t["n"] < s["n"],
+        ),
+    ),
+    ("t.id > s.id + 2", lambda t, s: None if None in (t["id"], s["id"]) else t["id"] > s["id"] + 2),
+    ("false", lambda _t, _s: False),
+]
+YES: Condition = lambda _t, _s: True
+MATCHED: list[Clause] = [
+    ("matched", "delete", "t.n = 1", lambda t, _: equal(t["n"], 1), {}),
+    ("matched", "delete", "s.n = 2", lambda _, s: equal(s["n"], 2), {}),
+    ("matched", "delete", "", YES, {}),
+    ("matched", "update", "", YES, {"n": lambda _, s: s["n"], "day": lambda t, _: t["day"]}),
+    ("matched", "update", "t.n IS NULL", lambda t, _: t["n"] is None, {"n": lambda _t, _s: 9}),
+]
+INSERTS: list[Clause] = [
+    (
+        "not matched",
+        "insert",
+        "s.n > 2",
+        lambda _, s: None if s["n"] is None else s["n"] > 2,
+        {"id": lambda _, s: s["n"]},
+    ),
+    ("not matched", "insert", "", YES, {c: lambda _, s, c=c: s[c] for c in ("id", "n", "day")}),
+]
+BY_SOURCE: list[Clause] = [
+    ("not matched by source", "delete", "t.n = 3", lambda t, _: equal(t["n"], 3), {}),
+    ("not matched by source", "update", "", YES, {"day": lambda _t, _s: "gone"}),
+]
+VALUES = {
+    ("matched", "", "n"): "s.n",
+    ("matched", "", "day"): "t.day",
+    ("matched", "t.n IS NULL", "n"): "9",
+    ("not matched", "s.n > 2", "id"): "s.n",
+    ("not matched by source", "", "day"): "'gone'",
+}
+
+
+def sql(clause: Clause) -> str:
+    when, then, condition, _, values = clause
+    pairs = [(name, VALUES.get((when, condition, name), f"s.{name}")) for name in values]
+    if then == "update":
+        then = f"UPDATE SET {', '.join(f'{name} = {value}' for name, value in pairs)}"
+    elif then == "insert":
+        names, texts = zip(*pairs, strict=True)
+        then = f"INSERT ({', '.join(names)}) VALUES ({', '.join(texts)})"
+    return f"WHEN {when}{f' AND {condition}' if condition else ''} THEN {then}"
+
+
+def some(clauses: list[Clause]) -> st.SearchStrategy[list[Clause]]:
+    """Some of them in an order that MERGE takes: only the last one has no condition."""
+    conditional = st.lists(st.sampled_from([c for c in clauses if c[2]]), max_size=2, unique_by=id)
+    last = st.lists(st.sampled_from([c for c in clauses if not c[2]]), max_size=1)
+    return st.builds(lambda a, b: a + b, conditional, last)
+
+
+CLAUSES = st.builds(lambda a, b, c: a + b + c, some(MATCHED), some(INSERTS), some(BY_SOURCE))
+
+
+def arrow(records: list[Record]) -> pa.Table:
+    events = [None if r["id"] is None else f'{{"id":{r["id"]}}}' for r in records]
+    return pa.table(
+        {
+            "id": pa.array([r["id"] for r in records], pa.int64()),
+            "n": pa.array([r["n"] for r in records], pa.int32()),
+            "day": pa.array([r["day"] for r in records], pa.string()),
+            "event": pa.array(events, pa.string()),
+        }
+    )
+
+
+@settings(max_examples=30 * MORE, deadline=None)
+@given(RECORDS, RECORDS, st.sampled_from(ONS), CLAUSES.filter(bool), st.booleans())
+def test_a_merge_gives_what_the_model_gives(  # noqa: PLR0917 - a strategy each
+    tmp_path_factory: pytest.TempPathFactory,
+    table: list[Record],
+    source: list[Record],
+    on: tuple[str, Condition],
+    clauses: list[Clause],
+    vectors: bool,
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / f"merge{next(COUNTER)}"
+    made = vl.Table.create(
+        folder,
+        "id BIGINT, n INT, day STRING, event VARIANT",
+        properties=VECTORS if vectors else {},
+        shredding={"event": "id INT"},
+    )
+    made.append(arrow(table), json_columns=["event"], max_rows_per_file=2)
+    texts = [sql(each) for each in clauses]
+
+    def run() -> ChangeResult:
+        return made.merge(arrow(source), on[0], *texts, json_columns=["event"])
+
+    try:
+        expected = modelled(table, source, on[1], clauses)
+    except Refused:
+        with pytest.raises(InvalidQuery, match="MULTIPLE_SOURCE_ROW"):
+            run()
+        return
+    done = run()
+    found = made.refresh().scan("id, n, day").to_arrow().to_pylist()
+    assert shown(found) == shown(expected), texts
+    assert len(found) == len(table) + done.inserted - done.deleted
+
+
+def shown(records: list[Record]) -> list[str]:
+    return sorted(str((each["id"], each["n"], each["day"])) for each in records)
+
+
+# --- Files, the feed, evolution, conflicts --------------------------------------------------------
+
+
+def source_of(*ids: int, **columns: Any) -> pa.Table:
+    rows = {
+        "id": pa.array(ids, pa.int64()),
+        "day": [f"new{each}" for each in ids],
+        "event": [text(each) for each in ids],
+    }
+    return pa.table(rows | columns)
+
+
+def test_an_upsert_touches_only_files_with_its_keys(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=40, per_file=10)
+    rows = source_of(12, 14, 99)
+    planned = table.upsert(rows, "event:n::bigint", json_columns=["event"], dry_run=True)
+    assert (planned.updated, planned.inserted, planned.dry_run) == (2, 1, True)
+    opened: list[str] = []
+
+    def counted(path: str) -> Any:
+        opened.append(path)
+        return open_file(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("variantlake.scan.file_rows.open_file", counted)
+        done = table.upsert(rows, ["event:n::bigint"], json_columns=["event"])
+    assert len(set(opened)) == 1
+    assert (done.updated, done.inserted, done.files_touched) == (2, 1, 1)
+    assert documents(table) == {n: text(n) for n in [*range(40), 99]}
+    info = table.refresh().history(1)[0].info
+    assert info["operation"] == "MERGE"
+    days = {r["id"]: r["day"] for r in table.refresh().scan("id, day").to_arrow().to_pylist()}
+    assert days == {n: f"d{n % 2}" for n in range(40)} | {n: f"new{n}" for n in (12, 14, 99)}
+
+
+def test_many_keys_are_asked_as_ranges(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=600, per_file=100)
+    source = source_of(*range(300), *range(590, 620))
+    done = table.upsert(source, "id", json_columns=["event"])
+    assert (done.updated, done.inserted) == (310, 20)
+    assert table.refresh().scan(where="day LIKE 'new%'").count() == 330
+
+
+def test_duplicates_and_nulls_of_an_upsert(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=4)
+    with pytest.raises(InvalidQuery, match="same key"):
+        table.upsert(source_of(9, 9), "id", json_columns=["event"])
+    nulls = source_of(7, 14)  # the user of both is null
+    done = table.upsert(nulls, "event:user::string", json_columns=["event"])
+    assert (done.updated, done.inserted) == (0, 2)
+    with pytest.raises(InvalidQuery, match="has not"):
+        table.upsert(nulls.select(["id", "event"]), "id", json_columns=["event"])
+
+
+def test_the_feed_of_a_merge(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=10, per_file=5, properties={**VECTORS, **FEED})
+    done = table.merge(
+        source_of(3, 8, 20),
+        "t.id = s.id",
+        "WHEN MATCHED AND s.id = 8 THEN DELETE",
+        "WHEN MATCHED THEN UPDATE SET day = s.day",
+        "WHEN NOT MATCHED THEN INSERT (id, day) VALUES (s.id, 'x')",
+        json_columns=["event"],
+    )
+    changes = table.refresh().changes(done.version, select="_change_type, id, day").to_arrow()
+    assert sorted(map(str, (tuple(row.values()) for row in changes.to_pylist()))) == sorted(
+        map(
+            str,
+            [
+                ("update_preimage", 3, "d1"),
+                ("update_postimage", 3, "new3"),
+                ("delete", 8, "d0"),
+                ("insert", 20, "x"),
+            ],
+        )
+    )
+
+
+def test_schema_evolution(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=4)
+    rows = source_of(3, 9, score=[1.5, 2.5])
+    assert table.upsert(rows, "id", json_columns=["event"]).updated == 1  # as Delta: not added
+    assert "score" not in [field.name for field in table.refresh().schema.fields]
+    rows = rows.drop_columns(["day"])
+    done = table.upsert(rows, "id", json_columns=["event"], merge_schema=True)
+    assert (done.updated, done.inserted) == (2, 0)
+    found = table.refresh().scan("id, day, score").to_arrow().to_pylist()
+    assert {row["id"]: (row["day"], row["score"]) for row in found} == {
+        0: ("d0", None),
+        1: ("d1", None),
+        2: ("d0", None),
+        3: ("new3", 1.5),
+        9: ("new9", 2.5),
+    }
+
+
+def test_the_source_may_be_a_scan_of_the_table(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=6)
+    done = table.merge(
+        table.scan("id"),
+        "t.id = s.id AND s.id > 3",
+        "WHEN MATCHED THEN DELETE",
+    )
+    assert done.deleted == 2
+    assert sorted(documents(table)) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("on", "clauses", "error", "match"),
+    [
+        ("t.id = s.id", ["WHEN THEN"], InvalidQuery, "not a clause"),
+        ("id = s.id", [], InvalidQuery, "both sides"),
+        ("t.nope = s.id", [], InvalidQuery, "no column 'nope'"),
+        (
+            "t.id = s.id",
+            ["WHEN MATCHED THEN UPDATE SET id = hash(s.id)"],
+            UnsupportedFeature,
+            "hash",
+        ),
+        (
+            "t.id = s.id",
+            ["WHEN MATCHED THEN UPDATE SET id = s.day"],
+            UnsupportedFeature,
+            "does not put",
+        ),
+        ("t.id = s.id", ["WHEN NOT MATCHED THEN INSERT (id) VALUES (t.id)"], VariantLakeError, "t"),
+        ("t.event:user::int = s.id", [], InvalidValue, "cast"),
+        (
+            "t.id = s.id",
+            ["WHEN MATCHED THEN DELETE", "WHEN MATCHED THEN UPDATE SET *"],
+            InvalidQuery,
+            "only the last",
+        ),
+    ],
+)
+def test_what_is_refused(
+    tmp_path: Path, on: str, clauses: list[str], error: type[Exception], match: str
+) -> None:
+    table = new_table(tmp_path / "t", rows=4)
+    with pytest.raises(error, match=match):
+        table.merge(source_of(2, 3), on, *clauses, json_columns=["event"])
+    assert table.refresh().version == table.version
+
+
+def test_two_merges_at_once(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=20, per_file=20)
+    before = table.snapshot
+    rows = source_of(3, 30)
+    upsert(before, rows, "id", json_columns=["event"])
+    with pytest.raises(CommitConflict):
+        upsert(before, rows, "id", json_columns=["event"])  # would insert 30 again
+    upsert(before, source_of(4), "id", json_columns=["event"])
+    only = ["WHEN MATCHED THEN DELETE"]
+    with pytest.raises(CommitConflict):
+        merge(before, source_of(3), "t.id = s.id", only, json_columns=["event"])
+    assert sorted(documents(table)) == [*range(20), 30]
