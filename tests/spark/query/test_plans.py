@@ -28,6 +28,7 @@ FILES, ROWS = 3, 4
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession) -> Iterator[Lake]:
+    vl.spark.register(spark)
     with changed(spark, {PUSHDOWN: "false"}), accelerated(spark):
         yield connect(spark)
 
