@@ -249,7 +249,7 @@ def test_a_single_layout_is_filtered_inside_of_the_files(
             "WHERE event:n.x::bigint BETWEEN 3 AND 9 GROUP BY 1"
         )
     )
-    assert "variant" not in plan
+    assert "variant" not in plan.replace("variantlake", "")
     assert (
         "PushedFilters: [IsNotNull(event.typed_value.n.typed_value.x.typed_value), Greater" in plan
     )

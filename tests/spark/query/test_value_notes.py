@@ -103,7 +103,8 @@ def test_a_test_for_null_reads_no_variant(lake: Lake, table: str, name: str) -> 
     query = QUERIES[name][0].format(t=f"delta.`{table}`")
     (scan,) = lake.explain(query).to_dict()["tables"]
     tests = [path for path in scan["paths"] if path["path"] == "event IS NOT NULL"]
-    assert [(path["physical"], path["native"]) for path in tests] == [(1, 0)]
+    # A condition on a path says that there is one.
+    assert [(path["physical"], path["native"]) for path in tests] == [(1, 0)] * (name != "path")
     assert not scan["whole_variants"]
     frame: Any = lake.sql(query)
     assert "MapInArrow" not in str(frame._jdf.queryExecution().executedPlan().toString())

@@ -143,6 +143,7 @@ public class StaticFileIndex {
 
     /** A relation that plans and Spark's pages call by a label of ours, in the place of `parquet`. */
     public static class Files extends HadoopFsRelation {
+        private static final int ASKING_FRAMES = 4;
         private final String label;
 
         public Files(
@@ -162,7 +163,17 @@ public class StaticFileIndex {
                 label, location, constants, data, buckets, format, options, session);
         }
 
+        /**
+         * The label; but `parquet` for the rule of Spark that pushes conditions on fields of
+         * structs into files: it asks by this text which sources take them.
+         */
         public String toString() {
+            StackTraceElement[] callers = new Throwable().getStackTrace();
+            for (int i = 1; i < callers.length && i <= ASKING_FRAMES; i++) {
+                if (callers[i].getMethodName().equals("supportNestedPredicatePushdown")) {
+                    return super.toString();
+                }
+            }
             return label;
         }
     }

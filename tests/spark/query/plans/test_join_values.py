@@ -31,7 +31,7 @@ SKIPS = {
     "semi": ("SELECT k FROM {e} e LEFT SEMI JOIN {i} ON e.event:id::int = i.id", 2),
     "column": ("SELECT k FROM {e} JOIN {i} ON k = i.id", 2),
     "right": ("SELECT e.k, i.id FROM {e} e RIGHT JOIN {i} ON e.event:id::int = i.id", 2),
-    "nothing": ("SELECT k FROM {e} e JOIN {i} ON e.event:id::int = i.id AND i.id IS NULL", 2),
+    "nothing": ("SELECT k FROM {e} e JOIN {i} ON e.event:id::int = i.id AND i.id IS NULL", 0),
     "no-rows": ("SELECT k FROM {e} JOIN (SELECT id FROM {i} WHERE id < 0) ON k = id", 0),
     "table": (
         """SELECT count(*) FROM {e} e JOIN (SELECT event:id::int AS id FROM {s} WHERE k < 9) s
@@ -96,7 +96,8 @@ def test_rule_18_values_of_a_joined_side_skip_where_rows_without_a_match_are_dro
     events = [report for report in reports if report["files"]["total"] == FILES]
     if not isinstance(lake, Door) or name not in OF_COLUMNS:
         assert [report["files"]["read"] for report in events] == [read]
-        assert bool(events[0]["joined"]) == (read < FILES)
+        if read:  # else Spark may see it at once
+            assert bool(events[0]["joined"]) == (read < FILES)
     found = rows(lake.sql(query))
     monkeypatch.setattr(planner, "MIN_FILES", FILES + 1)
     assert found == rows(lake.sql(query))
