@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +270,24 @@ def test_many_keys_are_asked_as_ranges(tmp_path: Path) -> None:
     done = table.upsert(source, "id", json_columns=["event"])
     assert (done.updated, done.inserted) == (310, 20)
     assert table.refresh().scan(where="day LIKE 'new%'").count() == 330
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "on"),
+    [
+        ("DOUBLE", 1.5, "CAST(t.c AS INT) = s.k"),
+        ("DECIMAL(9,2)", Decimal("1.50"), "CAST(t.c AS INT) = s.k"),
+        ("TIMESTAMP", dt.datetime(1970, 1, 2, 5, tzinfo=dt.UTC), "CAST(t.c AS DATE) = s.day"),
+        ("BOOLEAN", True, "CAST(t.c AS INT) = s.k"),
+        ("INT", 1, "CAST(t.c AS BIGINT) = s.k"),
+    ],
+)
+def test_a_key_that_a_cast_changes_matches(tmp_path: Path, kind: str, value: Any, on: str) -> None:
+    table = vl.Table.create(tmp_path / "t", f"c {kind}, n INT")
+    table.append([{"c": value, "n": 0}])
+    source = pa.table({"k": [1], "day": [dt.date(1970, 1, 2)]})
+    table.merge(source, on, "WHEN MATCHED THEN UPDATE SET n = 7")
+    assert table.scan(["n"]).to_pylist() == [{"n": 7}]
 
 
 def test_duplicates_and_nulls_of_an_upsert(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from variantlake.expressions.tree import (
     Ref,
     conjuncts,
 )
-from variantlake.expressions.typing import type_of
+from variantlake.expressions.typing import common_type, type_of
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.shredding.arrays import bools_of
 from variantlake.shredding.fit import raws_of
@@ -153,6 +153,10 @@ def _bound(key: Key, entries: Any) -> Predicate | None:
     inner, type_ = key.target, type_of(key.target)
     if isinstance(inner, Call) and inner.function == "cast":
         (inner,) = inner.arguments
+        own = type_of(inner)
+        # A cast that changes values, as of 1.5 to an integer, matches rows outside of the bound.
+        if own is None or type_ is None or common_type(own, type_) != type_:
+            return None
     if not isinstance(inner, Ref) or type_ is None or pa.types.is_floating(type_.arrow):
         return None
     ref, values = in_table(inner), plain(entries).drop_null()
