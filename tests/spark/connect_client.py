@@ -103,7 +103,7 @@ def keep_up(lake: Any, table: str) -> list[int]:
     """What upkeep of a table did, step by step: files that it read, or the version."""
     return [
         lake.optimize(table, "day = 'd0'").files_read,
-        lake.cluster(table, budget_bytes=1 << 30).files_read,
+        lake.cluster(table, budget=1 << 30).files_read,
         lake.reshred(table, "user STRING").files_read,
         lake.unshred(table).files_read,
         lake.drop_feature(table, "variantShredding"),

@@ -9,7 +9,7 @@ import pytest
 
 import variantlake as vl
 from tests.dml.changed import FEED, VECTORS, new_table
-from variantlake.errors import InvalidQuery, MissingSource
+from variantlake.errors import InvalidQuery, InvalidValue, MissingSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -105,5 +105,5 @@ def test_conditions_and_times(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InvalidQuery):
         lake.changes(table.uri, 0, where="nothing = 1")
     unknown: Any = "no time"
-    with pytest.raises(InvalidQuery, match="is not a timestamp"):
+    with pytest.raises(InvalidValue, match="is not a time"):
         lake.changes(table.uri, from_timestamp=unknown)

@@ -212,7 +212,7 @@ def test_appends_of_a_connect_client(spark: SparkSession, client: Client, tmp_pa
     assert found[:2] == [[1, 999, 0], [1, 0, 0]]
     assert found[2].startswith("InvalidJson: ")
     assert found[3] == [2, 1000, 1]
-    assert found[4].startswith("InvalidSchema: ")
+    assert found[4].startswith("InvalidJson: ")
     assert found[5] == [2, 0, 0]
     stored = spark.read.format("delta").load(table)
     columns = ["n", "to_json(event) AS event", "to_json(other) AS other"]
