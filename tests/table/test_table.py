@@ -45,6 +45,30 @@ def files(table: Path) -> list[str]:
     return sorted(path.name for path in table.glob("*") if path.name != "_delta_log")
 
 
+def test_a_schema_may_be_one_of_arrow(tmp_path: Path) -> None:
+    fields: list[pa.Field[Any]] = [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("day", pa.date32()),
+        pa.field("event", pa.struct([("metadata", pa.binary()), ("value", pa.binary())])),
+    ]
+    made = vl.Table.create(tmp_path / "t", pa.schema(fields), partition_by="day")
+    text = vl.Table.create(tmp_path / "u", "id BIGINT NOT NULL, day DATE, event VARIANT")
+    assert made.schema == text.schema
+    with pytest.raises(InvalidValue, match="a dict is not a schema"):
+        vl.Table.create(tmp_path / "v", {"id": "BIGINT"})  # type: ignore[arg-type]
+    with pytest.raises(InvalidSchema):
+        vl.Table.create(tmp_path / "v", pa.schema([("m", pa.month_day_nano_interval())]))
+
+
+def test_a_table_that_is_there_is_opened_on_request(tmp_path: Path) -> None:
+    made = vl.Table.create(tmp_path, "id INT")
+    made.append(pa.table({"id": pa.array([1], pa.int32())}))
+    with pytest.raises(CommitConflict):
+        vl.Table.create(tmp_path, "id INT")
+    again = vl.Table.create(tmp_path, "other STRING", exist_ok=True)
+    assert (again.version, again.schema) == (1, made.schema)
+
+
 def test_a_table_is_created_opened_and_appended_to(tmp_path: Path) -> None:
     path = tmp_path / "t"
     table = vl.Table.create(path, "event VARIANT", shredding={"event": "a BIGINT"})

@@ -49,7 +49,13 @@ from variantlake.engine.prepared import PreparedQueries
 from variantlake.engine.run import LocalQuery
 from variantlake.engine.text import names_of_table
 from variantlake.erase.erase import EraseResult, erase
-from variantlake.errors import InvalidSchema, InvalidValue, TableReplaced, UnsupportedFeature
+from variantlake.errors import (
+    CommitConflict,
+    InvalidSchema,
+    InvalidValue,
+    TableReplaced,
+    UnsupportedFeature,
+)
 from variantlake.expressions.from_python import Condition, TypedPath
 from variantlake.feed.commits import version_range
 from variantlake.feed.scan import ChangeScan
@@ -57,6 +63,7 @@ from variantlake.feed.snapshots import change_snapshots
 from variantlake.ingest.append import append_arrow
 from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.encode.document_options import DocumentKeywords
+from variantlake.ingest.encode.rows import given_schema
 from variantlake.ingest.inputs import Rows, read_input
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.overwrite import Overwrite, Where
@@ -153,8 +160,9 @@ class Table(Shown):
     def create(
         cls,
         location: str | os.PathLike[str],
-        schema: str | StructType,
+        schema: str | StructType | pa.Schema,
         *,
+        exist_ok: bool = False,
         partition_by: str | Sequence[str] | None = None,
         cluster_by: str | Sequence[str] | None = None,
         properties: Mapping[str, str] | None = None,
@@ -164,9 +172,12 @@ class Table(Shown):
     ) -> Self:
         """Create an empty table.
 
+        `Table.create("events", "event VARIANT, day DATE", partition_by="day", exist_ok=True)`.
+
         Args:
             location: A path or URL; no table may be there.
-            schema: Columns as DDL, `event VARIANT, day DATE NOT NULL`.
+            schema: Columns as DDL, `event VARIANT, day DATE NOT NULL`, or as an Arrow schema.
+            exist_ok: Open the table that is there already, as it is, and change nothing.
             partition_by: Name or names of partition columns, never VARIANT ones; None for none.
             cluster_by: What the rows of the table shall lie in the order of: paths of VARIANT
                 columns, `event:kind::string`, and columns; a text may name several, with commas.
@@ -179,11 +190,12 @@ class Table(Shown):
             description: What it is for.
 
         Raises:
-            CommitConflict: There is a table already.
+            CommitConflict: There is a table already, and `exist_ok` is not given.
+            InvalidValue: The schema is of none of these types.
             InvalidSchema: A DDL does not parse, or Delta cannot hold the columns.
             UnsupportedFeature: A property of a feature that we do not write.
         """
-        columns = parse_table_ddl(schema) if isinstance(schema, str) else schema
+        columns = _columns(schema)
         configuration = check_properties(properties or {})
         for column, text in (shredding or {}).items():
             field = columns.get(column)
@@ -194,15 +206,19 @@ class Table(Shown):
         if names_paths(clustering):
             configuration[CLUSTER_BY] = ", ".join(clustering)
             clustering = ()
-        create_table(
-            open_store(location),
-            columns,
-            partition_columns=_names(partition_by),
-            cluster_columns=clustering,
-            properties=configuration,
-            name=name,
-            description=description,
-        )
+        try:
+            create_table(
+                open_store(location),
+                columns,
+                partition_columns=_names(partition_by),
+                cluster_columns=clustering,
+                properties=configuration,
+                name=name,
+                description=description,
+            )
+        except CommitConflict:
+            if not exist_ok:
+                raise
         return cls.open(location)
 
     @classmethod
@@ -1342,6 +1358,19 @@ class _Version:
 
 def _opened_again(cls: type[Table], snapshot: Snapshot, is_fixed: bool) -> Table:
     return cls(snapshot, is_fixed=is_fixed)
+
+
+def _columns(schema: object) -> StructType:
+    if isinstance(schema, str):
+        return parse_table_ddl(schema)
+    if isinstance(schema, pa.Schema):
+        return given_schema(schema, ())
+    if isinstance(schema, StructType):
+        return schema
+    raise InvalidValue(
+        f"a {type(schema).__name__} is not a schema",
+        hint="give columns as text, 'event VARIANT, day DATE', or as an Arrow schema",
+    )
 
 
 def _clustering(given: str | Sequence[str] | None, schema: StructType) -> Sequence[str]:
