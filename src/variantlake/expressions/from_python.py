@@ -92,7 +92,7 @@ class Condition(_SparkColumn):
 
     def __bool__(self) -> bool:
         raise InvalidValue(
-            "a condition has no single truth value", hint="join conditions with &, | and ~"
+            "a condition on rows has no single truth value", hint="join conditions with &, | and ~"
         )
 
     def __str__(self) -> str:
