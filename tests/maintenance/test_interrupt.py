@@ -36,6 +36,7 @@ def test_what_was_written_is_removed_and_the_command_says_that_the_table_is_whol
     commits: int,
 ) -> None:
     original = threads.run_in_threads
+    version = table.version
     before, digest = found(Path(table.uri)), table.digest()
 
     def interrupted(tasks: Tasks, watch: Callable[[int], None]) -> Iterable[bytes]:
@@ -52,12 +53,12 @@ def test_what_was_written_is_removed_and_the_command_says_that_the_table_is_whol
     ]
     assert found(Path(table.uri)) == before
     # The table's new schema is a commit of its own.
-    assert table.refresh().version == table.version + commits
+    assert table.refresh().version == version + commits
     assert table.refresh().digest() == digest
     monkeypatch.setattr(threads, "run_in_threads", original)
     assert run(monkeypatch, capfd, *command, table.uri).code == 0
     assert table.refresh().digest() == digest
-    assert table.refresh().version == table.version + commits + 1
+    assert table.refresh().version == version + commits + 1
 
 
 @pytest.mark.parametrize(

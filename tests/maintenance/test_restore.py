@@ -235,7 +235,7 @@ def test_the_command_restores(
     done = run(monkeypatch, capfd, "restore", tmp_path, "--version", "1", "--json")
     assert json.loads(done.out)["version"] == 4
     shown = run(monkeypatch, capfd, "history", tmp_path).out
-    times = re.findall(r"(\d+) +\W +(\d{4}-\S+ \S+Z)", shown)
+    times = re.findall(r"^(\d+)\t(\d{4}-\S+ \S+Z)\t", shown, re.MULTILINE)
     assert [version for version, _ in times] == ["4", "3", "2", "1", "0"]
     for version, shown_time in times:
         asked = ("restore", tmp_path, "--dry-run", "--json", "--timestamp", shown_time)

@@ -202,7 +202,7 @@ def _schema(
         case str():
             return parse_ddl(wanted)
     raise InvalidSchema(
-        f"shredding cannot be a {type(wanted).__name__}",
+        f"shredding cannot be of type {type(wanted).__name__}",
         hint="DDL as text, a ShreddingSchema, 'infer', None, or a mapping of those by column",
     )
 
