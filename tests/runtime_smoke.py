@@ -60,7 +60,7 @@ def check_without_pyspark(table: str, source: str, file: str) -> None:
     for command in (
         ["query", table, "SELECT event:a::int + 1 FROM t"],
         ["query", table, "SELECT event FROM t", "--engine", "spark"],
-        ["ingest", source, table],
+        ["ingest", source, table, "--engine", "spark"],
         ["convert", file, f"{table}-2", "--engine", "spark"],
     ):
         code, said = run(command)
