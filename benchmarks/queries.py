@@ -203,12 +203,13 @@ class Bench:
             ),
         }
         frames: dict[str, Callable[[str], DataFrame]] = {
-            OURS: self.lake.sql,
-            DELTA: self._sql(enabled=False),
+            OURS: self._switched(self.lake.sql, enabled=True),
+            DELTA: self._switched(self.spark.sql, enabled=False),
         }
         if self.rule:
             texts[RULE] = texts[NO_RULE] = texts[OURS]
-            frames |= {RULE: self._sql(enabled=True), NO_RULE: self._sql(enabled=False)}
+            frames[RULE] = self._switched(self.spark.sql, enabled=True)
+            frames[NO_RULE] = frames[DELTA]
         runs = {e: self._timed(sql, texts[e], rows=query.rows) for e, sql in frames.items()}
         read = []
         answers = {}
@@ -224,14 +225,16 @@ class Bench:
             runs[DUCKDB] = lambda: timed(lambda: self.duckdb.sql(texts[DUCKDB]).to_arrow_table())
         return in_turns(self.rounds, runs), " / ".join(read)
 
-    def _sql(self, *, enabled: bool) -> Callable[[str], DataFrame]:
-        """`spark.sql` whose queries, if they run at once, have the rule or do not."""
+    def _switched(
+        self, sql: Callable[[str], DataFrame], *, enabled: bool
+    ) -> Callable[[str], DataFrame]:
+        """The same function; its queries, if they run at once, have the rule or do not."""
 
-        def sql(text: str) -> DataFrame:
+        def switched(text: str) -> DataFrame:
             self.spark.conf.set(SWITCH, str(enabled).lower())
-            return self.spark.sql(text)
+            return sql(text)
 
-        return sql
+        return switched
 
     @property
     def _window(self) -> dict[str, int]:
