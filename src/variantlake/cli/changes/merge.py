@@ -7,11 +7,10 @@ from typing import Annotated
 import typer
 
 import variantlake as vl
-from variantlake.cli.terminal.local_spark import spark_session
-from variantlake.cli.terminal.options import TableArgument, json_option
+from variantlake.cli.terminal.local_spark import run_by
+from variantlake.cli.terminal.options import Engine, EngineOption, TableArgument, json_option
 from variantlake.cli.terminal.output import print_json, print_line
 from variantlake.cli.terminal.table_names import located
-from variantlake.errors import UnsupportedFeature
 from variantlake.shown import counted, size
 from variantlake.storage.opening import open_store
 
@@ -45,14 +44,19 @@ def merge(
             show_default=False,
         ),
     ] = None,
+    engine: EngineOption = Engine.AUTO,
     as_json: Annotated[bool, json_option("Print the counts as one JSON object.")] = False,
 ) -> None:
-    """Merge the rows of a table into another one, in one commit. A local Spark does it."""
-    target, rows = open_store(table).uri, vl.Table.open(source)
+    """Merge the rows of a table into another one, in one commit."""
+    rows = vl.Table.open(source)
     clauses = [f"WHEN {clause}" for clause in when or []]
-    with spark_session(UnsupportedFeature("only Spark merges tables")) as session:
-        lake = vl.spark.connect(session)
-        done = lake.merge(target, "s", on, *clauses, tables={"s": rows.uri})
+    done = run_by(
+        engine,
+        lambda: vl.Table.open(table).merge(rows.scan(), on, *clauses),
+        lambda session: vl.spark.connect(session).merge(
+            open_store(table).uri, "s", on, *clauses, tables={"s": rows.uri}
+        ),
+    )
     if as_json:
         print_json(done.to_dict())
         return

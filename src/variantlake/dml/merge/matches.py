@@ -96,7 +96,7 @@ class Matcher:
         adds = adds_of(self.snapshot.files.take(numbers))
         for add, file in zip(adds, scan.choice.files, strict=True):
             parts = [(NO_ROWS, NO_ROWS, NO_ROWS)]
-            requested = [self._stored(ref) for ref in self._asked()]
+            requested = [self._stored(ref) for ref in self._refs_to_read()]
             with FileReader(self.snapshot, file, requested, scan.partition_types) as reader:
                 groups = reader.footer.row_groups
                 starts = np.cumsum([0, *(group.num_rows for group in groups)])
@@ -119,7 +119,7 @@ class Matcher:
             return None
         return Or((bound, *wanted))
 
-    def _asked(self) -> list[Ref]:
+    def _refs_to_read(self) -> list[Ref]:
         own = [ref for key in self.keys for ref in refs(key.target)]
         own += [ref for part in self.rest for ref in refs(part)]
         own += self.clauses.refs(MATCHED, BY_SOURCE)

@@ -171,7 +171,10 @@ class RulePlanner:
         with self._turn():
             helper = self._helper(given, request["session"], request["zone"])
             tables = self._opened(query, request["relations"], ours)
-            plain = {name: _planned(query, name, tables[name], self._asked) for name in tables}
+            plain = {
+                name: _planned(query, name, tables[name], self._session_has_kernels)
+                for name in tables
+            }
         query, plain = self._with_joined(query, tables, plain, helper, given)
         with self._turn():
             pushed = self._with_pushed(query, plain.values(), helper)
@@ -203,9 +206,11 @@ class RulePlanner:
     def _with_pushed(
         self, query: RuleQuery, planned: Iterable[PlannedTable], helper: HelperSession
     ) -> tuple[PlannedTable, ...]:
-        return with_pushed(list(planned), query.aggregates, helper, has_kernels=self._asked)
+        return with_pushed(
+            list(planned), query.aggregates, helper, has_kernels=self._session_has_kernels
+        )
 
-    def _asked(self) -> bool:
+    def _session_has_kernels(self) -> bool:
         return self._has_kernels
 
     def _with_joined(
@@ -229,7 +234,7 @@ class RulePlanner:
         query = query.with_conditions(extra)
         with self._turn():
             return query, {
-                name: _joined(each, _planned(query, name, tables[name], self._asked))
+                name: _joined(each, _planned(query, name, tables[name], self._session_has_kernels))
                 for name, each in planned.items()
             }
 
