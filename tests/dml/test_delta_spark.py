@@ -13,6 +13,7 @@ import pytest
 
 import variantlake as vl
 from tests.dml.changed import FEED, VECTORS, arrow, documents, new_table, text
+from tests.dml.tracked import TRACKED, tracked_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -116,6 +117,26 @@ def test_any_sequence_leaves_the_same_rows(
     delta_spark: SparkSession, tmp_path: Path, properties: dict[str, str], seed: int
 ) -> None:
     check_sequence(delta_spark, tmp_path / "t", properties, seed, steps=7)
+
+
+def test_rows_that_we_change_keep_their_ids_for_delta_spark(
+    delta_spark: SparkSession, tmp_path: Path
+) -> None:
+    table = new_table(tmp_path, rows=20, per_file=8, properties={**VECTORS, **FEED, **TRACKED})
+    table.update({"day": "'x'"}, "id in (3, 9)")
+    table.upsert(arrow([9, 30]), "id")
+    table.delete("id = 1")
+    delta_spark.sql(f"UPDATE delta.`{tmp_path}` SET day = 'y' WHERE id in (2, 3)")
+    table.refresh().update({"day": "'z'"}, "id = 3")
+    table.erase("id = 12")
+    query = "SELECT id, _metadata.row_id AS i, _metadata.row_commit_version AS c FROM delta.`{}`"
+    rows = delta_spark.sql(query.format(tmp_path)).collect()
+    found = {row["id"]: (row["i"], row["c"]) for row in rows}
+    assert found == tracked_rows(table)
+    assert found[3] == (3, 6)
+    assert {n: row_id for n, (row_id, _) in found.items() if n < 20} == {
+        n: n for n in range(20) if n not in (1, 12)
+    }
 
 
 def check_sequence(

@@ -81,11 +81,6 @@ def test_what_is_refused(tmp_path: Path) -> None:
         table.update({"day": 7})
     with pytest.raises(InvalidValue, match="cast"):
         table.update({"id": "event:user::bigint"})
-    tracked = new_table(
-        tmp_path / "r", rows=4, properties={**VECTORS, "delta.enableRowTracking": "true"}
-    )
-    with pytest.raises(UnsupportedFeature, match="row ids"):
-        tracked.update({"id": 1})
     assert table.update({"id": 1}, "id < 3", dry_run=True).updated == 3
     assert table.refresh().version == version
     assert documents(table) == {n: text(n) for n in range(4)}

@@ -197,12 +197,3 @@ def test_an_error_names_the_row_of_the_file(tmp_path: Path) -> None:
     assert "delete the row first" in caught.value.hint
     vl.Table.open(tmp_path).delete("id = 7")
     assert vl.Table.open(tmp_path).erase("id = 1").rows == 1
-
-
-def test_a_dry_run_refuses_what_the_run_refuses(tmp_path: Path) -> None:
-    tracked = {**VECTORS, "delta.enableRowTracking": "true"}
-    table = new_table(tmp_path / "t", rows=4, properties=tracked)
-    for dry_run in (True, False):
-        with pytest.raises(UnsupportedFeature, match="would lose their row ids"):
-            table.erase("id = 1", dry_run=dry_run)
-    assert table.erase("id >= 0", dry_run=True).rows == 4  # no file is written anew

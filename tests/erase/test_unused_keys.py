@@ -14,9 +14,9 @@ import pytest
 
 import variantlake as vl
 from tests.dml.changed import VECTORS
+from tests.dml.tracked import tracked_rows
 from tests.erase.remains import holders
 from variantlake.delta.log.log_segment import commit_path
-from variantlake.errors import UnsupportedFeature
 
 KEY = "anna@example.org"
 GIVEN = {"event": "n BIGINT, user STRING"}
@@ -198,5 +198,7 @@ def test_files_elsewhere_stay_and_an_order_of_others_names_nothing(tmp_path: Pat
 def test_row_ids_are_not_lost_for_a_key(tmp_path: Path) -> None:
     tracked = {"delta.enableRowTracking": "true"}
     table = loaded(tmp_path / "t", GIVEN, tracked, partition_by="day")
-    with pytest.raises(UnsupportedFeature, match="would lose their row ids"):
-        table.erase("day = 'd1'")
+    before = tracked_rows(table)
+    table.erase("day = 'd1'")
+    after = tracked_rows(table)
+    assert after == {key: before[key] for key in after}

@@ -41,7 +41,7 @@ def change_plan(plan: FilePlan, folder: str) -> FilePlan:
     check_change_feed(plan.schema, {CHANGE_FEED: "true"})
     kind = StructField(CHANGE_TYPE, PrimitiveType("string"))
     schema = StructType((*plan.schema.fields, kind))
-    return replace(plan, location=folder, schema=schema)
+    return replace(plan, location=folder, schema=schema, hidden=())
 
 
 def change_action(add: AddFile) -> AddCdcFile:

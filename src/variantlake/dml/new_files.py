@@ -8,12 +8,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.row_tracking import RowIdColumns
 from variantlake.ingest.encode.rows import TableRows
 from variantlake.jobs.write_rows import write_rows
 from variantlake.shredding.inference.infer import InferenceOptions
@@ -41,7 +42,9 @@ class NewFiles:
     def of(cls, snapshot: Snapshot, *, evaluated: bool) -> NewFiles:
         """Raises UnsupportedFeature, by name, where we must not write."""
         target = TableWrite.of(snapshot, evaluated=evaluated)
-        return cls(target, target.file_plan(new_load_id(), LoadOptions()))
+        plan = target.file_plan(new_load_id(), LoadOptions())
+        ids = RowIdColumns.of(snapshot.properties)
+        return cls(target, replace(plan, hidden=() if ids is None else ids.fields()))
 
     def write(
         self, tables: Iterable[pa.Table], plan: FilePlan | None = None

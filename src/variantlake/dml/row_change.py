@@ -37,6 +37,7 @@ from variantlake.dml.removed_rows import (
 )
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_conflicts import RowLevel
+from variantlake.dml.row_ids import RowIds
 from variantlake.errors import UnsupportedFeature
 from variantlake.sql.changes import Clause
 from variantlake.writing.commit_files import NOT_COMMITTED
@@ -90,20 +91,17 @@ class RowChange:
     def planned(self, files: NewFiles) -> ChangeResult:
         """What it would do, for a dry run. Raises as `commit` does before it writes."""
         decided = file_outcomes(self.snapshot, self.removed)
-        check_row_ids(self.snapshot, updated=bool(self.new.updated_count))
         files.check(self._new_rows())
         return replace(self._result(decided, (), 0), dry_run=True)
 
     def commit(self, files: NewFiles) -> ChangeResult:
         """Write and commit it. Nothing is done if there is no row.
 
-        When anything fails before the commit, no file is left. Raises CommitConflict, FilesMoved,
-        UnsupportedFeature for a table whose rows must keep their ids.
+        When anything fails before the commit, no file is left. Raises CommitConflict, FilesMoved.
         """
         if not self.removed and not self.new.inserted_count and not self.new.adds:
             return self._result(file_outcomes(self.snapshot, ()), (), 0)
         decided = file_outcomes(self.snapshot, self.removed)
-        check_row_ids(self.snapshot, updated=bool(self.new.updated_count))
         with files.taken_back_on(BaseException):
             changes, done = self._written(files, decided)
         with files.taken_back_on(*NOT_COMMITTED):
@@ -171,12 +169,15 @@ class RowChange:
             rest = each.without(both)
             if rest.count:
                 yield DELETE, removed_rows_of(self.snapshot, [rest])
-        yield AFTER, self.new.updated()
+        yield AFTER, RowIds.of(self.snapshot).without(self.new.updated())
         yield INSERT, self.new.inserted()
 
     def _new_rows(self) -> Iterator[pa.Table]:
         yield from self.new.updated()
-        yield from self.new.inserted()
+        inserted = self.new.inserted()
+        if self.new.updated_count:  # all rows of a file have its columns
+            inserted = RowIds.of(self.snapshot).inserted(inserted)
+        yield from inserted
 
     def _result(self, decided: FileOutcomes, adds: Sequence[AddFile], more: int) -> ChangeResult:
         return ChangeResult(
@@ -221,18 +222,6 @@ class RowChange:
         elif self.operation == "UPDATE":
             found["numUpdatedRows"] = done.updated
         return {name: str(number) for name, number in found.items()}
-
-
-def check_row_ids(snapshot: Snapshot, *, updated: bool) -> None:
-    """Raise UnsupportedFeature where rows would lose the ids that the table promises to keep."""
-    if is_on(snapshot, ROW_TRACKING) and updated:
-        raise UnsupportedFeature(
-            "the table tracks its rows (delta.enableRowTracking), and rows that are updated here "
-            "would lose their row ids",
-            file=snapshot.store.uri,
-            hint="update them with Delta Spark; rows can be deleted and inserted here",
-            cli_hint="update them with Delta Spark",
-        )
 
 
 def check_not_append_only(snapshot: Snapshot) -> None:

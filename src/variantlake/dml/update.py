@@ -19,9 +19,9 @@ from variantlake.dml.row_change import (
     NewRows,
     RowChange,
     check_not_append_only,
-    check_row_ids,
     predicate_parameter,
 )
+from variantlake.dml.row_ids import RowIds
 from variantlake.expressions.tree import Predicate
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import QueryText
@@ -52,12 +52,15 @@ def _update(
 ) -> ChangeResult:
     started = time.perf_counter()
     check_not_append_only(snapshot)
-    check_row_ids(snapshot, updated=True)
     files = NewFiles.of(snapshot, evaluated=False)
     taken = find_rows(Scan(snapshot, (), condition))
 
+    ids = RowIds.of(snapshot)
+
     def updated() -> Iterator[pa.Table]:
-        return map(values.applied, removed_rows_of(snapshot, taken))
+        for each in taken:
+            new = map(values.applied, removed_rows_of(snapshot, [each]))
+            yield from ids.updated(new, each.add, each.file, each.places())
 
     change = RowChange(
         snapshot,

@@ -125,13 +125,6 @@ def _erase(snapshot: Snapshot, where: str, *, dry_run: bool) -> EraseResult:
     planned = without_keys(snapshot, keys)
     rewritten = [each for each in found if len(each.staying)]
     done = _result(snapshot, found, len(rewritten))
-    if rewritten and is_on(snapshot, ROW_TRACKING):
-        raise UnsupportedFeature(
-            "the table tracks its rows (delta.enableRowTracking), and rows that are rewritten"
-            " would lose their row ids",
-            file=snapshot.store.uri,
-            hint="erase needs a table without row tracking",
-        )
     if dry_run:
         return replace(done, is_dry_run=True)
     if not found and planned is snapshot:
@@ -168,7 +161,7 @@ def _written(
         change_files=change_files,
         reads=whole_table,
         evaluated=True,
-        keeps_row_ids=not rewritten,
+        keeps_row_ids=is_on(snapshot, ROW_TRACKING) or not rewritten,
         file_metrics=False,
         parameters={"predicate": predicate_parameter("erased")},
         metrics={

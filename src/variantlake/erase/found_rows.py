@@ -17,6 +17,7 @@ from variantlake.delta.schema.table_schema import VariantType
 from variantlake.dml.found_rows import find_rows
 from variantlake.dml.read_rows import rows_at
 from variantlake.dml.removed_rows import vector_rows
+from variantlake.dml.row_ids import RowIds
 from variantlake.errors import in_file
 from variantlake.expressions.tree import Predicate
 from variantlake.kernels.tape.dictionary import own_dictionaries
@@ -81,9 +82,11 @@ def staying_rows(snapshot: Snapshot, found: list[ErasedRows]) -> Iterator[pa.Tab
         if isinstance(field.type, VariantType)
     ]
     reader = VariantReader()
+    ids = RowIds.of(snapshot)
     for each in found:
         places = each.staying
-        for table in rows_at(snapshot, each.file, each.staying):
+        tables = rows_at(snapshot, each.file, each.staying)
+        for table in ids.moved(tables, each.add, each.file, each.staying):
             pruned = table
             for number in variants:
                 with in_file(each.file.path):

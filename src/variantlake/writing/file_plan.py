@@ -12,7 +12,7 @@ from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.protocol.known_properties import check_properties
 from variantlake.delta.protocol.properties import compression, page_version
 from variantlake.delta.schema.column_mapping import with_field_ids
-from variantlake.delta.schema.table_schema import StructType
+from variantlake.delta.schema.table_schema import StructField, StructType
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.parquet.stats.facts import FileFacts
 from variantlake.parquet.write.file_writer import WriteOptions, WrittenFile
@@ -27,7 +27,10 @@ from variantlake.writing.void_columns import check_storable
 
 @dataclass(frozen=True, slots=True)
 class FilePlan:
-    """All that is needed to write the files of one load somewhere else; pickles."""
+    """All that is needed to write the files of one load somewhere else; pickles.
+
+    `hidden` are columns that files may have besides those of `schema`: row ids.
+    """
 
     location: str
     load_id: str
@@ -42,6 +45,7 @@ class FilePlan:
     cluster_by: tuple[str, ...]
     truncate_timestamps: bool
     max_bad: MaxBad | None = None
+    hidden: tuple[StructField, ...] = ()
 
     def bad_row_log(self, task: int) -> BadRowLog:
         """What becomes of the bad rows of one task."""

@@ -1,24 +1,33 @@
-"""Row ids and row commit versions for files that are added. Spec: PROTOCOL, "Row Tracking"."""
+"""Row ids and row commit versions of files that are added, and of rows that move to others.
+
+A row that moves keeps both: the new file has them in two columns, whose names the table's
+properties give. Spec: PROTOCOL, "Row Tracking".
+"""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
+import numpy as np
+import numpy.typing as npt
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from variantlake.delta.actions.actions import Action, AddFile, DomainMetadata
+from variantlake.delta.schema.table_schema import PrimitiveType, StructField
 from variantlake.errors import InvalidValue, MalformedLog
 
 DOMAIN = "delta.rowTracking"
 PROPERTY = "delta.enableRowTracking"
 
 _HIGH_WATER_MARK = "rowIdHighWaterMark"
-_MATERIALIZED = {
-    "delta.rowTracking.materializedRowIdColumnName": "_row-id-col-",
-    "delta.rowTracking.materializedRowCommitVersionColumnName": "_row-commit-version-col-",
-}
+ROW_ID = "delta.rowTracking.materializedRowIdColumnName"
+ROW_COMMIT_VERSION = "delta.rowTracking.materializedRowCommitVersionColumnName"
+_MATERIALIZED = {ROW_ID: "_row-id-col-", ROW_COMMIT_VERSION: "_row-commit-version-col-"}
 
 
 def materialized_columns() -> dict[str, str]:
@@ -70,6 +79,66 @@ def with_row_ids(
         return tuple(found), None
     mark = orjson.dumps({_HIGH_WATER_MARK: following - 1}).decode()
     return tuple(found), DomainMetadata(DOMAIN, mark)
+
+
+@dataclass(frozen=True, slots=True)
+class RowIdColumns:
+    """The names of the two columns in files."""
+
+    row_id: str
+    row_commit_version: str
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Self | None:
+        """The columns of a table; None if rows have no ids that must survive.
+
+        Raises MalformedLog for a table that enables row tracking and does not name them.
+        """
+        if properties.get(PROPERTY, "").lower() != "true":
+            return None
+        if ROW_ID not in properties or ROW_COMMIT_VERSION not in properties:
+            raise MalformedLog(
+                f"the table enables row tracking and has no {ROW_ID}, or no {ROW_COMMIT_VERSION}"
+            )
+        return cls(properties[ROW_ID], properties[ROW_COMMIT_VERSION])
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Row id, row commit version."""
+        return (self.row_id, self.row_commit_version)
+
+    def fields(self) -> tuple[StructField, StructField]:
+        """The columns as a table's would be; no schema has them."""
+        return (
+            StructField(self.row_id, PrimitiveType("long")),
+            StructField(self.row_commit_version, PrimitiveType("long")),
+        )
+
+    def values(
+        self,
+        base_row_id: int | None,
+        commit_version: int | None,
+        positions: npt.NDArray[np.int64],
+        stored: Mapping[str, Any],
+    ) -> list[pa.Array[Any]]:
+        """Both columns for the rows at these positions of a file, with what the log has for it.
+
+        `stored` are the columns that the file itself has: what they hold goes before the default.
+        Raises MalformedLog for a file whose rows have no ids.
+        """
+        if base_row_id is None or commit_version is None:
+            raise MalformedLog(
+                "the table enables row tracking and the file has no baseRowId, or no "
+                "defaultRowCommitVersion"
+            )
+        default = [
+            pa.array(positions + base_row_id),
+            pa.array(np.full(len(positions), commit_version, np.int64)),
+        ]
+        return [
+            pc.coalesce(stored[name].cast(pa.int64()), each) if name in stored else each
+            for name, each in zip(self.names, default, strict=True)
+        ]
 
 
 def _num_records(add: AddFile) -> int:

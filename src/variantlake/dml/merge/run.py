@@ -21,6 +21,7 @@ from variantlake.dml.merge.clauses import (
     MATCHED,
     NOT_MATCHED,
     Clauses,
+    MergeClause,
     RowMaker,
     resolved,
 )
@@ -36,10 +37,10 @@ from variantlake.dml.row_change import (
     NewRows,
     RowChange,
     check_not_append_only,
-    check_row_ids,
     clause_predicates,
     predicate_parameter,
 )
+from variantlake.dml.row_ids import RowIds
 from variantlake.errors import InvalidQuery, InvalidSchema, InvalidValue
 from variantlake.expressions.rows import evaluate, of_refs
 from variantlake.expressions.tree import And, Predicate, Ref
@@ -209,7 +210,6 @@ class _LocalMerge:
         clauses = resolved(snapshot, rows, parsed, names, lenient=merge_schema)
         if any(each.when != NOT_MATCHED for each in clauses.all):
             check_not_append_only(snapshot)
-        check_row_ids(snapshot, updated=any(each.then == "update" for each in clauses.all))
         return cls(snapshot, rows, clauses, altered)
 
     def run(
@@ -277,22 +277,31 @@ class _LocalMerge:
 
     def _updated(self, found: Iterable[FileMatches]) -> Iterator[pa.Table]:
         """The new form of rows, file by file."""
-        maker = RowMaker(self.snapshot, self.rows, self.clauses.target)
+        ids = RowIds.of(self.snapshot)
         for each in found:
             for at, clause in enumerate(self.clauses.all):
                 if clause.then != "update":
                     continue
                 chosen = np.flatnonzero(each.clauses == at)
                 chosen = chosen[np.argsort(each.places[chosen])]
-                source = None if clause.when == BY_SOURCE else each.source[chosen]
-                if len(chosen) and source is not None and not maker.needs_own(clause):
-                    yield maker.rows(clause, None, source)
-                elif len(chosen):
-                    start = 0
-                    for own in rows_at(self.snapshot, each.file, each.places[chosen]):
-                        end = start + own.num_rows
-                        yield maker.rows(clause, own, None if source is None else source[start:end])
-                        start = end
+                if len(chosen):
+                    new = self._updated_by(clause, each, chosen)
+                    yield from ids.updated(new, each.add, each.file, each.places[chosen])
+
+    def _updated_by(
+        self, clause: MergeClause, found: FileMatches, chosen: Any
+    ) -> Iterator[pa.Table]:
+        """The new form of the rows of a file that a clause takes."""
+        maker = RowMaker(self.snapshot, self.rows, self.clauses.target)
+        source = None if clause.when == BY_SOURCE else found.source[chosen]
+        if source is not None and not maker.needs_own(clause):
+            yield maker.rows(clause, None, source)
+            return
+        start = 0
+        for own in rows_at(self.snapshot, found.file, found.places[chosen]):
+            end = start + own.num_rows
+            yield maker.rows(clause, own, None if source is None else source[start:end])
+            start = end
 
     def _inserted(self, inserted: Any) -> Iterator[pa.Table]:
         maker = RowMaker(self.snapshot, self.rows, self.clauses.target)

@@ -75,7 +75,7 @@ class TableRows:
         self._inference = inference
         self._check_texts = check_texts
         self._properties = plan.properties
-        fields = {field.name: field for field in plan.schema.fields}
+        fields = {field.name: field for field in (*plan.schema.fields, *plan.hidden)}
         check_columns(schema.names, fields.values(), json_columns, plan.location)
         partitioned = [fields[name] for name in plan.partition_columns]
         self.partition_names = [field.physical_name for field in partitioned]

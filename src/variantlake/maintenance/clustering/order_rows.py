@@ -17,13 +17,13 @@ from variantlake.delta.protocol.cluster_paths import (
     cluster_paths,
     split_paths,
 )
+from variantlake.delta.protocol.row_tracking import RowIdColumns
 from variantlake.errors import InvalidPath, InvalidSchema, InvalidValue, UnsupportedFeature
 from variantlake.expressions.tree import Ref
 from variantlake.expressions.typing import spark_type
 from variantlake.maintenance.clustering.sample_keys import sample_keys
 from variantlake.maintenance.rewrite.cells import Cells, Cut, cells_of
 from variantlake.maintenance.rewrite.groups import FileGroup
-from variantlake.maintenance.rewrite.row_ids import RowIdColumns
 from variantlake.maintenance.rewrite.stored_rows import StoredForm
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.log_files import LogFiles

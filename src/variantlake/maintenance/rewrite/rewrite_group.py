@@ -9,6 +9,7 @@ from typing import Self
 
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.row_tracking import RowIdColumns
 from variantlake.errors import MalformedFile
 from variantlake.jobs.tasks import TaskResult
 from variantlake.maintenance.rewrite.cell_rows import CellRows
@@ -22,7 +23,6 @@ from variantlake.maintenance.rewrite.groups import (
     TierCounts,
 )
 from variantlake.maintenance.rewrite.proof import RewriteProof
-from variantlake.maintenance.rewrite.row_ids import RowIdColumns
 from variantlake.maintenance.rewrite.stored_rows import InputRows, StoredForm, StoredRows
 from variantlake.parquet.write.file_writer import WrittenFile
 from variantlake.writing.file_plan import FilePlan

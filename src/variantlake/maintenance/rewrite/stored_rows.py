@@ -21,6 +21,7 @@ import pyarrow as pa
 from variantlake.batches import packed
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.row_tracking import RowIdColumns
 from variantlake.delta.schema.column_mapping import physical_type
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.errors import VariantLakeError, in_file
@@ -38,7 +39,6 @@ from variantlake.maintenance.rewrite.groups import (
 )
 from variantlake.maintenance.rewrite.groups import joined as joined_counts
 from variantlake.maintenance.rewrite.proof import RewriteProof
-from variantlake.maintenance.rewrite.row_ids import RowIdColumns
 from variantlake.maintenance.rewrite.stored_columns import ColumnRows, column_rows
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.footer import Footer, read_footer
@@ -100,7 +100,7 @@ class StoredForm:
             for item in columns
         ]
         if row_ids is not None:
-            fields += row_ids.fields()
+            fields += [pa.field(name, pa.int64()) for name in row_ids.names]
         return cls(columns, pa.schema(fields), group.layouts, group.told_apart, row_ids)
 
     @property
@@ -256,8 +256,6 @@ class InputRows:
             with opened:
                 footer = read_footer(opened)
                 reading = self._reading(footer)
-                if self._form.row_ids is not None:
-                    self._form.row_ids.check(file)
                 rows = footer.num_rows
                 deleted: Int64s = np.empty(0, np.int64)
                 if file.vector is not None:
@@ -300,14 +298,15 @@ class InputRows:
             arrays, notes, is_alike = self._converted(reading, batch)
         ids = self._form.row_ids
         if ids is not None:
-            own = [
-                ids.values(
-                    piece.file,
-                    piece.positions,
-                    {name: piece.batch.column(name) for name in reading.ids},
-                )
-                for piece in pieces
-            ]
+            own = []
+            for piece in pieces:
+                file, stored = piece.file, {name: piece.batch.column(name) for name in reading.ids}
+                with in_file(piece.location):
+                    own.append(
+                        ids.values(
+                            file.base_row_id, file.row_commit_version, piece.positions, stored
+                        )
+                    )
             arrays += map(pa.concat_arrays, zip(*own, strict=True))
         rows = pa.RecordBatch.from_arrays(arrays, schema=self._form.schema)
         by_cell = () if self._cells is None else self._cells.parted(rows)

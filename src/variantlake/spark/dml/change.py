@@ -16,7 +16,7 @@ from variantlake.delta.protocol.change_feed import CHANGE_FEED
 from variantlake.dml.change_feed import FOLDER, change_plan
 from variantlake.dml.delete import MAX_DECISIONS
 from variantlake.dml.new_files import NewFiles
-from variantlake.dml.removed_rows import is_on
+from variantlake.dml.removed_rows import ROW_TRACKING, is_on
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_actions import (
     DELETED,
@@ -26,8 +26,9 @@ from variantlake.dml.row_actions import (
     check_once,
     removed_rows,
 )
-from variantlake.dml.row_change import NewRows, RowChange, check_not_append_only, check_row_ids
+from variantlake.dml.row_change import NewRows, RowChange, check_not_append_only
 from variantlake.dml.row_conflicts import FilesMoved
+from variantlake.errors import UnsupportedFeature
 from variantlake.jobs.tasks import collect
 from variantlake.quoting import Parts, quote_identifier
 from variantlake.shredding.inference.infer import InferenceOptions
@@ -107,7 +108,7 @@ class ChangeRunner:
         snapshot = table.snapshot
         if statement.operation != "MERGE":  # which may do no more than insert
             check_not_append_only(snapshot)
-        check_row_ids(snapshot, updated=statement.updates)
+        _check_row_ids(snapshot, updated=statement.updates)
         target = TableWrite.of(snapshot, evaluated=True)
         runner = self.runner(PlacedTables(self.tables, table))
         resolve = _with_target(resolve)
@@ -168,6 +169,17 @@ def row_change(
         preimages,
         watched,
     )
+
+
+def _check_row_ids(snapshot: Snapshot, *, updated: bool) -> None:
+    if is_on(snapshot, ROW_TRACKING) and updated:
+        raise UnsupportedFeature(
+            "the table tracks its rows (delta.enableRowTracking), and rows that Spark's tasks "
+            "update would lose their row ids",
+            file=snapshot.store.uri,
+            hint="Table.update, Table.merge and Table.upsert keep them, and so does Delta Spark",
+            cli_hint="the local engine keeps them (--engine local), and so does Delta Spark",
+        )
 
 
 def _with_target(resolve: Resolve) -> Resolve:
