@@ -126,7 +126,7 @@ def test_rows_come_in_many_batches(table: vl.Table, monkeypatch: pytest.MonkeyPa
     [
         ([{"id": 1}, {"id": "x"}], 1, "column 'id' cannot hold 'x'"),
         ([{"event": 1}, {"event": object()}], 1, "column 'event'"),
-        ([{"id": 1}, 5], 1, "cannot append a int"),
+        ([{"id": 1}, 5], 1, "value of type int"),
         ([{"id": 2**70}], 0, "column 'id'"),
     ],
 )

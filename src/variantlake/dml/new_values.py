@@ -25,7 +25,7 @@ from variantlake.scan.casts import extract
 from variantlake.scan.column_reads import as_type
 from variantlake.shredding.arrays import AnyArray, AnyField
 from variantlake.shredding.fit import raw_array
-from variantlake.shredding.layout import VARIANT_TYPE
+from variantlake.shredding.layout import VARIANT_TYPE, is_variant_type
 from variantlake.sql.select import QueryText
 
 NewValue = Expression | Variant | PathChanges
@@ -220,7 +220,8 @@ def _widens(given: Any, wanted: Any) -> bool:
 
 
 def _refused(given: str, wanted: Any, name: str) -> UnsupportedFeature:
+    kind = "VARIANT" if is_variant_type(wanted) else str(wanted)
     return UnsupportedFeature(
-        f"the local engine does not put a {given} into the column {name!r}, which is {wanted}",
+        f"the local engine does not put a {given} into the column {name!r}, which is {kind}",
         **SPARK_RUNS_IT,
     )

@@ -41,9 +41,17 @@ _ROWS = 4096
 
 @contextmanager
 def read_input(
-    data: Any, schema: StructType, column: str | None
+    data: Any,
+    schema: StructType,
+    column: str | None,
+    *,
+    is_complete: bool = True,
+    takes_documents: bool = True,
 ) -> Iterator[Documents | pa.RecordBatchReader]:
     """Documents or Arrow rows, while the block runs, of whatever `Table.append` takes.
+
+    Rows of Python get NULLs in the table's columns that none of them has, unless `is_complete` is
+    false. Rows with none of the table's columns are documents, unless `takes_documents` is false.
 
     Raises InvalidValue for anything else, and for a row that does not fit its column.
     """
@@ -68,9 +76,12 @@ def read_input(
         elif head and isinstance(head[0], pa.RecordBatch):
             yield pa.RecordBatchReader.from_batches(head[0].schema, itertools.chain(head, rows))
         else:
-            yield _PythonRows(schema, column, head).reader(rows)
+            made = _PythonRows(
+                schema, column, head, is_complete=is_complete, takes_documents=takes_documents
+            )
+            yield made.reader(rows)
     else:
-        raise _cannot_append(data)
+        raise _not_rows(data)
 
 
 def arrow_reader(data: Any) -> pa.RecordBatchReader | None:
@@ -110,14 +121,24 @@ class _PythonRows:
     are documents of its only VARIANT column, or of `column`.
     """
 
-    def __init__(self, schema: StructType, column: str | None, head: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        schema: StructType,
+        column: str | None,
+        head: Sequence[Any],
+        *,
+        is_complete: bool,
+        takes_documents: bool,
+    ) -> None:
         self._head = [_row(value, number) for number, value in enumerate(head)]
         self._documents = column
-        names = [field.name for field in schema.fields if field.default is None]
+        filled = schema.fields if is_complete else ()
+        names = [field.name for field in filled if field.default is None]
         given = dict.fromkeys(name for row in self._head for name in row)
         variants = [field.name for field in schema.fields if isinstance(field.type, VariantType)]
         known = {field.name for field in schema.fields}
-        if column is None and given and not known & given.keys() and len(variants) == 1:
+        are_documents = takes_documents and column is None and len(variants) == 1
+        if are_documents and given and not known & given.keys():
             self._documents = variants[0]
         if self._documents is not None:
             if self._documents not in variants:
@@ -167,7 +188,7 @@ class _PythonRows:
 def _row(value: Any, number: int) -> Mapping[str, Any]:
     fields = _fields_of(value)
     if fields is None:
-        error = _cannot_append(value)
+        error = _not_rows(value)
         error.row = number
         raise error
     return fields
@@ -224,9 +245,9 @@ def _array(name: str, values: Sequence[Any], start: int, type_: pa.DataType | No
         raise InvalidValue(f"the values of {name!r} have no type in common", row=start) from None
 
 
-def _cannot_append(data: object) -> InvalidValue:
+def _not_rows(data: object) -> InvalidValue:
     return InvalidValue(
-        f"cannot append a {type(data).__name__}",
+        f"cannot take rows from a value of type {type(data).__name__}",
         hint="Table.append takes paths of JSON or Parquet files, vl.ndjson(...), bytes, rows as "
         "dicts or dataclasses, and Arrow data; lake.append takes DataFrames of Spark",
         cli_hint="",

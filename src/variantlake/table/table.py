@@ -722,8 +722,8 @@ class Table(Shown):
         Files are found by bounds of the source's keys, and rows by the key columns alone.
 
         Args:
-            source: Arrow data, or what has the Arrow stream interface (a scan, a DataFrame of
-                Polars, a relation of DuckDB); it is read into memory.
+            source: Rows as `append` takes them: dicts, dataclasses, Arrow data, a DataFrame, a
+                scan, Parquet files; not JSON files. They are read into memory.
             on: The condition that a row of the table and one of the source match by.
             *clauses: As in MERGE: `"WHEN MATCHED AND s.gone THEN DELETE"`, in their order. Without
                 any, rows that match are updated and the others inserted.
@@ -766,10 +766,12 @@ class Table(Shown):
     ) -> ChangeResult:
         """Put rows in the place of those with the same key, and insert the others, in one commit.
 
-        `table.upsert(rows, key="event:id::string")`. A row whose key is NULL is always inserted.
+        `table.upsert([{"id": "a", "n": 2}], key="event:id::string")`. A row whose key is NULL is
+        always inserted.
 
         Args:
-            rows: As the source of `merge`, with all columns of the table.
+            rows: As the source of `merge`, with all columns of the table. Dicts with none of the
+                table's columns are documents of its only VARIANT column.
             key: Columns and paths with their types, as in `scan`; several in one text or in a list.
             json_columns: As for `merge`.
             merge_schema: As for `merge`; columns that the rows do not have stay as they are.

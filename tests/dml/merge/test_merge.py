@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -352,6 +352,64 @@ def test_the_source_may_be_a_scan_of_the_table(tmp_path: Path) -> None:
     )
     assert done.deleted == 2
     assert sorted(documents(table)) == [0, 1, 2, 3]
+
+
+def test_the_source_may_be_rows_of_python(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "id BIGINT, event VARIANT, day STRING")
+    table.append([{"id": 1, "event": {"n": 1}, "day": "a"}])
+    table.upsert(
+        [{"id": 1, "event": {"n": 2}, "day": "b"}, {"id": 2, "event": [True], "day": "c"}], "id"
+    )
+    table.merge(
+        ({"key": n, "v": f"new{n}"} for n in range(2, 4)),
+        "t.id = s.key",
+        "WHEN MATCHED THEN UPDATE SET day = s.v",
+        "WHEN NOT MATCHED THEN INSERT (id, day) VALUES (s.key, s.v)",
+    )
+    assert sorted(table.scan().to_pylist(), key=lambda row: row["id"]) == [
+        {"id": 1, "event": {"n": 2}, "day": "b"},
+        {"id": 2, "event": [True], "day": "new2"},
+        {"id": 3, "event": None, "day": "new3"},
+    ]
+
+
+class Reading(NamedTuple):
+    id: int
+    n: int
+
+
+def test_columns_that_no_row_of_python_has_are_not_written(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "id BIGINT, n INT, day STRING")
+    table.append([{"id": 1, "n": 1, "day": "a"}])
+    table.upsert([Reading(1, 2), Reading(2, 3)], "id", merge_schema=True)
+    rows = table.scan().to_pylist()
+    assert sorted(rows, key=lambda row: row["id"]) == [
+        {"id": 1, "n": 2, "day": "a"},
+        {"id": 2, "n": 3, "day": None},
+    ]
+
+
+def test_documents_of_python_replace_those_of_their_key(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT")
+    table.upsert([{"id": "a", "n": 1}], "event:id::string")
+    done = table.upsert([{"id": "a", "n": 2}, {"id": "b"}], "event:id::string")
+    assert (done.updated, done.inserted) == (1, 1)
+    found = [row["event"] for row in table.scan().to_pylist()]
+    assert sorted(found, key=str) == [{"id": "a", "n": 2}, {"id": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("rows", "match"),
+    [
+        (5, "value of type int"),
+        ([{"id": "x"}], "'id' cannot hold 'x'"),
+        (b'{"id": 1}', "files of JSON documents"),
+    ],
+)
+def test_a_source_that_is_none(tmp_path: Path, rows: Any, match: str) -> None:
+    table = new_table(tmp_path / "t", rows=4)
+    with pytest.raises(InvalidValue, match=match):
+        table.upsert(rows, "id")
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,8 @@ from variantlake.expressions.typing import compare
 from variantlake.ingest.encode.encode import VariantColumn
 from variantlake.ingest.encode.plain_arrays import plain_array
 from variantlake.ingest.encode.rows import given_schema
-from variantlake.ingest.inputs import arrow_reader
+from variantlake.ingest.inputs import read_input
+from variantlake.ingest.sources.sources import Documents
 from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.scan.column_reads import as_type
 from variantlake.sql.changes import Clause, merge_clauses
@@ -80,7 +81,7 @@ def merge(
     """
     side_names(*names)
     parsed = merge_clauses(clauses)
-    rows = source_rows(source, json_columns)
+    rows = source_rows(source, snapshot.schema, json_columns, takes_documents=False)
     own = getattr(source, "snapshot", None)
     is_own = isinstance(own, Snapshot) and own.store.uri == snapshot.store.uri
 
@@ -107,7 +108,7 @@ def upsert(
     `key` are columns and paths of the table. A row whose key has a NULL matches none. Raises as
     `merge`; InvalidQuery for two rows of one key, also if the table has none of it.
     """
-    rows = source_rows(source, json_columns)
+    rows = source_rows(source, snapshot.schema, json_columns, takes_documents=True)
     names = ("t", "s")
 
     def run(newest: Snapshot) -> ChangeResult:
@@ -141,19 +142,24 @@ def _check_distinct(rows: SourceRows, key: Sequence[Ref]) -> None:
         )
 
 
-def source_rows(source: Any, json_columns: Collection[str] = ()) -> SourceRows:
+def source_rows(
+    source: Any, table: StructType, json_columns: Collection[str], *, takes_documents: bool
+) -> SourceRows:
     """The source as a table's columns would be; those of JSON text, by their names, as Variants.
 
-    Raises InvalidValue for what is no source, InvalidSchema, InvalidJson with the row.
+    Rows of Python get the types of the columns of `table` that have their names.
+
+    Raises InvalidValue for what is not a source, InvalidSchema, InvalidJson with the row.
     """
-    reader = arrow_reader(source)
-    if reader is None:
-        raise InvalidValue(
-            f"cannot merge a {type(source).__name__}",
-            hint="give an Arrow table, a DataFrame of pandas or Polars, a relation of DuckDB or a "
-            "scan",
-        )
-    given = reader.read_all()
+    with read_input(
+        source, table, None, is_complete=False, takes_documents=takes_documents
+    ) as reader:
+        if isinstance(reader, Documents):
+            raise InvalidValue(
+                "cannot merge files of JSON documents",
+                hint="give rows as dicts or Arrow data; json_columns= names columns of JSON text",
+            )
+        given = reader.read_all()
     schema = given_schema(reader.schema, json_columns)
     for name in json_columns:
         if schema.get(name) is None:
