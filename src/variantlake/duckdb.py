@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ __all__ = ["attach"]
 def attach(
     connection: duckdb.DuckDBPyConnection,
     name: str,
-    table: Table,
+    table: Table | str | os.PathLike[str],
     select: str | TypedPath | Sequence[str | TypedPath] = "*",
     where: str | Condition | None = None,
 ) -> None:
@@ -34,7 +35,7 @@ def attach(
     Args:
         connection: Of DuckDB 2.
         name: What SQL calls the table; another object of that name is replaced.
-        table: One version; attach a newer one again.
+        table: A table or where it is: one version; attach a newer one again.
         select: Columns and paths, as for `Table.scan`.
         where: Only rows that fulfil this condition, as for `Table.scan`.
 
@@ -48,5 +49,5 @@ def attach(
         raise UnsupportedFeature(
             f"DuckDB 2 is not installed: {error}", hint="pip install 'variantlake[duckdb]'"
         ) from error
-    pushed = PushedScan(table.scan(select, where))
+    pushed = PushedScan(Table.of(table).scan(select, where))
     connection.register(name, DuckDBSource(pushed))

@@ -267,3 +267,11 @@ def test_what_is_refused(table: vl.Table, monkeypatch: pytest.MonkeyPatch) -> No
         vl.scan_polars(table)
     with duckdb.connect() as own, pytest.raises(UnsupportedFeature, match="DuckDB 2 is not"):
         vl.duckdb.attach(own, "events", table)
+
+
+def test_a_table_may_be_told_by_where_it_is(table: vl.Table) -> None:
+    assert vl.scan_polars(table.uri, "id").collect().height == table.scan().count()
+    with duckdb.connect() as connection:
+        vl.duckdb.attach(connection, "t", table.uri, "id")
+        (count,) = connection.sql("SELECT count(*) FROM t").fetchall()[0]
+    assert count == table.scan().count()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ _DYNAMIC = "dynamic_pred"
 
 
 def scan_polars(
-    table: Table,
+    table: Table | str | os.PathLike[str],
     select: str | TypedPath | Sequence[str | TypedPath] = "*",
     where: str | Condition | None = None,
 ) -> pl.LazyFrame:
@@ -37,7 +38,7 @@ def scan_polars(
     str.starts_with, and their combinations are pushed, and so is head; Polars does the rest.
 
     Args:
-        table: One version of a table.
+        table: A table or where it is; the frame stays at its version.
         select: Columns and paths, as for `Table.scan`.
         where: Only rows that fulfil this condition, as for `Table.scan`.
 
@@ -52,7 +53,7 @@ def scan_polars(
         raise UnsupportedFeature(
             f"Polars is not installed: {error}", hint="pip install 'variantlake[polars]'"
         ) from error
-    pushed = PushedScan(table.scan(select, where))
+    pushed = PushedScan(Table.of(table).scan(select, where))
     names = list(pushed.items)
 
     def source(

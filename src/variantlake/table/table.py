@@ -246,6 +246,14 @@ class Table(Shown):
         snapshot = Snapshot.read(location, version, timestamp=time, applies=READER_FEATURES)
         return cls(snapshot, is_fixed=version is not None or timestamp is not None)
 
+    @classmethod
+    def of(cls, table: Table | str | os.PathLike[str]) -> Table:
+        """The table at a location, at its newest version, and a handle as it is. Raises as `open`.
+
+        `Table.of("events")` opens it; `Table.of(handle)` is the handle.
+        """
+        return table if isinstance(table, Table) else cls.open(table)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.uri!r}, version={self.version})"
 

@@ -158,6 +158,7 @@ def source_rows(
             raise InvalidValue(
                 "cannot merge files of JSON documents",
                 hint="give rows as dicts or Arrow data; json_columns= names columns of JSON text",
+                cli_hint="",
             )
         given = reader.read_all()
     schema = given_schema(reader.schema, json_columns)
