@@ -5,6 +5,9 @@ What is refused stands here by name, with the reason.
 
 from __future__ import annotations
 
+import datetime as dt
+import io
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,8 @@ import pytest
 
 import variantlake as vl
 from tests import corpora
+from tests.suites.tables import geometries
+from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import VariantLakeError
 
 GOLDEN = corpora.place("suites/kernel-rs-golden")
@@ -71,8 +76,9 @@ REFUSED = {
     "simple_table_features": "reader version 5",
     "catalog_managed_0": "catalogManaged",
     **dict.fromkeys(("table_d", "table_e", "table_f", "table_h", "table_i"), "catalogOwned"),
-    "table-with-geo": "geospatial",
 }
+PACKED = sorted(KERNEL.rglob("*.tar.zst"))
+"""The same tables as those of the golden folders."""
 
 
 def _tables(*roots: Path) -> list[Path]:
@@ -143,6 +149,38 @@ def test_tables_of_others_have_rows_or_an_error_by_name(table: Path) -> None:
         assert line.version <= opened.version
     counted = opened.sql("SELECT count(*) AS n FROM t").to_arrow()["n"].to_pylist()
     assert counted == [rows.num_rows]
+
+
+@pytest.mark.corpus(KERNEL, GOLDEN)
+def test_packed_tables_are_those_that_lie_open(tmp_path: Path) -> None:
+    assert len(PACKED) > 100
+    for archive in PACKED:
+        name = archive.name.removesuffix(".tar.zst")
+        is_large = archive.stat().st_size > 20_000
+        if is_large or REFUSED.get(name) or MUST_FAIL.get(name):
+            continue
+        with pa.CompressedInputStream(str(archive), "zstd") as unpacked:
+            content = io.BytesIO(unpacked.read())
+        with tarfile.open(fileobj=content) as files:
+            files.extractall(tmp_path / name, filter="data")
+        for log in (tmp_path / name).rglob("_delta_log"):
+            place = log.parent.relative_to(tmp_path / name)
+            twins = [GOLDEN / part / place for part in ("golden_data", "data")]
+            (twin,) = (each for each in twins if each.exists())
+            assert vl.Table.open(log.parent).digest() == vl.Table.open(twin).digest(), place
+
+
+def test_a_table_of_geometries_and_intervals_is_read_as_its_files_hold_them(tmp_path: Path) -> None:
+    """RFCs "Geospatial types" and "Interval Types"."""
+    table = vl.Table.open(geometries(tmp_path))
+    rows = table.scan().to_arrow()
+    assert rows.schema.types == [pa.int32(), pa.binary(), pa.int32(), pa.duration("us")]
+    assert rows.to_pylist()[1] == {"id": 2, "shape": None, "months": None, "span": None}
+    assert rows["span"].to_pylist()[0] == dt.timedelta(days=1, microseconds=22)
+    assert table.scan(["id"], where="shape IS NULL").to_arrow().to_pylist() == [{"id": 2}]
+    assert StructType.from_json(table.schema.to_json()) == table.schema
+    with pytest.raises(VariantLakeError, match=r"feature geospatial, .*cannot be written"):
+        table.append(pa.table({"id": pa.array([3], pa.int32())}))
 
 
 DAT_VERSIONS = sorted(

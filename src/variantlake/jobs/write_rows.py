@@ -52,7 +52,10 @@ def write_rows(
         for partition, batch in rows:
             files = sets.get(partition)
             if files is None:
-                files = plan.file_set(task, batch.schema, rows.variant_columns, check)
+                values = dict(zip(rows.partition_names, partition, strict=True))
+                files = plan.file_set(
+                    task, batch.schema, rows.variant_columns, check, partition_values=values
+                )
                 sets[partition] = stack.enter_context(files)
             files.write(batch, rows.notes)
             _close_some([each for each in sets.values() if each.is_open])

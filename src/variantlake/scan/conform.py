@@ -57,6 +57,8 @@ def conformed(array: AnyArray, kind: DataType, node: SchemaNode, *, by_id: bool)
         return _map(array, kind, node, by_id=by_id)
     if array.type == wanted:
         return array
+    if pa.types.is_duration(wanted) and array.type == pa.int64():
+        return array.view(wanted)
     if _family(array.type) not in (_family(wanted), ""):
         raise _another(node, array, kind)  # which Arrow might cast: texts to numbers, say
     try:

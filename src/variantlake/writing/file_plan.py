@@ -13,9 +13,11 @@ from variantlake.delta.protocol.known_properties import check_properties
 from variantlake.delta.protocol.properties import compression, page_version
 from variantlake.delta.schema.column_mapping import with_field_ids
 from variantlake.delta.schema.table_schema import StructField, StructType
+from variantlake.delta.stats.partition_values import partition_array
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.parquet.stats.facts import FileFacts
 from variantlake.parquet.write.file_writer import WriteOptions, WrittenFile
+from variantlake.shredding.arrays import AnyArray
 from variantlake.storage.opening import open_store
 from variantlake.writing.files import FileLimits, FileSet
 from variantlake.writing.max_bad import MaxBad
@@ -44,6 +46,7 @@ class FilePlan:
     order_by: tuple[str, ...]
     cluster_by: tuple[str, ...]
     truncate_timestamps: bool
+    materialize_partitions: bool = False
     max_bad: MaxBad | None = None
     hidden: tuple[StructField, ...] = ()
 
@@ -59,8 +62,10 @@ class FilePlan:
         schema: pa.Schema,
         variant_columns: Sequence[tuple[str, ...]],
         check: Callable[[], None] | None = None,
+        *,
+        partition_values: Mapping[str, str | None],
     ) -> FileSet:
-        """Files for the rows of one task, laid out as the table's properties say.
+        """Files for the rows of one task and partition, laid out as the table's properties say.
 
         Raises InvalidSchema for a table for which no file may be written.
         """
@@ -75,7 +80,25 @@ class FilePlan:
             limits=self.limits,
             check=check,
             order=self.order(schema),
+            constants=self._constants(partition_values),
         )
+
+    def _constants(
+        self, partition_values: Mapping[str, str | None]
+    ) -> list[tuple[pa.Field[pa.DataType], AnyArray]]:
+        """The partition columns as files hold them, each by a value; empty if files do not."""
+        if not self.materialize_partitions:
+            return []
+        columns = [each for each in self.schema.fields if each.name in self.partition_columns]
+        names = [each.physical_name for each in columns]
+        arrays = [
+            partition_array(partition_values.get(name), each)
+            for name, each in zip(names, columns, strict=True)
+        ]
+        stored = pa.schema(
+            [pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]
+        )
+        return list(zip(with_field_ids(stored, self.schema), arrays, strict=True))
 
     def order(self, stored: pa.Schema) -> tuple[SortKey, ...]:
         """What files of these columns are sorted by: as the load says, else as the table says.

@@ -7,17 +7,19 @@ import re
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+import numpy as np
 import pyarrow as pa
 
 from variantlake.errors import InvalidValue, VariantLakeError
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.value_notes import NO_NOTES, NotesCollector
 from variantlake.parquet.write.file_writer import FileWriter, WriteOptions, WrittenFile
+from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.values import ValueNotes
 from variantlake.storage.store import LocalStore, Store, make_folder, start_flush
 from variantlake.storage.unreachable import disk_failure
@@ -118,7 +120,8 @@ class FileSet:
     before a file is begun, and stops the task by raising. With an `order` each file is sorted,
     and ends early where that takes too much memory. Names sort in the order of tasks and rows,
     carry the load's id, and differ between two attempts of one task, because Spark may repeat or
-    double a task. `watch` is as for FileWriter.
+    double a task. `watch` is as for FileWriter. `constants` are columns that every row has the
+    same value in, as arrays of one row: partition columns that files hold.
     """
 
     store: Store
@@ -131,6 +134,7 @@ class FileSet:
     check: Callable[[], None] | None = None
     order: tuple[SortKey, ...] = ()
     watch: Callable[[pa.Table], None] | None = None
+    constants: Sequence[tuple[pa.Field[pa.DataType], AnyArray]] = ()
     finished: list[WrittenFile] = field(default_factory=list)
     _attempt: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
     _writer: FileWriter | None = None
@@ -142,10 +146,13 @@ class FileSet:
     _path: Path = Path()
     _unsorted_notes: NotesCollector = field(init=False)
     _stored: pa.Schema = field(init=False)
+    _written: pa.Schema = field(init=False)
 
     def __post_init__(self) -> None:
         self._unsorted_notes = NotesCollector(self.variant_columns)
-        self._stored = without_void(self.schema)
+        self._stored = self._written = without_void(self.schema)
+        for item, _ in self.constants:
+            self._written = self._written.append(item)
 
     @property
     def is_open(self) -> bool:
@@ -192,7 +199,7 @@ class FileSet:
             part = batch.slice(0, rows)
             if self._stored is not self.schema:
                 part = stored_rows(part, self._stored)
-            writer.write(part, notes)
+            writer.write(self._with_constants(part), notes)
             self._rows += rows
             batch = batch.slice(rows)
             size = self._size()
@@ -202,6 +209,11 @@ class FileSet:
                 self._flushing = size
                 if isinstance(self.store, LocalStore):
                     start_flush(self._path)
+
+    def _with_constants(self, part: pa.RecordBatch) -> pa.RecordBatch:
+        for item, array in self.constants:
+            part = part.append_column(item, array.take(np.zeros(part.num_rows, np.int64)))
+        return part
 
     def close(self) -> list[WrittenFile]:
         """Finish the last file; all files, in order."""
@@ -243,7 +255,7 @@ class FileSet:
         self._path = folder / name
         self._writer = FileWriter(
             self._path,
-            self._stored,
+            self._written,
             variant_columns=self.variant_columns,
             options=self.options,
             watch=self.watch,

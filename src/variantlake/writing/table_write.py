@@ -14,9 +14,11 @@ from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.cluster_paths import split_paths
 from variantlake.delta.protocol.clustering import clustering_columns
 from variantlake.delta.protocol.features import (
+    MATERIALIZED,
     SCAN_FEATURES,
     VARIANT_SHREDDING,
     check_variants_listed,
+    writer_features,
 )
 from variantlake.delta.protocol.known_properties import (
     HINTS_PREFIX,
@@ -283,8 +285,20 @@ class TableWrite:
             order_by=options.order_by,
             cluster_by=split_paths(text) if (text := self.properties.get(CLUSTER_BY)) else (),
             truncate_timestamps=options.truncate_timestamps,
+            materialize_partitions=self._materializes_partitions(),
             max_bad=options.max_bad,
         )
+
+    def _materializes_partitions(self) -> bool:
+        """Whether files hold the partition columns, by feature or property.
+
+        Spec: RFC "Materialize Partition Columns".
+        """
+        if self.properties.get("delta.writePartitionColumnsToParquet") == "true":
+            return True
+        if self.altered is not None:
+            return MATERIALIZED in writer_features(self.altered[0])
+        return self.snapshot is not None and MATERIALIZED in self.snapshot.features
 
     def clean_up(self, load_id: str) -> None:
         """Remove what a load left behind that is not in the log."""

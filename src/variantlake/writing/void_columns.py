@@ -1,4 +1,4 @@
-"""VOID columns, which are NULL in every row and so stand in no file.
+"""Columns that no file of ours holds: VOID ones, NULL in every row, and types that we only read.
 
 Spec: PROTOCOL, "Void Type".
 """
@@ -16,18 +16,26 @@ from variantlake.delta.schema.table_schema import (
     DataType,
     MapType,
     StructType,
+    read_only_type,
     types_in,
 )
-from variantlake.errors import InvalidSchema
+from variantlake.errors import InvalidSchema, UnsupportedFeature
 from variantlake.shredding.layout import is_struct
 
 
 def check_storable(schema: StructType, partition_columns: Collection[str] = ()) -> None:
-    """Raise InvalidSchema, naming the column, for a table for which no file may be written.
+    """Raise, naming the column, for a table for which no file may be written.
 
-    VOID within an array or a map, a struct of nothing but VOID fields, and a table whose columns
-    but those of its partitions are all VOID.
+    InvalidSchema for VOID within an array or a map, a struct of nothing but VOID fields, and a
+    table whose columns but those of its partitions are all VOID; UnsupportedFeature for a type that
+    we only read (geometries, intervals).
     """
+    for item in schema.fields:
+        if any(read_only_type(type_) for type_ in types_in(item.type)):
+            raise UnsupportedFeature(
+                f"no rows can be written into this table: column {item.name!r} is {item.type}",
+                hint="such values are read, and written by Spark 4.2 or newer alone",
+            )
     stored = [item for item in schema.fields if item.name not in partition_columns]
     for item in stored:
         for type_ in types_in(item.type):

@@ -10,9 +10,8 @@ import pytest
 from tests import corpora
 from tests.delta.tables import SCHEMA
 from variantlake.delta.actions.actions import Protocol
+from variantlake.delta.protocol.feature_records import FEATURES, Support
 from variantlake.delta.protocol.features import (
-    FEATURES,
-    Support,
     check_protocol,
     check_readable,
     check_writable,
@@ -181,7 +180,17 @@ def test_the_table_knows_the_names_of_the_protocol() -> None:
         "catalogManaged",
         "icebergCompatV1",
         "icebergCompatV2",
+        "icebergCompatV3",
         "clustering",
+        "checkpointProtection",
+        "materializePartitionColumns",
+        "collations",
+        "geospatial",
+        "adaptiveMetadata-preview",
+        "coordinatedCommits-preview",
+        "redirectReaderWriter-preview",
+        "redirectWriterOnly-preview",
+        "timestampNanos",
         "vacuumProtocolCheck",
         "inCommitTimestamp",
         "typeWidening",
@@ -194,5 +203,10 @@ def test_the_table_knows_the_names_of_the_protocol() -> None:
 def test_the_table_of_features_in_the_docs_is_that_of_the_records() -> None:
     text = (corpora.REPOSITORY / "docs/tables.md").read_text(encoding="utf-8")
     for feature in FEATURES.values():
-        row = f"| `{feature.name}` | {feature.read.value} | {feature.write.value} |\n"
-        assert row in text, f"docs/tables.md says otherwise of {feature.name}"
+        row = (
+            f"| `{feature.name}` | {feature.read.value} | {feature.write.value} | {feature.what} | "
+        )
+        row += f"{feature.writers} | {feature.hint} |\n"
+        assert row.replace("|  |", "| |") in text, f"docs/tables.md says otherwise: {row}"
+        is_refused = {feature.read, feature.write} - {Support.YES, Support.BY_CALLER}
+        assert feature.hint or not is_refused, f"nothing says what to do about {feature.name}"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from variantlake.delta.protocol import cluster_paths
-from variantlake.delta.protocol.features import FEATURES
+from variantlake.delta.protocol.feature_records import FEATURES
 from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature, did_you_mean
 from variantlake.parquet.write.file_writer import Compression
 from variantlake.shredding.ddl import parse_ddl
@@ -28,8 +28,8 @@ RESIDUAL_SHARE = "variantlake.maxResidualShare"
 _REFUSED = re.compile(
     r"delta\.(enableIcebergCompat.*|enableIcebergWriterCompat.*|universalFormat\..*"
     r"|clusteringColumns|coordinatedCommits\..*|redirect(ReaderWriter|WriterOnly)-preview"
-    r"|compatibility\.symlinkFormatManifest\.enabled|writePartitionColumnsToParquet"
-    r"|enableMaterializePartitionColumnsFeature|castIcebergTimeType|ignoreIcebergBucketPartition)"
+    r"|compatibility\.symlinkFormatManifest\.enabled|castIcebergTimeType"
+    r"|ignoreIcebergBucketPartition)"
 )
 SET_BY_WRITERS = re.compile(
     r"delta\.(columnMapping\.maxColumnId|rowTracking\..*|inCommitTimestampEnablement.*"
@@ -88,6 +88,7 @@ VALUES = {
     "delta.enableExpiredLogCleanup": _BOOLEAN,
     "delta.enableFullRetentionRollback": _BOOLEAN,
     "delta.enableInCommitTimestamps": _BOOLEAN,
+    "delta.enableMaterializePartitionColumnsFeature": _BOOLEAN,
     "delta.enableRowTracking": _BOOLEAN,
     "delta.enableTypeWidening": _BOOLEAN,
     "delta.isolationLevel": re.compile(
@@ -101,6 +102,7 @@ VALUES = {
     "delta.rowTrackingSuspended": _BOOLEAN,
     "delta.sampleRetentionDuration": _DURATION,
     "delta.setTransactionRetentionDuration": _DURATION,
+    "delta.writePartitionColumnsToParquet": _BOOLEAN,
     RESIDUAL_SHARE: _SHARE,
     "variantlake.rowGroupBytes": _BYTES,
     "variantlake.rowGroupRows": _NATURAL,

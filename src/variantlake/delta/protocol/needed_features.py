@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from variantlake.delta.actions.actions import Protocol
+from variantlake.delta.protocol.feature_records import FEATURES, Support
 from variantlake.delta.protocol.features import (
-    FEATURES,
     VARIANT_SHREDDING,
     VARIANT_TYPE,
-    Support,
     reader_features,
     writer_features,
 )

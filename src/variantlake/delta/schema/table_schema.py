@@ -208,6 +208,31 @@ _DELTA_TYPES = {arrow: name for name, arrow in _ARROW_TYPES.items()} | {
     pa.binary_view(): "binary",
 }
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)")
+_SPANS = ("day", "hour", "minute", "second")
+_READ_ONLY = (
+    (re.compile(r"(geometry|geography)\([^()]+\)"), pa.binary()),
+    (re.compile(r"interval (year|month|year to month)"), pa.int32()),
+    (
+        re.compile(
+            "interval ("
+            + "|".join(
+                [*_SPANS, *(f"{a} to {b}" for i, a in enumerate(_SPANS) for b in _SPANS[i + 1 :])]
+            )
+            + ")"
+        ),
+        pa.duration("us"),
+    ),
+)
+"""Types that we read as what their files hold, and do not write: well-known binary, months and
+microseconds. They have no bounds, for those of the first are text. Specs: the RFCs "Geospatial
+types" and "Interval Types"."""
+
+
+def read_only_type(type_: DataType) -> pa.DataType | None:
+    """The Arrow type of a type that we read but do not write, None for another one."""
+    if not isinstance(type_, PrimitiveType):
+        return None
+    return next((arrow for names, arrow in _READ_ONLY if names.fullmatch(type_.name)), None)
 
 
 def types_in(type_: DataType) -> Iterator[DataType]:
@@ -333,6 +358,8 @@ def _parse_primitive(name: str, where: str) -> DataType:
         precision, scale = int(match[1]), int(match[2])
         if 1 <= precision <= MAX_PRECISION and scale <= precision:
             return PrimitiveType("decimal", precision, scale)
+    if read_only_type(PrimitiveType(name)):
+        return PrimitiveType(name)
     raise MalformedLog(
         f"type of {where} is unknown: {name!r}", hint="a newer version of this package may know it"
     )
@@ -356,7 +383,7 @@ def arrow_type(type_: DataType, *, physical: bool = False) -> pa.DataType:
         return VARIANT_TYPE
     if type_.name == "decimal":
         return pa.decimal128(type_.precision, type_.scale)
-    return _ARROW_TYPES[type_.name]
+    return read_only_type(type_) or _ARROW_TYPES[type_.name]
 
 
 def _arrow_field(item: StructField, *, physical: bool = False) -> pa.Field[pa.DataType]:

@@ -15,12 +15,8 @@ from dataclasses import replace
 from variantlake.delta.actions.actions import Protocol
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.protocol.features import (
-    FEATURES,
-    VARIANT_SHREDDING,
-    reader_features,
-    writer_features,
-)
+from variantlake.delta.protocol.feature_records import FEATURES
+from variantlake.delta.protocol.features import VARIANT_SHREDDING, reader_features, writer_features
 from variantlake.delta.protocol.needed_features import extended_protocol
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table

@@ -195,7 +195,11 @@ class _Outputs:
             for other in [each for each in self._sets if each is not None]:
                 self._end(other)
         opened = self._plan.files.file_set(
-            self._group.number, self._form.schema, self._form.variants, self._check
+            self._group.number,
+            self._form.schema,
+            self._form.variants,
+            self._check,
+            partition_values=self._group.partition_values,
         )
         opened.watch = self._watch
         self._stack.enter_context(opened)

@@ -1,0 +1,404 @@
+"""THE table of Delta table features: one record says for each what we support, or why we refuse.
+
+docs/tables.md shows the records. Spec: PROTOCOL, "Table Features", "Valid Feature Names in Table
+Features", the RFCs, and what Delta Spark and Delta Kernel list.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from variantlake.delta.schema.table_schema import StructType, types_in
+
+Active = Callable[[dict[str, str], StructType], bool]
+
+
+class Support(enum.Enum):
+    """What we do about a feature that a table lists.
+
+    YES: obeyed. IF_INACTIVE: fine while nothing in the table uses it (`active` tells).
+    BY_CALLER: the log module exposes what is needed, and a scan must declare that it obeys.
+    EVALUATED: rows must have gone through the table's SQL expressions, and a writer must declare
+    that they have. KEPT: while inactive, or if the writer declares that no row is new. NO:
+    refused by name.
+    """
+
+    YES = "yes"
+    IF_INACTIVE = "while inactive"
+    BY_CALLER = "by the scan"
+    EVALUATED = "by Spark"
+    KEPT = "no new rows"
+    NO = "no"
+
+
+def _never(_properties: dict[str, str], _schema: StructType) -> bool:
+    return False
+
+
+def _always(_properties: dict[str, str], _schema: StructType) -> bool:
+    return True
+
+
+def _property(name: str) -> Active:
+    return lambda properties, _schema: properties.get(name, "").lower() == "true"
+
+
+def _property_prefix(prefix: str) -> Active:
+    return lambda properties, _schema: any(name.startswith(prefix) for name in properties)
+
+
+def _field_metadata(prefix: str) -> Active:
+    return lambda _properties, schema: any(
+        key.startswith(prefix) for field in schema.walk() for key in field.metadata
+    )
+
+
+def _geometries(_properties: dict[str, str], schema: StructType) -> bool:
+    return any(str(type_).startswith(("geometry(", "geography(")) for type_ in types_in(schema))
+
+
+def _column_mapping(properties: dict[str, str], _schema: StructType) -> bool:
+    return properties.get("delta.columnMapping.mode", "none").lower() != "none"
+
+
+@dataclass(frozen=True, slots=True)
+class TableFeature:
+    """One feature. `reader` features bind readers too.
+
+    `what` says what it is, `writers` which engines write tables with it (docs/tables.md shows both,
+    as refusals do), and `hint` what to do about a table that is refused.
+    `legacy_reader` and `legacy_writer` are the protocol versions from which a table without
+    feature lists has it. `active` tells whether a table that lists it makes use of it.
+    `enabled_by` is the property that a table may only set together with the feature.
+    """
+
+    name: str
+    what: str
+    writers: str
+    reader: bool = False
+    read: Support = Support.YES
+    write: Support = Support.YES
+    active: Active = _always
+    needs: tuple[str, ...] = ()
+    legacy_reader: int | None = None
+    legacy_writer: int | None = None
+    enabled_by: str | None = None
+    hint: str = ""
+
+    def is_enabled_by(self, properties: Mapping[str, str]) -> bool:
+        """Whether these properties switch the feature on."""
+        value = properties.get(self.enabled_by or "", "").lower()
+        return value not in _SWITCHED_OFF
+
+
+_SWITCHED_OFF = ("", "false", "none", "classic")
+_SPARK_EVALUATES = "append a DataFrame through Spark, which evaluates the table's SQL expressions"
+_ASK_THE_CATALOG = (
+    "only the catalog that manages this table knows its newest commits: read and write it through"
+    " the catalog, with an engine that supports it"
+)
+_DELTA_SPARK = "Delta Spark, Databricks"
+
+
+def _iceberg(version: str, writers: str) -> TableFeature:
+    return TableFeature(
+        f"icebergCompat{version}",
+        "the files obey rules by which Iceberg can read them",
+        writers,
+        write=Support.IF_INACTIVE,
+        active=_property(f"delta.enableIcebergCompat{version}"),
+        hint="write it with Delta Spark, or, if the table is never read as Iceberg, switch it off"
+        f" there: ALTER TABLE ... SET TBLPROPERTIES ('delta.enableIcebergCompat{version}' ="
+        " 'false')",
+    )
+
+
+def _iceberg_writer(version: str) -> TableFeature:
+    return TableFeature(
+        f"icebergWriterCompat{version}",
+        "names, ids and types are such that Iceberg's writers can write the table, too",
+        "Delta Kernel for Java",
+        write=Support.IF_INACTIVE,
+        active=_property(f"delta.enableIcebergWriterCompat{version}"),
+        hint=f"write it with Delta Kernel, or set delta.enableIcebergWriterCompat{version} to"
+        " 'false' there",
+    )
+
+
+def _managed(name: str, writers: str, *, reader: bool = True) -> TableFeature:
+    return TableFeature(
+        name,
+        "a catalog or service decides which commit is the next one",
+        writers,
+        reader=reader,
+        read=Support.NO if reader else Support.YES,
+        write=Support.NO,
+        hint=_ASK_THE_CATALOG,
+    )
+
+
+def _geospatial(name: str, writers: str) -> TableFeature:
+    return TableFeature(
+        name,
+        "columns of GEOMETRY and GEOGRAPHY, read as binary: well-known binary (WKB)",
+        writers,
+        reader=True,
+        write=Support.IF_INACTIVE,
+        active=_geometries,
+        hint="write such columns with Spark 4.2 or newer",
+    )
+
+
+def _widening(name: str, writers: str, hint: str) -> TableFeature:
+    # New files have the current types; only the old ones must be widened by a scan.
+    return TableFeature(
+        name,
+        "a column's type got wider, and older files keep the narrow one",
+        writers,
+        reader=True,
+        read=Support.BY_CALLER,
+        active=_field_metadata("delta.typeChanges"),
+        enabled_by="delta.enableTypeWidening" if name == "typeWidening" else None,
+        hint=hint,
+    )
+
+
+def _collations(name: str, writers: str) -> TableFeature:
+    # Bounds in binary order stay true, and no writer of ours changes a column's metadata.
+    return TableFeature(
+        name,
+        "string columns name the rules by which an engine compares them",
+        writers,
+        needs=("domainMetadata",),
+    )
+
+
+def _adaptive(name: str) -> TableFeature:
+    return TableFeature(
+        name,
+        "the list of files is kept in Iceberg's manifests (v4) and not in the log",
+        "Delta Spark 4.4 as a preview",
+        reader=True,
+        read=Support.NO,
+        write=Support.NO,
+        hint=f"drop it with Delta Spark: ALTER TABLE ... DROP FEATURE `{name}`",
+    )
+
+
+FEATURES: dict[str, TableFeature] = {
+    feature.name: feature
+    for feature in (
+        TableFeature("variantType", "columns of VARIANT", "Delta Spark 4.0, we", reader=True),
+        TableFeature(
+            "variantType-preview", "the same, by its first name", "Delta Spark 3.3", reader=True
+        ),
+        TableFeature(
+            "variantShredding",
+            "files hold paths of VARIANT columns as typed columns",
+            "Delta Spark, we",
+            reader=True,
+            needs=("variantType",),
+            enabled_by="delta.enableVariantShredding",
+        ),
+        TableFeature(
+            "variantShredding-preview",
+            "the same, by its first name",
+            "Delta Spark 4.0",
+            reader=True,
+            needs=("variantType",),
+        ),
+        TableFeature("timestampNtz", "timestamps without a time zone", "all", reader=True),
+        TableFeature(
+            "vacuumProtocolCheck",
+            "who vacuums must obey the protocol for writers, too",
+            _DELTA_SPARK,
+            reader=True,
+        ),
+        TableFeature(
+            "v2Checkpoint",
+            "checkpoints with sidecars, named by a UUID",
+            "Delta Spark, delta-rs, we",
+            reader=True,
+            enabled_by="delta.checkpointPolicy",
+        ),
+        TableFeature(
+            "columnMapping",
+            "files have other names for columns than the table: columns can be renamed and dropped",
+            "all but delta-rs",
+            reader=True,
+            read=Support.BY_CALLER,
+            active=_column_mapping,
+            legacy_reader=2,
+            legacy_writer=5,
+            enabled_by="delta.columnMapping.mode",
+            hint="query this table with Delta Spark",
+        ),
+        TableFeature(
+            "columnMappingUsageTracking",
+            "the table says whether a column was ever renamed or dropped",
+            "nobody yet",
+            write=Support.NO,
+            hint="write it with the engine that set it up",
+        ),
+        TableFeature(
+            # Active by what the files say, not by the property: see Snapshot. Appends add files
+            # without vectors.
+            "deletionVectors",
+            "rows of a file are deleted by a list of their places",
+            "all, we",
+            reader=True,
+            read=Support.BY_CALLER,
+            active=_never,
+            enabled_by="delta.enableDeletionVectors",
+        ),
+        _widening(
+            "typeWidening",
+            _DELTA_SPARK,
+            "rewrite the old files (REORG TABLE ... APPLY (UPGRADE UNIFORM) or a copy)",
+        ),
+        _widening(
+            "typeWidening-preview", "Delta Spark 3.2", "rewrite the old files by copying the table"
+        ),
+        _managed("catalogManaged", "Delta Spark 4.1 with Unity Catalog"),
+        _managed("catalogOwned", "the first drafts of catalogManaged"),
+        _managed("catalogOwned-preview", "Delta Spark 4.0"),
+        _managed("coordinatedCommits-preview", "Delta Spark 3.3, 4.0", reader=False),
+        _managed("managedCommit", "a rejected draft of catalogManaged", reader=False),
+        TableFeature(
+            "redirectReaderWriter-preview",
+            "the table has moved to another place",
+            _DELTA_SPARK,
+            reader=True,
+            read=Support.IF_INACTIVE,
+            write=Support.IF_INACTIVE,
+            active=_property_prefix("delta.redirectReaderWriter-preview"),
+            hint="open the place that the property delta.redirectReaderWriter-preview names",
+        ),
+        TableFeature(
+            "redirectWriterOnly-preview",
+            "writers find the table in another place",
+            _DELTA_SPARK,
+            write=Support.IF_INACTIVE,
+            active=_property_prefix("delta.redirectWriterOnly-preview"),
+            hint="write to the place that the property delta.redirectWriterOnly-preview names",
+        ),
+        _adaptive("adaptiveMetadata"),
+        _adaptive("adaptiveMetadata-preview"),
+        _geospatial("geospatial", "Delta Spark 4.4"),
+        _geospatial("geospatial-dev", "Delta Spark 4.2, 4.3"),
+        TableFeature(
+            "timestampNanos",
+            "timestamps in nanoseconds",
+            "nobody yet: an RFC",
+            reader=True,
+            read=Support.NO,
+            write=Support.NO,
+            hint="keep the instants as timestamps in microseconds, or the nanoseconds as BIGINT",
+        ),
+        TableFeature(
+            "appendOnly",
+            "rows are never changed or deleted",
+            "all, we",
+            legacy_writer=2,
+            enabled_by="delta.appendOnly",
+        ),
+        TableFeature(
+            "invariants",
+            "conditions on columns that every row fulfils",
+            "old Delta Spark",
+            write=Support.EVALUATED,
+            active=_field_metadata("delta.invariants"),
+            legacy_writer=2,
+            hint=_SPARK_EVALUATES,
+        ),
+        TableFeature(
+            "checkConstraints",
+            "conditions that every row fulfils",
+            "all, we",
+            write=Support.EVALUATED,
+            active=_property_prefix("delta.constraints."),
+            legacy_writer=3,
+            hint=_SPARK_EVALUATES,
+        ),
+        # Adds and removes of whole files need no change files: readers take them as inserts and
+        # deletes.
+        TableFeature(
+            "changeDataFeed",
+            "changed rows can be read by version",
+            "Delta Spark, delta-rs, we",
+            legacy_writer=4,
+            enabled_by="delta.enableChangeDataFeed",
+        ),
+        TableFeature(
+            "generatedColumns",
+            "columns are computed from others",
+            "Delta Spark, delta-rs",
+            write=Support.EVALUATED,
+            active=_field_metadata("delta.generationExpression"),
+            legacy_writer=4,
+            hint=_SPARK_EVALUATES,
+        ),
+        TableFeature(
+            "identityColumns",
+            "a column gets a new number in every row",
+            _DELTA_SPARK,
+            write=Support.KEPT,
+            active=_field_metadata("delta.identity."),
+            legacy_writer=6,
+            hint="write with Delta Spark, which alone gives out the numbers of an identity column",
+        ),
+        # Only a column that is left out takes its default: the writers of rows see to that.
+        TableFeature("allowColumnDefaults", "columns have default values", _DELTA_SPARK),
+        TableFeature(
+            "domainMetadata", "features and applications keep facts in the log", "Delta Spark, we"
+        ),
+        TableFeature(
+            "inCommitTimestamp",
+            "commits carry their time, whatever the clock of the store says",
+            "Delta Spark, we",
+            enabled_by="delta.enableInCommitTimestamps",
+        ),
+        TableFeature(
+            "inCommitTimestamp-preview",
+            "the same, by its first name",
+            "Delta Spark 3.2",
+            write=Support.NO,
+            hint="drop it with Delta Spark:"
+            " ALTER TABLE ... DROP FEATURE `inCommitTimestamp-preview`",
+        ),
+        TableFeature(
+            "checkpointProtection",
+            "old checkpoints stay until all versions before a certain one go",
+            "Delta Spark 4.0 when it drops a feature",
+        ),
+        TableFeature(
+            "materializePartitionColumns",
+            "data files hold the partition columns, too",
+            "Delta Spark 4.1, Delta Kernel, we",
+            enabled_by="delta.enableMaterializePartitionColumnsFeature",
+        ),
+        TableFeature(
+            "rowTracking",
+            "rows keep an id and the version of their last change",
+            "Delta Spark, we",
+            needs=("domainMetadata",),
+            enabled_by="delta.enableRowTracking",
+        ),
+        TableFeature(
+            "clustering",
+            "rows with similar values stand in the same files",
+            "Delta Spark, we",
+            needs=("domainMetadata",),
+        ),
+        _collations("collations", "Databricks"),
+        _collations("collations-preview", "Delta Kernel, Databricks"),
+        _iceberg("V1", _DELTA_SPARK),
+        _iceberg("V2", _DELTA_SPARK),
+        _iceberg("V3", "Delta Spark 4.2, Databricks"),
+        _iceberg_writer("V1"),
+        _iceberg_writer("V3"),
+    )
+}
+"""By name; the names are the protocol's."""
