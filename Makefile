@@ -17,7 +17,7 @@ PROCESSES ?= 3
 # bash counts the seconds of its own life in SECONDS: only one from the command line is meant.
 SECONDS_OF_SOAK = $(if $(filter command line environment%,$(origin SECONDS)),$(SECONDS),60)
 
-.PHONY: help setup demo demo-kafka test test-fast test-long test-runtime test-matrix test-examples audit test-kill test-soak test-concurrency test-rules test-queries lint format changelog wheel docs fuzz bench bench-appends bench-autoload bench-ingest bench-kernels bench-optimize bench-planning bench-query bench-streams clean
+.PHONY: help setup demo demo-kafka test test-fast test-long test-runtime test-matrix test-examples audit test-kill test-soak simulate test-concurrency test-rules test-queries lint format changelog wheel docs fuzz bench bench-appends bench-autoload bench-ingest bench-kernels bench-optimize bench-planning bench-query bench-streams clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -83,13 +83,17 @@ test-kill: setup ## Kill writers and upkeep at every moment around a storage cal
 test-soak: setup ## Autoloads, a compaction and a reader with random kills, for SECONDS (60)
 	@$(BIN)/python -m tests.autoloading.soak --seconds $(SECONDS_OF_SOAK)
 
+simulate: setup ## Run seeds of the simulation for SECONDS (60), a process a core; SEED=N replays one
+	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seconds $(SECONDS_OF_SOAK) --processes $$(nproc) --first $${FIRST:-$$(date +%s)})
+
 test-concurrency: setup ## Write one table from many processes, on disk and on S3; print the counts
 	@$(BIN)/python -m tests.delta.writers
 	@$(BIN)/python -m tests.delta.spark_race
 	@$(BIN)/python -m tests.maintenance.races
 
-test-rules: setup ## Remove each exactness rule from a copy: do its tests notice?
+test-rules: setup ## Remove each exactness rule from a copy, plant faults for the simulation: are they noticed?
 	@$(BIN)/python -m tests.mutations
+	@$(BIN)/python -m tests.simulation.planted
 	@$(SPARK_ENV) $(BIN)/python -m tests.mutations --spark
 
 test-queries: setup ## Random queries on random tables against Spark, for QUERY_SECONDS (300)

@@ -1,0 +1,433 @@
+"""What actors do, with the package's own calls, and what each must leave of the rows."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+import variantlake as vl
+from tests.simulation.bucket import SOURCES, Bucket
+from tests.simulation.model import TABLE, Model, Row, Rows, Work, difference
+from tests.simulation.scenario import Op
+from tests.simulation.world import Actor, Violation, World
+from variantlake.delta.checkpoint.log_cleanup import clean_log
+from variantlake.errors import MissingSource
+from variantlake.ingest.commit_load import commit_load, find_committed_load
+from variantlake.ingest.encode.rows import TableRows
+from variantlake.jobs.write_rows import write_rows
+from variantlake.storage.opening import open_store
+from variantlake.writing.files import new_load_id
+from variantlake.writing.options import LoadOptions
+from variantlake.writing.stream_batch import StreamBatch
+from variantlake.writing.table_write import TableWrite
+
+SELECT = (
+    "event:id::bigint AS id", "val", "event:v::bigint AS v", "event:k::string AS k", "part",
+)  # fmt: skip
+_KINDS = 5
+_OLD = 4
+"""So many versions back readers and restores go."""
+
+
+@dataclass(slots=True)
+class Session:
+    """One actor at work: its process, and what a handle that it keeps shows."""
+
+    world: World
+    bucket: Bucket
+    model: Model
+    actor: Actor
+    kept: vl.Table | None = None
+    batches: int = 0
+
+    @property
+    def location(self) -> str:
+        """The table, as this process calls it."""
+        return f"{self.actor.host}/{TABLE}"
+
+    def table(self, version: int | None = None) -> vl.Table:
+        """The table, opened now."""
+        return vl.Table.open(self.location, version)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`perform` does it; `expected` gives the rows that its commit leaves, None for the same ones.
+
+    `repeats` says that the actor does it again after its process died or the store failed.
+    `conflicts` says that it may give way to others.
+    """
+
+    perform: Callable[[Session, Op, Work], Any]
+    expected: Callable[[Op, Rows, Work], Rows] | None = None
+    repeats: bool = False
+    conflicts: bool = True
+
+
+# Rows
+
+
+def new_ids(op: Op) -> range:
+    """The ids of the rows that this one adds; no other one has them."""
+    return range(op.serial * 100, op.serial * 100 + 1 + op.b % 30)
+
+
+def document(key: int, value: int) -> str:
+    """The document of a row."""
+    return json.dumps({"id": key, "k": f"k{key % _KINDS}", "v": value})
+
+
+def arrow(keys: Collection[int], value: int) -> pa.Table:
+    """Rows of the table."""
+    return pa.table(
+        {
+            "event": [document(key, value) for key in keys],
+            "val": pa.array([value] * len(keys), pa.int64()),
+            "part": [str(key % 2) for key in keys],
+        }
+    )
+
+
+def rows_of(op: Op, keys: Collection[int]) -> dict[int, Row]:
+    """Those rows, as the model has them."""
+    return dict.fromkeys(keys, (op.serial, op.serial))
+
+
+def condition(op: Op) -> tuple[str, Callable[[int], bool]]:
+    """Rows of another one's, as text and as a function of their id."""
+    first = op.a * 100
+    last = first + op.b % 40
+    match op.b % 3:
+        case 0:
+            text = f"event:id::bigint >= {first} AND event:id::bigint < {last}"
+            return text, lambda key: first <= key < last
+        case 1:
+            kind = op.a % _KINDS
+            text = f"event:k::string = 'k{kind}' AND event:id::bigint >= {last}"
+            return text, lambda key: key % _KINDS == kind and key >= last
+        case _:
+            some = range(first, last, 3)
+            text = f"event:id::bigint IN ({', '.join(map(str, [*some, -1]))})"
+            return text, lambda key: key in some
+
+
+def upserted(op: Op) -> range:
+    """Ids of rows that nobody appends, so that an upsert may find them or not."""
+    first = 10_000_000 + op.a % 4 * 10
+    return range(first, first + 1 + op.b % 20)
+
+
+def matched(op: Op) -> list[int]:
+    """Ids of rows that others appended or upserted, or did not yet."""
+    return [*range(op.a * 100, op.a * 100 + op.b % 12), *upserted(op)[::2]]
+
+
+# Writers
+
+
+def append(session: Session, op: Op, _work: Work) -> Any:
+    """Some rows."""
+    return session.table().append(arrow(new_ids(op), op.serial), json_columns=["event"])
+
+
+def load(session: Session, op: Op, _work: Work) -> Any:
+    """Some rows, under an id."""
+    rows = arrow(new_ids(op), op.serial)
+    load_id = f"load {op.serial}"
+    return session.table().append(rows, json_columns=["event"], load_id=load_id)
+
+
+def stream(session: Session, op: Op, _work: Work) -> Any:
+    """The next batch of a stream, as the sink of streams commits it."""
+    target = TableWrite.of(session.table().snapshot)
+    batch = StreamBatch(f"stream {session.actor.number}", op.serial)
+    options = LoadOptions()
+    if (done := find_committed_load(target, options, batch)) is not None:
+        return done
+    rows = arrow(new_ids(op), op.serial)
+    plan = target.file_plan(new_load_id(), options)
+    try:
+        with plan.bad_row_log(0) as bad_rows:
+            encoded = TableRows(
+                rows.schema, rows.to_reader(), plan, shreddings=target.shreddings(),
+                json_columns=frozenset({"event"}), bad_rows=bad_rows, inference=options.inference,
+                check_texts=True,
+            )  # fmt: skip
+            result = write_rows(encoded, plan)
+    except BaseException:
+        target.clean_up(plan.load_id)
+        raise
+    target = target.with_shreddings(encoded.shreddings)
+    started = time.perf_counter()
+    return commit_load(target, plan, [result], options, started, record=batch.record())
+
+
+def overwrite(session: Session, op: Op, _work: Work) -> Any:
+    """The rows of one partition, or all."""
+    where = {"part": str(op.a % 2)} if session.world.scenario.layout == "partitioned" else None
+    rows = arrow(_own_part(session.world, op), op.serial)
+    return session.table().overwrite(rows, where=where, json_columns=["event"])
+
+
+def _own_part(world: World, op: Op) -> list[int]:
+    partitioned = world.scenario.layout == "partitioned"
+    return [key for key in new_ids(op) if not partitioned or key % 2 == op.a % 2]
+
+
+def set_properties(session: Session, op: Op, _work: Work) -> Any:
+    """A property that matters to nobody."""
+    return session.table().set_properties({"sim.serial": str(op.serial)})
+
+
+def delete(session: Session, op: Op, _work: Work) -> Any:
+    """Some rows."""
+    return session.table().delete(condition(op)[0])
+
+
+def update(session: Session, op: Op, _work: Work) -> Any:
+    """A column of some rows."""
+    return session.table().update({"val": op.serial}, condition(op)[0])
+
+
+def upsert(session: Session, op: Op, _work: Work) -> Any:
+    """Rows by their key."""
+    rows = arrow(upserted(op), op.serial)
+    return session.table().upsert(rows, "event:id::bigint", json_columns=["event"])
+
+
+def merge(session: Session, op: Op, _work: Work) -> Any:
+    """Some rows of the source delete, others update."""
+    keys = matched(op)
+    values = [-1 if key % 2 else op.serial for key in keys]
+    source = pa.table({"id": pa.array(keys, pa.int64()), "val": pa.array(values, pa.int64())})
+    return session.table().merge(
+        source,
+        "t.event:id::bigint = s.id",
+        "WHEN MATCHED AND s.val < 0 THEN DELETE",
+        "WHEN MATCHED THEN UPDATE SET val = s.val",
+    )
+
+
+def merged(op: Op, rows: Rows, _work: Work) -> Rows:
+    """See `merge`."""
+    keys = set(matched(op))
+    kept = {key: row for key, row in rows.items() if key not in keys or not key % 2}
+    return {key: (op.serial, row[1]) if key in keys else row for key, row in kept.items()}
+
+
+def land(session: Session, op: Op, _work: Work) -> None:
+    """A file of documents appears in the folder of sources."""
+    partitioned = session.world.scenario.layout == "partitioned"
+    folder = f"part={op.a % 2}/" if partitioned else ""
+    path = f"{SOURCES}/{folder}{op.a % 4}-{op.serial}.json"
+    keys = _own_part(session.world, op)
+    text = "".join(f"{document(key, op.serial)}\n" for key in keys)
+    session.model.landed[path] = dict.fromkeys(keys, (None, op.serial))
+    store = open_store(session.actor.host)
+    store.put(path, text.encode())
+
+
+def autoload(session: Session, _op: Op, work: Work) -> Any:
+    """What is new in the folder of sources."""
+    work.autoloads = True
+    found = f"s3://sources/{SOURCES}"
+    return session.table().autoload(found, name="sim", max_files=3, ascending="no")
+
+
+# Upkeep
+
+
+def restore(session: Session, op: Op, work: Work) -> Any:
+    """One of the last versions."""
+    table = session.table()
+    work.chosen = max(table.version - op.a % _OLD, 0)
+    return table.restore(work.chosen)
+
+
+def cluster(session: Session, op: Op, work: Work) -> Any:
+    """Rows in the order of their ids, if the table names it."""
+    table = session.table()
+    # The first rows decide whether the ids are a column.
+    if session.world.scenario.layout != "clustered" or not table.snapshot.files.num_rows:
+        return optimize(session, op, work)
+    return table.cluster(budget=1 << 30)
+
+
+def optimize(session: Session, op: Op, _work: Work) -> Any:
+    """Small files are joined, rows that are gone left out."""
+    return session.table().optimize(max_deleted_share=op.a % 2 / 2)
+
+
+def reshred(session: Session, op: Op, _work: Work) -> Any:
+    """Another layout of the documents."""
+    ddl = ("id BIGINT, k STRING, v BIGINT", "id BIGINT", "id INT, v BIGINT")[op.a % 3]
+    return session.table().reshred(ddl)
+
+
+def clean(session: Session, _op: Op, _work: Work) -> Any:
+    """The old part of the log goes."""
+    table = session.table()
+    return clean_log(table.snapshot.store, dict(table.properties))
+
+
+def vacuum(session: Session, op: Op, _work: Work) -> Any:
+    """Files that no reader needs go."""
+    return session.table().vacuum(lite=op.a % 4 == 0)
+
+
+# Readers
+
+
+def seen(table: vl.Table) -> dict[int, Row]:
+    """What a scan shows. Raises Violation for rows that cannot be."""
+    rows: dict[int, Row] = {}
+    for row in table.scan(list(SELECT)).to_arrow().to_pylist():
+        key = row["id"]
+        if key in rows:
+            raise Violation(f"a reader of version {table.version} sees row {key} twice")
+        if row["k"] != f"k{key % _KINDS}" or row["part"] not in (None, str(key % 2)):
+            raise Violation(f"a reader of version {table.version} sees {row}")
+        rows[key] = (row["val"], row["v"])
+    return rows
+
+
+def compare(session: Session, table: vl.Table, *, floor: int = 0) -> None:
+    """What a reader sees with what the version holds, one not older than `floor`."""
+    if table.version < floor:
+        raise Violation(f"a reader sees version {table.version} when {floor} is there")
+    rows = seen(table)
+    expected = session.model.versions[table.version].rows
+    if rows != expected:
+        what = difference(expected, rows)
+        raise Violation(f"a reader of version {table.version}: {what}")
+
+
+def read(session: Session, _op: Op, _work: Work) -> None:
+    """The newest version."""
+    floor = session.model.newest
+    compare(session, session.table(), floor=floor)
+
+
+def read_old(session: Session, op: Op, _work: Work) -> None:
+    """An older version, which may be gone if it is old enough."""
+    version = max(session.model.newest - op.a % (2 * _OLD), 0)
+    lasting = session.model.versions[version] in session.model.readable()
+    try:
+        compare(session, session.table(version))
+    except MissingSource:
+        if lasting:
+            raise
+
+
+def hold(session: Session, _op: Op, _work: Work) -> None:
+    """The newest version, read hours after it was opened."""
+    floor = session.model.newest
+    table = session.table()
+    table.scan(list(SELECT))
+    session.world.hold(session.actor)
+    compare(session, table, floor=floor)
+
+
+def follow(session: Session, _op: Op, _work: Work) -> None:
+    """The newest version, by a handle that is kept and refreshed."""
+    floor = session.model.newest
+    if session.kept is None or session.kept.uri != session.location:
+        session.kept = session.table()
+    else:
+        session.kept = session.kept.refresh()
+    compare(session, session.kept, floor=floor)
+
+
+def changes(session: Session, op: Op, _work: Work) -> None:
+    """The changes of some versions: just what they differ by."""
+    if not session.world.scenario.keeps_changes:
+        return read(session, op, _work)
+    table = session.table()
+    first = max(table.version - op.a % _OLD, 1)
+    if first > table.version:
+        return None
+    versions = session.model.versions
+    lasting = versions[first - 1] in session.model.readable()
+    try:
+        rows = table.changes(
+            first, table.version, select=[*SELECT, "_change_type", "_commit_version"]
+        )
+        found = rows.to_arrow().to_pylist()
+    except MissingSource:
+        if lasting:
+            raise
+        return None
+    for version in range(first, table.version + 1):
+        rows_of_version = [row for row in found if row["_commit_version"] == version]
+        _check_changes(rows_of_version, versions[version - 1].rows, versions[version].rows, version)
+    return None
+
+
+def _check_changes(found: list[dict[str, Any]], before: Rows, after: Rows, version: int) -> None:
+    rows: dict[int, Row] = dict(before)
+    for kinds in (("delete", "update_preimage"), ("insert", "update_postimage")):
+        for row in found:
+            if row["_change_type"] not in kinds:
+                continue
+            key, value = row["id"], (row["val"], row["v"])
+            if kinds[0] == "delete":
+                if rows.pop(key, None) != value:
+                    raise Violation(f"the changes of version {version} take row {key} away twice")
+            elif key in rows:
+                raise Violation(f"the changes of version {version} add row {key} twice")
+            else:
+                rows[key] = value
+    if rows != after:
+        what = difference(after, rows)
+        raise Violation(f"the changes of version {version} do not lead there: {what}")
+
+
+def _added(op: Op, rows: Rows, _work: Work) -> Rows:
+    return {**rows, **rows_of(op, new_ids(op))}
+
+
+def _deleted(op: Op, rows: Rows, _work: Work) -> Rows:
+    fits = condition(op)[1]
+    return {key: row for key, row in rows.items() if not fits(key)}
+
+
+def _updated(op: Op, rows: Rows, _work: Work) -> Rows:
+    fits = condition(op)[1]
+    return {key: (op.serial, row[1]) if fits(key) else row for key, row in rows.items()}
+
+
+def _upserted(op: Op, rows: Rows, _work: Work) -> Rows:
+    return {**rows, **rows_of(op, upserted(op))}
+
+
+OPERATIONS: Mapping[str, Operation] = {
+    "append": Operation(append, _added, conflicts=False),
+    "load": Operation(load, _added, repeats=True, conflicts=False),
+    "stream": Operation(stream, _added, repeats=True, conflicts=False),
+    "overwrite": Operation(overwrite),
+    "set properties": Operation(set_properties),
+    "delete": Operation(delete, _deleted, repeats=True),
+    "update": Operation(update, _updated),
+    "upsert": Operation(upsert, _upserted),
+    "merge": Operation(merge, merged),
+    "land": Operation(land, repeats=True),
+    "autoload": Operation(autoload, repeats=True),
+    "optimize": Operation(optimize),
+    "cluster": Operation(cluster),
+    "reshred": Operation(reshred),
+    "analyze": Operation(lambda s, _op, _w: s.table().analyze()),
+    "checkpoint": Operation(lambda s, _op, _w: s.table().checkpoint()),
+    "clean the log": Operation(clean),
+    "vacuum": Operation(vacuum),
+    "restore": Operation(restore),
+    "read": Operation(read),
+    "read old": Operation(read_old),
+    "hold": Operation(hold),
+    "follow": Operation(follow),
+    "changes": Operation(changes),
+}

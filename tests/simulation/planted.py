@@ -1,0 +1,169 @@
+"""Whether the simulation finds faults: each is planted in a copy of the sources, and seeds are run.
+
+`python -m tests.simulation.planted` plants all of them, a name only that one. A fault that no seed
+finds is a failure. The checkout itself is never changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.corpora import REPOSITORY
+from tests.places import replace_code
+
+SEEDS = 300
+"""Each fault must be found within so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A place in the package (see `tests.places`), and the code that takes the old one's place."""
+
+    name: str
+    place: str
+    old: str
+    new: str
+
+
+FAULTS = (
+    Fault(
+        "no commit conflicts with another",
+        "commit.commit",
+        "check_conflicts(changes, against, version, write_serializable=weak)", "None",
+    ),
+    Fault(
+        "a commit whose answer was lost counts as another's",
+        "commit._put", "winner is not None and not payload.is_in(winner)", "winner is not None",
+    ),
+    Fault(
+        "a commit replaces the one that is there",
+        "commit._put", "store.put_if_absent(commit_path(version), payload.data)",
+        "store.put(commit_path(version), payload.data) is None",
+    ),
+    Fault(
+        "vacuum knows no retention",
+        "_Span.of", "cls(millis, default, specified, is_checked=not force)",
+        "cls(0, default, specified, is_checked=not force)",
+    ),
+    Fault(
+        "vacuum keeps only what the newest version has",
+        "_since", "commits[next(young, len(commits)):]", "[]",
+    ),
+    Fault(
+        "a load does not look whether its id is there",
+        "find_committed_load", "None if options.load_id is None else loaded(...)", "None",
+    ),
+    Fault(
+        "checkpoints lack what others committed meanwhile",
+        "commit._confirm", "[*winners, payload.actions]", "[payload.actions]",
+    ),
+    Fault(
+        "a removed file stays in the state",
+        "apply_commits", "changes.remove(action)", "pass",
+    ),
+    Fault(
+        "a refresh leaves the last commit out",
+        "Snapshot.refresh", "apply_commits(self.state(), actions)",
+        "apply_commits(self.state(), actions[:-1] or actions)",
+    ),
+    Fault(
+        "a rebased delete forgets the other's rows",
+        "RowLevel._after", "replace(taken, add=add, before=theirs)", "replace(taken, add=add)",
+    ),
+    Fault(
+        "a load removes its files though its commit may arrive",
+        "commit_load.commit_load", "NOT_COMMITTED", "(*NOT_COMMITTED, StoreFailed)",
+    ),
+    Fault(
+        "log cleanup needs no checkpoint",
+        "_cutoff_checkpoint",
+        "max((version for version in versions if version >= least), default=None)", "expired",
+    ),
+    Fault(
+        "a commit leaves its change files out",
+        "_payload", "actions += [*changes.transactions, *domains, *changes.removes, ..., ...]",
+        "actions += [*changes.transactions, *domains, *changes.removes, *adds]",
+    ),
+    Fault(
+        "an autoload does not hold its state against the table's",
+        "commit_files.commit_files", "record is not None and record.is_stale(newest)", "False",
+    ),
+)  # fmt: skip
+
+CHEAP = (
+    "a commit whose answer was lost counts as another's",
+    "a refresh leaves the last commit out",
+)
+"""Those that a few seeds find."""
+
+
+def find(fault: Fault, folder: Path, seeds: int = SEEDS) -> tuple[int, str] | None:
+    """The first seed that finds a fault, and what it says; None if none does."""
+    copy = copied(folder)
+    file, text = replace_code(copy / "src" / "variantlake", fault.place, fault.old, fault.new)
+    original = file.read_text(encoding="utf-8")
+    file.write_text(text, encoding="utf-8")
+    try:
+        done = simulate(copy, seeds)
+    finally:
+        file.write_text(original, encoding="utf-8")
+    match = re.search(r"^seed (\d+) FAILS at step \d+: (.*)$", done.stdout, re.MULTILINE)
+    if done.returncode == 0:
+        return None
+    if match is None:
+        raise RuntimeError(f"the simulation did not run\n{done.stdout}{done.stderr}")
+    return int(match[1]), match[2]
+
+
+def simulate(copy: Path, seeds: int) -> subprocess.CompletedProcess[str]:
+    """Run seeds on the sources of a copy, until one fails."""
+    return subprocess.run(
+        [sys.executable, "-m", "tests.simulation", "--seeds", str(seeds), "--no-shrink"],
+        cwd=copy,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(copy / "src"), str(copy))),
+             "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+
+
+def copied(folder: Path) -> Path:
+    """What the simulation needs of the checkout, once in a folder."""
+    for name in ("src", "tests"):
+        if not (folder / name).exists():
+            ignored = shutil.ignore_patterns("__pycache__", ".*", "data")
+            shutil.copytree(REPOSITORY / name, folder / name, ignore=ignored)
+    return folder
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code: 0 if each fault was found."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.planted", description=__doc__)
+    parser.add_argument("names", nargs="*", help="faults; all if none")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help=f"so many seeds ({SEEDS})")
+    options = parser.parse_args(arguments)
+    chosen = [fault for fault in FAULTS if not options.names or fault.name in options.names]
+    missed = 0
+    with tempfile.TemporaryDirectory(prefix="variantlake-simulation-") as folder:
+        for fault in chosen:
+            seed = find(fault, Path(folder), options.seeds)
+            missed += seed is None
+            said = "NOT FOUND" if seed is None else f"seed {seed[0]}: {seed[1]}"
+            sys.stdout.write(f"{fault.name}: {said}\n")
+            sys.stdout.flush()
+    sys.stdout.write(f"{len(chosen) - missed} of {len(chosen)} planted faults found\n")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,232 @@
+"""One run of a scenario, from the table's first version to the last look at it."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import traceback
+import warnings
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import variantlake as vl
+from tests.simulation import operations
+from tests.simulation.bucket import Bucket
+from tests.simulation.model import TABLE, Model, Rows, Work
+from tests.simulation.operations import OPERATIONS, Operation, Session
+from tests.simulation.scenario import HOUR, Op, Scenario
+from tests.simulation.world import MAX_STEPS, Actor, Killed, Violation, World
+from variantlake.errors import (
+    CommitConflict,
+    CommitUnknown,
+    InvalidValue,
+    MissingSource,
+    StoreFailed,
+    UnsupportedFeature,
+    VariantLakeError,
+)
+
+_MOST_TRIES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended: `violation` is empty if all was well. `steps` are calls of the store."""
+
+    scenario: Scenario
+    violation: str
+    trace: tuple[str, ...]
+    steps: int
+    versions: int
+
+    @property
+    def fingerprint(self) -> str:
+        """Of all that happened: two runs of one scenario have the same."""
+        return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()[:16]
+
+
+def run(scenario: Scenario, *, until: int = MAX_STEPS) -> Outcome:
+    """Run it; what came of it. `until` is the step at which it stops."""
+    # What a hash of texts orders must be the same in each run.
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        raise RuntimeError("run this with PYTHONHASHSEED=0, as `python -m tests.simulation` does")
+    world = World(scenario, until)
+    bucket = Bucket(world)
+    model = Model(world, bucket)
+    bucket.watcher = model
+    works: dict[int, Work] = {}
+    bucket.work = lambda actor: works.get(actor.number)
+    play = partial(_Play, world, bucket, model, works)
+    logging.disable(logging.WARNING)
+    try:
+        with world.patched(), bucket.installed(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            world.calm = True
+            _alone(world, lambda actor: play(actor).create())
+            world.calm = False
+            for script in scenario.actors:
+                world.start(partial(_live, play, script))
+            world.run()
+            world.calm = True
+            if not world.violation:
+                world.arrive()
+                _alone(world, lambda actor: play(actor).settle())
+    finally:
+        logging.disable(logging.NOTSET)
+    lines = tuple(world.trace)
+    return Outcome(scenario, world.violation, lines, world.step, len(model.versions))
+
+
+def _alone(world: World, body: Any) -> None:
+    world.start(body)
+    world.run()
+
+
+def _live(play: Any, script: tuple[Op, ...], actor: Actor) -> None:
+    _Play.live(play(actor), script)
+
+
+class _Play:
+    """One actor's life."""
+
+    def __init__(
+        self, world: World, bucket: Bucket, model: Model, works: dict[int, Work], actor: Actor
+    ) -> None:
+        self.world = world
+        self.works = works
+        self.actor = actor
+        self.session = Session(world, bucket, model, actor)
+
+    def create(self) -> None:
+        """The table, with nothing in it."""
+        layout = self.world.scenario.layout
+        self.works[self.actor.number] = Work("create")
+        vl.Table.create(
+            f"{self.actor.host}/{TABLE}",
+            "event VARIANT, val BIGINT, part STRING",
+            partition_by=["part"] if layout == "partitioned" else None,
+            cluster_by="event:id::bigint" if layout == "clustered" else None,
+            properties=dict(self.world.scenario.properties),
+        )
+
+    def live(self, script: tuple[Op, ...]) -> None:
+        """Do all of the script, in as many processes as it takes."""
+        for op in script:
+            operation = OPERATIONS[op.kind]
+            for _ in range(_MOST_TRIES):
+                if self.do(op, operation) or not operation.repeats:
+                    break
+
+    def do(self, op: Op, operation: Operation) -> bool:
+        """Do one thing; whether it is done. Raises Killed if the run is over."""
+        actor, world = self.actor, self.world
+        world.rest(actor)
+        work = self._work(op, operation)
+        actor.work, actor.faults = f"{op.kind} {op.serial}", 0
+        began = len(work.commits)
+        try:
+            result = operation.perform(self.session, op, work)
+            self._check_done(operation, work, result)
+        except Killed:
+            if world.violation:
+                raise
+            actor.killed = False
+            actor.process += 1
+            return False
+        except VariantLakeError as error:
+            world.say(f"{actor.work} raises {type(error).__name__}: {error}"[:300])
+            self._check_error(error, operation, work, began)
+            return False
+        except Violation as error:
+            world.fail(str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is a fault
+            world.say("".join(traceback.format_exception(error)))
+            world.fail(f"{actor.work} raises {error!r}")
+        finally:
+            actor.work = ""
+        world.say(f"{op.kind} {op.serial} is done")
+        return True
+
+    def _work(self, op: Op, operation: Operation) -> Work:
+        known = self.works.get(self.actor.number)
+        name = f"{op.kind} {op.serial}"
+        if known is None or known.name != name:
+            expected = operation.expected
+            if op.kind == "overwrite":
+                expected = partial(_overwritten, self.world)
+            if op.kind == "restore":
+                expected = lambda _op, _rows, work: self.session.model.versions[work.chosen].rows
+            known = Work(name, None if expected is None else partial(expected, op))
+            self.works[self.actor.number] = known
+        return known
+
+    def _check_done(self, operation: Operation, work: Work, result: Any) -> None:
+        adds = operation.expected is operations._added
+        if adds and len(work.data_commits) != 1:
+            raise Violation(f"{work.name} is done, its rows are in versions {work.data_commits}")
+        version = getattr(result, "version", None)
+        if adds and version not in work.commits:
+            raise Violation(f"{work.name} says version {version}, it is in {work.commits}")
+
+    def _check_error(
+        self, error: VariantLakeError, operation: Operation, work: Work, began: int
+    ) -> None:
+        failed = isinstance(error, StoreFailed | CommitUnknown)
+        if failed and self.actor.faults:
+            return
+        if isinstance(error, CommitConflict) and operation.conflicts:
+            if len(work.commits) > began and not work.autoloads and work.data_commits:
+                self.world.fail(f"{work.name} was refused, and is in versions {work.commits}")
+            return
+        if isinstance(error, UnsupportedFeature) and "row ids" in str(error):
+            return  # the table tracks its rows
+        if isinstance(error, InvalidValue) and "lite" in str(error):
+            return  # the log is not long enough for that
+        if isinstance(error, MissingSource) and work.chosen >= 0:
+            model = self.session.model
+            if model.versions[work.chosen] not in model.readable():
+                return
+        self.world.say("".join(traceback.format_exception(error)))
+        self.world.fail(f"{work.name} raises {type(error).__name__}: {error}")
+
+    def settle(self) -> None:
+        """After all others: what is new is loaded, and every version is looked at."""
+        session, model = self.session, self.session.model
+        self.world.now += HOUR
+        steps = [Op("autoload", 1_000_000, 0, 0)] if model.landed else []
+        steps += [Op("vacuum", 1_000_001, 1, 0), Op("checkpoint", 1_000_002, 0, 0)]
+        steps += [Op("read", 1_000_003, 0, 0)]
+        for back in range(len(model.in_log())):
+            steps.append(Op("read old", 1_000_100 + back, back, 0))
+        for op in steps:
+            if op.kind == "read old":
+                self._look_back(session, op.a)
+            else:
+                self.do(op, OPERATIONS[op.kind])
+        lacking = [path for path, rows in model.landed.items() if rows and path not in model.loaded]
+        if lacking and not self.world.violation:
+            self.world.say(str(session.table().loads().to_pylist()))
+            self.world.fail(f"{lacking[0]} was never loaded")
+
+    def _look_back(self, session: Session, back: int) -> None:
+        version = session.model.newest - back
+        op = Op("read old", 1_000_100 + back, 0, 0)
+        old = Operation(lambda s, _op, _w: _read_version(s, version))
+        self.do(op, old)
+
+
+def _read_version(session: Session, version: int) -> None:
+    readable = session.model.versions[version] in session.model.readable()
+    try:
+        operations.compare(session, session.table(version))
+    except MissingSource:
+        if readable:
+            raise
+
+
+def _overwritten(world: World, op: Op, rows: Rows, _work: Work) -> Rows:
+    partitioned = world.scenario.layout == "partitioned"
+    kept = {key: row for key, row in rows.items() if partitioned and key % 2 != op.a % 2}
+    return {**kept, **operations.rows_of(op, operations._own_part(world, op))}

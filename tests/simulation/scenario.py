@@ -1,0 +1,160 @@
+"""What a seed decides before a run: the table, what each actor does, which faults may happen."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Self
+
+HOUR = 3_600_000
+RETENTION_HOURS = 4
+RETENTION = RETENTION_HOURS * HOUR
+LOG_RETENTION_DAYS = 2
+SLACK = HOUR
+"""Milliseconds that clocks, stores and slow calls together may be wrong by."""
+
+ROLES: Mapping[str, Mapping[str, int]] = {
+    "writer": {"append": 6, "load": 4, "stream": 4, "overwrite": 1, "set properties": 1},
+    "editor": {"delete": 3, "update": 3, "upsert": 3, "merge": 2, "append": 2},
+    "autoloader": {"land": 3, "autoload": 3},
+    "upkeep": {
+        "optimize": 4, "cluster": 2, "reshred": 1, "checkpoint": 2, "clean the log": 1,
+        "vacuum": 3, "restore": 1, "analyze": 1,
+    },
+    "reader": {"read": 3, "read old": 2, "hold": 2, "follow": 2, "changes": 2},
+}  # fmt: skip
+"""What actors of a role do, and how often. One of no role does anything."""
+
+FAULTS: Mapping[str, float] = {
+    "refuse": 0.02,  # a call fails and did nothing: a throttle, a lost connection
+    "lose the answer": 0.03,  # a write is done, its answer is lost
+    "answer twice": 0.03,  # a conditional put is done, and the client's repeat says "exists"
+    "arrive late": 0.02,  # a write fails, and is done some calls later
+    "half": 0.02,  # a listing, a stream or a bulk delete stops in its middle
+    "stall": 0.01,  # an actor sleeps while the others go on
+    "kill": 0.006,  # a process dies
+    "list late": 0.2,  # a new object is not in listings yet; sources alone, not tables
+    "wrong times": 0.3,  # modification times are wrong by some minutes
+}
+"""How likely each fault is, by call or by object, where a scenario has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One thing that an actor does. `serial` is its own; `a` and `b` are random numbers."""
+
+    kind: str
+    serial: int
+    a: int
+    b: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A run: `turns` is the seed of whose turn it is and of when faults happen.
+
+    `stickiness` is how likely an actor goes on after a call. `layout` is "plain", "partitioned" or
+    "clustered".
+    """
+
+    seed: int
+    turns: int
+    layout: str
+    properties: Mapping[str, str]
+    stickiness: float
+    faults: Mapping[str, float]
+    actors: tuple[tuple[Op, ...], ...]
+
+    @property
+    def size(self) -> int:
+        """What shrinking makes smaller."""
+        return sum(map(len, self.actors)) + len(self.faults) + len(self.actors)
+
+    @property
+    def keeps_changes(self) -> bool:
+        """Whether the table has a change data feed."""
+        return self.properties.get("delta.enableChangeDataFeed") == "true"
+
+    @property
+    def weak(self) -> bool:
+        """Whether changes of rows need not see appends that came meanwhile."""
+        return self.properties.get("delta.isolationLevel") == "WriteSerializable"
+
+    def to_json(self) -> str:
+        """The scenario as text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of_json(cls, text: str) -> Self:
+        """The scenario that `to_json` wrote."""
+        data = json.loads(text)
+        data["actors"] = tuple(tuple(Op(**op) for op in ops) for ops in data["actors"])
+        return cls(**data)
+
+    @classmethod
+    def of_seed(cls, seed: int, *, actors: int = 0, ops: int = 0) -> Self:
+        """The scenario of a seed; its number of actors, and what each does, unless told."""
+        chance = random.Random(f"scenario {seed}")
+        count = actors or chance.choice([2, 3, 3, 4, 5, 6, 8])
+        each = ops or chance.choice([3, 4, 6, 8])
+        layout = chance.choice(["plain", "plain", "partitioned", "clustered"])
+        serials = iter(range(1, 1 + count * each))
+        roles = [chance.choice([*ROLES, "any"]) for _ in range(count)]
+        roles[0] = chance.choice(["writer", "editor", "any"])
+        scripts = tuple(
+            tuple(_op(chance, role, next(serials), count * each) for _ in range(each))
+            for role in roles
+        )
+        faults = {} if chance.random() < 0.15 else _faults(chance)
+        return cls(
+            seed, seed, layout, _properties(chance, layout),
+            chance.choice([0.0, 0.5, 0.9, 0.97]), faults, scripts,
+        )  # fmt: skip
+
+    def without_actor(self, number: int) -> Scenario:
+        """Without all that one actor does."""
+        return replace(self, actors=self.actors[:number] + self.actors[number + 1 :])
+
+    def without_ops(self, number: int, first: int, count: int) -> Scenario:
+        """Without some of what one actor does."""
+        ops = self.actors[number]
+        fewer = (*ops[:first], *ops[first + count :])
+        return replace(self, actors=(*self.actors[:number], fewer, *self.actors[number + 1 :]))
+
+    def without_fault(self, name: str) -> Scenario:
+        """Without one kind of fault."""
+        return replace(self, faults={n: rate for n, rate in self.faults.items() if n != name})
+
+
+def _op(chance: random.Random, role: str, serial: int, count: int) -> Op:
+    kinds = ROLES[chance.choice(list(ROLES)) if role == "any" else role]
+    (kind,) = chance.choices(list(kinds), list(kinds.values()))
+    return Op(kind, serial, chance.randrange(1, count + 1), chance.randrange(1 << 16))
+
+
+def _faults(chance: random.Random) -> dict[str, float]:
+    scale = chance.choice([0.3, 1.0, 2.0])
+    return {name: min(rate * scale, 0.5) for name, rate in FAULTS.items() if chance.random() < 0.5}
+
+
+def _properties(chance: random.Random, layout: str) -> dict[str, str]:
+    properties = {
+        "delta.deletedFileRetentionDuration": f"interval {RETENTION_HOURS} hours",
+        "delta.logRetentionDuration": f"interval {LOG_RETENTION_DAYS} days",
+        "delta.checkpointInterval": chance.choice(["2", "3", "5", "10"]),
+    }
+    choices = {
+        "delta.enableDeletionVectors": ("true", 0.6),
+        "delta.enableChangeDataFeed": ("true", 0.4),
+        "delta.isolationLevel": ("WriteSerializable", 0.3),
+        "delta.enableInCommitTimestamps": ("true", 0.3),
+        "delta.checkpointPolicy": ("v2", 0.3),
+    }
+    for name, (value, share) in choices.items():
+        if chance.random() < share:
+            properties[name] = value
+    if layout == "plain" and chance.random() < 0.2:
+        properties["delta.enableRowTracking"] = "true"
+    return properties
