@@ -68,6 +68,7 @@ LAYERS = [
     "maintenance",
     "autoloading",
     "dml",
+    "ddl",
     "feed",
     "erase",
     "report",

@@ -123,10 +123,7 @@ class ColumnPath:
 
         Raises InvalidPath with the offset of what was not understood.
         """
-        match = _IDENTIFIER.match(text)
-        if match is None:
-            raise InvalidPath(f"{text!r} does not start with a column name", offset=0)
-        column, position = _unquote_identifier(match[0]), match.end()
+        column, position = leading_column(text)
         steps: tuple[str | int, ...] = ()
         if text[position : position + 1] == ":" and text[position + 1 : position + 2] != ":":
             # `event:a` enters like `.a`, `event:['a']` with the bracket itself.
@@ -138,6 +135,17 @@ class ColumnPath:
         if position < len(text):
             raise InvalidPath(f"unexpected {text[position]!r} in {text!r}", offset=position)
         return cls(column, Path(steps))
+
+
+def leading_column(text: str) -> tuple[str, int]:
+    """The name that a text such as `event:a.b` starts with, and where it ends.
+
+    Raises InvalidPath for a text that starts with none.
+    """
+    match = _IDENTIFIER.match(text)
+    if match is None:
+        raise InvalidPath(f"{text!r} does not start with a column name", offset=0)
+    return _unquote_identifier(match[0]), match.end()
 
 
 _IDENTIFIER = re.compile(r"`(?:[^`]|``)+`|[^\W\d]\w*")

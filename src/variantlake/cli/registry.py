@@ -171,6 +171,15 @@ COMMANDS: dict[str, CommandEntry] = {
         ),
         "unset_properties",
     ),
+    "alter": CommandEntry(
+        "tables.alter",
+        "Change columns and constraints of a table.",
+        _CHANGE,
+        (
+            "variantlake alter /lake/events 'RENAME COLUMN kind TO type'",
+            "variantlake alter /lake/events 'ADD COLUMN note STRING' 'ALTER COLUMN n TYPE BIGINT'",
+        ),
+    ),
     "erase": CommandEntry(
         "changes.erase",
         "Erase rows for good, also from older versions.",

@@ -6,13 +6,14 @@ written. A statement of another form gives None, and is Spark's to judge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.quoting import quote_identifier
+from variantlake.sql.token_cursor import TokenCursor
 from variantlake.sql.tokens import kind_at, tokenize
 
 Assignments = tuple[tuple[str, str], ...]
@@ -79,7 +80,7 @@ def parse_change(text: str) -> ChangeText | None:
 
     Raises UnsupportedFeature for a form that only Delta Spark takes, by name.
     """
-    reader = _TokenCursor(text)
+    reader = _ChangeCursor(text)
     if reader.take("DELETE", "FROM"):
         target = reader.named(("WHERE",))
         where = reader.rest() if reader.take("WHERE") else None
@@ -147,7 +148,7 @@ def has_star(text: str) -> bool:
 
 def conjuncts(text: str) -> tuple[str, ...]:
     """The conditions that an AND joins, those in parentheses around all of them too."""
-    return _TokenCursor(text).conjuncts()
+    return _ChangeCursor(text).conjuncts()
 
 
 _BEFORE_STAR = (None, TokenType.DOT, TokenType.L_PAREN, TokenType.COMMA)
@@ -174,7 +175,7 @@ def _clause_text(clause: Clause) -> str:
 
 def parse_clauses(text: str) -> tuple[Clause, ...] | None:
     """The WHEN clauses of a MERGE; None if they are not of its form."""
-    reader = _TokenCursor(text)
+    reader = _ChangeCursor(text)
     clauses = reader.clauses()
     return clauses if clauses and reader.read else None
 
@@ -212,110 +213,62 @@ def check_clauses(clauses: Iterable[Clause]) -> None:
             open_ended.add(clause.when)
 
 
-class _TokenCursor:
-    """A place in the tokens of a text."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens: Sequence[Token] = tokenize(text)
-        while self._tokens and self._tokens[-1].token_type is TokenType.SEMICOLON:
-            self._tokens = self._tokens[:-1]
-        self._at = 0
-        self._unclosed = False
-
-    @property
-    def done(self) -> bool:
-        """Whether nothing is left."""
-        return self._at >= len(self._tokens)
-
-    @property
-    def read(self) -> bool:
-        """Whether nothing is left, and all that was opened is closed."""
-        return self.done and not self._unclosed
-
-    def take(self, *words: str) -> bool:
-        """Go over these words if they come next."""
-        if not self._comes(words):
-            return False
-        self._at += len(words)
-        return True
-
-    def rest(self) -> str:
-        """All that is left."""
-        start, self._at = self._at, len(self._tokens)
-        return self._span(start, self._at)
-
-    def until(self, *words: str) -> str:
-        """The text up to one of these words outside of parentheses and CASE."""
-        start, opened = self._at, list[str]()
-        while not self.done:
-            word = self._word(self._at)
-            if kind_at(self._tokens, self._at - 1) in (TokenType.DOT, TokenType.COLON):
-                word = ""  # a part of a name or a path: `s.end`, `span:when`
-            if not opened and self._at > start and word in words:
-                break
-            if self._kind() in _OPENS or word == "CASE":
-                opened.append(word)
-            elif self._kind() in _CLOSES or (word == "END" and opened[-1:] == ["CASE"]):
-                self._unclosed = self._unclosed or not opened
-                del opened[-1:]
-            self._at += 1
-        self._unclosed = self._unclosed or bool(opened)
-        return self._span(start, self._at)
+class _ChangeCursor(TokenCursor):
+    """Reads the parts of statements that change rows."""
 
     def conjuncts(self) -> tuple[str, ...]:
         """What is left as conditions that an AND joins."""
-        if self._kind() is TokenType.L_PAREN:
-            self._close()
+        if self.kind() is TokenType.L_PAREN:
+            self.close()
             if self.done:
-                return _TokenCursor(self._span(1, self._at - 1)).conjuncts()
-            self._at = 0
+                return _ChangeCursor(self.span(1, self.at - 1)).conjuncts()
+            self.at = 0
         start, between, found = 0, False, list[str]()
         while not self.done:
             self.until("AND", "OR", "BETWEEN")
-            word = self._word(self._at)
+            word = self.word(self.at)
             if word == "OR":
-                return (self._span(0, len(self._tokens)),)
+                return (self.span(0, len(self.tokens)),)
             if word != "BETWEEN" and not between:
-                found.append(self._span(start, self._at))
-                start = self._at + 1
+                found.append(self.span(start, self.at))
+                start = self.at + 1
             between = word == "BETWEEN"
-            self._at += 1
+            self.at += 1
         return tuple(found)
 
     def named(self, ends: tuple[str, ...]) -> Named | None:
         """A table or a query in parentheses, with its alias if it has one."""
-        start = self._at
-        if self._kind() is TokenType.L_PAREN:
-            self._close()
-        elif self._name() is None:
+        start = self.at
+        if self.kind() is TokenType.L_PAREN:
+            self.close()
+        elif self.name() is None:
             return None
-        stop = self._at
-        last = self._tokens[stop - 1]
-        if self.take("AS") or (not self.done and self._word(self._at) not in ends):
+        stop = self.at
+        last = self.tokens[stop - 1]
+        if self.take("AS") or (not self.done and self.word(self.at) not in ends):
             if self.done:
                 return None
-            last = self._tokens[self._at]
-            self._at += 1
-        if not self.done and self._word(self._at) not in ends:
+            last = self.tokens[self.at]
+            self.at += 1
+        if not self.done and self.word(self.at) not in ends:
             return None
-        return Named(self._span(start, stop), last.text)
+        return Named(self.span(start, stop), last.text)
 
     def assignments(self, ends: tuple[str, ...]) -> Assignments:
         """`a = x, b = y` or `*`; empty for anything else."""
-        if self._kind() is TokenType.STAR:
-            self._at += 1
+        if self.kind() is TokenType.STAR:
+            self.at += 1
             return STAR
         found = []
         while True:
-            name = self._name()
-            if name is None or self._kind() is not TokenType.EQ:
+            name = self.name()
+            if name is None or self.kind() is not TokenType.EQ:
                 return ()
-            self._at += 1
+            self.at += 1
             found.append((name, self.until(",", *ends)))
-            if self.done or self._word(self._at) != ",":
+            if self.done or self.word(self.at) != ",":
                 return tuple(found)
-            self._at += 1
+            self.at += 1
 
     def merge(self) -> MergeText | None:
         """What follows MERGE."""
@@ -371,62 +324,9 @@ class _TokenCursor:
 
     def _inserted(self) -> Assignments:
         """`*` or `(a, b) VALUES (x, y)`."""
-        if self._kind() is TokenType.STAR:
-            self._at += 1
+        if self.kind() is TokenType.STAR:
+            self.at += 1
             return STAR
-        names = self._list()
-        values = self._list() if self.take("VALUES") else []
+        names = self.items()
+        values = self.items() if self.take("VALUES") else []
         return tuple(zip(names, values, strict=True)) if len(names) == len(values) else ()
-
-    def _list(self) -> list[str]:
-        """The parts of a list in parentheses."""
-        if self._kind() is not TokenType.L_PAREN:
-            return []
-        self._at += 1
-        parts = []
-        while not self.done and self._kind() is not TokenType.R_PAREN:
-            parts.append(self.until(",", ")"))
-            if self._word(self._at) == ",":
-                self._at += 1
-        self._at += 1
-        return parts
-
-    def _name(self) -> str | None:
-        """A column's name, perhaps behind the table's, or a path: parts with dots between them."""
-        start = self._at
-        while not self.done:
-            self._at += 1
-            if self._kind() not in (TokenType.DOT, TokenType.COLON):
-                return self._span(start, self._at)
-            self._at += 1
-        return None
-
-    def _close(self) -> None:
-        depth = 0
-        while not self.done:
-            kind = self._tokens[self._at].token_type
-            depth += int(kind is TokenType.L_PAREN) - int(kind is TokenType.R_PAREN)
-            self._at += 1
-            if not depth:
-                return
-
-    def _kind(self) -> TokenType | None:
-        return kind_at(self._tokens, self._at)
-
-    def _word(self, at: int) -> str:
-        token = self._tokens[at] if at < len(self._tokens) else None
-        quoted = token is None or token.token_type in _QUOTED
-        return "" if token is None or quoted else token.text.upper()
-
-    def _comes(self, words: tuple[str, ...]) -> bool:
-        return all(self._word(self._at + place) == word for place, word in enumerate(words))
-
-    def _span(self, start: int, stop: int) -> str:
-        if start >= stop:
-            return ""
-        return self._text[self._tokens[start].start : self._tokens[stop - 1].end + 1]
-
-
-_OPENS = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
-_CLOSES = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
-_QUOTED = (TokenType.IDENTIFIER, TokenType.STRING, TokenType.RAW_STRING)

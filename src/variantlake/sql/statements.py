@@ -19,10 +19,14 @@ _COLUMNS = (
 # By the first word, or the first two: what Python does, and what the command line does.
 _INSTEAD = {
     "ALTER": (
-        f"Table.set_properties(...) and Table.add_column(...) do part of it; {_DELTA}",
-        "`variantlake set` sets properties",
+        f"Table.alter(...) and lake.sql(...) change columns and properties; {_DELTA}",
+        "`variantlake alter` changes columns, `variantlake set` properties",
     ),
     "ANALYZE": ("Table.analyze() fills in statistics", "`variantlake analyze` fills in statistics"),
+    "COMMENT": (
+        "Table.set_comment(...) describes tables and columns",
+        "`variantlake alter` describes columns, `variantlake set TABLE comment=...` the table",
+    ),
     "CREATE": ("vl.Table.create(...) makes a table", "`variantlake create` makes a table"),
     "COPY": ("lake.ingest(...) loads files", "`variantlake ingest` loads files"),
     "DELETE": (

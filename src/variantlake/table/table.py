@@ -29,6 +29,14 @@ from variantlake.autoloading.autoloader import AutoloadResult
 from variantlake.autoloading.batch import BatchReport
 from variantlake.autoloading.loads import LOADS, list_loads, retry_failed
 from variantlake.autoloading.run import AutoloadOptionKeywords, autoload
+from variantlake.ddl.alter_table import (
+    add_constraint,
+    alter_table,
+    set_default,
+    set_not_null,
+    set_properties,
+)
+from variantlake.ddl.local_checks import LocalChecks
 from variantlake.delta.actions.actions import Protocol
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log.identity import check_before_read, check_same_table
@@ -38,10 +46,10 @@ from variantlake.delta.protocol.cluster_paths import names_paths, split_paths
 from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX, check_properties
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType, VariantType
-from variantlake.delta.transaction import alter
+from variantlake.delta.transaction import alter, alter_columns
 from variantlake.delta.transaction.analyze import AnalyzeResult, analyze
-from variantlake.delta.transaction.backfill import backfill_row_ids
 from variantlake.delta.transaction.commit import commit, create_table
+from variantlake.delta.transaction.widen import change_type
 from variantlake.dml.delete import delete
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.update import update
@@ -79,6 +87,7 @@ from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.table_scan import Scan
 from variantlake.shown import Shown, counted
 from variantlake.shredding.ddl import format_ddl, parse_ddl
+from variantlake.sql.alter import parse_alteration
 from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
 from variantlake.units import Duration, Size, Time, milliseconds
@@ -844,11 +853,7 @@ class Table(Shown):
                 that are there would have to be checked or rewritten for.
             CommitConflict: Another writer changed the table in a way that contradicts this.
         """
-        snapshot = self._newest()
-        properties = check_properties(properties)
-        if alter.enables_row_tracking(snapshot, properties):
-            snapshot = backfill_row_ids(snapshot)
-        return commit(snapshot, alter.set_properties(snapshot, properties))
+        return set_properties(self._newest(), properties)
 
     @_writes
     def analyze(self, *, dry_run: bool = False) -> AnalyzeResult:
@@ -898,8 +903,158 @@ class Table(Shown):
         return self.set_properties({CLUSTER_BY: ", ".join(paths)})
 
     @_writes
+    def alter(self, change: str) -> int:
+        """Change the table as SQL writes it behind ALTER TABLE and its name; the new version.
+
+        `table.alter("RENAME COLUMN a TO b")`, `table.alter("ALTER COLUMN n TYPE BIGINT")`: columns
+        are renamed, dropped, added, moved, described, widened, made NOT NULL or nullable, and get
+        defaults; constraints and properties are set and taken away. Other methods do the same by
+        Python's means, one each. Nothing that binds readers is switched on.
+
+        Raises:
+            InvalidQuery: A text of another form.
+            What the method of the same name raises.
+        """
+        if not isinstance(change, str):
+            raise InvalidValue(f"a change of a table is {change!r}", hint="text: 'DROP COLUMN a'")
+        return alter_table(self._newest(), parse_alteration(change), LocalChecks())
+
+    @_writes
+    def rename_column(self, column: str, name: str, *, enable_column_mapping: bool = False) -> int:
+        """Rename a column, or a field of a struct; returns the new version. No file is rewritten.
+
+        `table.rename_column("s.x", "y")`. Partitioning, clustering, statistics, and the schema and
+        hints of a VARIANT column go with the column.
+
+        Args:
+            column: Its name, or names with dots between them; in backticks if they hold dots. Of an
+                array `element`, of a map `key` and `value` are parts of the path.
+            name: The new name alone.
+            enable_column_mapping: Switch column mapping by name on in the same commit, if the table
+                has none. Readers without this feature refuse the table from then on.
+
+        Raises:
+            InvalidSchema: The table does not have the column, or has one of the new name.
+            UnsupportedFeature: The table has no column mapping, or a constraint or generated column
+                uses the column.
+            CommitConflict: As `set_properties`.
+        """
+        snapshot = self._newest()
+        changes = alter_columns.rename_column(
+            snapshot, column, name, enable_column_mapping=enable_column_mapping
+        )
+        return commit(snapshot, changes)
+
+    @_writes
+    def drop_columns(
+        self, *columns: str, missing_ok: bool = False, enable_column_mapping: bool = False
+    ) -> int:
+        """Drop columns, or fields of structs; returns the new version. No file is rewritten.
+
+        The values are in the files until `optimize` or another writer rewrites them, and older
+        versions have the columns still.
+
+        Args:
+            *columns: As for `rename_column`.
+            missing_ok: Pass over columns that the table does not have.
+            enable_column_mapping: As for `rename_column`.
+
+        Raises:
+            InvalidSchema: The table does not have the column, is partitioned or clustered by it, or
+                has no other one.
+            UnsupportedFeature, CommitConflict: As `rename_column`.
+        """
+        snapshot = self._newest()
+        changes = alter_columns.drop_columns(
+            snapshot,
+            columns,
+            missing_ok=missing_ok,
+            enable_column_mapping=enable_column_mapping,
+        )
+        return snapshot.version if changes is None else commit(snapshot, changes)
+
+    @_writes
+    def set_comment(self, comment: str | None, column: str | None = None) -> int:
+        """Describe the table, or one column; returns the new version. None takes the words away.
+
+        Raises InvalidSchema for a column that does not exist, CommitConflict.
+        """
+        snapshot = self._newest()
+        if comment is not None and not isinstance(comment, str):
+            raise InvalidValue(f"a comment is {comment!r}", hint="text, or None to take it away")
+        if column is None:
+            return commit(snapshot, alter_columns.set_table_comment(snapshot, comment))
+        return commit(snapshot, alter_columns.set_column_comment(snapshot, column, comment))
+
+    @_writes
+    def move_column(self, column: str, *, after: str | None = None) -> int:
+        """Put a column behind another one, or first; returns the new version.
+
+        A field moves within its struct. Raises InvalidSchema for a column that does not exist,
+        CommitConflict.
+        """
+        snapshot = self._newest()
+        return commit(snapshot, alter_columns.move_column(snapshot, column, after=after))
+
+    @_writes
+    def change_type(self, column: str, type: str, *, enable_type_widening: bool = False) -> int:  # noqa: A002 - as SQL calls it
+        """Give a column a wider type; returns the new version. No file is rewritten.
+
+        `table.change_type("n", "BIGINT")`. TINYINT, SMALLINT and INT widen to longer integers,
+        DOUBLE, and decimals with 10 digits before the point; BIGINT to decimals with 20; FLOAT to
+        DOUBLE; DATE to TIMESTAMP_NTZ; decimals to longer ones; VARCHAR and CHAR to longer VARCHAR
+        and STRING.
+
+        Args:
+            column: As for `rename_column`; the element of an array and the parts of a map too.
+            type: The type as DDL.
+            enable_type_widening: Switch type widening on in the same commit, if the table has not.
+                Readers without this feature refuse the table from then on.
+
+        Raises:
+            InvalidSchema: The table does not have the column, or its type does not widen so.
+            UnsupportedFeature: The table has no type widening, or a constraint or generated column
+                uses the column.
+            CommitConflict: As `set_properties`.
+        """
+        snapshot = self._newest()
+        changes = change_type(snapshot, column, type, enable_type_widening=enable_type_widening)
+        return snapshot.version if changes is None else commit(snapshot, changes)
+
+    @_writes
+    def set_default(self, column: str, expression: str | None) -> int:
+        """Set what new rows without a value for a column get; returns the new version.
+
+        `expression` is constant SQL (`"'unknown'"`, `"2 + 3"`), None for no default. The local
+        engine must understand it; `lake.sql` takes what Spark does. Existing rows stay as they are.
+
+        Raises:
+            InvalidSchema: The column does not exist, or cannot have a default.
+            InvalidQuery, InvalidValue: The expression is no constant of the column's type.
+            UnsupportedFeature, CommitConflict: As `set_properties`.
+        """
+        snapshot = self._newest()
+        if expression is None:
+            return commit(snapshot, alter_columns.set_default(snapshot, column, None))
+        return set_default(snapshot, column, expression, LocalChecks())
+
+    @_writes
+    def add_constraint(self, name: str, expression: str) -> int:
+        """Add a CHECK constraint that every row fulfils; returns the new version.
+
+        The local engine must understand it; `lake.add_constraint` takes what Spark does. NULL does
+        not fulfil it. Writing rows to the table needs Spark from then on.
+
+        Raises:
+            InvalidQuery: The expression is no condition.
+            InvalidValue: A row breaks it, or the table has one of this name.
+            UnsupportedFeature, CommitConflict: As `set_properties`.
+        """
+        return add_constraint(self._newest(), name, expression, LocalChecks())
+
+    @_writes
     def drop_constraint(self, name: str) -> int:
-        """Remove a CHECK constraint; returns the new version. `lake.add_constraint` adds one.
+        """Remove a CHECK constraint; returns the new version.
 
         Raises InvalidValue for one that does not exist, else as `set_properties`.
         """
@@ -907,13 +1062,22 @@ class Table(Shown):
         return commit(snapshot, alter.drop_constraint(snapshot, name))
 
     @_writes
+    def set_not_null(self, column: str) -> int:
+        """Make a column NOT NULL in which no row has NULL; returns the new version.
+
+        Raises InvalidSchema for a column that does not exist, InvalidValue if a row has NULL there,
+        UnsupportedFeature for a field of a struct, CommitConflict.
+        """
+        return set_not_null(self._newest(), column, LocalChecks())
+
+    @_writes
     def drop_not_null(self, column: str) -> int:
-        """Allow NULL in a column; returns the new version. `lake.set_not_null` does the opposite.
+        """Allow NULL in a column or a field of a struct; returns the new version.
 
         Raises InvalidSchema for a column that does not exist, else as `set_properties`.
         """
         snapshot = self._newest()
-        return commit(snapshot, alter.set_not_null(snapshot, column, not_null=False))
+        return commit(snapshot, alter_columns.set_not_null(snapshot, column, not_null=False))
 
     @_writes
     def add_column(self, column: str) -> int:

@@ -1,4 +1,4 @@
-"""`variantlake create`, `set`, `unset`, `info` and `update`, and names of tables."""
+"""`variantlake create`, `set`, `unset`, `alter`, `info`, `update`, and names of tables."""
 
 from __future__ import annotations
 
@@ -41,6 +41,24 @@ def test_a_table_from_its_creation_on(tmp_path: Path, monkeypatch: Patch, capfd:
     assert "delta.appendOnly" in variantlake("info", table, "--version", version).out
     assert variantlake("set", table, "delta.appendOnly").code == 2
     assert variantlake("set", table, "delta.appendOnly=perhaps").code == 1
+
+
+def test_columns_are_changed(tmp_path: Path, monkeypatch: Patch, capfd: Capture) -> None:
+    table = tmp_path / "t"
+    vl.Table.create(table, "kind STRING, n INT")
+    variantlake = partial(run, monkeypatch, capfd)
+    changes = ("ADD COLUMN note STRING FIRST", "ALTER COLUMN n COMMENT 'how many'")
+    done = variantlake("alter", table, *changes, "--json")
+    assert (done.code, json.loads(done.out)) == (0, {"version": 2})
+    refused = variantlake("alter", table, "DROP COLUMN kind")
+    assert refused.code == 1
+    assert "`variantlake set TABLE delta.columnMapping.mode=name` switches it on" in refused.err
+    # A mistake in one leaves all of them out.
+    assert variantlake("alter", table, "ADD COLUMN m INT", "DROP n").code == 1
+    assert vl.Table.open(table).version == 2
+    assert variantlake("set", table, "delta.columnMapping.mode=name").code == 0
+    assert variantlake("alter", table, "DROP COLUMN kind", "RENAME COLUMN n TO m").code == 0
+    assert [field.name for field in vl.Table.open(table).schema.fields] == ["note", "m"]
 
 
 def test_rows_are_updated(tmp_path: Path, monkeypatch: Patch, capfd: Capture) -> None:

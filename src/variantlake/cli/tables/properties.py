@@ -25,7 +25,7 @@ def set_properties(
     as_json: Annotated[bool, json_option("Print the version as one JSON object.")] = False,
 ) -> None:
     """Set properties of a table, and add the table features that they need."""
-    _print(Table.open(table).set_properties(properties_of(properties)), as_json=as_json)
+    print_version(Table.open(table).set_properties(properties_of(properties)), as_json=as_json)
 
 
 def unset_properties(
@@ -38,10 +38,11 @@ def unset_properties(
     as_json: Annotated[bool, json_option("Print the version as one JSON object.")] = False,
 ) -> None:
     """Remove properties of a table, so that their defaults apply."""
-    _print(Table.open(table).unset_properties(*names), as_json=as_json)
+    print_version(Table.open(table).unset_properties(*names), as_json=as_json)
 
 
-def _print(version: int, *, as_json: bool) -> None:
+def print_version(version: int, *, as_json: bool) -> None:
+    """The version that a change of a table made."""
     if as_json:
         print_json({"version": version})
     else:

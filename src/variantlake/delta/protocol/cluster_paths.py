@@ -16,7 +16,8 @@ from variantlake.delta.schema.table_schema import (
     VariantType,
 )
 from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError, did_you_mean
-from variantlake.paths import ColumnPath, Path
+from variantlake.paths import ColumnPath, Path, leading_column
+from variantlake.quoting import identifier
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.schema import Leaf, ShreddingSchema
 from variantlake.types import PRIMITIVES, Family, ShreddedType
@@ -85,6 +86,14 @@ def check_text(text: str) -> None:
             f"the property {PROPERTY} names {len(parts)} paths; at most {MAX_PATHS} help",
             hint="name those first that most queries compare with constants",
         )
+
+
+def with_column(text: str, old: str, new: str) -> str:
+    """A path as users write it once its column has another name; others as they are."""
+    if text.startswith("$"):
+        return text
+    column, end = leading_column(text)
+    return identifier(new) + text[end:] if column == old else text
 
 
 def names_paths(texts: Sequence[str]) -> bool:

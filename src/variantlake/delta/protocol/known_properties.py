@@ -22,6 +22,8 @@ SCHEMA_PREFIX = "variantlake.shredding."
 """Property with the shredding DDL of a column; the column's physical name follows."""
 HINTS_PREFIX = "variantlake.hints."
 """Property with the hints for a column's schema; the column's physical name follows."""
+STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+"""Property with the columns that have statistics, by the names that users know."""
 RESIDUAL_SHARE = "variantlake.maxResidualShare"
 """Property with the share of residuals from which a schema is learned again."""
 # Properties of features that we do not write: setting them would make the table inconsistent.
@@ -79,7 +81,7 @@ VALUES = {
     "delta.checkpointRetentionDuration": _DURATION,
     "delta.columnMapping.mode": re.compile(r"none|name|id", re.IGNORECASE),
     "delta.dataSkippingNumIndexedCols": re.compile(r"-1|\d{1,9}"),
-    "delta.dataSkippingStatsColumns": _ANY,
+    STATS_COLUMNS: _ANY,
     "delta.dataSkippingStringPrefixLength": _COUNT,
     "delta.deletedFileRetentionDuration": _DURATION,
     "delta.dropFeatureTruncateHistory.retentionDuration": _DURATION,

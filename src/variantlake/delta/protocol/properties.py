@@ -17,6 +17,7 @@ from variantlake.delta.protocol.known_properties import (
     RESIDUAL_SHARE,
     SCHEMA_PREFIX,
     SHREDDING_PROPERTY,
+    STATS_COLUMNS,
     VALUES,
     checked,
 )
@@ -135,7 +136,7 @@ def stats_columns(properties: Mapping[str, str]) -> list[str] | None:
 
     In lower case, as Spark's names of columns have no case, with dots between the parts.
     """
-    text = properties.get("delta.dataSkippingStatsColumns")
+    text = properties.get(STATS_COLUMNS)
     if text is None:
         return None
     return [part.replace("`", "").strip().lower() for part in text.split(",")]
@@ -150,7 +151,7 @@ def _check_stats_columns(properties: Mapping[str, str], schema: StructType) -> N
     for name in filter(None, stats_columns(properties) or ()):
         if name not in known:
             raise InvalidSchema(
-                f"the property delta.dataSkippingStatsColumns: the table has no column {name!r}",
+                f"the property {STATS_COLUMNS}: the table has no column {name!r}",
                 hint=did_you_mean(name, known),
             )
 

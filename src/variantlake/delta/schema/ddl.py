@@ -74,22 +74,23 @@ def parse_type_ddl(text: str) -> DataType:
 
 def declaration(type_: DataType) -> str | None:
     """The text under DECLARED for a column of this type; None if no CHAR or VARCHAR is in it."""
-    return _type_text(type_) if type_ != _plain(type_) else None
+    return _type_text(type_) if type_ != plain_type(type_) else None
 
 
 def _stored(column: StructField) -> StructField:
     """A declared column as the schema has it: with strings, and the declaration as metadata."""
     text = declaration(column.type)
     metadata = column.metadata if text is None else {**column.metadata, DECLARED: text}
-    return replace(column, type=_plain(column.type), metadata=metadata)
+    return replace(column, type=plain_type(column.type), metadata=metadata)
 
 
-def _plain(type_: DataType) -> DataType:
+def plain_type(type_: DataType) -> DataType:
+    """The type with STRING for CHAR and VARCHAR."""
     match type_:
         case PrimitiveType("char" | "varchar"):
             return PrimitiveType("string")
         case _:
-            return with_parts(type_, _plain)
+            return with_parts(type_, plain_type)
 
 
 def _type_text(type_: DataType) -> str:

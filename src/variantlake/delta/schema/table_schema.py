@@ -423,6 +423,9 @@ def _from_arrow(arrow: pa.DataType, where: str) -> DataType:
     return PrimitiveType(name)
 
 
+INTEGER_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+"""Digits before the point of the least decimal that an integer type widens to, by Delta's names."""
+
 _SPARK_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
 

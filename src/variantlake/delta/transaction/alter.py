@@ -5,8 +5,9 @@ Spec: PROTOCOL, "Change Metadata", "Protocol Evolution", "Column Mapping".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+import functools
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import orjson
 
@@ -30,6 +31,14 @@ from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING_PRO
 from variantlake.delta.protocol.row_tracking import materialized_columns
 from variantlake.delta.schema.char_types import declared_type, with_declaration
 from variantlake.delta.schema.column_mapping import MODE, is_mapped, with_mapping
+from variantlake.delta.schema.columns_by_path import (
+    FieldPath,
+    moved_field,
+    resolved,
+    shown_path,
+    struct_at,
+    with_struct,
+)
 from variantlake.delta.schema.table_schema import (
     ArrayType,
     DataType,
@@ -37,8 +46,12 @@ from variantlake.delta.schema.table_schema import (
     StructField,
     StructType,
 )
+from variantlake.delta.transaction.alter_columns import described_column, metadata_changes
 from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature
+
+COMMENT = "comment"
+"""What SQL sets like a property, and the metadata has as the table's description."""
 
 
 def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes:
@@ -51,6 +64,7 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes
     properties = of_table(check_properties(properties), snapshot.schema)
     _check_possible(snapshot, properties)
     kept = {k: v for k, v in properties.items() if not k.startswith(FEATURE_PREFIX)}
+    comment = kept.pop(COMMENT, snapshot.metadata.description)
     configuration = {**snapshot.metadata.configuration, **kept}
     for key in kept:
         if key.startswith(SCHEMA_PREFIX):  # it was given, so nothing learns another one
@@ -65,9 +79,12 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes
         configuration = {**materialized_columns(), **configuration}
     protocol = extended_protocol(snapshot.protocol, needed_features(schema, properties))
     metadata = replace(
-        snapshot.metadata, schema_string=schema.to_json(), configuration=configuration
+        snapshot.metadata,
+        schema_string=schema.to_json(),
+        configuration=configuration,
+        description=comment or None,
     )
-    return _changes(
+    return metadata_changes(
         snapshot, "SET TBLPROPERTIES", metadata, protocol, {"properties": _json(properties)}
     )
 
@@ -91,7 +108,7 @@ def add_constraint(snapshot: Snapshot, name: str, expression: str) -> Changes:
             hint="drop it first, or choose another name",
         )
     configuration = {**snapshot.metadata.configuration, key: expression}
-    changes = _changes(
+    changes = metadata_changes(
         snapshot,
         "ADD CONSTRAINT",
         replace(snapshot.metadata, configuration=configuration),
@@ -110,33 +127,8 @@ def drop_constraint(snapshot: Snapshot, name: str) -> Changes:
         raise InvalidValue(f"the table has no constraint {name!r}", hint=f"constraints: {known}")
     expression = configuration.pop(key)
     metadata = replace(snapshot.metadata, configuration=configuration)
-    parameters = {"name": name, "expr": expression}
-    return _changes(snapshot, "DROP CONSTRAINT", metadata, snapshot.protocol, parameters)
-
-
-def set_not_null(snapshot: Snapshot, column: str, *, not_null: bool) -> Changes:
-    """Make a column NOT NULL, which the caller has checked against the rows; or nullable.
-
-    Raises InvalidSchema for a column that the table does not have.
-    """
-    found = snapshot.schema.get(column)
-    if found is None:
-        known = ", ".join(field.name for field in snapshot.schema.fields)
-        raise InvalidSchema(f"the table has no column {column!r}", hint=f"columns: {known}")
-    field = replace(found, nullable=not not_null)
-    fields = (field if each is found else each for each in snapshot.schema.fields)
-    metadata = replace(snapshot.metadata, schema_string=StructType(tuple(fields)).to_json())
-    protocol = extended_protocol(snapshot.protocol, ["invariants"] if not_null else [])
-    changes = _changes(
-        snapshot,
-        "CHANGE COLUMN",
-        metadata,
-        protocol,
-        {"column": _json(_described(field)["column"])},
-    )
-    if not not_null:
-        return changes
-    return replace(changes, reads=whole_table, serializable=True)
+    parameters = {"name": name, "expr": expression, "existed": "true"}
+    return metadata_changes(snapshot, "DROP CONSTRAINT", metadata, snapshot.protocol, parameters)
 
 
 def unset_properties(snapshot: Snapshot, names: Collection[str]) -> Changes:
@@ -145,7 +137,7 @@ def unset_properties(snapshot: Snapshot, names: Collection[str]) -> Changes:
     Raises InvalidValue for one that files depend on, and for an unknown name.
     """
     own = snapshot.metadata.configuration
-    names = [name if name in own else property_name(name) for name in names]
+    names = [name if name in own or name == COMMENT else property_name(name) for name in names]
     for name in names:
         if name.startswith(CONSTRAINT_PREFIX):
             raise InvalidValue(
@@ -157,12 +149,14 @@ def unset_properties(snapshot: Snapshot, names: Collection[str]) -> Changes:
             raise InvalidValue(f"the property {name} cannot be removed: files depend on it")
     configuration = {k: v for k, v in own.items() if k not in names}
     metadata = replace(snapshot.metadata, configuration=configuration)
-    return _changes(
+    if COMMENT in names:
+        metadata = replace(metadata, description=None)
+    return metadata_changes(
         snapshot,
         "UNSET TBLPROPERTIES",
         metadata,
         snapshot.protocol,
-        {"properties": _json(sorted(names)), "ifExists": "true"},
+        {"properties": _json(sorted(names)), "ifExists": True},
     )
 
 
@@ -177,9 +171,58 @@ def add_columns(snapshot: Snapshot, columns: StructType) -> Changes:
     for column in columns.fields:
         if column.name.lower() in known and merged == snapshot.schema:
             raise InvalidSchema(f"the table has a column {column.name!r} already")
-    names = [_described(field) for field in columns.fields]
+    added = [
+        {"column": described_column((f.name,), f.type, nullable=f.nullable, metadata=f.metadata)}
+        for f in columns.fields
+    ]
     protocol, metadata = evolved(snapshot, merged)
-    return _changes(snapshot, "ADD COLUMNS", metadata, protocol, {"columns": _json(names)})
+    return metadata_changes(snapshot, "ADD COLUMNS", metadata, protocol, {"columns": _json(added)})
+
+
+@dataclass(frozen=True, slots=True)
+class NewField:
+    """A column to add, or a field of the struct at `parent`; `after` is empty for the first place.
+
+    `after` is None for the last one.
+    """
+
+    parent: FieldPath
+    field: StructField
+    after: str | None = None
+
+
+def add_fields(snapshot: Snapshot, new: Sequence[NewField]) -> Changes:
+    """Add columns and fields of structs at their places; the rows that are there have NULL in them.
+
+    Raises InvalidSchema as `add_columns`, and for a place that is not there.
+    """
+    schema, added = snapshot.schema, list[dict[str, object]]()
+    for each in new:
+        parent = resolved(schema, each.parent)
+        field, path = each.field, (*parent, each.field.name)
+        if _by_name(struct_at(schema, parent), field.name.lower()) is not None:
+            raise InvalidSchema(f"the table has a column {shown_path(path)!r} already")
+        schema = with_struct(
+            schema,
+            parent,
+            functools.partial(_merged_struct, field=field, where="".join(f"{p}." for p in parent)),
+        )
+        described: dict[str, object] = {
+            "column": described_column(
+                path, field.type, nullable=field.nullable, metadata=field.metadata
+            )
+        }
+        if each.after is not None:
+            schema = moved_field(schema, path, each.after or None)
+            described["position"] = f"AFTER {each.after}" if each.after else "FIRST"
+        added.append(described)
+    protocol, metadata = evolved(snapshot, schema)
+    parameters = {"columns": _json(added)}
+    return metadata_changes(snapshot, "ADD COLUMNS", metadata, protocol, parameters)
+
+
+def _merged_struct(struct: StructType, field: StructField, where: str) -> StructType:
+    return merged_schema(struct, StructType((field,)), where)
 
 
 def evolved(snapshot: Snapshot, schema: StructType) -> tuple[Protocol, Metadata]:
@@ -277,26 +320,6 @@ def _check_possible(snapshot: Snapshot, properties: Mapping[str, str]) -> None:
                 f"{key} must be checked against the existing rows",
                 hint="lake.add_constraint(...) does that",
             )
-
-
-def _changes(
-    snapshot: Snapshot,
-    operation: str,
-    metadata: Metadata,
-    protocol: Protocol,
-    parameters: Mapping[str, str],
-) -> Changes:
-    return Changes(
-        operation=operation,
-        metadata=metadata,
-        protocol=None if protocol == snapshot.protocol else protocol,
-        parameters=parameters,
-    )
-
-
-def _described(field: StructField) -> dict[str, object]:
-    document: dict[str, object] = orjson.loads(StructType((field,)).to_json())["fields"][0]
-    return {"column": document}
 
 
 def _json(value: object) -> str:

@@ -53,6 +53,7 @@ from variantlake.spark.session.arguments import (
 from variantlake.spark.session.jvm import is_connect
 from variantlake.spark.session.stores import follow_spark
 from variantlake.spark.session.versions import check_version
+from variantlake.sql.alter import AddConstraint, NotNull, parse_alteration
 from variantlake.sql.changes import (
     DeleteText,
     MergeText,
@@ -116,7 +117,8 @@ class Lake(Shown):
         cannot match are skipped; the answer is what Spark gives on the unshredded data.
 
         DELETE, UPDATE and MERGE change rows of our tables when they are given; their result is the
-        row of counts that Delta Spark gives.
+        row of counts that Delta Spark gives. ALTER TABLE and COMMENT ON TABLE change the table,
+        and give no rows.
 
         Args:
             query: The text, in Spark's own dialect.
@@ -127,7 +129,7 @@ class Lake(Shown):
             InvalidQuery: Spark does not take the text; the message is Spark's.
             NotADeltaTable: A location without a log.
             MalformedLog, UnsupportedFeature: A table that cannot be read.
-            What `delete`, `update` and `merge` raise.
+            What `delete`, `update`, `merge` and `alter` raise.
         """
         check_text(query)
         return self._statements.sql(query, args, tables)
@@ -169,10 +171,7 @@ class Lake(Shown):
         if place.location is None or VERSION_IN_PATH.fullmatch(place.location):
             return self.table(table, version)
         found = self._session.tables.open(place.location, version)
-        if isinstance(self._session.runner, ConnectQueries):
-            return self._session.runner.read(found)
-        rows = self._session.relation(found, place.source).rows()
-        return self._session.in_user_session(rows, view_mark(found))
+        return self._session.frame(found, place.source)
 
     def table(
         self, table: Location, version: int | None = None, *, timestamp: Time | None = None
@@ -585,6 +584,15 @@ class Lake(Shown):
             **options,
         )
 
+    def alter(self, table: Location, change: str) -> int:
+        """Change a table as SQL writes it behind ALTER TABLE and its name; the new version.
+
+        `lake.alter(t, "RENAME COLUMN a TO b")`, as `lake.sql("ALTER TABLE ...")`; Spark checks what
+        rows have to fulfil. `table` is its name, path or URL, as for `read`; else as `Table.alter`.
+        """
+        check_text(change, "a change of a table")
+        return self._statements.alter(self._session.written_to(table), parse_alteration(change))
+
     def add_constraint(self, table: Location, name: str, expression: str) -> int:
         """Add a CHECK constraint, once Spark has seen that every row fulfils it; the new version.
 
@@ -597,22 +605,18 @@ class Lake(Shown):
             CommitConflict: Another writer added rows in the meantime.
             UnsupportedFeature: As for `append`.
         """
-        from variantlake.spark.load.constraints import add_constraint
-
         check_text(expression, "a constraint")
         check_text(name, "a constraint's name")
-        snapshot = self._session.snapshot(table)
-        return add_constraint(self.read(table, snapshot.version), snapshot, name, expression)
+        return self._statements.alter(
+            self._session.written_to(table), AddConstraint(name, expression)
+        )
 
     def set_not_null(self, table: Location, column: str) -> int:
         """Make a column NOT NULL, once Spark has seen that no row has NULL there; the new version.
 
         Raises InvalidSchema for a column that is not there, else as `add_constraint`.
         """
-        from variantlake.spark.load.constraints import set_not_null
-
-        snapshot = self._session.snapshot(table)
-        return set_not_null(self.read(table, snapshot.version), snapshot, column)
+        return self._statements.alter(self._session.written_to(table), NotNull(column, True))
 
     def delete(
         self, table: Location, where: str | Condition | None = None, *, dry_run: bool = False

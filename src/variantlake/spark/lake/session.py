@@ -16,6 +16,7 @@ from variantlake.quoting import Parts
 from variantlake.spark.query.catalyst_query import ClassicQueries
 from variantlake.spark.query.connect_query import ConnectQueries
 from variantlake.spark.query.names import CatalogNames, CatalogTable, CatalogView, find_remote
+from variantlake.spark.query.read_versions import view_mark
 from variantlake.spark.query.references import Resolve, Target
 from variantlake.spark.query.table_locations import (
     Location,
@@ -112,6 +113,12 @@ class LakeSession:
             return self.spark.table(self.helper.qualified(view))
         finally:
             self.helper.drop(view)
+
+    def frame(self, table: TableVersion, source: str) -> DataFrame:
+        """All rows of a table; `source` is how a query names it."""
+        if isinstance(self.runner, ConnectQueries):
+            return self.runner.read(table)
+        return self.in_user_session(self.relation(table, source).rows(), view_mark(table))
 
     def relation(self, table: TableVersion, source: str) -> TableRelation:
         """A table as a relation of a plan; `source` is how a query names it."""

@@ -1,4 +1,4 @@
-"""The texts that a lake runs: queries, and DELETE, UPDATE and MERGE, with or without Spark."""
+"""The texts that a lake runs: queries, DELETE, UPDATE, MERGE and ALTER TABLE."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
+from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import (
     InvalidQuery,
     InvalidValue,
@@ -20,6 +22,7 @@ from variantlake.errors import (
 )
 from variantlake.quoting import Parts
 from variantlake.spark.lake.session import LakeSession
+from variantlake.spark.query.references import delta_name
 from variantlake.spark.query.table_locations import (
     Location,
     name_parts,
@@ -38,6 +41,7 @@ from variantlake.spark.session.settings import (
     is_on,
     is_utc,
 )
+from variantlake.sql.alter import Alteration, parse_alter
 from variantlake.sql.changes import (
     ChangeText,
     DeleteText,
@@ -79,6 +83,16 @@ class LakeStatements:
             except VariantLakeError:
                 raise error from None
 
+        altered = parse_alter(query)
+        if altered is not None:
+            location = self._location_of(altered.table, tables)
+            if location is None:
+                return self._session.query(query, args, tables)
+            try:
+                self.alter(location, altered.change)
+            except UnsupportedFeature as error:
+                return left_to_spark(error)
+            return self._session.spark.createDataFrame([], StructType([]))
         try:
             parsed = parse_change(query)
         except UnsupportedFeature as error:
@@ -117,6 +131,18 @@ class LakeStatements:
 
         version = self._session.tables.open(location).snapshot.version
         return result_of(parsed, row.asDict(), version)
+
+    def alter(self, location: str, change: Alteration) -> int:
+        """A change of a table's columns, properties or constraints; the new version."""
+        from variantlake.ddl.alter_table import alter_table
+        from variantlake.spark.load.constraints import SparkChecks
+
+        def rows(snapshot: Snapshot) -> DataFrame:
+            found = self._session.tables.open(location, snapshot.version)
+            return self._session.frame(found, delta_name(location))
+
+        checks = SparkChecks(self._session.spark, rows)
+        return alter_table(self._session.tables.open(location).snapshot, change, checks)
 
     def change(
         self,

@@ -10,18 +10,17 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from variantlake import errors
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.properties import constraints
-from variantlake.delta.transaction import alter
-from variantlake.delta.transaction.commit import commit
+from variantlake.delta.schema.table_schema import StructField, StructType
 from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog, VariantLakeError
 from variantlake.quoting import quote_identifier
 from variantlake.spark.session.jobs import functions_of
@@ -108,44 +107,58 @@ def evaluated(
     return frame.select(*map(quote_identifier, given)), frozenset()
 
 
-def add_constraint(frame: DataFrame, snapshot: Snapshot, name: str, expression: str) -> int:
-    """Add a CHECK constraint that every row of `frame`, the table's, fulfils; the new version.
+class SparkChecks:
+    """What rows must fulfil for a change of their table, found out by Spark.
 
-    Raises InvalidQuery for an expression that Spark does not take, InvalidValue for a row that
-    breaks it and for a name that is taken, CommitConflict and UnsupportedFeature as `commit`.
+    `read` gives the rows of a table at the version of its snapshot.
     """
-    changes = alter.add_constraint(snapshot, name, expression)
-    try:
-        with quiet():
-            frame.filter(f"({expression}\n)").schema  # noqa: B018 # analysed here
-    except PySparkException as error:
-        why = sentence(error, {})
-        raise InvalidQuery(f"the constraint {name!r} is not a condition on a row: {why}") from error
-    try:
-        with quiet():
-            # Neither an aggregate nor a lambda function takes what no constraint may have.
-            inside = f"count_if(exists(array(0), __vl_any -> ({expression}\n)))"
-            frame.selectExpr(inside).schema  # noqa: B018 # analysed here
-    except PySparkException as error:
-        raise InvalidQuery(
-            f"the constraint {name!r} has a subquery, or is not deterministic",
-            hint="it may use columns of the row, constants and deterministic functions",
-        ) from error
-    _check_rows(frame, RowConstraint(f"the CHECK constraint {name!r}", expression))
-    return commit(snapshot, changes)
 
+    def __init__(self, spark: SparkSession, read: Callable[[Snapshot], DataFrame]) -> None:
+        self._spark, self._read = spark, read
 
-def set_not_null(frame: DataFrame, snapshot: Snapshot, column: str) -> int:
-    """Make a column NOT NULL in which no row of `frame`, the table's, has NULL; the new version.
+    def constraint(self, snapshot: Snapshot, name: str, expression: str) -> None:
+        """Raise InvalidQuery for what is no condition, InvalidValue if a row does not fulfil it."""
+        frame = self._read(snapshot)
+        try:
+            with quiet():
+                frame.filter(f"({expression}\n)").schema  # noqa: B018 # analysed here
+        except PySparkException as error:
+            why = sentence(error, {})
+            raise InvalidQuery(
+                f"the constraint {name!r} is not a condition on a row: {why}"
+            ) from error
+        try:
+            with quiet():
+                # Neither an aggregate nor a lambda function takes what no constraint may have.
+                inside = f"count_if(exists(array(0), __vl_any -> ({expression}\n)))"
+                frame.selectExpr(inside).schema  # noqa: B018 # analysed here
+        except PySparkException as error:
+            raise InvalidQuery(
+                f"the constraint {name!r} has a subquery, or is not deterministic",
+                hint="it may use columns of the row, constants and deterministic functions",
+            ) from error
+        _check_rows(frame, RowConstraint(f"the CHECK constraint {name!r}", expression))
 
-    Raises InvalidSchema for a column that is not there, else as `add_constraint`.
-    """
-    changes = alter.set_not_null(snapshot, column, not_null=True)
-    rule = RowConstraint(
-        f"NOT NULL of column {column!r}", f"{quote_identifier(column)} IS NOT NULL"
-    )
-    _check_rows(frame, rule)
-    return commit(snapshot, changes)
+    def not_null(self, snapshot: Snapshot, column: str) -> None:
+        """Raise InvalidValue if a row has NULL in this column."""
+        is_there = f"{quote_identifier(column)} IS NOT NULL"
+        rule = RowConstraint(f"NOT NULL of column {column!r}", is_there)
+        _check_rows(self._read(snapshot), rule)
+
+    def default(self, field: StructField, expression: str) -> None:
+        """Raise InvalidQuery for what is no constant of the column's type."""
+        row = st.StructType.fromJson(json.loads(StructType((field,)).to_json()))
+        try:
+            with quiet():
+                # As Spark stores it: the assignment of a constant to a column.
+                given = self._spark.sql(f"SELECT ({expression}\n) AS v")
+                given.selectExpr(f"CAST(v AS {row[0].dataType.simpleString()}) AS v").collect()
+        except PySparkException as error:
+            raise InvalidQuery(
+                f"the default of column {field.name!r} is no constant of its type:"
+                f" {sentence(error, {})}",
+                hint="a constant expression, as in SET DEFAULT 'unknown'",
+            ) from error
 
 
 def _check_rows(frame: DataFrame, rule: RowConstraint) -> None:

@@ -38,9 +38,6 @@ def data_type(stored: ShreddedType) -> DataType:
     return from_arrow_type(stored.arrow, prefer_timestamp_ntz=True)
 
 
-_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-"""Digits before the point that Spark wants of a decimal to read an old file's integers as such."""
-
 _DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)")
 
 
@@ -55,7 +52,7 @@ def is_beyond_spark(type_: delta.DataType, metadata: Mapping[str, object]) -> bo
         if not isinstance(change, dict):
             continue
         wanted = _DECIMAL.fullmatch(str(change.get("toType")))
-        digits = _DIGITS.get(str(change.get("fromType")))
+        digits = delta.INTEGER_DIGITS.get(str(change.get("fromType")))
         if wanted and digits and int(wanted[1]) - int(wanted[2]) < digits:
             return True
     match type_:

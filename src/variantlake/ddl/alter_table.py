@@ -1,0 +1,130 @@
+"""One change of ALTER TABLE or COMMENT ON TABLE, whoever asks for it: one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.known_properties import check_properties
+from variantlake.delta.protocol.properties import constraints
+from variantlake.delta.schema.columns_by_path import field_path, parse_field_path
+from variantlake.delta.schema.ddl import parse_table_ddl
+from variantlake.delta.schema.table_schema import StructField
+from variantlake.delta.transaction import alter, alter_columns, widen
+from variantlake.delta.transaction.backfill import backfill_row_ids
+from variantlake.delta.transaction.commit import commit
+from variantlake.delta.transaction.conflicts import Changes
+from variantlake.errors import InvalidSchema, InvalidValue
+from variantlake.quoting import quote_identifier
+from variantlake.sql import alter as parts
+
+
+class RowChecks(Protocol):
+    """What an engine finds out before a change of the table."""
+
+    def constraint(self, snapshot: Snapshot, name: str, expression: str) -> None:
+        """Raise InvalidQuery for what is no condition, InvalidValue if a row does not fulfil it."""
+
+    def not_null(self, snapshot: Snapshot, column: str) -> None:
+        """Raise InvalidValue if a row has NULL in this column."""
+
+    def default(self, field: StructField, expression: str) -> None:
+        """Raise InvalidQuery, InvalidValue for what is no constant of the column's type."""
+
+
+def alter_table(snapshot: Snapshot, change: parts.Alteration, checks: RowChecks) -> int:
+    """Commit a change; the new version, or the one that is there if nothing is left to do.
+
+    Raises what the functions of `delta.transaction` raise for it, CommitConflict, and what
+    `checks` raise.
+    """
+    match change:
+        case parts.SetProperties(properties):
+            return set_properties(snapshot, properties)
+        case parts.AddConstraint(name, expression):
+            return add_constraint(snapshot, name, expression, checks)
+        case parts.NotNull(column, True):
+            return set_not_null(snapshot, column, checks)
+        case parts.Default(column, str(expression)):
+            return set_default(snapshot, column, expression, checks)
+    changes = _changes(snapshot, change)
+    return snapshot.version if changes is None else commit(snapshot, changes)
+
+
+def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> int:
+    """Set table properties, with row ids for the files that are there if they need them."""
+    properties = check_properties(properties)
+    if alter.enables_row_tracking(snapshot, properties):
+        snapshot = backfill_row_ids(snapshot)
+    return commit(snapshot, alter.set_properties(snapshot, properties))
+
+
+def add_constraint(snapshot: Snapshot, name: str, expression: str, checks: RowChecks) -> int:
+    """Add a CHECK constraint that every row fulfils."""
+    changes = alter.add_constraint(snapshot, name, expression)
+    checks.constraint(snapshot, name, expression)
+    return commit(snapshot, changes)
+
+
+def set_not_null(snapshot: Snapshot, column: str, checks: RowChecks) -> int:
+    """Make a column NOT NULL in which no row has NULL."""
+    changes = alter_columns.set_not_null(snapshot, column, not_null=True)
+    checks.not_null(snapshot, field_path(snapshot.schema, column)[0])
+    return commit(snapshot, changes)
+
+
+def set_default(snapshot: Snapshot, column: str, expression: str, checks: RowChecks) -> int:
+    """Set a column's default, for rows to come."""
+    changes = alter_columns.set_default(snapshot, column, expression)
+    (name,) = field_path(snapshot.schema, column)
+    checks.default(next(f for f in snapshot.schema.fields if f.name == name), expression)
+    return commit(snapshot, changes)
+
+
+def _changes(snapshot: Snapshot, change: parts.Alteration) -> Changes | None:
+    """The commit for what no row has to be looked at for; None for nothing to do."""
+    match change:
+        case parts.RenameColumn(column, name):
+            return alter_columns.rename_column(snapshot, column, name)
+        case parts.DropColumns(columns, missing_ok):
+            return alter_columns.drop_columns(snapshot, columns, missing_ok=missing_ok)
+        case parts.AddColumns(columns):
+            return alter.add_fields(snapshot, [_new_field(each) for each in columns])
+        case parts.CommentColumn(column, comment):
+            return alter_columns.set_column_comment(snapshot, column, comment)
+        case parts.CommentTable(comment):
+            return alter_columns.set_table_comment(snapshot, comment)
+        case parts.MoveColumn(column, after):
+            return alter_columns.move_column(snapshot, column, after=after)
+        case parts.NotNull(column):
+            return alter_columns.set_not_null(snapshot, column, not_null=False)
+        case parts.Default(column):
+            return alter_columns.set_default(snapshot, column, None)
+        case parts.ChangeType(column, type_):
+            return widen.change_type(snapshot, column, type_)
+        case parts.DropConstraint(name, missing_ok):
+            if missing_ok and name.lower() not in constraints(snapshot.properties):
+                return None
+            return alter.drop_constraint(snapshot, name)
+        case parts.UnsetProperties(names):
+            _check_there(snapshot, change)
+            return alter.unset_properties(snapshot, names)
+    raise AssertionError(change)  # pragma: no cover
+
+
+def _new_field(new: parts.ColumnToAdd) -> alter.NewField:
+    *parent, name = parse_field_path(new.column)
+    fields = parse_table_ddl(f"{quote_identifier(name)} {new.rest}").fields
+    if len(fields) != 1:
+        raise InvalidSchema(f"the column {name!r} is declared as {new.rest!r}")
+    return alter.NewField(tuple(parent), fields[0], new.after)
+
+
+def _check_there(snapshot: Snapshot, change: parts.UnsetProperties) -> None:
+    missing = [name for name in change.names if name not in snapshot.metadata.configuration]
+    if missing and not change.missing_ok and missing != [alter.COMMENT]:
+        raise InvalidValue(
+            f"the table has no property {missing[0]!r}",
+            hint="UNSET TBLPROPERTIES IF EXISTS passes over those that are not there",
+        )

@@ -1,0 +1,57 @@
+"""What rows must fulfil for a change of their table, found out in this process."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.table_schema import StructField, StructType
+from variantlake.dml.new_values import NewValues
+from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.quoting import quote_identifier
+from variantlake.scan.table_scan import Scan
+from variantlake.sql.select import QueryText
+
+_BY_SPARK = "lake.sql(...) runs the statement, with any expression that Spark takes"
+
+
+class LocalChecks:
+    """Checks by the local engine. All raise UnsupportedFeature for what only Spark takes."""
+
+    def constraint(self, snapshot: Snapshot, name: str, expression: str) -> None:
+        """Raise InvalidQuery for what is no condition, InvalidValue if a row does not fulfil it."""
+        broken = _failing(snapshot, expression)
+        if broken:
+            raise InvalidValue(
+                f"{broken} rows break the CHECK constraint {name!r} ({expression})",
+                hint="a condition that is NULL is not fulfilled; nothing was changed",
+            )
+
+    def not_null(self, snapshot: Snapshot, column: str) -> None:
+        """Raise InvalidValue if a row has NULL in this column."""
+        nulls = _failing(snapshot, f"{quote_identifier(column)} IS NOT NULL")
+        if nulls:
+            raise InvalidValue(
+                f"{nulls} rows have NULL in column {column!r}", hint="nothing was changed"
+            )
+
+    def default(self, field: StructField, expression: str) -> None:
+        """Raise InvalidQuery, InvalidValue for what is no constant of the column's type."""
+        try:
+            value = QueryText(StructType(())).value(expression)
+            schema = StructType((field,)).to_arrow()
+            row = pa.Table.from_pylist([{field.name: None}], schema)
+            NewValues({field.name: field}, {field.name: value}).applied(row)
+        except UnsupportedFeature as error:
+            error.hint = _BY_SPARK
+            raise
+
+
+def _failing(snapshot: Snapshot, condition: str) -> int:
+    """The number of rows for which a condition is not true."""
+    try:
+        wanted = QueryText(snapshot.schema).condition(condition)
+    except UnsupportedFeature as error:
+        error.hint = _BY_SPARK
+        raise
+    return Scan(snapshot, ()).count() - Scan(snapshot, (), wanted).count()

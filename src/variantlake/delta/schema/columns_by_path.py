@@ -1,0 +1,242 @@
+"""Columns, and fields at any depth of them, by their paths: found, and changed in their struct.
+
+A path is the names from the column down. The element of an array is called `element`, the parts of
+a map `key` and `value`, as Delta calls them. Names are compared without case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from variantlake.delta.schema.char_types import declared_type, with_declaration
+from variantlake.delta.schema.ddl import DECLARED
+from variantlake.delta.schema.table_schema import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+)
+from variantlake.errors import InvalidSchema, did_you_mean
+from variantlake.quoting import identifier
+
+FieldPath = tuple[str, ...]
+"""Names from the column down."""
+
+_PART = r"`(?:[^`]|``)+`|[^`.\s]+"
+_PATH = re.compile(rf"\s*(?:{_PART})(?:\s*\.\s*(?:{_PART}))*\s*")
+_EACH_PART = re.compile(_PART)
+
+
+def parse_field_path(text: str) -> FieldPath:
+    """The parts of `s.x`, in backticks where a name holds a dot.
+
+    Raises InvalidSchema for a text that is no path.
+    """
+    if not isinstance(text, str) or not _PATH.fullmatch(text):
+        raise InvalidSchema(
+            f"{text!r} does not name a column",
+            hint="write names with dots between them, as in s.x; `a.b` in backticks is one name",
+        )
+    return tuple(
+        part[1:-1].replace("``", "`") if part.startswith("`") else part
+        for part in _EACH_PART.findall(text)
+    )
+
+
+def field_path(schema: StructType, text: str) -> FieldPath:
+    """What a text names in a table: a column of exactly this name, else a path.
+
+    The names are those of the table. Raises InvalidSchema for what the table does not have.
+    """
+    if isinstance(text, str) and schema.get(text) is not None:
+        return (text,)
+    return resolved(schema, parse_field_path(text))
+
+
+def resolved(schema: StructType, path: FieldPath) -> FieldPath:
+    """The path by the names that the table has. Raises InvalidSchema for one that is not there."""
+    names: list[str] = []
+    type_: DataType = schema
+    for part in path:
+        name, type_ = _step(type_, part, names)
+        names.append(name)
+    return tuple(names)
+
+
+def type_at(schema: StructType, path: FieldPath) -> DataType:
+    """The type at a path of `resolved`."""
+    type_: DataType = schema
+    for part in path:
+        _, type_ = _step(type_, part, ())
+    return type_
+
+
+def shown_path(path: FieldPath) -> str:
+    """The path as SQL writes it."""
+    return ".".join(map(identifier, path))
+
+
+def owner_of(schema: StructType, path: FieldPath) -> tuple[FieldPath, FieldPath]:
+    """The path of the field that a path is in, and the rest: the parts of arrays and maps in it.
+
+    The element of an array is in the column; a field of a struct in the array is one itself.
+    """
+    found, at = 0, 0
+    type_: DataType = schema
+    for at, part in enumerate(path, start=1):
+        is_field = isinstance(type_, StructType)
+        _, type_ = _step(type_, part, ())
+        if is_field:
+            found = at
+    return path[:found], path[found:]
+
+
+def field_at(schema: StructType, path: FieldPath) -> StructField:
+    """The field at a path of `resolved`; the path is one of a field (`owner_of`)."""
+    return next(item for item in struct_at(schema, path[:-1]).fields if item.name == path[-1])
+
+
+def struct_at(schema: StructType, path: FieldPath) -> StructType:
+    """The struct at a path of `resolved`, the table's columns for none.
+
+    Raises InvalidSchema for a column of another type.
+    """
+    struct = type_at(schema, path)
+    if not isinstance(struct, StructType):
+        raise InvalidSchema(f"column {shown_path(path)} is {struct}, and has no fields")
+    return struct
+
+
+def physical_path(schema: StructType, path: FieldPath) -> FieldPath:
+    """A path of `resolved` by the names in files."""
+    names = []
+    type_: DataType = schema
+    for part in path:
+        field = type_.get(part) if isinstance(type_, StructType) else None
+        names.append(part if field is None else field.physical_name)
+        _, type_ = _step(type_, part, ())
+    return tuple(names)
+
+
+def with_struct(
+    schema: StructType, path: FieldPath, change: Callable[[StructType], StructType]
+) -> StructType:
+    """The schema with the struct at a path changed; an empty path is that of the table's columns.
+
+    What columns with CHAR and VARCHAR were declared as is changed with them.
+    """
+    if not path:
+        return change(schema)
+    return with_field(schema, path[:1], lambda field: _changed_below(field, path[1:], change))
+
+
+def with_field(
+    schema: StructType, path: FieldPath, change: Callable[[StructField], StructField]
+) -> StructType:
+    """The schema with the field at a path changed; the path is one of a field (`owner_of`)."""
+
+    def changed(struct: StructType) -> StructType:
+        fields = (change(item) if item.name == path[-1] else item for item in struct.fields)
+        return StructType(tuple(fields))
+
+    return with_struct(schema, path[:-1], changed)
+
+
+def without_field(schema: StructType, path: FieldPath) -> StructType:
+    """The schema without the field at a path. Raises InvalidSchema for the last one of a struct."""
+
+    def changed(struct: StructType) -> StructType:
+        rest = tuple(item for item in struct.fields if item.name != path[-1])
+        if not rest:
+            where = f"the struct {shown_path(path[:-1])}" if path[1:] else "the table"
+            raise InvalidSchema(
+                f"{shown_path(path)} is the only column of {where}",
+                hint="drop the struct itself" if path[1:] else "add another column first",
+            )
+        return StructType(rest)
+
+    return with_struct(schema, path[:-1], changed)
+
+
+def moved_field(schema: StructType, path: FieldPath, after: str | None) -> StructType:
+    """The schema with a field behind another of its struct, or first in it for None.
+
+    Raises InvalidSchema for a field that is not there.
+    """
+
+    def changed(struct: StructType) -> StructType:
+        field = next(item for item in struct.fields if item.name == path[-1])
+        rest = [item for item in struct.fields if item is not field]
+        at = 0
+        if after is not None:
+            names = [item.name.lower() for item in rest]
+            if after.lower() not in names:
+                raise _unknown((*path[:-1], after), [item.name for item in rest])
+            at = names.index(after.lower()) + 1
+        return StructType((*rest[:at], field, *rest[at:]))
+
+    return with_struct(schema, path[:-1], changed)
+
+
+def _changed_below(
+    field: StructField, path: FieldPath, change: Callable[[StructType], StructType]
+) -> StructField:
+    changed = replace(field, type=_with_struct(field.type, path, change))
+    if DECLARED not in field.metadata:
+        return changed
+    return with_declaration(changed, _with_struct(declared_type(field), path, change))
+
+
+def _with_struct(
+    type_: DataType, path: FieldPath, change: Callable[[StructType], StructType]
+) -> DataType:
+    match type_:
+        case StructType() if not path:
+            return change(type_)
+        case StructType(fields):
+            return StructType(
+                tuple(
+                    replace(item, type=_with_struct(item.type, path[1:], change))
+                    if item.name == path[0]
+                    else item
+                    for item in fields
+                )
+            )
+        case ArrayType(element):
+            return replace(type_, element=_with_struct(element, path[1:], change))
+        case MapType(key, value):
+            if path[0] == "key":
+                return replace(type_, key=_with_struct(key, path[1:], change))
+            return replace(type_, value=_with_struct(value, path[1:], change))
+    raise AssertionError(f"{path} is resolved")  # pragma: no cover
+
+
+def _step(type_: DataType, part: str, names: Sequence[str]) -> tuple[str, DataType]:
+    parts = _parts_of(type_)
+    for name, inner in parts.items():
+        if name.lower() == part.lower():
+            return name, inner
+    if not parts:
+        raise InvalidSchema(f"column {shown_path(tuple(names))} is {type_}, and has no {part!r}")
+    raise _unknown((*names, part), parts)
+
+
+def _parts_of(type_: DataType) -> dict[str, DataType]:
+    match type_:
+        case StructType(fields):
+            return {item.name: item.type for item in fields}
+        case ArrayType(element):
+            return {"element": element}
+        case MapType(key, value):
+            return {"key": key, "value": value}
+    return {}
+
+
+def _unknown(path: FieldPath, known: Sequence[str] | dict[str, DataType]) -> InvalidSchema:
+    return InvalidSchema(
+        f"the table has no column {shown_path(path)!r}",
+        hint=did_you_mean(path[-1], known) or f"columns: {', '.join(known)}",
+    )

@@ -1,0 +1,49 @@
+"""The columns that an SQL expression in the log speaks of, by its words alone.
+
+Constraints, generated columns and invariants stand there as text. What looks like a column is taken
+for one, so an answer may name too many, never too few.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from variantlake.delta.schema.columns_by_path import FieldPath
+
+_TOKEN = re.compile(
+    r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|(?P<name>`(?:[^`]|``)+`|[^\W\d]\w*)|\S""",
+    re.DOTALL,
+)
+
+
+def references(expression: str) -> Iterator[FieldPath]:
+    """Names with dots between them, in lower case; without functions and keys of Variants."""
+    tokens = list(_TOKEN.finditer(expression))
+    texts = ["", *(token[0] for token in tokens), "", ""]
+    at = 0
+    while at < len(tokens):
+        start = at
+        parts = list[str]()
+        while at < len(tokens) and tokens[at]["name"]:
+            parts.append(_unquoted(tokens[at]["name"]))
+            at += 1
+            if texts[at + 1] != "." or at + 1 >= len(tokens) or not tokens[at + 1]["name"]:
+                break
+            at += 1
+        if parts and texts[start] not in (".", ":") and texts[at + 1] != "(":
+            yield tuple(parts)
+        at = max(at, start + 1)
+
+
+def speaks_of(expression: str, path: FieldPath) -> bool:
+    """Whether an expression names the column or field at a path, one within it or around it."""
+    wanted = tuple(part.lower() for part in path)
+    return any(
+        found[: len(wanted)] == wanted or wanted[: len(found)] == found
+        for found in references(expression)
+    )
+
+
+def _unquoted(name: str) -> str:
+    return (name[1:-1].replace("``", "`") if name.startswith("`") else name).lower()

@@ -1,0 +1,355 @@
+"""ALTER TABLE and COMMENT ON TABLE as their parts; expressions and types stay as they are written.
+
+A statement of another form gives None, and is Spark's to judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot.tokenizer_core import TokenType
+
+from variantlake.errors import InvalidQuery
+from variantlake.quoting import Parts, quote_identifier
+from variantlake.sql.token_cursor import TokenCursor
+from variantlake.sql.tokens import TEXTS
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """`RENAME COLUMN column TO name`. Columns are paths of quoted names, here and below."""
+
+    column: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumns:
+    """`DROP COLUMNS [IF EXISTS] columns`."""
+
+    columns: tuple[str, ...]
+    missing_ok: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnToAdd:
+    """One column of ADD COLUMNS: `rest` is what follows its name, `after` an empty text if first.
+
+    `after` is None for the last place.
+    """
+
+    column: str
+    rest: str
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumns:
+    """`ADD COLUMNS (columns)`."""
+
+    columns: tuple[ColumnToAdd, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommentColumn:
+    """`ALTER COLUMN column COMMENT 'comment'`."""
+
+    column: str
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class MoveColumn:
+    """`ALTER COLUMN column FIRST`, or AFTER another one."""
+
+    column: str
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NotNull:
+    """`ALTER COLUMN column SET NOT NULL`, or DROP."""
+
+    column: str
+    not_null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """`ALTER COLUMN column SET DEFAULT expression`; None for DROP."""
+
+    column: str
+    expression: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeType:
+    """`ALTER COLUMN column TYPE type`."""
+
+    column: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperties:
+    """`SET TBLPROPERTIES (...)`."""
+
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class UnsetProperties:
+    """`UNSET TBLPROPERTIES [IF EXISTS] (...)`."""
+
+    names: tuple[str, ...]
+    missing_ok: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AddConstraint:
+    """`ADD CONSTRAINT name CHECK (expression)`."""
+
+    name: str
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropConstraint:
+    """`DROP CONSTRAINT [IF EXISTS] name`."""
+
+    name: str
+    missing_ok: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CommentTable:
+    """`COMMENT ON TABLE ... IS 'comment'`; None for NULL."""
+
+    comment: str | None
+
+
+Alteration = (
+    RenameColumn
+    | DropColumns
+    | AddColumns
+    | CommentColumn
+    | MoveColumn
+    | NotNull
+    | Default
+    | ChangeType
+    | SetProperties
+    | UnsetProperties
+    | AddConstraint
+    | DropConstraint
+    | CommentTable
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterText:
+    """A statement: the table as it names it, and what is to be changed."""
+
+    table: str
+    change: Alteration
+
+
+def parse_alter(text: str) -> AlterText | None:
+    """The parts of ALTER TABLE and COMMENT ON TABLE; None for any other text."""
+    cursor = _AlterCursor(text)
+    if cursor.take("COMMENT", "ON", "TABLE"):
+        table = cursor.name()
+        if table is None or not cursor.take("IS"):
+            return None
+        comment = None if cursor.take("NULL") else cursor.text()
+        return AlterText(table, CommentTable(comment)) if cursor.read else None
+    if not cursor.take("ALTER", "TABLE"):
+        return None
+    table = cursor.name()
+    change = None if table is None else cursor.change()
+    return None if table is None or change is None or not cursor.read else AlterText(table, change)
+
+
+def parse_alteration(text: str) -> Alteration:
+    """What follows the name of the table in ALTER TABLE.
+
+    Raises InvalidQuery for a text of another form.
+    """
+    # Behind the words before it: sqlglot takes some that begin a text as a whole statement.
+    parsed = parse_alter(f"ALTER TABLE t {text}")
+    if parsed is None:
+        raise InvalidQuery(
+            f"{text!r} does not change a table",
+            hint="RENAME COLUMN a TO b, DROP COLUMN a, ADD COLUMN a INT, ALTER COLUMN a COMMENT"
+            " 'x' | FIRST | AFTER b | TYPE BIGINT | SET DEFAULT 1 | DROP DEFAULT | SET NOT NULL"
+            " | DROP NOT NULL, ADD CONSTRAINT c CHECK (...), DROP CONSTRAINT c, SET or UNSET"
+            " TBLPROPERTIES (...)",
+        )
+    return parsed.change
+
+
+class _AlterCursor(TokenCursor):
+    """Reads the parts of ALTER TABLE."""
+
+    def change(self) -> Alteration | None:
+        """What follows the name of the table."""
+        if self.take("RENAME", "COLUMN"):
+            column = self.column()
+            return self._renamed(column) if column and self.take("TO") else None
+        if self.take("DROP", "CONSTRAINT"):
+            missing_ok = self.take("IF", "EXISTS")
+            name = self.word_or_name()
+            return None if name is None else DropConstraint(name, missing_ok)
+        if self.take("DROP", "COLUMNS") or self.take("DROP", "COLUMN"):
+            return self._dropped()
+        if self.take("ADD", "CONSTRAINT"):
+            return self._constraint()
+        if self.take("ADD", "COLUMNS") or self.take("ADD", "COLUMN"):
+            return self._added()
+        if self.take("SET", "TBLPROPERTIES"):
+            return self._properties()
+        if self.take("UNSET", "TBLPROPERTIES"):
+            missing_ok = self.take("IF", "EXISTS")
+            names = self._keys()
+            return UnsetProperties(names, missing_ok) if names else None
+        if self.take("ALTER") or self.take("CHANGE"):
+            self.take("COLUMN")
+            column = self.column()
+            return None if column is None else self._column_change(column)
+        return None
+
+    def column(self) -> str | None:
+        """A column's path, with every name in quotes."""
+        parts = self._dotted()
+        return None if parts is None else ".".join(map(quote_identifier, parts))
+
+    def word_or_name(self) -> str | None:
+        """One name, without quotes."""
+        parts = self._dotted()
+        return parts[0] if parts is not None and len(parts) == 1 else None
+
+    def text(self) -> str | None:
+        """A text in quotes; two quotes in it are one."""
+        found, end = list[str](), -1
+        while self.kind() in TEXTS:
+            token = self.tokens[self.at]
+            found.append(f"'{token.text}" if token.start == end + 1 and found else token.text)
+            end = token.end
+            self.at += 1
+        return "".join(found) if found else None
+
+    def _dotted(self) -> Parts | None:
+        parts = list[str]()
+        while not self.done and self.kind() not in (*TEXTS, TokenType.COMMA, TokenType.L_PAREN):
+            parts.append(self.tokens[self.at].text)
+            self.at += 1
+            if self.kind() is not TokenType.DOT:
+                return tuple(parts)
+            self.at += 1
+        return None
+
+    def _renamed(self, column: str) -> RenameColumn | None:
+        name = self.word_or_name()
+        return None if name is None else RenameColumn(column, name)
+
+    def _dropped(self) -> DropColumns | None:
+        missing_ok = self.take("IF", "EXISTS")
+        opened = self.take("(")
+        columns = list[str]()
+        while (column := self.column()) is not None:
+            columns.append(column)
+            if not self.take(","):
+                closed = self.take(")") if opened else True
+                return DropColumns(tuple(columns), missing_ok) if closed else None
+        return None
+
+    def _constraint(self) -> AddConstraint | None:
+        name = self.word_or_name()
+        if name is None or not self.take("CHECK") or self.kind() is not TokenType.L_PAREN:
+            return None
+        start = self.at + 1
+        self.close()
+        return AddConstraint(name, self.span(start, self.at - 1))
+
+    def _added(self) -> AddColumns | None:
+        opened = self.take("(")
+        columns = list[ColumnToAdd]()
+        while (column := self.column()) is not None:
+            rest = self._declared()
+            after: str | None = "" if self.take("FIRST") else None
+            if after is None and self.take("AFTER"):
+                after = self.word_or_name()
+                if after is None:
+                    return None
+            columns.append(ColumnToAdd(column, rest, after))
+            if not self.take(","):
+                closed = self.take(")") if opened else True
+                return AddColumns(tuple(columns)) if closed else None
+        return None
+
+    def _declared(self) -> str:
+        """A type, and what else is declared of a column, up to its place or the next column."""
+        start, depth = self.at, 0
+        while not self.done:
+            word = self.word(self.at)
+            if depth == 0 and word in (",", ")", "FIRST", "AFTER"):
+                break
+            if self.kind() not in TEXTS:
+                depth += sum((char in "<(") - (char in ">)") for char in word)
+            self.at += 1
+        return self.span(start, self.at)
+
+    def _column_change(self, column: str) -> Alteration | None:
+        if self.take("COMMENT"):
+            comment = self.text()
+            return None if comment is None else CommentColumn(column, comment)
+        if self.take("FIRST"):
+            return MoveColumn(column, None)
+        if self.take("AFTER"):
+            after = self.word_or_name()
+            return None if after is None else MoveColumn(column, after)
+        for words, not_null in ((("SET", "NOT", "NULL"), True), (("DROP", "NOT", "NULL"), False)):
+            if self.take(*words):
+                return NotNull(column, not_null)
+        if self.take("DROP", "DEFAULT"):
+            return Default(column, None)
+        if self.take("SET", "DEFAULT"):
+            return Default(column, self.rest())
+        if self.take("TYPE"):
+            return ChangeType(column, self.until("COMMENT", "FIRST", "AFTER"))
+        return None
+
+    def _properties(self) -> SetProperties | None:
+        found = dict[str, str]()
+        if not self.take("("):
+            return None
+        while (key := self._key()) is not None:
+            self.take("=")
+            value = self.text() if self.kind() in TEXTS else self._bare()
+            if value is None or key in found:
+                return None
+            found[key] = value
+            if not self.take(","):
+                return SetProperties(found) if self.take(")") else None
+        return None
+
+    def _keys(self) -> tuple[str, ...]:
+        found = list[str]()
+        if not self.take("("):
+            return ()
+        while (key := self._key()) is not None:
+            found.append(key)
+            if not self.take(","):
+                return tuple(found) if self.take(")") else ()
+        return ()
+
+    def _key(self) -> str | None:
+        if self.kind() in TEXTS:
+            return self.text()
+        parts = self._dotted()
+        return None if parts is None else ".".join(parts)
+
+    def _bare(self) -> str | None:
+        """A number or a boolean, as the property is to say it."""
+        found = self.until(",", ")")
+        return found.lower() if found.lower() in ("true", "false") else found or None

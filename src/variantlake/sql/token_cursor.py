@@ -1,0 +1,118 @@
+"""A place in the tokens of a statement, from which its parts are read one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from variantlake.sql.tokens import kind_at, tokenize
+
+
+class TokenCursor:
+    """A place in the tokens of a text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.tokens: Sequence[Token] = tokenize(text)
+        while self.tokens and self.tokens[-1].token_type is TokenType.SEMICOLON:
+            self.tokens = self.tokens[:-1]
+        self.at = 0
+        self._unclosed = False
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left."""
+        return self.at >= len(self.tokens)
+
+    @property
+    def read(self) -> bool:
+        """Whether nothing is left, and all that was opened is closed."""
+        return self.done and not self._unclosed
+
+    def take(self, *words: str) -> bool:
+        """Go over these words if they come next."""
+        if not self._comes(words):
+            return False
+        self.at += len(words)
+        return True
+
+    def rest(self) -> str:
+        """All that is left."""
+        start, self.at = self.at, len(self.tokens)
+        return self.span(start, self.at)
+
+    def until(self, *words: str) -> str:
+        """The text up to one of these words outside of parentheses and CASE."""
+        start, opened = self.at, list[str]()
+        while not self.done:
+            word = self.word(self.at)
+            if kind_at(self.tokens, self.at - 1) in (TokenType.DOT, TokenType.COLON):
+                word = ""  # a part of a name or a path: `s.end`, `span:when`
+            if not opened and self.at > start and word in words:
+                break
+            if self.kind() in _OPENS or word == "CASE":
+                opened.append(word)
+            elif self.kind() in _CLOSES or (word == "END" and opened[-1:] == ["CASE"]):
+                self._unclosed = self._unclosed or not opened
+                del opened[-1:]
+            self.at += 1
+        self._unclosed = self._unclosed or bool(opened)
+        return self.span(start, self.at)
+
+    def items(self) -> list[str]:
+        """The parts of a list in parentheses."""
+        if self.kind() is not TokenType.L_PAREN:
+            return []
+        self.at += 1
+        parts = []
+        while not self.done and self.kind() is not TokenType.R_PAREN:
+            parts.append(self.until(",", ")"))
+            if self.word(self.at) == ",":
+                self.at += 1
+        self.at += 1
+        return parts
+
+    def name(self) -> str | None:
+        """A column's name, perhaps behind the table's, or a path: parts with dots between them."""
+        start = self.at
+        while not self.done:
+            self.at += 1
+            if self.kind() not in (TokenType.DOT, TokenType.COLON):
+                return self.span(start, self.at)
+            self.at += 1
+        return None
+
+    def close(self) -> None:
+        """Go over what the parenthesis here opens."""
+        depth = 0
+        while not self.done:
+            kind = self.tokens[self.at].token_type
+            depth += int(kind is TokenType.L_PAREN) - int(kind is TokenType.R_PAREN)
+            self.at += 1
+            if not depth:
+                return
+
+    def kind(self) -> TokenType | None:
+        """What comes next; None at the end."""
+        return kind_at(self.tokens, self.at)
+
+    def word(self, at: int) -> str:
+        """The token at a place in capitals; empty for a quoted name, a text and the end."""
+        token = self.tokens[at] if at < len(self.tokens) else None
+        quoted = token is None or token.token_type in _QUOTED
+        return "" if token is None or quoted else token.text.upper()
+
+    def _comes(self, words: tuple[str, ...]) -> bool:
+        return all(self.word(self.at + place) == word for place, word in enumerate(words))
+
+    def span(self, start: int, stop: int) -> str:
+        """The text of the tokens from `start` to before `stop`."""
+        if start >= stop:
+            return ""
+        return self._text[self.tokens[start].start : self.tokens[stop - 1].end + 1]
+
+
+_OPENS = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSES = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+_QUOTED = (TokenType.IDENTIFIER, TokenType.STRING, TokenType.RAW_STRING)

@@ -1,0 +1,331 @@
+"""ALTER TABLE in this process: what changes in the log, what stays readable, what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import variantlake as vl
+from tests.table.test_table import rows
+from variantlake.delta.schema.references import references, speaks_of
+from variantlake.errors import (
+    InvalidQuery,
+    InvalidSchema,
+    InvalidValue,
+    UnsupportedFeature,
+)
+
+MAPPED = {"delta.columnMapping.mode": "name"}
+
+
+def _table(folder: Path, **how: Any) -> vl.Table:
+    table = vl.Table.create(
+        folder,
+        "event VARIANT, n INT, s STRUCT<x: INT, y: STRING>, l ARRAY<STRUCT<q: INT, r: INT>>,"
+        " p STRING",
+        partition_by=["p"],
+        **how,
+    )
+    table.append(_data(1), json_columns=["event"])
+    return table
+
+
+def _data(n: int) -> pa.Table:
+    return pa.table(
+        {
+            "event": [f'{{"a": {n}, "k": "k{n}"}}'],
+            "n": pa.array([n], pa.int32()),
+            "s": pa.array(
+                [{"x": n, "y": f"y{n}"}], pa.struct([("x", pa.int32()), ("y", pa.string())])
+            ),
+            "l": pa.array(
+                [[{"q": n, "r": -n}]], pa.list_(pa.struct([("q", pa.int32()), ("r", pa.int32())]))
+            ),
+            "p": [f"p{n}"],
+        }
+    )
+
+
+def _last(table: vl.Table) -> tuple[str | None, dict[str, Any]]:
+    (entry,) = table.refresh().history(1)
+    return entry.operation, entry.info["operationParameters"]
+
+
+def test_columns_are_renamed_at_each_depth(tmp_path: Path) -> None:
+    table = _table(tmp_path, properties=MAPPED)
+    assert table.rename_column("event", "doc") == 2
+    assert _last(table) == ("RENAME COLUMN", {"oldColumnPath": "event", "newColumnPath": "doc"})
+    table.rename_column("S.X", "xx")
+    assert _last(table)[1] == {"oldColumnPath": "s.x", "newColumnPath": "s.xx"}
+    table.alter("RENAME COLUMN l.element.q TO `a b`")
+    table.rename_column("p", "part")
+    more = _data(2).rename_columns(["doc", "n", "s", "l", "part"])
+    inner = pa.array([{"xx": 2, "y": "y2"}], pa.struct([("xx", pa.int32()), ("y", pa.string())]))
+    lists = pa.array(
+        [[{"a b": 2, "r": -2}]], pa.list_(pa.struct([("a b", pa.int32()), ("r", pa.int32())]))
+    )
+    more = more.set_column(2, "s", inner).set_column(3, "l", lists)
+    table.append(more, json_columns=["doc"])
+    assert sorted(rows(tmp_path), key=lambda row: row["n"]) == [
+        {
+            "doc": {"a": n, "k": f"k{n}"},
+            "n": n,
+            "s": {"xx": n, "y": f"y{n}"},
+            "l": [{"a b": n, "r": -n}],
+            "part": f"p{n}",
+        }
+        for n in (1, 2)
+    ]
+    found = table.scan("doc:k::string AS k", "doc:a::int = 1 AND part = 'p1'")
+    assert found.to_arrow().to_pylist() == [{"k": "k1"}]
+    # The statistics of the Variant are still those of the column: nothing is read for the other.
+    report = table.sql("SELECT n FROM t WHERE doc:a::int > 1").explain().to_dict()
+    assert "doc" in json.dumps(report)
+    assert vl.Table.open(tmp_path, version=1).schema.get("event") is not None
+
+
+def test_what_names_a_column_goes_with_it(tmp_path: Path) -> None:
+    table = vl.Table.create(
+        tmp_path,
+        "event VARIANT, n INT, s STRUCT<x: INT>",
+        properties={
+            **MAPPED,
+            "delta.dataSkippingStatsColumns": "n,s.x",
+            "variantlake.shredding.event": "kind STRING",
+            "variantlake.hints.event": "kind STRING",
+        },
+    )
+    table.set_clustering("event:kind::string", "n")
+    physical = table.schema.fields[0].physical_name
+    table.rename_column("event", "ev ent")
+    table.rename_column("n", "m")
+    table.rename_column("s", "t")
+    found = table.refresh().properties
+    assert found["variantlake.clusterBy"] == "`ev ent`:kind::string, m"
+    assert found["delta.dataSkippingStatsColumns"] == "m,t.x"
+    assert found[f"variantlake.shredding.{physical}"] == "kind STRING"
+    for column in ("ev ent", "m"):
+        with pytest.raises(InvalidSchema, match=r"clustered by `ev ent`:kind::string, m"):
+            table.drop_columns(column)
+    table.set_clustering()
+    table.drop_columns("ev ent")
+    assert not [key for key in table.refresh().properties if physical in key]
+    table.drop_columns("t")
+    assert table.refresh().properties["delta.dataSkippingStatsColumns"] == "m"
+
+
+def test_dropped_columns_leave_their_files(tmp_path: Path) -> None:
+    table = _table(tmp_path, properties=MAPPED)
+    files = table.files()["path"].to_pylist()
+    assert table.drop_columns("event", "s.x", "l.element.q") == 2
+    assert _last(table) == ("DROP COLUMNS", {"columns": '["event","s.x","l.element.q"]'})
+    assert rows(tmp_path) == [{"n": 1, "s": {"y": "y1"}, "l": [{"r": -1}], "p": "p1"}]
+    assert table.files()["path"].to_pylist() == files
+    # A column of the same name is another one.
+    table.add_column("event STRING")
+    assert rows(tmp_path)[0]["event"] is None
+    assert table.drop_columns("nothing", missing_ok=True) == 3
+    assert table.refresh().version == 3
+
+
+def test_column_mapping_is_switched_on_only_where_asked_for(tmp_path: Path) -> None:
+    table = _table(tmp_path)
+    with pytest.raises(UnsupportedFeature, match="needs column mapping") as caught:
+        table.rename_column("n", "m")
+    assert "enable_column_mapping=True" in (caught.value.hint or "")
+    with pytest.raises(UnsupportedFeature, match="needs column mapping"):
+        table.alter("DROP COLUMN n")
+    assert table.rename_column("n", "m", enable_column_mapping=True) == 2
+    newest = table.refresh()
+    assert newest.properties["delta.columnMapping.mode"] == "name"
+    assert "columnMapping" in (newest.protocol.reader_features or ())
+    assert rows(tmp_path)[0]["m"] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ("RENAME COLUMN nope TO a", InvalidSchema, "no column 'nope'"),
+        ("RENAME COLUMN s.z TO a", InvalidSchema, r"no column 's\.z'"),
+        ("RENAME COLUMN n.z TO a", InvalidSchema, "n is integer, and has no 'z'"),
+        ("RENAME COLUMN n TO S", InvalidSchema, "a column 's' already"),
+        ("RENAME COLUMN n TO N", InvalidSchema, "a column 'n' already"),
+        ("RENAME COLUMN s.x TO Y", InvalidSchema, r"a column 's\.y' already"),
+        ("RENAME COLUMN l.element TO e", InvalidSchema, "part of an array"),
+        ("DROP COLUMN nope", InvalidSchema, "no column 'nope'"),
+        ("DROP COLUMN p", InvalidSchema, "partitioned by it"),
+        ("DROP COLUMNS (s.x, s.y)", InvalidSchema, "only column of the struct s"),
+        ("DROP COLUMNS (event, n, s, l)", InvalidSchema, "not partitioned by"),
+        ("DROP COLUMNS (s, s.x)", InvalidSchema, "dropped twice"),
+        ("ADD COLUMN N INT", InvalidSchema, "a column 'N' already"),
+        ("ADD COLUMN m INT NOT NULL", InvalidSchema, "NOT NULL"),
+        ("ADD COLUMN m INT AFTER nope", InvalidSchema, "no column 'nope'"),
+        ("ADD COLUMN n.m INT", InvalidSchema, "has no fields"),
+        ("ALTER COLUMN n TYPE BIGINT", UnsupportedFeature, "needs type widening"),
+        ("ALTER COLUMN n TYPE SMALLINT", InvalidSchema, "does not widen to short"),
+        ("ALTER COLUMN n TYPE DECIMAL(9,0)", InvalidSchema, "does not widen"),
+        ("ALTER COLUMN event TYPE STRING", InvalidSchema, "does not widen to string"),
+        ("ALTER COLUMN n AFTER s.x", InvalidQuery, "does not change a table"),
+        ("ALTER COLUMN n AFTER nope", InvalidSchema, "no column 'nope'"),
+        ("ALTER COLUMN s.x SET DEFAULT 1", InvalidSchema, "field of a struct"),
+        ("ALTER COLUMN s.x SET NOT NULL", UnsupportedFeature, "field of a struct"),
+        ("ALTER COLUMN n SET DEFAULT n + 1", InvalidQuery, "n"),
+        ("ALTER COLUMN n SET DEFAULT 'abc'", UnsupportedFeature, "put a string into the column"),
+        ("ADD CONSTRAINT c CHECK (n > 1)", InvalidValue, "1 rows break"),
+        ("ADD CONSTRAINT c CHECK (nope > 1)", InvalidQuery, "nope"),
+        ("DROP CONSTRAINT c", InvalidValue, "no constraint 'c'"),
+        ("UNSET TBLPROPERTIES ('a')", InvalidValue, "no property 'a'"),
+        ("SET TBLPROPERTIES ('delta.nope' = 'x')", InvalidValue, "no property"),
+        ("RENAME TO other", InvalidQuery, "does not change a table"),
+        ("RENAME COLUMN n TO a.b", InvalidQuery, "does not change a table"),
+    ],
+    ids=str,
+)
+def test_a_change_that_cannot_be(
+    tmp_path: Path, change: str, error: type[Exception], message: str
+) -> None:
+    table = _table(tmp_path, properties=MAPPED)
+    with pytest.raises(error, match=message):
+        table.alter(change)
+    assert table.refresh().version == 1
+
+
+def test_what_expressions_use_stays(tmp_path: Path) -> None:
+    constraint = {"delta.constraints.c": "s.x > 0 AND n < 5"}
+    columns = "n INT, s STRUCT<x: INT, y: STRING>"
+    table = vl.Table.create(tmp_path, columns, properties={**MAPPED, **constraint})
+    for change in ("RENAME COLUMN n TO m", "DROP COLUMN s", "RENAME COLUMN s.x TO z"):
+        with pytest.raises(UnsupportedFeature, match=r"the constraint 'c' .* uses it") as caught:
+            table.alter(change)
+        assert "drop_constraint('c')" in (caught.value.hint or "")
+    table.rename_column("s.y", "z")
+    table.alter("DROP CONSTRAINT C")
+    assert _last(table) == (
+        "DROP CONSTRAINT",
+        {"name": "C", "expr": "s.x > 0 AND n < 5", "existed": "true"},
+    )
+    table.alter("DROP CONSTRAINT IF EXISTS c")
+    table.rename_column("n", "m")
+    table.add_constraint("d", "m BETWEEN 1 AND 5")
+    assert _last(table) == ("ADD CONSTRAINT", {"name": "d", "expr": "m BETWEEN 1 AND 5"})
+
+
+def test_comments_places_and_nulls(tmp_path: Path) -> None:
+    table = _table(tmp_path)
+    table.alter("ALTER COLUMN s.x COMMENT 'it''s x'")
+    operation, parameters = _last(table)
+    assert operation == "CHANGE COLUMN"
+    assert json.loads(parameters["column"]) == {
+        "name": "s.x",
+        "type": "integer",
+        "nullable": True,
+        "metadata": {"comment": "it's x"},
+    }
+    table.set_comment("what it is", "s")
+    assert json.loads(_last(table)[1]["column"])["type"] == "struct"
+    table.set_comment("the table")
+    assert _last(table) == ("SET TBLPROPERTIES", {"properties": '{"comment":"the table"}'})
+    assert table.refresh().snapshot.metadata.description == "the table"
+    table.alter("UNSET TBLPROPERTIES ('comment')")
+    assert table.refresh().snapshot.metadata.description is None
+    table.move_column("p")
+    assert _last(table)[1]["position"] == "FIRST"
+    table.move_column("s.x", after="y")
+    assert _last(table)[1]["position"] == "AFTER y"
+    names = [field.name for field in table.refresh().schema.fields]
+    assert names == ["p", "event", "n", "s", "l"]
+    assert rows(tmp_path)[0]["s"] == {"y": "y1", "x": 1}
+    table.set_not_null("n")
+    with pytest.raises(InvalidValue):
+        table.append(pa.table({"n": pa.nulls(1, pa.int32())}))
+    table.drop_not_null("n")
+    table.append(pa.table({"n": pa.nulls(1, pa.int32())}))
+    with pytest.raises(InvalidValue, match="1 rows have NULL in column 'n'"):
+        table.set_not_null("n")
+
+
+def test_columns_are_added_at_their_places(tmp_path: Path) -> None:
+    table = _table(tmp_path)
+    table.alter("ADD COLUMNS (a INT COMMENT 'c' FIRST, s.z BIGINT AFTER x, b MAP<STRING, INT>)")
+    operation, parameters = _last(table)
+    assert operation == "ADD COLUMNS"
+    assert json.loads(parameters["columns"]) == [
+        {
+            "column": {
+                "name": "a", "type": "integer", "nullable": True, "metadata": {"comment": "c"}
+            },
+            "position": "FIRST",
+        },
+        {
+            "column": {"name": "s.z", "type": "long", "nullable": True, "metadata": {}},
+            "position": "AFTER x",
+        },
+        {"column": {"name": "b", "type": "map", "nullable": True, "metadata": {}}},
+    ]  # fmt: skip
+    assert list(rows(tmp_path)[0]) == ["a", "event", "n", "s", "l", "p", "b"]
+    assert rows(tmp_path)[0]["s"] == {"x": 1, "z": None, "y": "y1"}
+
+
+def test_defaults_are_for_rows_to_come(tmp_path: Path) -> None:
+    table = _table(tmp_path)
+    table.set_default("n", "2 + 3")
+    column = json.loads(_last(table)[1]["column"])
+    assert column["metadata"] == {"CURRENT_DEFAULT": "2 + 3"}
+    assert "allowColumnDefaults" in (table.refresh().protocol.writer_features or ())
+    assert rows(tmp_path)[0]["n"] == 1
+    table.set_default("n", None)
+    assert table.refresh().schema.fields[1].default is None
+
+
+def test_a_variant_that_only_the_path_names_is_not_dropped(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path, "event VARIANT, n INT", properties=MAPPED)
+    table.alter("SET TBLPROPERTIES ('variantlake.clusterBy' = '$.kind')")
+    with pytest.raises(InvalidSchema, match="clustered by"):
+        table.drop_columns("event")
+    table.rename_column("event", "e")
+    assert table.refresh().properties["variantlake.clusterBy"] == "$.kind"
+    other = vl.Table.create(tmp_path / "o", "a INT, b INT", cluster_by=["a"], properties=MAPPED)
+    with pytest.raises(InvalidSchema, match="clustered by it"):
+        other.drop_columns("a")
+    other.rename_column("a", "c")
+
+
+def test_declared_lengths_go_with_renamed_fields(tmp_path: Path) -> None:
+    table = vl.Table.create(
+        tmp_path, "s STRUCT<a: CHAR(3), b: STRING, c: VARCHAR(2)>", properties=MAPPED
+    )
+    table.rename_column("s.c", "d")
+    table.drop_columns("s.b")
+    table.move_column("s.d")
+    (field,) = table.refresh().schema.fields
+    assert field.metadata["__CHAR_VARCHAR_TYPE_STRING"] == "struct<d:varchar(2),a:char(3)>"
+
+
+@pytest.mark.parametrize(
+    ("expression", "names"),
+    [
+        ("a > 0 and B.c = 'x.y'", ["a", "and", "b.c"]),
+        ("variant_get(`e v`, '$.k') = \"d\"", ["e v"]),
+        ("event:kind.x::string IN (1)", ["event"]),
+        ("l[0].q > m['k']", ["l", "m"]),
+        ("a.b.c(1)", []),
+        ("a.`b``c` .d", ["a.b`c.d"]),
+        ("", []),
+    ],
+)
+def test_names_in_expressions(expression: str, names: list[str]) -> None:
+    found = {".".join(path) for path in references(expression)}
+    assert set(names) <= found
+    assert "x" not in found
+    assert "q" not in found
+
+
+def test_an_expression_speaks_of_what_is_in_and_around_a_column() -> None:
+    assert speaks_of("s.x > 0", ("S",))
+    assert speaks_of("s > 0", ("s", "x"))
+    assert not speaks_of("s.y > 0", ("s", "x"))
+    assert speaks_of("l[0].q > 0", ("l", "element", "q"))
