@@ -46,7 +46,9 @@ def compact_small_files(snapshot: Snapshot, run: Runner) -> None:
     )
     if small.num_rows < MIN_FILES:
         return
-    counts = Counter(tuple(sorted(add.partition_values.items())) for add in adds_of(small))
+    counts = Counter(
+        tuple(sorted(add.partition_values.items())) for add in adds_of(small, texts=False)
+    )
     if max(counts.values()) < MIN_FILES:
         return
     options = CompactionOptions(TARGET_BYTES, MAX_DELETED_SHARE)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.delta.actions.actions import AddFile
-from variantlake.delta.log.logical_files import DELETION_VECTOR, adds_of
+from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import VariantType
 from variantlake.dml.found_rows import find_rows
@@ -47,9 +47,8 @@ class ErasedRows:
 def erased_rows(snapshot: Snapshot, condition: Predicate) -> list[ErasedRows]:
     """The rows for which the condition is true, file by file. Raises as `find_rows`."""
     files = snapshot.files
-    place = files.schema.get_field_index("deletion_vector")
-    bare = files.set_column(place, files.schema.field(place), pa.nulls(len(files), DELETION_VECTOR))
-    taken = find_rows(Scan(replace(snapshot, files=bare), (), condition))
+    bare = replace(snapshot, files=files.without("deletion_vector"))
+    taken = find_rows(Scan(bare, (), condition))
     paths = pa.array([each.add.path for each in taken], pa.string())
     chosen = files.filter(pc.is_in(files["path"], value_set=paths))
     adds = {add.path: add for add in adds_of(chosen)}

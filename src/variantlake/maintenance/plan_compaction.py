@@ -13,11 +13,10 @@ from operator import itemgetter
 from typing import Any, Self
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.batches import packed
-from variantlake.delta.log.logical_files import adds_of
+from variantlake.delta.log.logical_files import LogicalFiles, adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import ClusterPath
 from variantlake.delta.stats.file_facts import FactsReader
@@ -157,7 +156,7 @@ class CompactionPlan:
         Neighbours in the log need not be neighbours in the order: where one of the files is new, or
         the rows are not sorted when they are joined, the bounds alone tell what that is worth.
         """
-        tags: Any = self.snapshot.files["tags"].take(group.rows)
+        tags: Any = self.snapshot.files.take(group.rows)["tags"]
         texts = set(pc.map_lookup(tags, ORDERED_TAG, "first").to_pylist())
         by = tag_text(self._order(group))
         return {ORDERED_TAG: by} if by and texts == {by} else {}
@@ -282,7 +281,7 @@ def _groups_of(
             yield made(members, target, number)
 
 
-def numbers_in(files: pa.Table, tag: str) -> list[int]:
+def numbers_in(files: LogicalFiles, tag: str) -> list[int]:
     """A tag that is a number, 0 if there is none."""
     texts = pc.map_lookup(files["tags"], tag, "first").to_pylist()
     return [int(text) if text and _NUMBER.fullmatch(text) else 0 for text in texts]

@@ -19,7 +19,7 @@ import pyarrow as pa
 from variantlake.batches import batched
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.deletion_vectors import vector_location
-from variantlake.delta.log.logical_files import adds_of, bytes_of
+from variantlake.delta.log.logical_files import LogicalFiles, adds_of, bytes_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.delta.transaction.commit import commit
@@ -182,13 +182,13 @@ class _MissingFiles:
 
     @classmethod
     def of(
-        cls, old: Snapshot, back: pa.Table, progress: Callable[[int, int], None] | None = None
+        cls, old: Snapshot, back: LogicalFiles, progress: Callable[[int, int], None] | None = None
     ) -> _MissingFiles:
         names: list[str] = []
         is_there: list[bool] = []
         count = 0
         with ThreadPoolExecutor(_THREADS) as pool:
-            for some in batched(adds_of(back), 64 * _THREADS):
+            for some in batched(adds_of(back, texts=False), 64 * _THREADS):
                 for lacking in pool.map(lambda add: _lacking(old, add), some):
                     is_there.append(not lacking)
                     count += bool(lacking)

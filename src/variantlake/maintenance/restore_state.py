@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import orjson
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.delta.actions.actions import DomainMetadata, Metadata, Protocol, natural
-from variantlake.delta.log.logical_files import one_chunk
+from variantlake.delta.log.logical_files import LogicalFiles, one_chunk
 from variantlake.delta.log.reconciliation import keys_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.time_travel import SINCE_TIME, SINCE_VERSION, is_stamped
@@ -49,8 +48,8 @@ class Difference:
     only it has.
     """
 
-    back: pa.Table
-    gone: pa.Table
+    back: LogicalFiles
+    gone: LogicalFiles
     metadata: Metadata | None
     protocol: Protocol | None
     domains: tuple[DomainMetadata, ...]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +33,7 @@ class LogFiles:
         facts: FactColumns | None = None,
     ) -> None:
         self._snapshot = snapshot
-        self._files: Any = snapshot.files
+        self._files = snapshot.files
         self._physical = {
             item.physical_name
             for item in snapshot.schema.fields
@@ -79,7 +78,7 @@ class LogFiles:
     def files(self, rows: Int64s) -> Iterator[ScanFile]:
         """See FileColumns."""
         wanted = ["path", "size", "modification_time", "partition_values", "deletion_vector"]
-        taken = self._files.select(wanted).take(pa.array(rows))
+        taken = self._files.listed.select(wanted).take(pa.array(rows))
         paths = located(taken["path"], self._snapshot.store.uri)
         columns = (values(taken[name]) for name in wanted[1:])
         for path, size, modified, partition, vector in zip(paths, *columns, strict=True):

@@ -325,7 +325,7 @@ class Table(Shown):
         - `stats`: the statistics as JSON text.
         - `tags`, `deletion_vector`, `base_row_id`: NULL if the action has none.
         """
-        return self.snapshot.files
+        return self.snapshot.files.whole()
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """The commits up to this version that the log still holds, newest first.

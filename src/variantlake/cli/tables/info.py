@@ -39,7 +39,7 @@ def info(
         "version": opened.version,
         "time": opened.history(1)[0].time.isoformat(" ", "seconds"),
         "rows": log.row_count,
-        "files": opened.files().num_rows,
+        "files": snapshot.files.num_rows,
         "bytes": int(log.sizes.sum()),
         "partition_columns": list(snapshot.partition_columns),
         "features": features,

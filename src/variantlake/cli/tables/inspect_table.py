@@ -38,7 +38,7 @@ KEY_ORDER = "keys above U+FFFF that Spark without variantlake may not find"
 
 def print_table(table: Table, *, as_json: bool) -> None:
     """Show a table, as JSON or for people."""
-    files = table.files()
+    files = table.snapshot.files
     log = LogFiles(table.snapshot)
     records = log.facts.num_records
     outside = absolute_paths(files)

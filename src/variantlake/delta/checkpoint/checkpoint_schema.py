@@ -19,7 +19,13 @@ from variantlake.delta.actions.actions import (
     Protocol,
     RemoveFile,
 )
-from variantlake.delta.log.logical_files import ADD_FIELDS, FILES, one_chunk, struct_type
+from variantlake.delta.log.logical_files import (
+    ADD_FIELDS,
+    FILES,
+    LogicalFiles,
+    one_chunk,
+    struct_type,
+)
 from variantlake.delta.protocol.features import VARIANT_SHREDDING, reader_features, writer_features
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.stats.stats_json_to_struct import (
@@ -51,7 +57,7 @@ class CheckpointRows:
 
     keys: Sequence[str]
     actions: Sequence[Action]
-    files: pa.Table
+    files: LogicalFiles
     protocol: Protocol
     metadata: Metadata
     always: Collection[Column] = ()
@@ -63,12 +69,12 @@ class CheckpointRows:
 
     def tables(self) -> Iterator[pa.Table]:
         """The rows in tables of one schema and bounded size; one at least."""
-        files = self.files.combine_chunks() if self.files.num_rows < _PIECE_FILES else self.files
-        sizes = range(0, max(self.files.num_rows, 1), _PIECE_FILES)
-        parts = [p for at in sizes for p in pieces(files.slice(at, _PIECE_FILES), _PIECE)]
-        yield pa.concat_tables([self._of_actions(), self._of_files(parts[0])])
-        for piece in parts[1:]:
-            yield self._of_files(piece)
+        actions = [self._of_actions()]
+        for start in range(0, max(self.files.num_rows, 1), _PIECE_FILES):
+            files = self.files.slice(start, _PIECE_FILES).whole().combine_chunks()
+            for piece in pieces(files, _PIECE):
+                yield pa.concat_tables([*actions, self._of_files(piece)])
+                actions = []
 
     @property
     def variants(self) -> list[tuple[str, ...]]:

@@ -23,6 +23,7 @@ from variantlake.delta.actions.actions import (
 from variantlake.delta.log.checkpoint_reader import read_sidecar_actions, read_sidecar_paths
 from variantlake.delta.log.file_paths import decoded_paths
 from variantlake.delta.log.log_segment import find_segment
+from variantlake.delta.log.logical_files import LogicalFiles
 from variantlake.delta.log.reconciliation import LogState, key_of, read_commit
 from variantlake.errors import VariantLakeError
 from variantlake.storage.store import Store
@@ -34,7 +35,7 @@ class ReusedSidecars:
 
     sidecars: tuple[Sidecar, ...]
     count: int
-    others: pa.Table
+    others: LogicalFiles
 
 
 def no_sidecars(_store: Store, _version: int, state: LogState) -> ReusedSidecars:

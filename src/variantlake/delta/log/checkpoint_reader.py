@@ -41,6 +41,7 @@ from variantlake.delta.log.logical_files import (
     FILES,
     REQUIRED,
     STRING_MAP,
+    LogicalFiles,
     files_of,
     one_chunk,
     struct_type,
@@ -68,21 +69,20 @@ def read_checkpoint(
     """
     removes: tuple[type[Action], ...] = (RemoveFile,) if tombstones else ()
     actions: list[Action] = []
-    tables: list[pa.Table] = []
+    parts: list[LogicalFiles] = []
     for entry in checkpoint.files:
         found, files = _read(store, entry.path, (*FEW, *removes, UnknownAction))
         actions += found
-        tables += files
+        parts += files
     sidecars = list(_sidecar_paths(store, checkpoint, actions))
     for path in sidecars:
         found, files = _read(store, path, (*removes, UnknownAction))
         actions += found
-        tables += files
+        parts += files
     file = store.join(checkpoint.files[0].path)
-    if not tables and not sidecars:
+    if not parts and not sidecars:
         raise MalformedLog("the checkpoint has no `add` column", file=file)
-    files_of_all = pa.concat_tables(tables) if tables else FILES.empty_table()
-    state = _state(actions, files_of_all, file, tombstones=tombstones)
+    state = _state(actions, LogicalFiles.joined(parts), file, tombstones=tombstones)
     with _named(file):
         check_unique_paths(state.files)
     return state
@@ -133,7 +133,7 @@ def read_sidecar_paths(store: Store, sidecar: Sidecar) -> pa.Array[Any] | None:
         names = parquet.schema_arrow.names
         columns = [f"{name}.path" for name in ("add", "remove") if name in names]
         check(columns)
-        table = _read_columns(parquet, columns)
+        table = pa.concat_tables(_tables(parquet, columns))
         if "add" not in names or set(names) - {"add", "remove"} or table["add"].null_count:
             return None
         if "remove" in names and _is_any(table["remove"]):
@@ -144,8 +144,8 @@ def read_sidecar_paths(store: Store, sidecar: Sidecar) -> pa.Array[Any] | None:
 
 def _read(
     store: Store, path: str, kinds: tuple[type[Action], ...], *, adds: bool = True
-) -> tuple[list[Action], list[pa.Table]]:
-    """The actions of these kinds in one file, and its files where `adds` asks for them."""
+) -> tuple[list[Action], list[LogicalFiles]]:
+    """The actions of these kinds in one file, and its files if `adds` asks for them."""
     file = store.join(path)
     if path.endswith(".json"):
         found = list(parse_log(store.stream(path), file))
@@ -161,11 +161,14 @@ def _read(
         if not wanted and not unknown:
             return [], []
         check([*wanted, *unknown])
-        table = _read_columns(parquet, [*wanted, *unknown])
-    files = [_add_files(table, file)] if "add" in table.column_names else []
-    actions = [action for kind in there for action in _objects(table, kind, file)]
-    actions += [UnknownAction(name) for name in unknown if _is_any(table[name])]
-    return actions, files
+        actions: list[Action] = []
+        parts: list[LogicalFiles] = []
+        for table in _tables(parquet, [*wanted, *unknown]):
+            if "add" in table.column_names:
+                parts.append(LogicalFiles.of(_add_files(table, file)))
+            actions += [action for kind in there for action in _objects(table, kind, file)]
+            actions += [UnknownAction(name) for name in unknown if _is_any(table[name])]
+    return actions, parts
 
 
 def _is_any(column: Any) -> bool:
@@ -184,7 +187,7 @@ def _sidecar_paths(
             yield path
 
 
-def _state(actions: list[Action], files: pa.Table, file: str, *, tombstones: bool) -> LogState:
+def _state(actions: list[Action], files: LogicalFiles, file: str, *, tombstones: bool) -> LogState:
     protocols = [action for action in actions if isinstance(action, Protocol)]
     metadata = [action for action in actions if isinstance(action, Metadata)]
     if len(protocols) > 1 or len(metadata) > 1:
@@ -227,10 +230,14 @@ def _add_columns(add: pa.DataType) -> list[str]:
     return [f"add.{name}" for name in fields]
 
 
-def _read_columns(parquet: pq.ParquetFile, columns: list[str]) -> pa.Table:
-    # In batches: the strings of a struct cannot be more than 2 GB at once.
-    batches = list(parquet.iter_batches(_BATCH_ROWS, columns=columns, use_threads=True))
-    return pa.Table.from_batches(batches) if batches else parquet.read(columns=columns)
+def _tables(parquet: pq.ParquetFile, columns: list[str]) -> Iterator[pa.Table]:
+    """Some rows at a time, one table at least: of these files statistics and tags are in memory."""
+    rows = 0
+    for batch in parquet.iter_batches(_BATCH_ROWS, columns=columns, use_threads=True):
+        rows += batch.num_rows
+        yield pa.Table.from_batches([batch])
+    if not rows:
+        yield parquet.read(columns=columns)
 
 
 @contextlib.contextmanager

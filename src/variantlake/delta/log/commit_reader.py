@@ -23,6 +23,7 @@ from variantlake.delta.log.logical_files import (
     FILES,
     REQUIRED,
     STRING_MAP,
+    LogicalFiles,
     files_of,
 )
 from variantlake.kernels.json.json_reader import JsonReader
@@ -47,12 +48,12 @@ _STRINGS, _INTEGERS, _MAPS = _keys(FieldKind.STRING), _keys(FieldKind.LONG), _ke
 _MEMBERS = [field.key for field in fields_of(AddFile)]
 
 
-def read_by_columns(pieces: Iterable[bytes], file: str) -> tuple[pa.Table, list[Action]]:
-    """The adds of a log file as rows of FILES, and its other actions; removes without statistics.
+def read_by_columns(pieces: Iterable[bytes], file: str) -> tuple[LogicalFiles, list[Action]]:
+    """The adds of a log file and its other actions; removes without statistics.
 
     `pieces` are of any size. Raises MalformedLog and LimitExceeded naming `file` and the line.
     """
-    tables: list[pa.Table] = []
+    tables: list[LogicalFiles] = []
     others: list[Action] = []
     reader, lines_before = JsonReader(duplicate_keys="last"), 0
     for block, size in _blocks(pieces):
@@ -63,7 +64,7 @@ def read_by_columns(pieces: Iterable[bytes], file: str) -> tuple[pa.Table, list[
         usual = adds.usual & (lines.ends - lines.starts <= log_actions.MAX_LINE_BYTES)
         rows = np.flatnonzero(usual)
         if len(rows):
-            tables.append(adds.table(rows))
+            tables.append(LogicalFiles.of(adds.table(rows)))
         plain: list[AddFile] = []
         for row in np.flatnonzero(~usual).tolist():
             line = bytes(block[int(lines.starts[row]) : int(lines.ends[row])])
@@ -82,7 +83,7 @@ def read_by_columns(pieces: Iterable[bytes], file: str) -> tuple[pa.Table, list[
             lines_before += int(lines.numbers[-1]) + block.count(b"\n", last, size)
         else:
             lines_before += block.count(b"\n", 0, size)
-    return pa.concat_tables(tables) if tables else FILES.empty_table(), others
+    return LogicalFiles.joined(tables), others
 
 
 def _blocks(pieces: Iterable[bytes]) -> Iterator[tuple[bytearray, int]]:

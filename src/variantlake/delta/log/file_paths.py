@@ -12,12 +12,15 @@ import enum
 import os
 import re
 import urllib.parse
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.errors import AbsolutePathRefused, InvalidValue, MalformedLog
+from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.storage.store import is_local
 
 # RFC 2396 allows these unescaped in a path; the colon is escaped so that no relative path looks
@@ -26,6 +29,12 @@ _UNESCAPED = "/!$&'()*+,;=@-._~"
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 # What may be special about a path; all others are plain relative names.
 _SPECIAL = r"^/|^$|[%:\x00]|(^|/)\.{1,2}(/|$)|//|/$"
+
+
+class SupportsColumns(Protocol):
+    """Files of a table: `logical_files.LogicalFiles`."""
+
+    def __getitem__(self, name: str, /) -> Any: ...
 
 
 ABSOLUTE_PATHS = "VARIANTLAKE_ABSOLUTE_PATHS"
@@ -88,8 +97,7 @@ def decode_path(path: str) -> str:
 
 def decoded_paths(paths: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     """`decode_path` of a column; columns without any escape are given back as they are."""
-    special = pc.match_substring_regex(paths, "[%:]")
-    if not pc.any(special).as_py():
+    if not any(_has_byte(_bytes(chunk)[0], b"%:") for chunk in paths.chunks):
         return paths
     names: list[Any] = paths.to_pylist()
     return pa.chunked_array([pa.array([decode_path(path) for path in names], pa.string())])
@@ -101,13 +109,46 @@ def check_paths(paths: pa.ChunkedArray[Any], policy: AbsolutePaths) -> None:
     Raises MalformedLog for one that leaves the table by `..` or names no file, AbsolutePathRefused
     for an absolute one where the policy refuses them.
     """
-    special: list[Any] = paths.filter(pc.match_substring_regex(paths, _SPECIAL)).to_pylist()
-    for path in special:
+    for path in _special_paths(paths):
         if is_absolute(path):
             check_absolute(path, policy)
             decode_path(path)
         else:
             _inside(path)
+
+
+def _special_paths(paths: pa.ChunkedArray[Any]) -> list[str]:
+    """Those that are not plain relative names."""
+    chunks = [chunk for chunk in paths.chunks if len(chunk) and _may_be_special(chunk)]
+    some = pa.chunked_array(chunks, pa.string())
+    found: list[Any] = some.filter(pc.match_substring_regex(some, _SPECIAL)).to_pylist()
+    return found
+
+
+def _may_be_special(paths: Any) -> bool:
+    """Whether one of the paths, of an array, may match _SPECIAL: by its bytes, which is fast."""
+    data, starts, ends = _bytes(paths)
+    if (starts == ends).any() or _has_byte(data, b"%:\0"):
+        return True
+    slashes = np.flatnonzero(data == ord("/"))
+    behind = data[np.minimum(slashes + 1, len(data) - 1)]
+    first, last = data[starts], data[ends - 1]
+    return _has_byte(behind, b"/.") or _has_byte(first, b"/.") or _has_byte(last, b"/")
+
+
+def _has_byte(data: npt.NDArray[np.uint8], wanted: bytes) -> bool:
+    return any(bool((data == byte).any()) for byte in wanted)
+
+
+def _bytes(paths: Any) -> tuple[npt.NDArray[np.uint8], Int64s, Int64s]:
+    """The bytes of an array of strings without nulls, and where in them each begins and ends."""
+    _, offsets, data = paths.buffers()
+    if not len(paths) or data is None:
+        return np.zeros(0, np.uint8), np.zeros(len(paths), np.int64), np.zeros(len(paths), np.int64)
+    places = np.frombuffer(offsets, np.int32)[paths.offset : paths.offset + len(paths) + 1]
+    text = np.frombuffer(data, np.uint8)[places[0] : places[-1]]
+    places = places.astype(np.int64) - places[0]
+    return text, places[:-1], places[1:]
 
 
 def check_vectors(vectors: pa.ChunkedArray[Any], policy: AbsolutePaths) -> None:
@@ -137,11 +178,9 @@ def is_absolute(path: str) -> bool:
     return _ABSOLUTE.match(path) is not None
 
 
-def absolute_paths(files: pa.Table) -> list[str]:
+def absolute_paths(files: SupportsColumns) -> list[str]:
     """The absolute paths of a table's data files and deletion vectors, as the log has them."""
-    paths: Any = files["path"]
-    special: list[str] = paths.filter(pc.match_substring_regex(paths, _SPECIAL)).to_pylist()
-    found = [path for path in special if is_absolute(path)]
+    found = [path for path in _special_paths(files["path"]) if is_absolute(path)]
     return list(dict.fromkeys(found + absolute_vectors(files["deletion_vector"])))
 
 

@@ -1,22 +1,27 @@
-"""The files of a table as an Arrow table, one row a logical file: what planning works on.
+"""The files of a table by columns, one row a logical file: what planning works on.
 
 Columns are named as in the protocol, in snake case; `path` stands as in the log (see
-`Snapshot.location`).
+`Snapshot.location`). Statistics and tags stay packed until somebody asks for them.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor
 from variantlake.delta.actions.json_fields import Field, FieldKind, Record, fields_of
+from variantlake.delta.stats.file_texts import FileTexts, PackedTexts
 from variantlake.errors import MalformedLog
+from variantlake.parquet.stats.fact_columns import Int64s
 
 STRING_MAP: Any = pa.map_(pa.string(), pa.string())
 
@@ -58,22 +63,179 @@ FILES: pa.Schema = pa.schema(
 """`size` in bytes, `modification_time` in milliseconds since the epoch; null if absent."""
 
 
-def files_of(adds: Sequence[AddFile]) -> pa.Table:
+TEXTS = ("stats", "tags")
+"""The columns that are most of a log."""
+
+_LISTED: pa.Schema = pa.schema(
+    [*(field for field in FILES if field.name not in TEXTS), pa.field("origin", pa.int64())]
+)
+_ORIGIN_BITS = 32
+_NUMBERS = itertools.count()
+"""Of FileTexts in this process; none comes again."""
+
+_ADDS = 1 << 16
+"""Files whose texts are in memory while adds are made of them."""
+
+
+class LogicalFiles:
+    """Files of a table, columns FILES. Never changes.
+
+    `listed` are the columns in memory: all but TEXTS, and `origin`, the number of a FileTexts in
+    `texts` and the row there. A change of the table shares the others' with the version before.
+    """
+
+    __slots__ = ("listed", "texts")
+
+    def __init__(self, listed: pa.Table, texts: Mapping[int, FileTexts]) -> None:
+        self.listed: Any = listed
+        self.texts: Mapping[int, FileTexts] = texts
+
+    @classmethod
+    def of(cls, files: pa.Table) -> Self:
+        """Files whose columns are all there: those of FILES. Batches stay apart."""
+        return cls.joined(cls.from_texts(each, PackedTexts(each)) for each in files.to_batches())
+
+    @classmethod
+    def from_texts(cls, files: pa.RecordBatch, texts: FileTexts) -> Self:
+        """Files, and their texts row by row; of `files` the columns TEXTS need not be there."""
+        number, count = next(_NUMBERS), files.num_rows
+        columns = [_column_of(files, field) for field in _LISTED if field.name != "origin"]
+        origins = np.arange(count, dtype=np.int64) | (number << _ORIGIN_BITS)
+        listed = pa.Table.from_arrays([*columns, pa.array(origins)], schema=_LISTED)
+        return cls(listed, {number: texts})
+
+    @classmethod
+    def joined(cls, parts: Iterable[LogicalFiles]) -> Self:
+        """Files of one part after the other."""
+        found = [part for part in parts if part.num_rows]
+        texts = {number: each for part in found for number, each in part.texts.items()}
+        return cls(
+            pa.concat_tables([part.listed for part in found]) if found else _LISTED.empty_table(),
+            texts,
+        )
+
+    def of_batches(self, batches: Sequence[pa.RecordBatch]) -> Self:
+        """Some of the batches of `listed`, or of rows of them; each has rows of one FileTexts."""
+        found = [batch for batch in batches if batch.num_rows]
+        numbers = {batch.column("origin")[0].as_py() >> _ORIGIN_BITS for batch in found}
+        table = pa.Table.from_batches(found, schema=_LISTED)
+        return type(self)(table, {number: self.texts[number] for number in numbers})
+
+    @property
+    def num_rows(self) -> int:
+        """How many there are."""
+        return int(self.listed.num_rows)
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def __getitem__(self, name: str) -> Any:
+        return self._text(name) if name in TEXTS else self.listed[name]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LogicalFiles):
+            return NotImplemented
+        return self is other or self.whole() == other.whole()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> Any:
+        return LogicalFiles.of, (self.whole(),)
+
+    def take(self, rows: Int64s) -> Self:
+        """The files at these places, in this order."""
+        return type(self)(self.listed.take(pa.array(rows, pa.int64())), self.texts)
+
+    def filter(self, chosen: Any) -> Self:
+        """The files for which an array of truth values is true."""
+        return type(self)(self.listed.filter(chosen), self.texts)
+
+    def slice(self, start: int, count: int | None = None) -> Self:
+        """`count` files from `start` on, or all."""
+        return type(self)(self.listed.slice(start, count), self.texts)
+
+    def without(self, name: str) -> Self:
+        """The same files with nulls in a column of `listed`."""
+        place = _LISTED.get_field_index(name)
+        nulls = _nulls(self.num_rows, _LISTED.field(place).type)
+        return type(self)(self.listed.set_column(place, _LISTED.field(place), nulls), self.texts)
+
+    def whole(self, *, texts: bool = True) -> pa.Table:
+        """All columns, FILES; TEXTS are nulls if nobody asks for them."""
+        columns = [
+            self[field.name]
+            if texts or field.name not in TEXTS
+            else _nulls(self.num_rows, field.type)
+            for field in FILES
+        ]
+        return pa.Table.from_arrays(columns, schema=FILES)
+
+    def runs(self) -> list[tuple[FileTexts, Int64s]]:
+        """See TextRuns."""
+        return _runs(self.listed["origin"].to_numpy(), self.texts)
+
+    def _text(self, name: str) -> Any:
+        """One of TEXTS; each FileTexts is asked once."""
+        origins = self.listed["origin"].to_numpy()
+        numbers = origins >> _ORIGIN_BITS
+        rising = bool((numbers[1:] >= numbers[:-1]).all())
+        order = np.argsort(numbers, kind="stable")
+        parts = []
+        for texts, rows in _runs(origins if rising else origins[order], self.texts):
+            column = texts.stats() if name == "stats" else texts.tags()
+            is_all = len(rows) == texts.rows and bool((rows == np.arange(len(rows))).all())
+            parts.append(column if is_all else column.take(pa.array(rows)))
+        found: Any = pa.chunked_array(parts, FILES.field(name).type)
+        return found if rising else found.take(pa.array(np.argsort(order)))
+
+
+def _runs(origins: Int64s, texts: Mapping[int, FileTexts]) -> list[tuple[FileTexts, Int64s]]:
+    numbers, rows = origins >> _ORIGIN_BITS, origins & ((1 << _ORIGIN_BITS) - 1)
+    cuts = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
+    starts = [0, *cuts.tolist()] if len(rows) else []
+    pieces = np.split(rows, cuts)
+    return [(texts[int(numbers[at])], piece) for at, piece in zip(starts, pieces, strict=False)]
+
+
+def _column_of(files: pa.RecordBatch, field: pa.Field[Any]) -> Any:
+    column = files.column(field.name)
+    # Most columns of most logs hold nothing: they share their nulls.
+    return _nulls(len(column), field.type) if column.null_count == len(column) else column
+
+
+_NULLS = 1 << 17
+
+
+@cache
+def _many_nulls(type_: pa.DataType) -> Any:
+    return pa.nulls(_NULLS, type_)  # type: ignore[call-overload]
+
+
+def _nulls(count: int, type_: pa.DataType) -> Any:
+    return _many_nulls(type_).slice(0, count) if count <= _NULLS else pa.nulls(count, type_)  # type: ignore[call-overload]
+
+
+def files_of(adds: Sequence[AddFile]) -> LogicalFiles:
     """The rows of these adds, in their order."""
     columns = [
         _column(field, list(map(attrgetter(name), adds))) for name, field in ADD_FIELDS.items()
     ]
-    return pa.Table.from_arrays(columns, schema=FILES)
+    return LogicalFiles.of(pa.Table.from_arrays(columns, schema=FILES))
 
 
-def adds_of(files: pa.Table) -> Iterator[AddFile]:
-    """The adds of these rows, in their order, a batch in memory at a time."""
-    for batch in files.to_batches(max_chunksize=4096):
-        for row in values(batch):
-            vector = row["deletion_vector"]
-            row["deletion_vector"] = vector and DeletionVectorDescriptor(**vector)
-            row["partition_values"] = row["partition_values"] or {}
-            yield AddFile(**row)
+def adds_of(files: LogicalFiles, *, texts: bool = True) -> Iterator[AddFile]:
+    """The adds of these rows, in their order, without statistics and tags if not `texts`.
+
+    Of some thousands they are in memory at a time.
+    """
+    for start in range(0, files.num_rows, _ADDS):
+        table = files.slice(start, _ADDS).whole(texts=texts)
+        for batch in table.to_batches(max_chunksize=4096):
+            for row in values(batch):
+                vector = row["deletion_vector"]
+                row["deletion_vector"] = vector and DeletionVectorDescriptor(**vector)
+                row["partition_values"] = row["partition_values"] or {}
+                yield AddFile(**row)
 
 
 def values(array: Any) -> list[Any]:
@@ -94,7 +256,7 @@ def one_chunk(column: Any) -> Any:
     return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
 
 
-def bytes_of(files: pa.Table) -> int:
+def bytes_of(files: LogicalFiles) -> int:
     """Bytes of all files."""
     return int(pc.sum(files["size"]).as_py() or 0)
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from variantlake.delta.log.file_paths import decoded_paths
-from variantlake.delta.log.logical_files import one_chunk
+from variantlake.delta.log.logical_files import LogicalFiles, one_chunk
 from variantlake.kernels.log.path_hashes import hash_texts
+from variantlake.parquet.stats.fact_columns import Int64s
 
-Hashes = npt.NDArray[np.int64]
+Hashes = Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class PathIndex:
         places = np.minimum(np.searchsorted(hashes, wanted), len(hashes) - 1)
         return bool(len(hashes)) and bool((hashes[places] == wanted).any())
 
-    def of(self, files: pa.Table) -> PathIndex:
+    def of(self, files: LogicalFiles) -> PathIndex:
         """What is known of the batches of these files, and of no others."""
         index = PathIndex()
         for paths in files["path"].chunks:
@@ -63,6 +63,19 @@ def hashes_of(texts: Any) -> Hashes:
     places = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
     hash_texts(np.frombuffer(data or b"", np.uint8), places, hashes)
     return hashes
+
+
+def repeated(texts: pa.ChunkedArray[Any]) -> Int64s:
+    """The rows of texts without nulls that may stand there more than once: by their hashes.
+
+    Mostly there are none, and whoever asks compares no texts.
+    """
+    if len(texts) < 2:
+        return np.zeros(0, np.int64)
+    joined = np.concatenate([hashes_of(chunk) for chunk in texts.chunks])
+    order = np.sort(joined)
+    twice = order[1:][order[1:] == order[:-1]]
+    return np.flatnonzero(np.isin(joined, twice)) if len(twice) else np.zeros(0, np.int64)
 
 
 def _key(paths: Any) -> tuple[int, ...]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,9 +28,17 @@ from variantlake.delta.actions.actions import (
     parse_log,
 )
 from variantlake.delta.log.file_paths import decode_path, decoded_paths
-from variantlake.delta.log.logical_files import FILES, adds_of, files_of, values, vector_id
-from variantlake.delta.log.path_index import PathIndex, hashes_of
+from variantlake.delta.log.logical_files import (
+    LogicalFiles,
+    adds_of,
+    files_of,
+    one_chunk,
+    values,
+    vector_id,
+)
+from variantlake.delta.log.path_index import PathIndex, hashes_of, repeated
 from variantlake.errors import MalformedLog, in_file
+from variantlake.parquet.stats.fact_columns import Bools
 from variantlake.storage.store import Store
 
 Key = tuple[str, str | None]
@@ -48,7 +56,7 @@ class LogState:
 
     protocol: Protocol | None = None
     metadata: Metadata | None = None
-    files: pa.Table = field(default_factory=FILES.empty_table)
+    files: LogicalFiles = field(default_factory=partial(files_of, ()))
     removes: Mapping[Key, RemoveFile] | None = None
     transactions: Mapping[str, Transaction] = field(default_factory=dict)
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
@@ -74,9 +82,10 @@ def read_commit(store: Store, path: str) -> list[Action]:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One commit: its adds as rows of FILES, and everything else."""
+    """One commit: its adds by columns with their keys as text, and everything else."""
 
-    adds: pa.Table
+    adds: LogicalFiles
+    keys: Any
     others: Sequence[Action]
 
 
@@ -88,20 +97,23 @@ def read_large_commit(store: Store, path: str) -> Commit:
     adds, others = read_by_columns(store.stream(path), file)
     with in_file(file):
         _check_commit(others)
-        _check_adds(adds, others)
-    return Commit(adds, others)
+        commit = Commit(adds, keys_of(adds), others)
+        _check_adds(commit)
+    return commit
 
 
-def _check_adds(adds: pa.Table, others: Sequence[Action]) -> None:
+def _check_adds(commit: Commit) -> None:
     """What `_check_commit` says of adds, by columns."""
-    keys = keys_of(adds)
-    removed = pa.array([_text(key_of(a)) for a in others if isinstance(a, RemoveFile)], pa.string())
-    if pc.any(pc.is_in(keys, value_set=removed)).as_py():
-        both = keys.filter(pc.is_in(keys, value_set=removed))[0].as_py()
-        raise MalformedLog(f"one commit adds and removes {both.partition(_END)[0]!r}")
-    if pc.count_distinct(keys).as_py() != len(keys):
-        # Rare, and to be told apart from the same action twice: object by object.
-        _check_commit([*adds_of(adds)])
+    keys = commit.keys
+    removed = [_text(key_of(a)) for a in commit.others if isinstance(a, RemoveFile)]
+    if removed:
+        both = keys.filter(pc.is_in(keys, value_set=pa.array(removed, pa.string())))
+        if len(both):
+            raise MalformedLog(
+                f"one commit adds and removes {both[0].as_py().partition(_END)[0]!r}"
+            )
+    # Rare, and to be told apart from the same action twice: object by object.
+    _check_commit([*adds_of(commit.adds.take(repeated(keys)))])
 
 
 def apply_commits(state: LogState, commits: Iterable[list[Action] | Commit]) -> LogState:
@@ -113,11 +125,11 @@ def apply_commits(state: LogState, commits: Iterable[list[Action] | Commit]) -> 
     for commit in commits:
         info = None
         if isinstance(commit, Commit):
-            changes.add(commit.adds)
+            changes.add_all(commit)
         for action in commit.others if isinstance(commit, Commit) else commit:
             match action:
                 case AddFile():
-                    changes.add([action])
+                    changes.add(action)
                 case RemoveFile():
                     changes.remove(action)
                 case Protocol():
@@ -155,27 +167,30 @@ class _FileChanges:
 
     def __init__(self, removes: Mapping[Key, RemoveFile] | None) -> None:
         self.removes = None if removes is None else dict(removes)
-        self._tables: list[pa.Table] = []
+        self._tables: list[LogicalFiles] = []
         self._keys: list[Any] = []
-        self._is_add: list[npt.NDArray[np.bool_]] = []
+        self._is_add: list[Bools] = []
         # Single actions wait until they are many: a table for each would be slow.
         self._waiting: list[tuple[str, AddFile | None]] = []
 
-    def add(self, adds: pa.Table | Sequence[AddFile]) -> None:
-        """Files that stand in the table from now on."""
-        if isinstance(adds, pa.Table):
-            self._flush()
-            texts = keys_of(adds)
-            self._append(texts, np.ones(adds.num_rows, np.bool_), adds)
-            removed = {_text(key): key for key in self.removes or ()}
-            back = texts.filter(pc.is_in(texts, value_set=pa.array([*removed], pa.string())))
-            keys = [removed[text] for text in back.to_pylist()]
-        else:
-            keys = [key_of(add) for add in adds]
-            self._waiting += zip(map(_text, keys), adds, strict=True)
+    def add(self, add: AddFile) -> None:
+        """A file that stands in the table from now on."""
+        key = key_of(add)
+        self._waiting.append((_text(key), add))
         if self.removes is not None:
-            for key in keys:
-                self.removes.pop(key, None)
+            self.removes.pop(key, None)
+
+    def add_all(self, commit: Commit) -> None:
+        """Files that stand in the table from now on."""
+        self._flush()
+        self._append(commit.keys, np.ones(commit.adds.num_rows, np.bool_), commit.adds)
+        removed = {_text(key): key for key in self.removes or ()}
+        if self.removes and removed:
+            back = commit.keys.filter(
+                pc.is_in(commit.keys, value_set=pa.array([*removed], pa.string()))
+            )
+            for text in back.to_pylist():
+                self.removes.pop(removed[text], None)
 
     def remove(self, action: RemoveFile) -> None:
         """A file that stands there no longer."""
@@ -184,20 +199,18 @@ class _FileChanges:
         if self.removes is not None:
             self.removes[key] = action
 
-    def applied(self, files: pa.Table, index: PathIndex) -> pa.Table:
+    def applied(self, files: LogicalFiles, index: PathIndex) -> LogicalFiles:
         """The files after the changes. Batches that nothing touches stay as they are in memory."""
         self._flush()
         if not self._keys:
             return files
-        encoded: Any = pc.dictionary_encode(pa.concat_arrays(self._keys))
-        codes, is_add = encoded.indices.to_numpy(), np.concatenate(self._is_add)
-        last = np.empty(len(encoded.dictionary), np.int64)
-        last[codes] = np.arange(len(codes))
-        is_last = last[codes] == np.arange(len(codes))
-        added = pa.concat_tables(self._tables)
-        if not is_last[is_add].all():
-            added = added.filter(pa.array(is_last[is_add]))
-        return _merged([*_without(files, encoded.dictionary, index), *added.to_batches()])
+        keys, is_add = pa.chunked_array(self._keys, pa.string()), np.concatenate(self._is_add)
+        superseded = _superseded(keys)
+        added = LogicalFiles.joined(self._tables)
+        if superseded[is_add].any():
+            added = added.filter(pa.array(~superseded[is_add]))
+        kept = files.of_batches([*_without(files, keys, index)])
+        return _merged(LogicalFiles.joined([kept, added]))
 
     def _flush(self) -> None:
         if self._waiting:
@@ -207,29 +220,44 @@ class _FileChanges:
             self._append(pa.array(keys, pa.string()), is_add, table)
             self._waiting = []
 
-    def _append(self, keys: Any, is_add: npt.NDArray[np.bool_], table: pa.Table) -> None:
-        self._keys.append(keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys)
+    def _append(self, keys: Any, is_add: Bools, files: LogicalFiles) -> None:
+        self._keys += keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]
         self._is_add.append(is_add)
-        self._tables.append(table)
+        self._tables.append(files)
+
+
+def _superseded(keys: pa.ChunkedArray[Any]) -> Bools:
+    """The rows whose key comes again."""
+    rows, found = repeated(keys), np.zeros(len(keys), np.bool_)
+    if len(rows):
+        encoded: Any = one_chunk(keys.take(pa.array(rows))).dictionary_encode()
+        codes = encoded.indices.to_numpy()
+        last = np.empty(len(encoded.dictionary), np.int64)
+        last[codes] = rows
+        found[rows] = last[codes] != rows
+    return found
 
 
 _FEW_KEYS = 4096
 """Keys for which it pays to ask first which batches may hold them."""
 
 
-def _without(files: pa.Table, keys: Any, index: PathIndex) -> Iterator[pa.RecordBatch]:
+def _without(
+    files: LogicalFiles, keys: pa.ChunkedArray[Any], index: PathIndex
+) -> Iterator[pa.RecordBatch]:
     """The rows that no later commit speaks of."""
     wanted = None
     if len(keys) <= _FEW_KEYS:
         wanted = hashes_of(
             pa.array([key.partition(_END)[0] for key in keys.to_pylist()], pa.string())
         )
-    for batch in files.to_batches():
+    spoken = one_chunk(keys) if files.num_rows else None
+    for batch in files.listed.to_batches():
         if wanted is not None and not index.may_hold(batch.column("path"), wanted):
             if batch.num_rows:
                 yield batch
             continue
-        touched: Any = pc.is_in(keys_of(pa.table(batch)), value_set=keys)
+        touched: Any = pc.is_in(keys_of(pa.table(batch)), value_set=spoken)
         if pc.any(touched).as_py():
             batch = batch.filter(pc.invert(touched).combine_chunks())  # noqa: PLW2901
         if batch.num_rows:
@@ -239,17 +267,17 @@ def _without(files: pa.Table, keys: Any, index: PathIndex) -> Iterator[pa.Record
 _FEW_ROWS, _MANY_BATCHES = 4096, 8
 
 
-def _merged(batches: list[pa.RecordBatch]) -> pa.Table:
-    """The batches as a table; small ones are put together once they are many."""
-    if sum(batch.num_rows < _FEW_ROWS for batch in batches) > _MANY_BATCHES:
-        small = [batch for batch in batches if batch.num_rows < _FEW_ROWS]
-        large = [batch for batch in batches if batch.num_rows >= _FEW_ROWS]
-        together = pa.Table.from_batches(small, schema=FILES).combine_chunks()
-        batches = [*large, *together.to_batches()]
-    return pa.Table.from_batches(batches, schema=FILES)
+def _merged(files: LogicalFiles) -> LogicalFiles:
+    """The same files; small batches are put together once they are many."""
+    batches = files.listed.to_batches()
+    if sum(batch.num_rows < _FEW_ROWS for batch in batches) <= _MANY_BATCHES:
+        return files.of_batches(batches)
+    small = files.of_batches([batch for batch in batches if batch.num_rows < _FEW_ROWS])
+    large = files.of_batches([batch for batch in batches if batch.num_rows >= _FEW_ROWS])
+    return LogicalFiles.joined([large, LogicalFiles.of(small.whole().combine_chunks())])
 
 
-def keys_of(files: pa.Table) -> Any:
+def keys_of(files: LogicalFiles | pa.Table) -> Any:
     """The keys of files as text."""
     paths = decoded_paths(files["path"])
     vectors = files["deletion_vector"]
@@ -265,12 +293,12 @@ def _text(key: Key) -> str:
     return path if vector is None else f"{path}{_END}{vector}"
 
 
-def check_unique_paths(files: pa.Table) -> None:
+def check_unique_paths(files: LogicalFiles) -> None:
     """Raise MalformedLog unless each data file stands in the state once, with one vector."""
     paths = decoded_paths(files["path"])
-    if pc.count_distinct(paths).as_py() != len(paths):
-        counts = values(pc.value_counts(paths.combine_chunks()))
-        twice = next(item["values"] for item in counts if item["counts"] > 1)
+    counts = values(pc.value_counts(paths.take(pa.array(repeated(paths)))))
+    twice = next((item["values"] for item in counts if item["counts"] > 1), None)
+    if twice is not None:
         raise MalformedLog(f"file {twice!r} is in the table twice, with two deletion vectors")
 
 

@@ -26,7 +26,7 @@ from variantlake.delta.actions.actions import Transaction as Txn
 from variantlake.delta.log import lost_commit_check
 from variantlake.delta.log.file_paths import AbsolutePaths, check_paths, check_vectors, locate
 from variantlake.delta.log.log_segment import all_commits, commits_after
-from variantlake.delta.log.logical_files import FILES, adds_of
+from variantlake.delta.log.logical_files import LogicalFiles, adds_of, files_of
 from variantlake.delta.log.path_index import PathIndex
 from variantlake.delta.log.reconciliation import (
     LogState,
@@ -100,7 +100,7 @@ class Snapshot(Shown):
     protocol: Protocol
     metadata: Metadata
     schema: StructType
-    files: pa.Table = field(repr=False)
+    files: LogicalFiles = field(repr=False)
     transactions: Mapping[str, Txn] = field(default_factory=dict)
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
     commit_info: CommitInfo | None = None
@@ -235,8 +235,7 @@ class Snapshot(Shown):
 
     def without_files(self) -> Snapshot:
         """The version as tasks need it, which is small when it is pickled."""
-        files = FILES.empty_table()
-        return replace(self, files=files, transactions={}, domains={}, commit_info=None)
+        return replace(self, files=files_of(()), transactions={}, domains={}, commit_info=None)
 
     def add_files(self) -> Iterator[AddFile]:
         """The files one by one; for many files work on the columns of `files` instead."""

@@ -1,6 +1,6 @@
 """What the log says of all files of a snapshot, as columns that are decoded on demand.
 
-The statistics and tags stay texts in Arrow; compiled kernels pick out of all of them what one query
+The statistics and tags are packed texts; compiled kernels pick out of all of them what one query
 wants: a member of the statistics, one node's counts, one path's bound. What a text does not hold in
 the usual form is read by the plain readers, `stats_reader` and `variant_bounds`, row by row.
 Equal, row by row, to `file_facts.FactsReader`, the twin.
@@ -8,12 +8,11 @@ Equal, row by row, to `file_facts.FactsReader`, the twin.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from variantlake.delta.schema.table_schema import (
     StructField,
@@ -21,7 +20,8 @@ from variantlake.delta.schema.table_schema import (
     VariantType,
     arrow_type,
 )
-from variantlake.delta.stats.columnar_part import FilesPart, Layouts, key_of
+from variantlake.delta.stats.columnar_part import FilesPart, Layouts
+from variantlake.delta.stats.file_texts import TextRuns
 from variantlake.delta.stats.tags import (
     CLEAN_INSIDE_SHIFT,
 )
@@ -41,31 +41,45 @@ from variantlake.types import ShreddedType
 
 
 class LogFacts:
-    """The facts of the files in `files` (columns: `logical_files.FILES`), as FactColumns.
+    """The facts of these files, as FactColumns.
 
-    `previous` are those of an older version of the same table: what is in the same memory is not
-    decoded again.
+    `previous` are those of an older version of the same table: what was decoded of texts that they
+    share is not decoded again.
     """
 
     def __init__(
-        self, files: pa.Table, schema: StructType, previous: LogFacts | None = None
+        self, files: TextRuns, schema: StructType, previous: LogFacts | None = None
     ) -> None:
         if previous is not None and previous.schema != schema:
             previous = None
-        known = {} if previous is None else {part.key: part for part in previous.parts}
+        parts = {} if previous is None else {part.texts: part for part in previous.parts}
         layouts = Layouts() if previous is None else previous.layouts
         self.schema: StructType = schema
         self.layouts: Layouts = layouts
-        self.parts: list[FilesPart] = []
-        for batch in files.select(["size", "stats", "tags", "deletion_vector"]).to_batches():
-            self.parts.append(known.get(key_of(batch)) or FilesPart(batch, schema, layouts))
-        self._ends = np.cumsum([part.rows for part in self.parts]).astype(np.int64)
+        self._runs: list[tuple[FilesPart, Int64s]] = []
+        for texts, rows in files.runs():
+            part = parts.setdefault(texts, FilesPart(texts, schema, layouts))
+            self._runs.append((part, rows))
+        self._ends = np.cumsum([len(rows) for _, rows in self._runs]).astype(np.int64)
         self._memo: dict[Any, Any] = {}
+
+    @property
+    def parts(self) -> list[FilesPart]:
+        """What the files came in, in their order."""
+        return [part for part, _ in self._runs]
+
+    def joined(self, read: Callable[[FilesPart], Int64s]) -> Int64s:
+        """A number of each file, of those that its part has."""
+        found = []
+        for part, rows in self._runs:
+            column = read(part)
+            found.append(column[rows])
+        return np.concatenate(found) if found else np.zeros(0, np.int64)
 
     @cached_property
     def num_records(self) -> Int64s:
         """See FactColumns."""
-        return _joined([part.num_records for part in self.parts])
+        return self.joined(lambda part: part.num_records)
 
     def variant(self, column: ColumnPath) -> VariantColumns | None:
         """See FactColumns."""
@@ -92,10 +106,10 @@ class LogFacts:
         order = np.arange(len(rows)) if rising else np.argsort(rows, kind="stable")
         cuts = np.searchsorted(rows, self._ends, sorter=None if rising else order)
         first = 0
-        for part, end, last in zip(self.parts, self._ends, cuts.tolist(), strict=True):
+        for (part, own), end, last in zip(self._runs, self._ends, cuts.tolist(), strict=True):
             if first < last:
                 some = order[first:last]
-                yield part, some, rows[some] - (end - part.rows)
+                yield part, some, own[rows[some] - (end - len(own))]
             first = last
 
 
@@ -104,8 +118,8 @@ class _Variant:
 
     def __init__(self, facts: LogFacts, column: ColumnPath) -> None:
         self._facts, self._column = facts, column
-        self.layout: Int64s = _joined([part.layout(column) for part in facts.parts])
-        self.nulls: Int64s = _joined([part.nulls(column) for part in facts.parts])
+        self.layout: Int64s = facts.joined(lambda part: part.layout(column))
+        self.nulls: Int64s = facts.joined(lambda part: part.nulls(column))
         self.schemas: Sequence[ShreddingSchema] = tuple(facts.layouts.schemas)
         self.legacy: Sequence[bool] = (False,) * len(self.schemas)
         self.others = self.legacy
@@ -113,7 +127,7 @@ class _Variant:
     @cached_property
     def notes(self) -> Int64s:
         """See VariantColumns."""
-        return _joined([part.notes(self._column) for part in self._facts.parts])
+        return self._facts.joined(lambda part: part.notes(self._column))
 
     def counts(self, rows: Int64s, nodes: Int64s) -> NodeCounts:
         """See VariantColumns."""
@@ -155,7 +169,7 @@ class _OrdinaryColumn:
         self._facts, self._column, self._item = facts, column, item
         self.types: Sequence[ShreddedType | None] = (stored_type(arrow_type(item.type)),)
         self.type: Int64s = np.zeros(len(facts.num_records), np.int64)
-        self.nulls: Int64s = _joined([part.nulls(column) for part in facts.parts])
+        self.nulls: Int64s = facts.joined(lambda part: part.nulls(column))
 
     def bounds(self, rows: Int64s, stored: ShreddedType) -> BoundColumns:
         """See OrdinaryColumns."""
@@ -163,7 +177,3 @@ class _OrdinaryColumn:
         for part, some, there in self._facts.of_parts(rows):
             result.put(some, part.column_bounds(self._column, self._item, stored).take(there))
         return result
-
-
-def _joined(arrays: list[Int64s]) -> Int64s:
-    return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)

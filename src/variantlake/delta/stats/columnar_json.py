@@ -54,6 +54,9 @@ class StringColumn(TextSpans):
         return StringColumn(self.data, np.where(chosen, self.starts, -1), self.ends)
 
 
+NO_TEXTS = StringColumn(np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
 def texts_of(array: Any) -> StringColumn:
     """The texts of an Arrow array of type string, without copying them."""
     array = array.cast(pa.string())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +17,14 @@ from variantlake.delta.schema.table_schema import (
     StructType,
 )
 from variantlake.delta.stats.columnar_bounds import BoundTexts
-from variantlake.delta.stats.columnar_json import JsonMembers, StringColumn, members_of, texts_of
+from variantlake.delta.stats.columnar_json import (
+    NO_TEXTS,
+    JsonMembers,
+    StringColumn,
+    members_of,
+    texts_of,
+)
+from variantlake.delta.stats.file_texts import FileTexts
 from variantlake.delta.stats.stats_reader import (
     INTEGERS,
     bound_of,
@@ -81,24 +89,14 @@ class Layouts:
         return self._codes[text]
 
 
-def key_of(batch: pa.RecordBatch) -> tuple[int, ...]:
-    """Where a batch is in memory, which stays as long as it is held."""
-    arrays: Any = [batch.column("stats"), batch.column("tags")]
-    places = [
-        0 if buffer is None else buffer.address for array in arrays for buffer in array.buffers()
-    ]
-    return (batch.num_rows, *(array.offset for array in arrays), *places)
-
-
 class FilesPart:
     """Files that came into memory together. Everything is decoded at most once."""
 
-    def __init__(self, batch: pa.RecordBatch, schema: StructType, layouts: Layouts) -> None:
-        self.key = key_of(batch)
-        self.rows: int = batch.num_rows
+    def __init__(self, texts: FileTexts, schema: StructType, layouts: Layouts) -> None:
+        self.texts = texts
+        self.rows: int = texts.rows
         self.layouts = layouts
         self._schema = schema
-        self._batch: Any = batch
         self._memo: dict[Any, Any] = {}
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
@@ -108,30 +106,27 @@ class FilesPart:
         return self._memo[key]
 
     @cached_property
-    def stats(self) -> StringColumn:
-        """The statistics' texts."""
-        return texts_of(self._batch.column("stats"))
-
-    def stats_text(self, row: int) -> str | None:
-        """One file's statistics."""
-        text: str | None = self._batch.column("stats")[row].as_py()
-        return text
-
-    @cached_property
     def _first_members(self) -> dict[ColumnPath, JsonMembers]:
         """What every query needs, in one pass: counts of rows, and all about Variant columns."""
         paths: list[ColumnPath] = [("numRecords",), ("tightBounds",)]
         for column in self._schema.variant_columns(physical=True):
             paths += [(name, *column) for name in ("nullCount", *_SIDES)]
-        return dict(zip(paths, members_of(self.stats, paths), strict=True))
+        return self._find_members(paths)
 
-    def members(self, column: ColumnPath) -> list[JsonMembers]:
-        """`nullCount`, `minValues` and `maxValues` of a column."""
+    def _find_members(self, paths: list[ColumnPath]) -> dict[ColumnPath, JsonMembers]:
+        """Members without their texts, which stay packed."""
+        found = members_of(texts_of(self.texts.stats()), paths)
+        return {
+            path: replace(each, documents=NO_TEXTS) for path, each in zip(paths, found, strict=True)
+        }
+
+    def _members(self, column: ColumnPath) -> list[JsonMembers]:
+        """`nullCount`, `minValues` and `maxValues` of a column, without texts."""
         paths = [(name, *column) for name in ("nullCount", *_SIDES)]
         if paths[0] in self._first_members:
             return [self._first_members[path] for path in paths]
-        found: list[JsonMembers] = self.once(column, lambda: members_of(self.stats, paths))
-        return found
+        found = self.once(column, lambda: self._find_members(paths))
+        return [found[path] for path in paths]
 
     @cached_property
     def num_records(self) -> Int64s:
@@ -147,61 +142,56 @@ class FilesPart:
     @cached_property
     def whole(self) -> Bools:
         """Files without deleted rows, by all that is said of them."""
-        vectors = self._batch.column("deletion_vector").is_null().to_numpy(zero_copy_only=False)
-        whole: Bools = self.tight & vectors
+        whole: Bools = self.tight & ~self.texts.marked
         return whole
 
     def nulls(self, column: ColumnPath) -> Int64s:
         """Null counts; those of files that are not tight inform only when 0 or all (rule 23)."""
-        counts = self.members(column)[0].counts()
+        counts = self._members(column)[0].counts()
         informs = self.tight | (counts == 0) | (counts == self.num_records)
         return np.where(informs, counts, UNKNOWN)
 
-    @cached_property
-    def _tags(self) -> dict[str, StringColumn]:
-        """The values of our tags."""
-        names = ["version", "file"]
-        for column in self._schema.variant_columns(physical=True):
-            name = column_name(column)
-            names += [f"{kind}.{name}" for kind in ("layout", "facts", "values", "bounds")]
-        return map_columns(self._batch.column("tags"), [PREFIX + name for name in names])
+    def _tags(self, *names: str) -> list[StringColumn]:
+        """The values of some of our tags."""
+        columns = map_columns(self.texts.tags(), [PREFIX + name for name in names])
+        return [columns[PREFIX + name] for name in names]
 
-    def tag(self, name: str) -> StringColumn:
-        """The values of one of our tags."""
-        return self._tags[PREFIX + name]
-
-    @cached_property
-    def _believed(self) -> Bools:
+    def _believed(self, version: StringColumn, file: StringColumn) -> Bools:
         """Files whose tags speak of this very file (EXACTNESS, rule 25)."""
-        size = self._batch.column("size").cast(pa.string())
+        size: Any = pa.array(self.texts.sizes).cast(pa.string())
         records = pa.array(self.num_records).cast(pa.string())
         mark: Any = pc.binary_join_element_wise(size, records, ":")
-        version: Any = pc.equal(self.tag("version").array(), pa.scalar(VERSION))
-        said: Any = pc.and_(version, pc.equal(self.tag("file").array(), mark))
+        known: Any = pc.equal(version.array(), pa.scalar(VERSION))
+        said: Any = pc.and_(known, pc.equal(file.array(), mark))
         believed: Bools = pc.fill_null(said, False).to_numpy(zero_copy_only=False)
         return np.logical_and(believed, self.num_records >= 0)
 
     def layout(self, column: ColumnPath) -> Int64s:
         """The layout of each file, -1 if the tags do not tell."""
-        codes: Int64s = self.once(("layout", column), lambda: self._read_layout(column))
-        return codes
-
-    def _read_layout(self, column: ColumnPath) -> Int64s:
-        encoded = self.tag(f"layout.{column_name(column)}").array().dictionary_encode("encode")
-        known = [self.layouts.code(text) for text in encoded.dictionary.to_pylist()]
-        indices = encoded.indices.to_numpy(zero_copy_only=False)
-        layout = np.array([*known, -1], np.int64)[indices]
-        layout[~self._believed] = -1
-        # The counts are all good, or nothing is.
-        sound = self._read_counts(column, layout)[:, 3] >= 0
-        return np.where(sound, layout, -1)
+        return self._layout(column)[0]
 
     def notes(self, column: ColumnPath) -> Int64s:
         """`note_bits` of each file, for those whose layout the tags tell."""
-        encoded = self.tag(f"values.{column_name(column)}").array().dictionary_encode("encode")
-        known = [note_bits(parse_notes(text)) for text in encoded.dictionary.to_pylist()]
-        indices = encoded.indices.to_numpy(zero_copy_only=False)
-        return np.where(self.layout(column) >= 0, np.array([*known, UNKNOWN])[indices], UNKNOWN)
+        return self._layout(column)[1]
+
+    def _layout(self, column: ColumnPath) -> tuple[Int64s, Int64s]:
+        found: tuple[Int64s, Int64s] = self.once(
+            ("layout", column), lambda: self._read_layout(column)
+        )
+        return found
+
+    def _read_layout(self, column: ColumnPath) -> tuple[Int64s, Int64s]:
+        name = column_name(column)
+        version, file, layouts, counts, notes = self._tags(
+            "version", "file", f"layout.{name}", f"facts.{name}", f"values.{name}"
+        )
+        layout = _coded(layouts, self.layouts.code)
+        layout[~self._believed(version, file)] = -1
+        # The counts are all good, or nothing is.
+        sound = self._read_counts(counts, layout)[:, 3] >= 0
+        bits = _coded(notes, lambda text: note_bits(parse_notes(text)))
+        layout = np.where(sound, layout, -1)
+        return layout, np.where(layout >= 0, bits, UNKNOWN)
 
     def counts(self, column: ColumnPath, path: Path) -> Int64s:
         """The four numbers of the node at `path`, shape (rows, 4); -1 if it is not a node."""
@@ -209,16 +199,16 @@ class FilesPart:
         def read() -> Int64s:
             layout = self.layout(column)
             nodes = [known.get(path, -1) for known in self.layouts.nodes]
-            return self._read_counts(column, layout, np.array([*nodes, -1], np.int64)[layout])
+            (texts,) = self._tags(f"facts.{column_name(column)}")
+            return self._read_counts(texts, layout, np.array([*nodes, -1], np.int64)[layout])
 
         found: Int64s = self.once(("counts", column, path), read)
         return found
 
     def _read_counts(
-        self, column: ColumnPath, layout: Int64s, nodes: Int64s | None = None
+        self, texts: StringColumn, layout: Int64s, nodes: Int64s | None = None
     ) -> Int64s:
         """One node's numbers; without `nodes` those of the root, all others being checked."""
-        texts = self.tag(f"facts.{column_name(column)}")
         sizes = np.array([*(len(known) for known in self.layouts.paths), 0], np.int64)[layout]
         whole = int(nodes is None)
         if nodes is None:
@@ -240,7 +230,11 @@ class FilesPart:
         return found
 
     def _read_bounds(self, column: ColumnPath, path: Path, leaf: ShreddedType) -> BoundColumns:
-        low, high = (self._side(column, side, path, leaf) for side in (0, 1))
+        stats, tagged = texts_of(self.texts.stats()), self._tagged(column)
+        low, high = (
+            _side(replace(each, documents=stats), (side, *column), more, path, leaf)
+            for side, each, more in zip(_SIDES, self._members(column)[1:], tagged, strict=True)
+        )
         flags = self.counts(column, path)[:, 3]
         exact = self.whole & (flags >= 0)
         if leaf.kind is Kind.STRING:
@@ -254,36 +248,12 @@ class FilesPart:
             (flags >= 0) & (flags & PLAIN_FLOATS != 0),
         )
 
-    def _side(self, column: ColumnPath, side: int, path: Path, leaf: ShreddedType) -> RawColumn:
-        """One side's bound: that of the statistics, else that of our tags."""
-        members = self.members(column)[1 + side]
-        texts: BoundTexts = self.once(("side", column, side), lambda: BoundTexts(members.texts()))
-        bound, there = texts.find(path, leaf)
-        for row in np.flatnonzero(members.tags == UNUSUAL).tolist():
-            document = parse_stats(self.stats_text(row), decimals=False)
-            text = find_in((document or {}).get(_SIDES[side]), column)
-            known = plain_bounds(text).get(path)
-            if known is not None:
-                there[row] = True
-                bound.put(np.array([row]), RawColumn.of([raw_of(leaf, known)], leaf))
-        tagged = self._tagged(column)
-        if tagged is not None:
-            more, more_there = tagged[side].find(path, leaf)
-            rows = np.flatnonzero(more_there & ~there)
-            bound.put(rows, more.take(rows))
-        return bound
-
-    def _tagged(self, column: ColumnPath) -> list[BoundTexts] | None:
+    def _tagged(self, column: ColumnPath) -> Sequence[BoundTexts | None]:
         """The bounds that the protocol keeps out of the statistics."""
-
-        def read() -> list[BoundTexts] | None:
-            texts = self.tag(f"bounds.{column_name(column)}")
-            if (texts.starts < 0).all():
-                return None
-            return [BoundTexts(each.texts()) for each in members_of(texts, [("min",), ("max",)])]
-
-        found: list[BoundTexts] | None = self.once(("tagged", column), read)
-        return found
+        (texts,) = self._tags(f"bounds.{column_name(column)}")
+        if (texts.starts < 0).all():
+            return (None, None)
+        return [BoundTexts(each.texts()) for each in members_of(texts, [("min",), ("max",)])]
 
     def column_bounds(
         self, column: ColumnPath, item: StructField, stored: ShreddedType
@@ -291,7 +261,8 @@ class FilesPart:
         """The bounds of an ordinary column."""
 
         def read() -> BoundColumns:
-            _, low, high = self.members(column)
+            stats = texts_of(self.texts.stats())
+            _, low, high = (replace(each, documents=stats) for each in self._members(column))
             type_, widened = item.type, was_float(item)
             if not isinstance(type_, PrimitiveType):
                 return BoundColumns.unknown(self.rows, stored)
@@ -328,7 +299,43 @@ class FilesPart:
             if members.tags[row] == UNUSUAL or (
                 isinstance(value, float) and type_.name == "decimal"
             ):
-                document = parse_stats(self.stats_text(row), decimals=True)
+                document = _parsed(members.documents, row, decimals=True)
                 value = find_in((document or {}).get(_SIDES[side]), column)
             values[row] = bound_of(value, type_, up=side == 1, widened=widened)
         return RawColumn.of(values, stored)
+
+
+def _side(
+    members: JsonMembers,
+    member: ColumnPath,
+    tagged: BoundTexts | None,
+    path: Path,
+    leaf: ShreddedType,
+) -> RawColumn:
+    """One side's bound: that of the statistics, else that of our tags."""
+    bound, there = BoundTexts(members.texts()).find(path, leaf)
+    for row in np.flatnonzero(members.tags == UNUSUAL).tolist():
+        text = find_in(_parsed(members.documents, row, decimals=False), member)
+        known = plain_bounds(text).get(path)
+        if known is not None:
+            there[row] = True
+            bound.put(np.array([row]), RawColumn.of([raw_of(leaf, known)], leaf))
+    if tagged is not None:
+        more, more_there = tagged.find(path, leaf)
+        rows = np.flatnonzero(more_there & ~there)
+        bound.put(rows, more.take(rows))
+    return bound
+
+
+def _parsed(stats: StringColumn, row: int, *, decimals: bool) -> dict[str, Any] | None:
+    """One file's statistics by the plain parser."""
+    text = stats.text(row)
+    return parse_stats(None if text is None else text.decode(), decimals=decimals)
+
+
+def _coded(texts: StringColumn, code: Callable[[str | None], int]) -> Int64s:
+    """The number of each text; few are different."""
+    encoded = texts.array().dictionary_encode("encode")
+    codes = np.array([code(text) for text in encoded.dictionary.to_pylist()], np.int64)
+    found: Int64s = codes[encoded.indices.to_numpy(zero_copy_only=False)]
+    return found

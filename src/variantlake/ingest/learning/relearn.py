@@ -124,12 +124,12 @@ class _Recent:
 
 
 def _recent(snapshot: Snapshot, column: _LearnedColumn) -> _Recent:
-    files: Any = snapshot.files.select(["path", "modification_time", "tags"])
+    files = snapshot.files
     key = f"{TAG_PREFIX}layout.{column_name((column.name,))}"
     found = _Recent([], [], 0)
     text = snapshot.properties.get(SCHEMA_PREFIX + column.name)
     for row in _newest(files["modification_time"]):
-        tags = values(files["tags"].slice(row, 1))[0] or {}
+        tags = values(files.slice(row, 1)["tags"])[0] or {}
         if tags.get(key) != text:
             continue
         found.paths.append(files["path"][row].as_py())

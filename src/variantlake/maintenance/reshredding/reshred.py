@@ -147,7 +147,7 @@ def _shredded(snapshot: Snapshot, log: LogFiles, rows: Int64s) -> Any:
     found = _differ(snapshot, log, rows, dict.fromkeys(names, UNSHREDDED))
     if any(_holds_variants(item) for item in snapshot.schema.fields):
         # Ours have none that is shredded inside of a column; footers of others were not asked.
-        tags: Any = snapshot.files["tags"].take(rows)
+        tags: Any = snapshot.files.take(rows)["tags"]
         found |= pc.is_null(pc.map_lookup(tags, f"{PREFIX}version", "first")).to_numpy()
     return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.log_segment import all_commits
@@ -34,6 +33,6 @@ def versions_of_files(snapshot: Snapshot, most: int = MAX_COMMITS) -> Mapping[st
 
 def order_of_files(snapshot: Snapshot, versions: Mapping[str, int]) -> list[tuple[int, str, int]]:
     """(version, path, bytes) of every file, -1 for a version that is not known, oldest first."""
-    files: Any = snapshot.files.select(["path", "size"])
+    files = snapshot.files
     rows = zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True)
     return sorted((versions.get(path, -1), path, size) for path, size in rows)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-import pyarrow as pa
 
-from variantlake.delta.log.logical_files import FILES, adds_of
+from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.maintenance.rewrite.groups import FileGroup, RewriteInput, Tier
 from variantlake.maintenance.rewrite.layouts import (
@@ -38,7 +37,8 @@ def file_group(
     layouts = layouts_of(snapshot, log, rows) if layouts is None else layouts
     wanted = tuple(target[name] for name in names)
     told, required = joined_layout(names, wanted, layouts)
-    adds = list(adds_of(_without_texts(snapshot.files.take(rows))))
+    # Statistics and tags are most of an `add`; a task does without.
+    adds = list(adds_of(snapshot.files.take(rows), texts=False))
     records = log.of_log.num_records[rows].tolist()
     files = tuple(
         RewriteInput.of(
@@ -49,15 +49,6 @@ def file_group(
         for add, layout, count in zip(adds, layouts, records, strict=True)
     )
     return FileGroup(number, files, adds[0].partition_values, dict(target), told, required)
-
-
-def _without_texts(files: pa.Table) -> pa.Table:
-    """Statistics and tags are most of an `add`; a task does without."""
-    for name in ("stats", "tags"):
-        place = FILES.get_field_index(name)
-        empty = pa.nulls(len(files), FILES.field(place).type)
-        files = files.set_column(place, FILES.field(place), empty)
-    return files
 
 
 def by_partition(snapshot: Snapshot, log: LogFiles, rows: Int64s) -> Iterator[Int64s]:

@@ -92,7 +92,7 @@ def _of_log(snapshot: Snapshot, files: LogFiles, name: str, rows: Int64s) -> lis
         for schema, legacy, other in zip(facts.schemas, facts.legacy, facts.others, strict=True)
     ]
     codes, nulls = facts.layout[rows].tolist(), (facts.nulls[rows] != 0).tolist()
-    tags: Any = snapshot.files["tags"].take(rows)
+    tags: Any = snapshot.files.take(rows)["tags"]
     key = f"{PREFIX}values.{column_name((name,))}"
     notes = pc.map_lookup(tags, key, "first").to_pylist()
     told = list(zip(codes, notes, nulls, strict=True))

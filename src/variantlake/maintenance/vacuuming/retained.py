@@ -116,7 +116,7 @@ def retained_paths(snapshot: Snapshot, cutoff: int) -> RetainedPaths:
     read.
     """
     found = RetainedPaths()
-    for batch in snapshot.files.select(["path", "deletion_vector"]).to_batches(max_chunksize=65536):
+    for batch in snapshot.files.listed.to_batches(max_chunksize=65536):
         _keep_paths(found, batch.column("path"))
         if batch.column("deletion_vector").null_count < batch.num_rows:
             vectors = values(batch.column("deletion_vector").drop_null())
