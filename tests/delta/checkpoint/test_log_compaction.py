@@ -42,7 +42,7 @@ def _domain(*, removed: bool = False) -> dict[str, Any]:
 
 def _same(one: Any, other: Any) -> None:
     """Two states are equal, tombstones included."""
-    assert one.files.sort_by("path").equals(other.files.sort_by("path"))
+    assert one.files.whole().sort_by("path").equals(other.files.whole().sort_by("path"))
     one_removed, other_removed = (
         {key: replace(each, data_change=True) for key, each in state.removes.items()}
         for state in (one, other)

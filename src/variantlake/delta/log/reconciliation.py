@@ -109,9 +109,8 @@ def _check_adds(commit: Commit) -> None:
     if removed:
         both = keys.filter(pc.is_in(keys, value_set=pa.array(removed, pa.string())))
         if len(both):
-            raise MalformedLog(
-                f"one commit adds and removes {both[0].as_py().partition(_END)[0]!r}"
-            )
+            path = both[0].as_py().partition(_END)[0]
+            raise MalformedLog(f"one commit adds and removes {path!r}")
     # Rare, and to be told apart from the same action twice: object by object.
     _check_commit([*adds_of(commit.adds.take(repeated(keys)))])
 
@@ -230,7 +229,7 @@ def _superseded(keys: pa.ChunkedArray[Any]) -> Bools:
     """The rows whose key comes again."""
     rows, found = repeated(keys), np.zeros(len(keys), np.bool_)
     if len(rows):
-        encoded: Any = one_chunk(keys.take(pa.array(rows))).dictionary_encode()
+        encoded: Any = one_chunk(keys.take(rows)).dictionary_encode()
         codes = encoded.indices.to_numpy()
         last = np.empty(len(encoded.dictionary), np.int64)
         last[codes] = rows
@@ -242,16 +241,14 @@ _FEW_KEYS = 4096
 """Keys for which it pays to ask first which batches may hold them."""
 
 
-def _without(
-    files: LogicalFiles, keys: pa.ChunkedArray[Any], index: PathIndex
-) -> Iterator[pa.RecordBatch]:
+def _without(files: LogicalFiles, keys: Any, index: PathIndex) -> Iterator[pa.RecordBatch]:
     """The rows that no later commit speaks of."""
     wanted = None
     if len(keys) <= _FEW_KEYS:
         wanted = hashes_of(
             pa.array([key.partition(_END)[0] for key in keys.to_pylist()], pa.string())
         )
-    spoken = one_chunk(keys) if files.num_rows else None
+    spoken: Any = one_chunk(keys) if files.num_rows else None
     for batch in files.listed.to_batches():
         if wanted is not None and not index.may_hold(batch.column("path"), wanted):
             if batch.num_rows:
@@ -296,7 +293,7 @@ def _text(key: Key) -> str:
 def check_unique_paths(files: LogicalFiles) -> None:
     """Raise MalformedLog unless each data file stands in the state once, with one vector."""
     paths = decoded_paths(files["path"])
-    counts = values(pc.value_counts(paths.take(pa.array(repeated(paths)))))
+    counts = values(pc.value_counts(paths.take(repeated(paths))))
     twice = next((item["values"] for item in counts if item["counts"] > 1), None)
     if twice is not None:
         raise MalformedLog(f"file {twice!r} is in the table twice, with two deletion vectors")
