@@ -425,8 +425,8 @@ MUTATIONS = (
     ),
     Mutation(
         25, "tags of many other files are believed",
-        "FilesPart._believed", 'pc.equal(self.tag("file").array(), ...)',
-        'pc.is_valid(self.tag("file").array())',
+        "FilesPart._believed", "pc.equal(file.array(), ...)",
+        "pc.is_valid(file.array())",
     ),
     Mutation(
         26, "a commit is not read back",
