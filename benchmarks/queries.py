@@ -7,9 +7,11 @@ with its best settings (see `engines`). Before they are timed, answers are compa
     python -m benchmarks.queries [--events 500000] [--rounds 5] [--only NAME] [--json FILE]
                                  [--no-duckdb] [--rule]
 
-With `--rule` our tables are also read by `spark.sql`, with the rule of `vl.spark.accelerate` and
-without it; the page stays as it is then. Without DuckDB, which holds all events in memory, 10
-million fit too; the page stays as it is then as well.
+With `--rule` the session has the rule of `vl.spark.accelerate`. Queries that are DataFrames too are
+run by `lake.sql`, by `spark.sql` and as DataFrames with the rule, and on Delta Spark's table with
+the rule off: about seven minutes for 500,000 events and three rounds. The page stays as it is then.
+Without DuckDB, which holds all events in memory, 10 million fit too; the page stays as it is then
+as well.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import variantlake as vl
@@ -39,11 +41,16 @@ FILES = 64
 LARGE = 2_000_000
 """So many events have a table of their own on the page."""
 OURS, DELTA, DUCKDB = "Variantlake", "Delta Spark 4.4.0", f"DuckDB {duckdb.__version__}"
-RULE, NO_RULE = "spark.sql with the rule", "spark.sql without it"
+RULE, FRAMES = "spark.sql with the rule", "DataFrames with the rule"
 SWITCH = "spark.variantlake.enabled"
 
 CREATED = "event:kind::string = 'commit' AND event:commit.operation::string = 'create'"
 POSTED = f"{CREATED} AND event:commit.collection::string = 'app.bsky.feed.post'"
+
+LIKED = (
+    f"{CREATED} AND event:commit.collection::string IN "
+    "('app.bsky.feed.post', 'app.bsky.feed.repost', 'app.bsky.feed.like')"
+)
 
 LAST = "event:time_us::bigint AS t, event:did::string AS d FROM {t} ORDER BY 1 DESC, 2"
 
@@ -72,8 +79,7 @@ QUERIES = {
     "JSONBench 3": Query(
         "SELECT event:commit.collection::string AS c, "
         "hour(timestamp_micros(event:time_us::bigint)) AS h, count(*) AS n "
-        f"FROM {{t}} WHERE {CREATED} AND event:commit.collection::string IN "
-        "('app.bsky.feed.post', 'app.bsky.feed.repost', 'app.bsky.feed.like') GROUP BY 1, 2"
+        f"FROM {{t}} WHERE {LIKED} GROUP BY 1, 2"
     ),
     "JSONBench 4": Query(
         "SELECT event:did::string AS who, min(event:time_us::bigint) AS first "
@@ -132,6 +138,61 @@ QUERIES = {
 }
 
 
+def _path(path: str, type_: str, name: str) -> Column:
+    return sf.expr(f"event:{path}::{type_}").alias(name)
+
+
+def _last(table: DataFrame, *order: Column) -> DataFrame:
+    return table.select(_path("time_us", "bigint", "t"), _path("did", "string", "d")).orderBy(
+        *order
+    )
+
+
+def _spans(table: DataFrame, value: Column, *order: Column) -> DataFrame:
+    """Users and something of the times of their posts, the first three in some order."""
+    posts = table.where(POSTED).select(
+        _path("did", "string", "who"), _path("time_us", "bigint", "t")
+    )
+    return posts.groupBy("who").agg(value.alias("v")).orderBy(*order).limit(3)
+
+
+_COLLECTION = _path("commit.collection", "string", "c")
+_DID = _path("did", "string", "d")
+_RANGE = "event:time_us::bigint BETWEEN {low} AND {high}"
+
+FRAMES_OF: dict[str, Callable[[DataFrame, Mapping[str, int]], DataFrame]] = {
+    "JSONBench 1": lambda t, _: t.groupBy(_COLLECTION).count(),
+    "JSONBench 2": lambda t, _: (
+        t.where(CREATED)
+        .groupBy(_COLLECTION)
+        .agg(sf.count("*").alias("n"), sf.countDistinct(_DID).alias("users"))
+    ),
+    "JSONBench 3": lambda t, _: (
+        t.where(LIKED)
+        .groupBy(_COLLECTION, sf.expr("hour(timestamp_micros(event:time_us::bigint))").alias("h"))
+        .count()
+    ),
+    "JSONBench 4": lambda t, _: _spans(t, sf.min("t"), sf.col("v"), sf.col("who")),
+    "JSONBench 5": lambda t, _: _spans(
+        t, sf.max("t") - sf.min("t"), sf.col("v").desc(), sf.col("who")
+    ),
+    "aggregate": lambda t, _: t.groupBy(_COLLECTION).agg(
+        sf.count("*").alias("n"), sf.max(_path("time_us", "bigint", "t")).alias("last")
+    ),
+    "distinct": lambda t, _: t.where("event:commit.collection::string = 'app.bsky.feed.like'").agg(
+        sf.countDistinct(_DID).alias("n")
+    ),
+    "range of 64 files": lambda t, at: t.where(_RANGE.format(**at)).agg(
+        sf.count("*").alias("n"), sf.max(_DID).alias("d")
+    ),
+    "point of 64 files": lambda t, at: t.where(f"event:time_us::bigint = {at['point']}").select(
+        _DID, _path("kind", "string", "k")
+    ),
+    "first rows of 64 files": lambda t, _: _last(t, sf.col("t").desc(), sf.col("d")).limit(10),
+}
+"""Queries as DataFrames of a table: what `--rule` times."""
+
+
 class Bench:
     """The engines and their tables of the same events, below one folder."""
 
@@ -148,7 +209,6 @@ class Bench:
         self.folder = folder
         self.rounds = rounds
         self.with_duckdb = with_duckdb
-        self.rule = rule
         self.spark: SparkSession = spark_session(CORES)
         self.lake = vl.spark.connect(self.spark, accelerate=rule)
         self.duckdb = duckdb.connect(config={"threads": CORES})
@@ -192,47 +252,72 @@ class Bench:
 
     def run(self, query: Query) -> tuple[dict[str, Times], str]:
         """The times of each engine, and the MB that the Spark ones read of files, ours first."""
-        name = "clustered" if query.clustered else "one"
-        texts = {
-            OURS: query.text.format(t=f"delta.`{self.folder / f'{name}-ours'}`", **self._window),
-            DELTA: query.text.format(t=f"delta.`{self.folder / f'{name}-delta'}`", **self._window),
-            DUCKDB: _duckdb_paths(
-                query.text.format(
-                    t=f"read_parquet('{self.folder / f'{name}-duckdb'}/*.parquet')", **self._window
-                )
-            ),
+        texts = self._texts(query)
+        frames = {
+            OURS: self._text(self.lake.sql, texts[OURS]),
+            DELTA: self._text(self.spark.sql, texts[DELTA]),
         }
-        frames: dict[str, Callable[[str], DataFrame]] = {
-            OURS: self._switched(self.lake.sql, enabled=True),
-            DELTA: self._switched(self.spark.sql, enabled=False),
-        }
-        if self.rule:
-            texts[RULE] = texts[NO_RULE] = texts[OURS]
-            frames[RULE] = self._switched(self.spark.sql, enabled=True)
-            frames[NO_RULE] = frames[DELTA]
-        runs = {e: self._timed(sql, texts[e], rows=query.rows) for e, sql in frames.items()}
-        read = []
-        answers = {}
-        for engine, sql in frames.items():
-            frame = sql(texts[engine])
-            if query.rows:
-                frame = frame.selectExpr("count(event)", "sum(hash(event:time_us::bigint))")
-            answers[engine] = sorted(map(tuple, frame.collect()), key=repr)
-            read.append(f"{bytes_read(self.spark, runs[engine]) / 1e6:.2f}")
-        if any(answer != answers[DELTA] for answer in answers.values()):
-            raise SystemExit(f"the answers differ: {texts[OURS]}")
+        runs = {e: self._timed(frame, rows=query.rows) for e, frame in frames.items()}
+        self._compare(frames, query)
+        read = [f"{bytes_read(self.spark, run) / 1e6:.2f}" for run in runs.values()]
         if self.with_duckdb:
             runs[DUCKDB] = lambda: timed(lambda: self.duckdb.sql(texts[DUCKDB]).to_arrow_table())
         return in_turns(self.rounds, runs), " / ".join(read)
 
-    def _switched(
-        self, sql: Callable[[str], DataFrame], *, enabled: bool
-    ) -> Callable[[str], DataFrame]:
+    def run_with_rule(
+        self, query: Query, make: Callable[[DataFrame, Mapping[str, int]], DataFrame]
+    ) -> dict[str, Times]:
+        """The times of a query by text and as a DataFrame, and Delta Spark's without the rule."""
+        texts = self._texts(query)
+        table = self.spark.read.format("delta").load(str(self._folder(query, "ours")))
+        frames = {
+            OURS: self._switched(self._text(self.lake.sql, texts[OURS]), enabled=True),
+            DELTA: self._switched(self._text(self.spark.sql, texts[DELTA]), enabled=False),
+            RULE: self._switched(self._text(self.spark.sql, texts[OURS]), enabled=True),
+            FRAMES: self._switched(lambda: make(table, self._window), enabled=True),
+        }
+        self._compare(frames, query)
+        return in_turns(
+            self.rounds, {e: self._timed(each, rows=False) for e, each in frames.items()}
+        )
+
+    def _folder(self, query: Query, side: str) -> Path:
+        return self.folder / f"{'clustered' if query.clustered else 'one'}-{side}"
+
+    def _texts(self, query: Query) -> dict[str, str]:
+        """The query's text for each engine, on its own table."""
+
+        def of(table: str) -> str:
+            return query.text.format(t=table, **self._window)
+
+        files = f"read_parquet('{self._folder(query, 'duckdb')}/*.parquet')"
+        return {
+            OURS: of(f"delta.`{self._folder(query, 'ours')}`"),
+            DELTA: of(f"delta.`{self._folder(query, 'delta')}`"),
+            DUCKDB: _duckdb_paths(of(files)),
+        }
+
+    @staticmethod
+    def _text(sql: Callable[[str], DataFrame], text: str) -> Callable[[], DataFrame]:
+        return lambda: sql(text)
+
+    @staticmethod
+    def _compare(frames: Mapping[str, Callable[[], DataFrame]], query: Query) -> None:
+        answers = []
+        for make in frames.values():
+            frame = make()
+            if query.rows:
+                frame = frame.selectExpr("count(event)", "sum(hash(event:time_us::bigint))")
+            answers.append(sorted(map(tuple, frame.collect()), key=repr))
+        if any(answer != answers[0] for answer in answers):
+            raise SystemExit(f"the answers differ: {query.text}")
+
+    def _switched(self, make: Callable[[], DataFrame], *, enabled: bool) -> Callable[[], DataFrame]:
         """The same function; its queries, if they run at once, have the rule or do not."""
 
-        def switched(text: str) -> DataFrame:
+        def switched() -> DataFrame:
             self.spark.conf.set(SWITCH, str(enabled).lower())
-            return sql(text)
+            return make()
 
         return switched
 
@@ -245,12 +330,12 @@ class Bench:
         }
 
     @staticmethod
-    def _timed(sql: Callable[[str], DataFrame], text: str, *, rows: bool) -> Callable[[], float]:
+    def _timed(make: Callable[[], DataFrame], *, rows: bool) -> Callable[[], float]:
         def run() -> None:
             if rows:
-                sql(text).write.format("noop").mode("overwrite").save()
+                make().write.format("noop").mode("overwrite").save()
             else:
-                sql(text).collect()
+                make().collect()
 
         return lambda: timed(run)
 
@@ -339,9 +424,13 @@ def main() -> None:
     parser.add_argument("--only", help="queries whose names begin so, without the page")
     parser.add_argument("--json", type=Path, help="a file for the medians and ratios")
     parser.add_argument("--duckdb", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument("--rule", action="store_true", help="also spark.sql, accelerated and not")
+    parser.add_argument(
+        "--rule", action="store_true", help="spark.sql and DataFrames with the rule"
+    )
     options = parser.parse_args()
     chosen = {name: q for name, q in QUERIES.items() if name.startswith(options.only or "")}
+    if options.rule:
+        chosen = {name: q for name, q in chosen.items() if name in FRAMES_OF}
     lines: list[list[str]] = []
     record: dict[str, Any] = {"events": options.events, "queries": {}}
     with tempfile.TemporaryDirectory(prefix="variantlake-bench-") as folder:
@@ -351,12 +440,16 @@ def main() -> None:
             options.events,
             options.rounds,
             clustered=clustered,
-            with_duckdb=options.duckdb,
+            with_duckdb=options.duckdb and not options.rule,
             rule=options.rule,
         )
         try:
             for name, query in chosen.items():
-                times, read = bench.run(query)
+                read = ""
+                if options.rule:
+                    times = bench.run_with_rule(query, FRAMES_OF[name])
+                else:
+                    times, read = bench.run(query)
                 cells = [found.text(times[OURS]) for found in times.values()]
                 lines.append([name, *cells, read])
                 print(*lines[-1], sep=" | ", flush=True)

@@ -10,6 +10,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 import variantlake as vl
+from variantlake.errors import InvalidQuery
+from variantlake.spark.load.sink_options import SinkOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,6 +106,18 @@ def test_what_cannot_be_is_said(
 ) -> None:
     with pytest.raises(PySparkException, match=message):
         save(frame_of(spark, TEXTS), tmp_path / "t", mode, **options)
+
+
+def test_tables_of_the_catalog_are_refused_with_a_way_to_go(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    save(frame_of(spark, TEXTS), tmp_path / "t")
+    with pytest.raises(
+        PySparkException, match=r"cannot be of the format[\s\S]*append\(frame, path"
+    ):
+        spark.sql(f"CREATE TABLE of_the_catalog USING variantlake LOCATION '{tmp_path / 't'}'")
+    with pytest.raises(InvalidQuery, match=r"no table is named[\s\S]*append\(frame, path"):
+        SinkOptions.of_batch({}, overwrite=False)
 
 
 def test_a_table_with_constraints_is_left_to_the_lake(spark: SparkSession, tmp_path: Path) -> None:

@@ -82,6 +82,18 @@ def test_rows_of_several_selects_are_those_on_unshredded_data(
 
 
 @pytest.mark.parametrize("seed", TABLES)
+def test_dataframes_give_the_rows_on_unshredded_data(
+    spark: SparkSession, trials: Mapping[int, Trial], seed: int
+) -> None:
+    trial = trials[seed]
+    chance = random.Random(f"frames {seed}")
+    queries = Queries(trial.table, chance)
+    for number in range(ROUNDS):
+        with changed(spark, evaluated(SETTINGS[(seed + number + 2) % 4])):
+            trial.frames_agree([queries.branch() for _ in range(BRANCHES)], chance)
+
+
+@pytest.mark.parametrize("seed", TABLES)
 def test_such_queries_skip_files_and_read_columns(trials: Mapping[int, Trial], seed: int) -> None:
     """Else the other tests would show nothing."""
     trial = trials[seed]

@@ -84,11 +84,11 @@ class _UseReading:
             return
         for child in plan.children:
             self.visit(child)
-            if plan.name not in _PASSING:
+            if plan.name not in _PASSING and plan.name != "Expand":
                 self.need_output(child)
         if not plan.children:
             self.need_output(plan)  # what reads a common table reads columns of its definition
-        for expression in plan.expressions:
+        for expression in _expanded(plan) if plan.name == "Expand" else plan.expressions:
             if plan.name == "Filter":
                 self._condition(expression)
             elif plan.name != "Project" or not self._passes(expression):
@@ -147,6 +147,18 @@ class _UseReading:
                 self.need_output(node.plan)
         for child in node.children:
             self._expression(child)
+
+
+def _expanded(plan: Node) -> Iterator[Node]:
+    """What a ROLLUP or CUBE computes: its columns of each kind of row, but for those it passes on.
+
+    Its expressions are those of one kind after the other, then its columns.
+    """
+    width = len(plan.output)
+    for at, (expr_id, _) in enumerate(plan.output):
+        column = plan.expressions[at:-width:width]
+        if any(each.name != "AttributeReference" or each.expr_id != expr_id for each in column):
+            yield from column
 
 
 def _is_column(request: Node) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from variantlake.errors import InvalidQuery, InvalidValue, did_you_mean
+from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature, did_you_mean
 
 VERSION_IN_PATH = re.compile(r"(.+)@[vV](\d{1,18})", re.DOTALL)
 """How a path names a version, as Delta has it."""
@@ -17,6 +17,16 @@ VERSION_IN_PATH = re.compile(r"(.+)@[vV](\d{1,18})", re.DOTALL)
 _VERSION = re.compile(r"\+?\d{1,18}")
 _TIME_IN_PATH = re.compile(r"(.+)@(\d{17})", re.DOTALL)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+_OF_CATALOG = "owner"
+"""A property that Spark gives to each table of its catalog, and to the source as an option."""
+
+_NOT_IN_CATALOG = (
+    "a catalog of Spark does not tell a data source in Python where its tables are: write by "
+    "vl.spark.connect(spark).append(frame, path), and give the path a name by CREATE TABLE name "
+    "USING delta LOCATION 'path' (with Delta Spark), or by CREATE TEMPORARY VIEW name USING "
+    "variantlake OPTIONS (path 'path')"
+)
 
 _TIME_TRAVEL = ("versionAsOf", "timestampAsOf", "version", "timestamp")
 
@@ -76,8 +86,12 @@ def given_options(
     """The options by the names that we write; as Spark's they are known in any case.
 
     Beside `names` there are the path, and `also` those that no hint names. Raises
-    InvalidQuery for one that `what` does not know, and without a path, which `begin` takes.
+    InvalidQuery for one that `what` does not know, and without a path, which `begin` takes;
+    UnsupportedFeature for a table of Spark's catalog.
     """
+    if any(name.lower() == _OF_CATALOG for name in options):
+        message = "a table of Spark's catalog cannot be of the format variantlake"
+        raise UnsupportedFeature(message, hint=_NOT_IN_CATALOG, cli_hint="")
     known = {name.lower(): name for name in (*names, *also, "path")}
     given: dict[str, str] = {}
     for name, value in options.items():
@@ -86,7 +100,7 @@ def given_options(
             raise InvalidQuery(f"{what} has no option {name!r}", hint=hint)
         given[known[name.lower()]] = value
     if not given.get("path"):
-        hint = f"{begin}(path) takes its location"
+        hint = f"{begin}(path) takes its location; {_NOT_IN_CATALOG}"
         raise InvalidQuery("no table is named", hint=hint, cli_hint="")
     return given
 

@@ -18,6 +18,7 @@ import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.optimizer.CollapseProject$;
 import org.apache.spark.sql.catalyst.optimizer.ColumnPruning$;
+import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -138,6 +139,7 @@ public class PathSubstitution implements BiFunction {
             }
             LogicalPlan over = changed ? (LogicalPlan) plan.withNewChildren(seq(children)) : plan;
             if (plan instanceof Project) return projected((Project) over);
+            if (plan instanceof Expand) return expanded((Expand) over);
             if (plan.children().isEmpty()) return over;
             return (LogicalPlan) over.mapExpressions(new Rewrite(this));
         }
@@ -214,6 +216,34 @@ public class PathSubstitution implements BiFunction {
             if (!changed) return plan;
             LogicalPlan over = new Project(seq(items), (LogicalPlan) plan.child());
             return over;
+        }
+
+        /** A ROLLUP or CUBE, which gives each row several times and passes its Variants on. */
+        private LogicalPlan expanded(Expand plan) {
+            List output = items(plan.output());
+            List projections = new ArrayList();
+            for (int i = 0; i < plan.projections().size(); i++) {
+                List items = items((scala.collection.Seq) plan.projections().apply(i));
+                check(items.size() == output.size(), "the columns of an Expand");
+                projections.add(seq(items));
+            }
+            return new Expand(seq(projections), seq(output), (LogicalPlan) plan.child());
+        }
+
+        private List items(scala.collection.Seq expressions) {
+            List items = new ArrayList();
+            for (int i = 0; i < expressions.size(); i++) {
+                Expression item = (Expression) expressions.apply(i);
+                Fields old = item instanceof Attribute
+                    ? (Fields) fields.get(Long.valueOf(((Attribute) item).exprId().id())) : null;
+                if (old == null) {
+                    items.add(rewritten(item));
+                } else {
+                    passed = true;
+                    pass(old, (Attribute) item, items);
+                }
+            }
+            return items;
         }
 
         /** What became of a column, as a projection's items; of a renamed one under new ids. */

@@ -30,10 +30,10 @@ from variantlake.expressions.tree import (
     Unknown,
 )
 from variantlake.expressions.typing import spark_type
-from variantlake.paths import Path
+from variantlake.paths import MAX_STEPS, Path
 from variantlake.planning.exact.casts import keeps_column
 from variantlake.spark.query.plans.catalyst import VARIANT, Node, _Absent
-from variantlake.spark.query.plans.lineage import Lineage, view_of
+from variantlake.spark.query.plans.lineage import ColumnSource, Lineage, view_of
 from variantlake.sql.joins import join_of_plan
 
 _Conditions = tuple[Node, ...]
@@ -220,7 +220,8 @@ class _Finder:
 def variant_request(node: Node, lineage: Lineage) -> tuple[str, Ref] | None:
     """The view and the Ref of `cast(variant_get(column, path) AS type)` or `variant_get(…, type)`.
 
-    None for all other expressions, and for a path that keeps the Variant itself.
+    The column may be the Variant at a path of another one. None for all other expressions, and for
+    a path that keeps the Variant itself.
     """
     get, type_, strict = node, "", True
     if node.name == "Cast" and node.children[0].name == "VariantGet":
@@ -232,15 +233,38 @@ def variant_request(node: Node, lineage: Lineage) -> tuple[str, Ref] | None:
         return None
     else:
         type_, strict = node.type, node.arguments["failOnError"] == "true"
-    source = lineage.source(get.children[0])
-    path = get.children[1].folded
-    if source is None or not isinstance(path, str):
+    found = _extracted(get, lineage)
+    if found is None:
+        return None
+    source, steps = found
+    return source.view, Ref((source.column,), Path(steps), type_, strict)
+
+
+def _extracted(get: Node, lineage: Lineage) -> tuple[ColumnSource, tuple[str | int, ...]] | None:
+    """The column that a `variant_get` reads, and the steps to what it gives.
+
+    The Variant at a path has the values below that path, and is NULL without one: so `event:a` is
+    followed by `:b` as in `event:a.b`.
+    """
+    below, steps = get.children[0], _steps(get.children[1].folded)
+    if steps is None:
+        return None
+    if below.name == "VariantGet" and below.type == VARIANT:
+        inner = _extracted(below, lineage)
+        if inner is None or len(inner[1]) + len(steps) > MAX_STEPS:
+            return None
+        return inner[0], (*inner[1], *steps)
+    source = lineage.source(below)
+    return None if source is None else (source, steps)
+
+
+def _steps(path: object) -> tuple[str | int, ...] | None:
+    if not isinstance(path, str):
         return None
     try:
-        steps = Path.parse_spark(path)
+        return Path.parse_spark(path).steps
     except InvalidPath:
         return None
-    return source.view, Ref((source.column,), steps, type_, strict)
 
 
 def _cast(operand: Ref | Literal | None, requested: str) -> Ref | None:
