@@ -16,8 +16,11 @@ from variantlake.delta.protocol.row_tracking import ROW_COMMIT_VERSION, ROW_ID
 TRACKED = {"delta.enableRowTracking": "true"}
 
 
-def tracked_rows(table: vl.Table, key: str = "id") -> dict[Any, tuple[int, int]]:
-    """The row id and the row commit version of each row of the newest version, by its key."""
+def tracked_rows(table: vl.Table, key: str | None = "id") -> dict[Any, tuple[int, int]]:
+    """The row id and the row commit version of each row of the newest version, by its key.
+
+    None stands for the file and the place.
+    """
     snapshot = table.refresh().snapshot
     names = [snapshot.properties[each] for each in (ROW_ID, ROW_COMMIT_VERSION)]
     found: dict[Any, tuple[int, int]] = {}
@@ -37,6 +40,6 @@ def tracked_rows(table: vl.Table, key: str = "id") -> dict[Any, tuple[int, int]]
                 given if value is None else value
                 for value, given in zip(stored, default, strict=True)
             )
-            found[row[key]] = one, other
+            found[(add.path, place) if key is None else row[key]] = one, other
     assert len({row_id for row_id, _ in found.values()}) == len(found)
     return found

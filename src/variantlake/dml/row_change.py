@@ -141,12 +141,12 @@ class RowChange:
             if self.is_exclusive
             else RowLevel(
                 self.snapshot,
-                marked=_by_path(decided.marked),
-                gone=_by_path(decided.gone),
-                rewritten=_by_path(decided.rewritten),
+                marked=by_path(decided.marked),
+                gone=by_path(decided.gone),
+                rewritten=by_path(decided.rewritten),
                 overlaps=not adds_rows and not change_files,
                 finds=self.finds,
-                watched=_by_path(self.watched),
+                watched=by_path(self.watched),
                 written=files.others,
             ),
             keeps_row_ids=is_on(self.snapshot, ROW_TRACKING)
@@ -250,5 +250,6 @@ def clause_predicates(clauses: Iterable[Clause], when: str) -> str:
     return orjson.dumps(found).decode()
 
 
-def _by_path(taken: Sequence[RemovedRows]) -> dict[str, RemovedRows]:
+def by_path(taken: Sequence[RemovedRows]) -> dict[str, RemovedRows]:
+    """The rows by the paths of their files in the log."""
     return {each.add.path: each for each in taken}

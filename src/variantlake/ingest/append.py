@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.ingest.commit_load import LoadResult, commit_load, find_committed_load
+from variantlake.ingest.commit_load import (
+    LoadResult,
+    check_unique,
+    commit_load,
+    find_committed_load,
+)
 from variantlake.ingest.encode.rows import TableRows, given_schema
 from variantlake.ingest.learning.relearn import relearned
 from variantlake.jobs.write_rows import write_rows
@@ -54,6 +59,7 @@ def append_arrow(
         return known
     if merge_schema:
         target = target.with_columns(given_schema(reader.schema, json_columns))
+    check_unique(target, options)
     target = relearned(target)
     plan = target.file_plan(new_load_id(), options)
     try:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.stats.tags import tagged_notes
-from variantlake.errors import CommitUnknown, LimitExceeded, StoreFailed
+from variantlake.errors import CommitUnknown, InvalidValue, LimitExceeded, StoreFailed
 from variantlake.jobs.tasks import TaskResult
 from variantlake.logs import IN_RESULT, logger
 from variantlake.shown import Result
@@ -26,6 +26,9 @@ from variantlake.writing.quarantine import folder_of
 from variantlake.writing.stream_batch import StreamBatch
 from variantlake.writing.table_write import TableWrite
 
+if TYPE_CHECKING:
+    from variantlake.dml.unique_rows import UniqueRows
+
 _LOG = logger("load")
 
 
@@ -37,7 +40,8 @@ class LoadResult(Result, int):
     mode; `quarantine` is the folder with their reasons, None when there is none. `empty_sources`
     are the files that were skipped because they hold nothing. `already_loaded` says that the table
     had the load's id: then `version` is the one that has it, and nothing was done. `load_id` is the
-    one that was given, else the load's own: a load that is repeated with it does nothing.
+    one that was given, else the load's own: a load that is repeated with it does nothing. With
+    `unique_by`, `replaced` rows of the table and `left_out` rows of the load gave way to others.
     """
 
     version: int
@@ -50,6 +54,8 @@ class LoadResult(Result, int):
     empty_sources: int = 0
     already_loaded: bool = False
     load_id: str = ""
+    replaced: int = 0
+    left_out: int = 0
 
     def __new__(cls, *, version: int, **_fields: object) -> Self:
         """The number is the version."""
@@ -118,8 +124,9 @@ def commit_load(
             raise
     load = LoadId.of(options.load_id, target.snapshot, plan.load_id)
     load_id = load.text
+    unique = _unique_rows(target, plan, options)
     try:
-        version, done = commit_files(target, adds, metrics, load=load, record=record)
+        version, done = commit_files(target, adds, metrics, load=load, record=record, decide=unique)
     except NOT_COMMITTED:
         target.clean_up(plan.load_id)
         raise
@@ -139,16 +146,41 @@ def commit_load(
     done_load = LoadResult(
         version=version,
         files=len(adds),
-        rows=rows,
+        rows=rows if unique is None else rows - unique.left_out,
         bytes_written=sum(add.size for add in adds),
         seconds=time.perf_counter() - started,
         bad_rows=bad,
         quarantine=target.store.join(folder_of(plan.load_id)) if kept else None,
         empty_sources=empty_sources,
         load_id=load_id,
+        replaced=0 if unique is None else unique.replaced,
+        left_out=0 if unique is None else unique.left_out,
     )
     _say(done_load, target)
     return done_load
+
+
+def check_unique(target: TableWrite, options: LoadOptions) -> None:
+    """Raise before the work what a load with a key cannot be.
+
+    InvalidValue for an overwrite, InvalidQuery and UnsupportedFeature for what is no key.
+    """
+    if not options.unique_by:
+        return
+    if target.replacing is not None:
+        raise InvalidValue("a load that overwrites rows has no key (unique_by)")
+    from variantlake.dml.unique_rows import key_items  # parses SQL
+
+    key_items(target.schema, options.unique_by)
+
+
+def _unique_rows(target: TableWrite, plan: FilePlan, options: LoadOptions) -> UniqueRows | None:
+    if not options.unique_by:
+        return None
+    check_unique(target, options)
+    from variantlake.dml.unique_rows import UniqueRows
+
+    return UniqueRows(plan, options)
 
 
 def _say(done: LoadResult, target: TableWrite) -> None:

@@ -16,7 +16,12 @@ from variantlake.batches import packed
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.errors import InvalidJson, InvalidSchema
-from variantlake.ingest.commit_load import LoadResult, commit_load, find_committed_load
+from variantlake.ingest.commit_load import (
+    LoadResult,
+    check_unique,
+    commit_load,
+    find_committed_load,
+)
 from variantlake.ingest.encode.document_columns import DocumentColumns
 from variantlake.ingest.encode.document_options import DocumentOptions
 from variantlake.ingest.encode.document_rows import DocumentRows
@@ -155,6 +160,7 @@ def plan_load(
     """
     target, columns = _columns(target, options)
     columns.check(sources)
+    check_unique(target, options.load)
     field = columns.documents
     _check_mode(field, options.load.mode, target)
     if options.hints is not None:

@@ -537,7 +537,9 @@ class Table(Shown):
             **options: `merge_schema=True` adds columns of the data that the table does not have.
                 `mode` (`"strict"`, `"quarantine"`, `"null"`) says what becomes of a bad document,
                 `max_bad` how many there may be (100, `"5%"`) before nothing is loaded, `load_id`
-                names the load, so that it is done once, `order_by` sorts the rows of each file,
+                names the load, so that it is done once, `unique_by` is a key that no two rows share
+                and `on_duplicate` says which of them stays (`"replace"`, `"skip"`; see
+                `LoadOptions`), `order_by` sorts the rows of each file,
                 `arrays` lets a schema that is learned have columns of what arrays hold,
                 `target_file_size` and `max_rows_per_file` end a file. Of documents also
                 `partition_by`, `file_column`, `loaded_at_column` and `skip_empty`: see

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
-from variantlake.delta.actions.actions import AddFile, Transaction
+from variantlake.delta.actions.actions import AddCdcFile, AddFile, RemoveFile, Transaction
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
 from variantlake.delta.protocol.learned_schemas import learned_schemas
 from variantlake.delta.protocol.properties import constraints
 from variantlake.delta.stats.tags import residual_share
 from variantlake.delta.transaction.commit import commit, commit_new
-from variantlake.delta.transaction.conflicts import LOAD_ID, Changes
+from variantlake.delta.transaction.conflicts import LOAD_ID, Changes, Reads, Rebase
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.errors import (
     CommitConflict,
@@ -46,6 +46,28 @@ NOT_COMMITTED = (
 log may refer to the new files, so they must stay."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidedRows:
+    """What a load makes of its files, and of the table's, when it has looked at their rows.
+
+    `written` are files of the decision, by their paths, that go if it is not committed; `unused`
+    those of the load that its commit does not name.
+    """
+
+    adds: tuple[AddFile, ...]
+    removes: tuple[RemoveFile, ...] = ()
+    change_files: tuple[AddCdcFile, ...] = ()
+    reads: Reads | None = None
+    rebased: Rebase | None = None
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    written: Sequence[str] = ()
+    unused: Sequence[str] = ()
+
+
+Decide = Callable[[TableWrite, Sequence[AddFile]], DecidedRows]
+"""Decides about the files of a load for a version of its table; once more for a newer one."""
+
+
 def loaded(target: TableWrite, load_id: str) -> int | None:
     """The version that a load of this id committed; None when there was none.
 
@@ -68,13 +90,14 @@ def commit_files(
     *,
     load: LoadId,
     record: CommitRecord | None = None,
+    decide: Decide | None = None,
 ) -> tuple[int, bool]:
     """Add the files, and create or change the table, in one commit.
 
     Gives its version and True; or, when another load of the same id or `record` was first,
     that one's version and False. Of several first loads at once one makes the table, or gives
     it its inferred shredding schema; the others then only add their files, whose own layout is
-    as good.
+    as good. `decide` has looked at the rows before each attempt.
 
     Raises CommitConflict if what was asked for contradicts another writer's commit, or the
     `record` has become stale; LostCheckpoint as `StreamBatch.version_in`.
@@ -82,7 +105,9 @@ def commit_files(
     tried = target
     while True:
         try:
-            return _commit(tried, adds, metrics, load, record), True
+            decided = DecidedRows(adds=tuple(adds)) if decide is None else decide(tried, adds)
+            decided = replace(decided, metrics={**metrics, **decided.metrics})
+            return _commit_decided(tried, decided, load, record), True
         except CommitConflict:
             newest = Snapshot.read(target.store.uri, store=target.store, applies=READER_FEATURES)
             tried = replace(target, snapshot=newest, properties=newest.properties, altered=None)
@@ -98,13 +123,27 @@ def commit_files(
                 raise
 
 
+def _commit_decided(
+    target: TableWrite, decided: DecidedRows, load: LoadId, record: CommitRecord | None
+) -> int:
+    try:
+        version = _commit(target, decided, load, record)
+    except NOT_COMMITTED:
+        for path in decided.written:
+            target.store.delete(path)
+        raise
+    for path in decided.unused:
+        target.store.delete(path)
+    return version
+
+
 def _commit(
     target: TableWrite,
-    adds: Sequence[AddFile],
-    metrics: Mapping[str, str],
+    decided: DecidedRows,
     load: LoadId,
     record: CommitRecord | None,
 ) -> int:
+    adds = decided.adds
     # The first version that can be this one: what a later load of the same id looks for.
     first = 0 if target.snapshot is None else target.snapshot.version + 1
     now = time.time_ns() // 1_000_000
@@ -125,30 +164,32 @@ def _commit(
             protocol,
             metadata,
             adds=adds,
-            metrics=metrics,
+            metrics=decided.metrics,
             transactions=transactions,
             domains=domains,
             provenance=provenance,
         )
-    reads = None if target.replacing is None else target.replacing(adds)
+    replaced = None if target.replacing is None else target.replacing(adds)
     changes = Changes(
         operation="WRITE",
         adds=tuple(adds),
-        removes=()
-        if reads is None
-        else removes_of(add for add in snapshot.add_files() if reads(add.partition_values)),
+        removes=decided.removes
+        if replaced is None
+        else removes_of(add for add in snapshot.add_files() if replaced(add.partition_values)),
+        change_files=decided.change_files,
         metadata=None if metadata == snapshot.metadata else metadata,
         protocol=None if protocol == snapshot.protocol else protocol,
         transactions=transactions,
         domains=domains,
-        reads=reads,
+        reads=replaced or decided.reads,
+        rebased=decided.rebased,
         serializable=target.serializable,
         evaluated=target.evaluated,
         parameters={
-            "mode": "Append" if reads is None else "Overwrite",
+            "mode": "Append" if replaced is None else "Overwrite",
             "partitionBy": orjson.dumps(list(target.partition_columns)).decode(),
         },
-        metrics=metrics,
+        metrics=decided.metrics,
         provenance=provenance,
     )
     return commit(snapshot, changes)

@@ -78,6 +78,11 @@ def load_file(task: int, load_id: str, attempt: str, number: int, codec: str) ->
     return f"part-{task:05d}-{load_id}-{attempt}-{number:05d}.{codec}.parquet"
 
 
+def task_of(name: str) -> int:
+    """The number of the task that wrote a file of a load."""
+    return int(name.rpartition("/")[2].split("-")[1])
+
+
 def new_load_id() -> str:
     """What the names of all files of one load share, and those of no other."""
     return uuid.uuid4().hex

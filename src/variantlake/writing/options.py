@@ -29,6 +29,15 @@ class BadRows(enum.StrEnum):
     """Its row is kept, with NULL in the VARIANT column."""
 
 
+class OnDuplicate(enum.StrEnum):
+    """What becomes of a row whose key is there already, in the table or in the load."""
+
+    REPLACE = "replace"
+    """It takes the place of the other one; of a load's rows the last one stays."""
+    SKIP = "skip"
+    """It is left out; of a load's rows the first one stays."""
+
+
 class LoadKeywords(TypedDict, total=False):
     """The keywords that `ingest` and `append` share; their meaning is that of `LoadOptions`."""
 
@@ -40,6 +49,8 @@ class LoadKeywords(TypedDict, total=False):
     max_rows_per_file: int | None
     target_file_size: Size | None
     truncate_timestamps: bool
+    unique_by: str | Sequence[str]
+    on_duplicate: Literal["replace", "skip"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +70,14 @@ class LoadOptions:
     limits: When the next file is begun.
     truncate_timestamps: Whether timestamps of Arrow data in nanoseconds lose the digits below
         microseconds; without it such digits are an error. Loads of documents refuse it.
+    unique_by: Columns and typed paths (`"event:id::string"`) that are a key: no two rows of the
+        load get it, nor does a row that the table has with it stay beside one of the load. A key
+        with a NULL equals none. Rows that the table has are not compared with each other.
+    on_duplicate: What becomes of a row whose key is there: it takes the place of the row that has
+        it (`"replace"`; of a load's own rows the last one counts) or is left out (`"skip"`; the
+        first one counts).
 
-    Raises InvalidValue for a mode, load id or limit that cannot be.
+    Raises InvalidValue for a mode, load id or limit that cannot be, and for an order with a key.
     """
 
     mode: BadRows = BadRows.STRICT
@@ -70,11 +87,19 @@ class LoadOptions:
     limits: FileLimits = DEFAULT_LIMITS
     truncate_timestamps: bool = False
     max_bad: MaxBad | None = None
+    unique_by: tuple[str, ...] = ()
+    on_duplicate: OnDuplicate = OnDuplicate.REPLACE
 
     def __post_init__(self) -> None:
         check_mode(self.max_bad, is_strict=self.mode is BadRows.STRICT)
         if self.load_id is not None and not 0 < len(self.load_id) <= MAX_LOAD_ID:
             raise InvalidValue(f"a load id has 1 to {MAX_LOAD_ID} characters")
+        if self.unique_by and self.order_by:
+            raise InvalidValue(
+                "unique_by goes by the order of the rows, which order_by changes",
+                hint="give one of them; `Table.cluster` orders the rows afterwards",
+                cli_hint="give one of them; `cluster` orders the rows afterwards",
+            )
 
     @classmethod
     def of(cls, **keywords: Unpack[LoadKeywords]) -> Self:
@@ -91,12 +116,25 @@ class LoadOptions:
             ),
             truncate_timestamps=keywords.get("truncate_timestamps", False),
             max_bad=None if max_bad is None else MaxBad.of(max_bad),
+            unique_by=names_of("unique_by", keywords.get("unique_by", ())),
+            on_duplicate=_on_duplicate(keywords),
         )
 
     @property
     def inference(self) -> InferenceOptions:
         """How a schema is inferred where the table has none."""
         return InferenceOptions(arrays=self.arrays)
+
+
+def _on_duplicate(keywords: LoadKeywords) -> OnDuplicate:
+    name = keywords.get("on_duplicate")
+    if name is not None and not keywords.get("unique_by"):
+        raise InvalidValue("on_duplicate needs unique_by, which says what the key is")
+    try:
+        return OnDuplicate(name or OnDuplicate.REPLACE)
+    except ValueError:
+        hint = f"one of {', '.join(OnDuplicate)}"
+        raise InvalidValue(f"on_duplicate is {name!r}", hint=hint) from None
 
 
 def _mode(name: str) -> BadRows:

@@ -283,7 +283,10 @@ class TableWrite:
             limits=options.limits,
             mode=options.mode,
             order_by=options.order_by,
-            cluster_by=split_paths(text) if (text := self.properties.get(CLUSTER_BY)) else (),
+            # What is unique by its key goes by the order of its rows.
+            cluster_by=split_paths(text)
+            if (text := self.properties.get(CLUSTER_BY)) and not options.unique_by
+            else (),
             truncate_timestamps=options.truncate_timestamps,
             materialize_partitions=self._materializes_partitions(),
             max_bad=options.max_bad,

@@ -19,12 +19,15 @@ from variantlake.cli.terminal.options import (
     LoadEngineOption,
     MaxBadOption,
     MergeSchemaOption,
+    OnDuplicateOption,
     OrderByOption,
     PartitionByOption,
     ShreddingOption,
     TargetArgument,
+    UniqueByOption,
     VariantColumnOption,
     json_option,
+    unique_keywords,
 )
 from variantlake.cli.terminal.output import print_fields, print_json
 from variantlake.cli.terminal.progress import bytes_bar
@@ -68,6 +71,8 @@ def ingest(
         ),
     ] = None,
     order_by: OrderByOption = None,
+    unique_by: UniqueByOption = None,
+    on_duplicate: OnDuplicateOption = None,
     arrays: Annotated[
         bool, typer.Option("--arrays", help="Shred arrays too, if the schema is inferred.")
     ] = False,
@@ -118,6 +123,7 @@ def ingest(
                 max_bad=max_bad,
                 load_id=load_id,
                 order_by=order_by or (),
+                **unique_keywords(unique_by, on_duplicate),
                 arrays=arrays,
                 max_rows_per_file=max_rows_per_file,
                 partition_by=partition_by or (),
@@ -156,6 +162,9 @@ def _print_result(table: str, result: IngestResult) -> None:
         "read": f"{size(result.bytes_read)} in {result.seconds:.1f} s ({rate:.1f} MB/s)",
         "shredded into": result.shredding,
     }
+    if result.replaced or result.left_out:
+        fields["rows replaced"] = f"{result.replaced:,}"
+        fields["documents left out"] = f"{result.left_out:,}"
     if result.bad_rows:
         kept = f"in {result.quarantine}" if result.quarantine else "NULL in the table"
         fields["bad documents"] = f"{result.bad_rows:,}, {kept}"

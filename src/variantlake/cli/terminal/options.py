@@ -15,6 +15,7 @@ from variantlake.cli.terminal.table_names import complete_name, located
 from variantlake.errors import InvalidValue
 from variantlake.ingest.sources.sources import DocumentFormat
 from variantlake.units import moment
+from variantlake.writing.options import OnDuplicate
 
 
 def checked_by(parse: Callable[[str, object], object]) -> Callable[[str | None], str | None]:
@@ -249,6 +250,25 @@ OrderByOption = Annotated[
     ),
 ]
 
+UniqueByOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY",
+        help="A column or typed path (`event:id::string`) that no two rows of the load share, nor "
+        "one of them with a row of the table (may be repeated for a key of several).",
+    ),
+]
+
+OnDuplicateOption = Annotated[
+    OnDuplicate | None,
+    typer.Option(
+        metavar="|".join(OnDuplicate),
+        help="With --unique-by: a row takes the place of the one that has its key (the default; "
+        "of the load's own rows the last one stays), or is left out (the first one stays).",
+        show_default=False,
+    ),
+]
+
 PartitionByOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -279,3 +299,9 @@ MergeSchemaOption = Annotated[
     bool,
     typer.Option("--merge-schema", help="Add columns that the table lacks."),
 ]
+
+
+def unique_keywords(key: list[str] | None, on_duplicate: OnDuplicate | None) -> Any:
+    """The keywords of a load with a key."""
+    found: dict[str, Any] = {} if not key else {"unique_by": key}
+    return found if on_duplicate is None else {**found, "on_duplicate": on_duplicate.value}

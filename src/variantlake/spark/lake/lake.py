@@ -324,6 +324,8 @@ class Lake(Shown):
                   and nothing is committed.
                 - `load_id`: a name of this load; a load of the same name does nothing.
                 - `order_by`: paths and columns by which the rows of each file are sorted.
+                - `unique_by`, `on_duplicate`: a key that no two rows share, and which of them stays
+                  (`"replace"`, `"skip"`).
                 - `partition_by`: partition columns, from folders (`"day DATE"`) or from a path
                   of the documents (`"day=event:at::date"`).
                 - `file_column`, `loaded_at_column`: columns for the source's path and for the time
@@ -436,9 +438,10 @@ class Lake(Shown):
                 takes the table's own, or infers it from a sample.
             properties: Table properties for a table that is made here.
             merge_schema: Add the columns and fields of structs that the table does not have.
-            **options: `mode`, `max_bad`, `load_id`, `order_by`, `arrays`, `target_file_size` and
-                `max_rows_per_file` as for `ingest`; `truncate_timestamps=True` cuts digits of
-                timestamps below microseconds, which are an error otherwise.
+            **options: `mode`, `max_bad`, `load_id`, `unique_by`, `on_duplicate`, `order_by`,
+                `arrays`, `target_file_size` and `max_rows_per_file` as for `ingest`;
+                `truncate_timestamps=True` cuts digits of timestamps below microseconds, which are
+                an error otherwise.
 
         Raises:
             InvalidSchema: The data do not fit the table's columns.
