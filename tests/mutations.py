@@ -425,8 +425,8 @@ MUTATIONS = (
     ),
     Mutation(
         25, "tags of many other files are believed",
-        "FilesPart._believed", "pc.equal(file.array(), ...)",
-        "pc.is_valid(file.array())",
+        "FilesPart._believed", "pc.equal(unpacked(self._tags['file']), ...)",
+        "pc.is_valid(unpacked(self._tags['file']))",
     ),
     Mutation(
         26, "a commit is not read back",

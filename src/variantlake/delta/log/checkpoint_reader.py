@@ -6,8 +6,7 @@ Spec: PROTOCOL, "Checkpoints", "Checkpoint Schema", "V2 Spec".
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +28,14 @@ from variantlake.delta.actions.actions import (
     parse_log,
 )
 from variantlake.delta.actions.json_fields import Record, fields_of
+from variantlake.delta.log.checkpoint_texts import (
+    CheckpointTexts,
+    named,
+    not_null,
+    of_type,
+    opened_checkpoint,
+    stats_of,
+)
 from variantlake.delta.log.file_paths import (
     AbsolutePaths,
     check_absolute,
@@ -40,7 +47,6 @@ from variantlake.delta.log.logical_files import (
     ADD_FIELDS,
     FILES,
     REQUIRED,
-    STRING_MAP,
     LogicalFiles,
     files_of,
     one_chunk,
@@ -48,11 +54,7 @@ from variantlake.delta.log.logical_files import (
     values,
 )
 from variantlake.delta.log.reconciliation import Key, LogState, check_unique_paths, key_of
-from variantlake.delta.stats.stats_struct_to_json import is_text, stats_to_json
-from variantlake.errors import MalformedFile, MalformedLog, in_file
-from variantlake.parquet.metadata.footer import read_footer
-from variantlake.parquet.metadata.pages import check_pages
-from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.errors import MalformedLog
 from variantlake.storage.store import Store
 
 _ADD_KEYS = [field.key for field in ADD_FIELDS.values()]
@@ -83,7 +85,7 @@ def read_checkpoint(
     if not parts and not sidecars:
         raise MalformedLog("the checkpoint has no `add` column", file=file)
     state = _state(actions, LogicalFiles.joined(parts), file, tombstones=tombstones)
-    with _named(file):
+    with named(file):
         check_unique_paths(state.files)
     return state
 
@@ -119,7 +121,7 @@ def read_sidecar_actions(store: Store, checkpoint: CheckpointFiles) -> list[Acti
 
 def sidecar_path(store: Store, sidecar: Sidecar) -> str:
     """Where a sidecar is, from the table's root. Raises MalformedLog."""
-    with _named(store.join(SIDECARS)):
+    with named(store.join(SIDECARS)):
         return f"{SIDECARS}/{_sidecar_name(sidecar.path)}"
 
 
@@ -129,11 +131,11 @@ def read_sidecar_paths(store: Store, sidecar: Sidecar) -> pa.Array[Any] | None:
     Raises MalformedLog naming the file, MissingSource.
     """
     path = sidecar_path(store, sidecar)
-    with _opened(store, path, store.join(path)) as (parquet, check):
-        names = parquet.schema_arrow.names
+    with opened_checkpoint(store, path) as opened:
+        names = opened.parquet.schema_arrow.names
         columns = [f"{name}.path" for name in ("add", "remove") if name in names]
-        check(columns)
-        table = pa.concat_tables(_tables(parquet, columns))
+        opened.check(columns)
+        table = pa.concat_tables(_tables(opened.parquet, columns))
         if "add" not in names or set(names) - {"add", "remove"} or table["add"].null_count:
             return None
         if "remove" in names and _is_any(table["remove"]):
@@ -151,20 +153,27 @@ def _read(
         found = list(parse_log(store.stream(path), file))
         files = [files_of([each for each in found if isinstance(each, AddFile)])] if adds else []
         return [each for each in found if isinstance(each, kinds)], files
-    with _opened(store, path, file) as (parquet, check):
-        schema = parquet.schema_arrow
+    with opened_checkpoint(store, path) as opened:
+        schema = opened.parquet.schema_arrow
         there = [kind for kind in kinds if kind.KEY in schema.names]
         wanted = [kind.KEY for kind in there]
         if adds and "add" in schema.names:
             wanted += _add_columns(schema.field("add").type)
+        texts = opened.texts(wanted)
+        wanted = [name for name in wanted if name not in texts]
         unknown = [name for name in schema.names if name not in ACTIONS and UnknownAction in kinds]
         if not wanted and not unknown:
             return [], []
-        check([*wanted, *unknown])
+        opened.check([*wanted, *unknown])
         actions: list[Action] = []
         parts: list[LogicalFiles] = []
-        for table in _tables(parquet, [*wanted, *unknown]):
-            if "add" in table.column_names:
+        read = _row_groups if texts else _tables
+        for number, table in enumerate(read(opened.parquet, [*wanted, *unknown])):
+            if "add" in table.column_names and texts:
+                for batch in _add_files(table, file).combine_chunks().to_batches():
+                    stored = CheckpointTexts(opened, number, texts, batch)
+                    parts.append(LogicalFiles.from_texts(batch, stored))
+            elif "add" in table.column_names:
                 parts.append(LogicalFiles.of(_add_files(table, file)))
             actions += [action for kind in there for action in _objects(table, kind, file)]
             actions += [UnknownAction(name) for name in unknown if _is_any(table[name])]
@@ -182,7 +191,7 @@ def _sidecar_paths(
     """The files of the sidecars that the actions of a checkpoint name."""
     for action in actions:
         if isinstance(action, Sidecar):
-            with _named(store.join(checkpoint.files[0].path)):
+            with named(store.join(checkpoint.files[0].path)):
                 path = f"{SIDECARS}/{_sidecar_name(action.path)}"
             yield path
 
@@ -216,7 +225,7 @@ def _state(actions: list[Action], files: LogicalFiles, file: str, *, tombstones:
 
 
 def _removes_by_key(actions: list[Action], file: str) -> dict[Key, RemoveFile]:
-    with _named(file):
+    with named(file):
         return {key_of(action): action for action in actions if isinstance(action, RemoveFile)}
 
 
@@ -230,6 +239,11 @@ def _add_columns(add: pa.DataType) -> list[str]:
     return [f"add.{name}" for name in fields]
 
 
+def _row_groups(parquet: pq.ParquetFile, columns: list[str]) -> Iterator[pa.Table]:
+    for group in range(parquet.num_row_groups):
+        yield parquet.read_row_group(group, columns=columns)
+
+
 def _tables(parquet: pq.ParquetFile, columns: list[str]) -> Iterator[pa.Table]:
     """Some rows at a time, one table at least: of these files statistics and tags are in memory."""
     rows = 0
@@ -240,45 +254,9 @@ def _tables(parquet: pq.ParquetFile, columns: list[str]) -> Iterator[pa.Table]:
         yield parquet.read(columns=columns)
 
 
-@contextlib.contextmanager
-def _opened(
-    store: Store, path: str, file: str
-) -> Iterator[tuple[pq.ParquetFile, Callable[[list[str]], None]]]:
-    """A checkpoint file, and what looks at the pages of columns before they are read."""
-    with _named(file), store.open(path) as source:
-        # Before pyarrow, which believes what a footer and a page header say: see
-        # parquet.metadata.pages.
-        footer = read_footer(source)
-
-        def check(columns: list[str]) -> None:
-            leaves = [leaf for name in columns for leaf in _leaves_of(footer.schema, name)]
-            chunks = [group.columns[leaf] for group in footer.row_groups for leaf in leaves]
-            source.prefetch((chunk.first_page, chunk.compressed_size) for chunk in chunks)
-            for group in footer.row_groups:
-                for leaf in leaves:
-                    check_pages(source.read_at, footer.leaves[leaf], group.columns[leaf], group)
-
-        with pq.ParquetFile(source.native, page_checksum_verification=True) as parquet:
-            yield parquet, check
-
-
-def _leaves_of(schema: SchemaNode, column: str) -> list[int]:
-    """The leaves of a column, named with dots from the top."""
-    nodes = [schema]
-    for name in column.split("."):
-        nodes = [child for node in nodes for child in node.children if child.name == name]
-    leaves: list[int] = []
-    while nodes:
-        node = nodes.pop()
-        nodes += node.children
-        if node.leaf is not None:
-            leaves.append(node.leaf)
-    return leaves
-
-
 def _objects(table: pa.Table, kind: type[Action], file: str) -> Iterator[Action]:
     column = table[kind.KEY]
-    with _named(file):
+    with named(file):
         rows = values(column.filter(pc.is_valid(column)))
         for row in rows:
             if not isinstance(row, dict):
@@ -292,15 +270,15 @@ def _objects(table: pa.Table, kind: type[Action], file: str) -> Iterator[Action]
 
 def _add_files(table: pa.Table, file: str) -> pa.Table:
     """The rows of `add` as FILES."""
-    with _named(file):
+    with named(file):
         column: Any = table["add"]
-        add: Any = pa.chunked_array(map(_not_null, column.chunks), column.type)
+        add: Any = pa.chunked_array(map(not_null, column.chunks), column.type)
         fields = {field.name for field in add.type}
         columns: dict[str, Any] = {}
         for name, field in ADD_FIELDS.items():
             key, wanted = field.key, FILES.field(name).type
             if name == "stats":
-                columns[name] = _stats(add, fields)
+                columns[name] = stats_of(add, fields)
             elif key not in fields:
                 if name in REQUIRED:
                     raise MalformedLog(f"the checkpoint has no column add.{key}", file=file)
@@ -308,20 +286,12 @@ def _add_files(table: pa.Table, file: str) -> pa.Table:
             elif field.record:
                 columns[name] = _records(pc.struct_field(add, key), field.record, f"add.{key}")
             else:
-                columns[name] = _of_type(pc.struct_field(add, key), wanted, f"add.{key}")
+                columns[name] = of_type(pc.struct_field(add, key), wanted, f"add.{key}")
                 if name in REQUIRED and columns[name].null_count:
                     raise MalformedLog(f"add.{key} is null in a row", file=file)
         files = pa.Table.from_arrays([columns[name] for name in FILES.names], schema=FILES)
         files.validate(full=True)  # a string of Parquet need not be UTF-8
         return files
-
-
-def _not_null(array: Any) -> Any:
-    """The values that are there. They stay where they are in memory if all others stand first."""
-    count = array.null_count
-    if not count or array.slice(0, count).null_count == count:
-        return array.slice(count)
-    return array.filter(array.is_valid())
 
 
 def _records(column: Any, record: type[Record], name: str) -> Any:
@@ -335,33 +305,10 @@ def _records(column: Any, record: type[Record], name: str) -> Any:
         if not field.optional and pc.struct_field(there, field.key).null_count:
             raise MalformedLog(f"{name}.{field.key} is null in a row")
     children = [
-        _of_type(pc.struct_field(column, field.key), type_.type, f"{name}.{field.key}")
+        of_type(pc.struct_field(column, field.key), type_.type, f"{name}.{field.key}")
         for field, type_ in zip(fields_of(record), wanted, strict=True)
     ]
     return pa.StructArray.from_arrays(children, fields=list(wanted), mask=pc.is_null(column))
-
-
-def _stats(add: Any, fields: set[str]) -> Any:
-    if "stats" in fields:
-        return _of_type(pc.struct_field(add, "stats"), pa.string(), "add.stats")
-    if "stats_parsed" in fields:
-        return stats_to_json(pc.struct_field(add, "stats_parsed"))
-    return pa.nulls(len(add), pa.string())
-
-
-def _of_type(column: Any, wanted: pa.DataType, name: str) -> Any:
-    """`column` as `wanted`, between types that differ in nothing but width or layout."""
-    found = column.type
-    if found == wanted:
-        return column
-    alike = (
-        (pa.types.is_integer(found) and pa.types.is_integer(wanted))
-        or (is_text(found) and is_text(wanted))
-        or (isinstance(found, pa.MapType) and wanted == STRING_MAP and is_text(found.key_type))
-    )
-    if not alike:
-        raise MalformedLog(f"column {name} is {found}, expected {wanted}")
-    return column.cast(wanted)
 
 
 def _sidecar_name(path: str) -> str:
@@ -371,16 +318,3 @@ def _sidecar_name(path: str) -> str:
     if name in ("", ".", ".."):
         raise MalformedLog(f"sidecar {path!r} names no file")
     return name
-
-
-@contextlib.contextmanager
-def _named(file: str) -> Iterator[None]:
-    """Errors of the Parquet reader as ours, and ours with the file's name."""
-    with in_file(file):
-        try:
-            yield
-        except (MalformedFile, pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise MalformedLog(
-                f"the checkpoint cannot be read: {error}",
-                hint="it is not Parquet, cut, or damaged",
-            ) from error

@@ -93,7 +93,7 @@ class LogicalFiles:
     @classmethod
     def of(cls, files: pa.Table) -> Self:
         """Files whose columns are all there: those of FILES. Batches stay apart."""
-        return cls.joined(cls.from_texts(each, PackedTexts(each)) for each in files.to_batches())
+        return cls.joined(cls.from_texts(each, PackedTexts.of(each)) for each in files.to_batches())
 
     @classmethod
     def from_texts(cls, files: pa.RecordBatch, texts: FileTexts) -> Self:

@@ -24,7 +24,7 @@ from variantlake.delta.stats.columnar_json import (
     members_of,
     texts_of,
 )
-from variantlake.delta.stats.file_texts import FileTexts
+from variantlake.delta.stats.file_texts import FileTexts, packed, unpacked
 from variantlake.delta.stats.stats_reader import (
     INTEGERS,
     bound_of,
@@ -151,18 +151,28 @@ class FilesPart:
         informs = self.tight | (counts == 0) | (counts == self.num_records)
         return np.where(informs, counts, UNKNOWN)
 
-    def _tags(self, *names: str) -> list[StringColumn]:
-        """The values of some of our tags."""
+    @cached_property
+    def _tags(self) -> dict[str, Any]:
+        """The values of our tags, packed by name: asked for by turns, and in one map."""
+        names = ["version", "file"]
+        for column in self._schema.variant_columns(physical=True):
+            name = column_name(column)
+            names += [f"{kind}.{name}" for kind in ("layout", "facts", "values", "bounds")]
         columns = map_columns(self.texts.tags(), [PREFIX + name for name in names])
-        return [columns[PREFIX + name] for name in names]
+        return {name: packed(columns[PREFIX + name].array()) for name in names}
 
-    def _believed(self, version: StringColumn, file: StringColumn) -> Bools:
+    def tag(self, name: str) -> StringColumn:
+        """The values of one of our tags."""
+        return texts_of(unpacked(self._tags[name]))
+
+    @cached_property
+    def _believed(self) -> Bools:
         """Files whose tags speak of this very file (EXACTNESS, rule 25)."""
         size: Any = pa.array(self.texts.sizes).cast(pa.string())
         records = pa.array(self.num_records).cast(pa.string())
         mark: Any = pc.binary_join_element_wise(size, records, ":")
-        known: Any = pc.equal(version.array(), pa.scalar(VERSION))
-        said: Any = pc.and_(known, pc.equal(file.array(), mark))
+        version: Any = pc.equal(unpacked(self._tags["version"]), pa.scalar(VERSION))
+        said: Any = pc.and_(version, pc.equal(unpacked(self._tags["file"]), mark))
         believed: Bools = pc.fill_null(said, False).to_numpy(zero_copy_only=False)
         return np.logical_and(believed, self.num_records >= 0)
 
@@ -182,14 +192,11 @@ class FilesPart:
 
     def _read_layout(self, column: ColumnPath) -> tuple[Int64s, Int64s]:
         name = column_name(column)
-        version, file, layouts, counts, notes = self._tags(
-            "version", "file", f"layout.{name}", f"facts.{name}", f"values.{name}"
-        )
-        layout = _coded(layouts, self.layouts.code)
-        layout[~self._believed(version, file)] = -1
+        layout = _coded(self.tag(f"layout.{name}"), self.layouts.code)
+        layout[~self._believed] = -1
         # The counts are all good, or nothing is.
-        sound = self._read_counts(counts, layout)[:, 3] >= 0
-        bits = _coded(notes, lambda text: note_bits(parse_notes(text)))
+        sound = self._read_counts(self.tag(f"facts.{name}"), layout)[:, 3] >= 0
+        bits = _coded(self.tag(f"values.{name}"), lambda text: note_bits(parse_notes(text)))
         layout = np.where(sound, layout, -1)
         return layout, np.where(layout >= 0, bits, UNKNOWN)
 
@@ -199,7 +206,7 @@ class FilesPart:
         def read() -> Int64s:
             layout = self.layout(column)
             nodes = [known.get(path, -1) for known in self.layouts.nodes]
-            (texts,) = self._tags(f"facts.{column_name(column)}")
+            texts = self.tag(f"facts.{column_name(column)}")
             return self._read_counts(texts, layout, np.array([*nodes, -1], np.int64)[layout])
 
         found: Int64s = self.once(("counts", column, path), read)
@@ -250,7 +257,7 @@ class FilesPart:
 
     def _tagged(self, column: ColumnPath) -> Sequence[BoundTexts | None]:
         """The bounds that the protocol keeps out of the statistics."""
-        (texts,) = self._tags(f"bounds.{column_name(column)}")
+        texts = self.tag(f"bounds.{column_name(column)}")
         if (texts.starts < 0).all():
             return (None, None)
         return [BoundTexts(each.texts()) for each in members_of(texts, [("min",), ("max",)])]

@@ -7,7 +7,7 @@ is ten times as fast as parsing them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
@@ -52,26 +52,29 @@ class TextRuns(Protocol):
 class PackedTexts:
     """Texts in memory, as FileTexts."""
 
-    def __init__(self, files: pa.RecordBatch) -> None:
+    def __init__(self, sizes: Int64s, marked: Bools, stats: Any, tags: Any) -> None:
+        self.rows: int = len(sizes)
+        self.sizes, self.marked = sizes, marked
+        self._stats, self._tags = packed(stats), packed(tags)
+
+    @classmethod
+    def of(cls, files: pa.RecordBatch) -> Self:
         """Of files with the columns of `logical_files.FILES`."""
         sizes: Any = files.column("size")
-        self.rows: int = files.num_rows
-        self.sizes: Int64s = sizes.to_numpy()
-        self.marked: Bools = (
-            files.column("deletion_vector").is_valid().to_numpy(zero_copy_only=False)
-        )
-        self._stats, self._tags = _packed(files.column("stats")), _packed(files.column("tags"))
+        vectors: Any = files.column("deletion_vector")
+        marked = vectors.is_valid().to_numpy(zero_copy_only=False)
+        return cls(sizes.to_numpy(), marked, files.column("stats"), files.column("tags"))
 
     def stats(self) -> Any:
         """See FileTexts."""
-        return _unpacked(self._stats)
+        return unpacked(self._stats)
 
     def tags(self) -> Any:
         """See FileTexts."""
-        return _unpacked(self._tags)
+        return unpacked(self._tags)
 
 
-def _packed(column: Any) -> Any:
+def packed(column: Any) -> Any:
     """A column as a compressed Arrow stream; as it is if it is small or holds nothing."""
     if column.null_count == len(column):
         return pa.nulls(len(column), column.type)
@@ -86,7 +89,8 @@ def _packed(column: Any) -> Any:
     return sink.getvalue()
 
 
-def _unpacked(column: Any) -> Any:
+def unpacked(column: Any) -> Any:
+    """What `packed` was given."""
     if isinstance(column, pa.Buffer):
         return pa.ipc.open_stream(column).read_next_batch().column(0)
     return column

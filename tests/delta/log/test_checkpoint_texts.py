@@ -1,0 +1,134 @@
+"""Statistics and tags that stay in a checkpoint until somebody asks for them."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.delta.stats.test_columnar_facts import SCHEMA, adds, check_same
+from tests.strategies import MORE
+from variantlake.delta.actions.actions import AddFile
+from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
+from variantlake.delta.log import checkpoint_texts
+from variantlake.delta.log.logical_files import LogicalFiles, files_of
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.stats.columnar_facts import LogFacts
+from variantlake.delta.transaction.commit import create_table
+from variantlake.errors import MalformedLog
+from variantlake.storage.opening import open_store
+
+ROOT = Path(__file__).resolve().parents[3]
+FEATURES = frozenset({"deletionVectors"})
+CHECKPOINT = f"_delta_log/{0:020d}.checkpoint.parquet"
+
+
+def _table(root: Path, made: list[AddFile], **properties: str) -> None:
+    """A table whose log is a checkpoint of these files."""
+    files = [
+        replace(add, path=f"f{number}", deletion_vector=None) for number, add in enumerate(made)
+    ]
+    store = open_store(root)
+    create_table(store, SCHEMA, adds=files, properties=properties)
+    write_checkpoint(store)
+    (root / f"_delta_log/{0:020d}.json").unlink()
+
+
+def _read(root: Path, least_rows: int) -> LogicalFiles:
+    with patch.object(checkpoint_texts, "LEAST_ROWS", least_rows):
+        return Snapshot.read(root, applies=FEATURES).files
+
+
+@settings(max_examples=10 * MORE, deadline=None)
+@given(made=st.lists(adds(), min_size=1, max_size=4), as_text=st.booleans())
+def test_files_whose_texts_stay_in_the_checkpoint_are_those_that_are_read(
+    made: list[AddFile], as_text: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        forms = {"writeStatsAsJson": as_text, "writeStatsAsStruct": not as_text}
+        _table(
+            Path(folder),
+            made,
+            **{f"delta.checkpoint.{name}": str(on).lower() for name, on in forms.items()},
+        )
+        stored, plain = _read(Path(folder), 0), _read(Path(folder), 1 << 40)
+        assert stored == plain
+        check_same(LogFacts(stored, SCHEMA), LogFacts(plain, SCHEMA))
+
+
+def _made(count: int) -> list[AddFile]:
+    return [AddFile("", 1, 1, stats=_stats(n), tags={"k": str(n)}) for n in range(count)]
+
+
+def _stats(records: int) -> str:
+    return f'{{"numRecords":{records}}}'
+
+
+def test_texts_outlive_their_checkpoint(tmp_path: Path) -> None:
+    _table(tmp_path, _made(9))
+    stored = _read(tmp_path, 0)
+    (tmp_path / CHECKPOINT).unlink()
+    assert stored["stats"].to_pylist() == [_stats(n) for n in range(9)]
+    again: LogicalFiles = pickle.loads(pickle.dumps(stored))  # noqa: S301
+    assert again == stored
+    some = stored.take(np.array([7, 2]))
+    assert some["tags"].to_pylist() == [[("k", "7")], [("k", "2")]]
+
+
+def test_damage_of_texts_is_said_when_they_are_asked_for(tmp_path: Path) -> None:
+    _table(tmp_path, _made(9), **{"delta.parquet.compression.codec": "uncompressed"})
+    path = tmp_path / CHECKPOINT
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b'{"numRecords":3}', b'{"numRecords":4}'))
+    stored = _read(tmp_path, 0)
+    assert stored["path"].to_pylist() == [f"f{n}" for n in range(9)]
+    with pytest.raises(MalformedLog, match="cannot be read") as caught:
+        LogFacts(stored, SCHEMA).num_records  # noqa: B018
+    assert caught.value.file == str(path)
+    with pytest.raises(MalformedLog, match="cannot be read"):
+        _read(tmp_path, 1 << 40)
+
+
+def test_files_of_several_commits_and_places_keep_their_texts() -> None:
+    parts = [files_of([replace(add, path=f"{at}/{add.size}") for add in _made(3)]) for at in "abc"]
+    joined = LogicalFiles.joined(parts)
+    rows = np.array([8, 0, 4, 1, 7])
+    wanted = [joined.whole().slice(row, 1).to_pylist()[0] for row in rows.tolist()]
+    assert joined.take(rows).whole().to_pylist() == wanted
+
+
+_MEASURED = """
+import resource
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+
+from benchmarks import planning
+from variantlake.delta.log.snapshot import Snapshot
+
+pa.array([1])  # which imports pandas if it is there
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+snapshot = Snapshot.read(Path(sys.argv[1]))
+planning.plan_scan(planning.LogFiles(snapshot), [planning.TIME], planning.time_range(5))
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+"""
+
+
+def test_memory_of_a_plan_of_50000_files_is_bounded(tmp_path: Path) -> None:
+    """As text their statistics and tags would be about 240 MB."""
+    from benchmarks.planning import write_checkpoint_alone
+
+    write_checkpoint_alone(tmp_path, 50_000)
+    command = [sys.executable, "-c", _MEASURED, str(tmp_path)]
+    measured = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+    assert int(measured.stdout) < 110
