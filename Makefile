@@ -65,8 +65,8 @@ test-runtime: setup ## Install the package into an environment without developme
 test-matrix: setup ## Use the wheel with each version of docs/support.md (ROWS="spark-4.1 …" for some)
 	@$(BIN)/python -m tests.matrix $(ROWS)
 
-test-examples: setup ## Run examples/dbt and examples/airflow with the wheel, each in an environment of its own
-	@$(BIN)/python -m tests.examples
+test-examples: setup ## Run examples/dbt, dbt_spark and airflow with the wheel, each in an environment of its own
+	@$(SPARK_ENV) $(BIN)/python -m tests.examples
 
 audit: setup ## Ask PyPI's advisories about all pinned versions; fails where it cannot be asked
 	@$(BIN)/python -m venv .venv-audit && .venv-audit/bin/python -m pip install --quiet pip-audit

@@ -1,7 +1,8 @@
 """The examples for other programs, each run with the wheel in an environment of its own.
 
-`python -m tests.examples [dbt] [airflow]` installs the built wheel and the example's requirements
-under `.work/examples`, and runs what the example's README says. It needs a package index.
+`python -m tests.examples [dbt] [dbt_spark] [airflow]` installs the built wheel and the example's
+requirements under `.work/examples`, and runs what the example's README says. It needs a package
+index.
 """
 
 from __future__ import annotations
@@ -63,6 +64,14 @@ def dbt(example: Example) -> None:
     example.run("python", "-c", _LOOK_AT_DUCKDB)
 
 
+def dbt_spark(example: Example) -> None:
+    """Load the earthquakes, build the model in a Spark session with the rule."""
+    if "JAVA_HOME" in os.environ:
+        example.environment["JAVA_HOME"] = os.environ["JAVA_HOME"]
+    example.run("variantlake", "ingest", str(EXAMPLES / "earthquakes.ndjson.gz"), "quakes")
+    example.run("python", "run.py", "quakes")
+
+
 def airflow(example: Example) -> None:
     """Run the DAG twice over one file: it is loaded once."""
     (example.folder / "incoming").mkdir()
@@ -80,7 +89,11 @@ def airflow(example: Example) -> None:
     example.run("python", "-c", _COUNT)
 
 
-RUNS: dict[str, Callable[[Example], None]] = {"dbt": dbt, "airflow": airflow}
+RUNS: dict[str, Callable[[Example], None]] = {
+    "dbt": dbt,
+    "dbt_spark": dbt_spark,
+    "airflow": airflow,
+}
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.hadoop.conf.Configuration;
@@ -64,6 +65,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 public class StaticFileIndex {
     private static final ObjectMapper JSON = new ObjectMapper();
+    /** By scheme and host: they are asked for nothing but how a path is written. */
+    private static final Map SYSTEMS = new ConcurrentHashMap();
 
     /**
      * @param files JSON: `paths`, `sizes` (bytes), `times` (milliseconds), for each of the constants
@@ -190,8 +193,7 @@ public class StaticFileIndex {
         public Index(SparkSession session, Map files, StructType constants, String zone)
                 throws Exception {
             this.constants = constants;
-            Configuration configuration = session.sessionState().newHadoopConf();
-            Map systems = new HashMap();
+            Configuration configuration = null;
             Map members = new LinkedHashMap();
             List names = (List) files.get("paths");
             List sizes = (List) files.get("sizes");
@@ -200,10 +202,14 @@ public class StaticFileIndex {
             for (int i = 0; i < names.size(); i++) {
                 Path path = new Path((String) names.get(i));
                 String home = path.toUri().getScheme() + "//" + path.toUri().getAuthority();
-                FileSystem system = (FileSystem) systems.get(home);
+                FileSystem system = (FileSystem) SYSTEMS.get(home);
                 if (system == null) {
+                    // Hadoop, too, knows them by scheme and host; the settings are a long copy.
+                    if (configuration == null) {
+                        configuration = session.sessionState().newHadoopConf();
+                    }
                     system = path.getFileSystem(configuration);
-                    systems.put(home, system);
+                    SYSTEMS.put(home, system);
                 }
                 long size = ((Number) sizes.get(i)).longValue();
                 FileStatus status = new FileStatus(
