@@ -11,13 +11,14 @@ PIP = $(BIN)/python -m pip install $(if $(MAKE_TERMOUT),,--quiet) --disable-pip-
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 60
 QUERY_SECONDS ?= 300
+ROUNDS ?= 15
 LONG ?= 20
 # One more than the cores that CI has: a process often waits for its JVM, for servers and for clocks.
 PROCESSES ?= 3
 # bash counts the seconds of its own life in SECONDS: only one from the command line is meant.
 SECONDS_OF_SOAK = $(if $(filter command line environment%,$(origin SECONDS)),$(SECONDS),60)
 
-.PHONY: help setup demo demo-kafka test test-fast test-long test-runtime test-matrix test-examples audit test-kill test-soak simulate test-concurrency test-rules test-queries lint format changelog wheel docs fuzz bench bench-appends bench-autoload bench-ingest bench-kernels bench-optimize bench-planning bench-query bench-streams clean
+.PHONY: help setup demo demo-kafka test test-fast test-long test-runtime test-matrix test-examples audit test-kill test-soak simulate test-concurrency test-rules test-queries lint format changelog wheel docs fuzz bench bench-check bench-appends bench-autoload bench-ingest bench-kernels bench-optimize bench-planning bench-query bench-streams clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -139,6 +140,9 @@ bench-query: setup ## Time queries beside Delta Spark and DuckDB, each on its ow
 bench-ingest: setup ## Time loading and getting back beside other engines (Sail gets .venv-sail)
 	@$(SPARK_ENV) $(BIN)/python -m benchmarks.ingest
 	@$(BIN)/python -m benchmarks.scaling
+
+bench-check: setup ## Compare HEAD with its parent (BASE=REVISION) in turns: what became slower than the noise?
+	@$(BIN)/python -m benchmarks.check $(if $(BASE),--base $(BASE)) --rounds $(ROUNDS) $(if $(RECORD),--record)
 
 bench-appends: setup ## Time 2,000 small appends while the log grows
 	@$(BIN)/python -m benchmarks.appends

@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from obstore.exceptions import AlreadyExistsError, GenericError
 
-from tests.simulation.world import Actor, Violation, World
+from tests.simulation.world import MAX_STEPS, Actor, Violation, World
 from variantlake.autoloading import listing
 from variantlake.ingest.sources import objects as source_objects
 from variantlake.storage import list_files, objects
@@ -103,10 +103,12 @@ class Bucket:
         last = client.full(offset) if offset else ""
         while True:
             self._begin("list", below)
+            shown = self.world.step if not self.world.calm else MAX_STEPS
             names = sorted(
-                path for path, blob in self.blobs.items()
-                if path.startswith(below) and path > last and blob.listed <= self.world.step
-            )  # fmt: skip
+                path
+                for path, blob in self.blobs.items()
+                if path.startswith(below) and path > last and blob.listed <= shown
+            )
             page = names[:_PAGE]
             yield [_meta(path[start:], self.blobs[path]) for path in page]
             if len(names) <= _PAGE:
