@@ -21,6 +21,7 @@ from variantlake.parquet.metadata.footer import MAGIC
 from variantlake.parquet.read.reader import find_variants
 from variantlake.paths import Path
 from variantlake.quoting import quote_identifier
+from variantlake.report.profile_schema import ddl_columns, json_schema, pydantic_models
 from variantlake.report.samples import (
     SAMPLE_ROWS,
     Sample,
@@ -132,6 +133,33 @@ class SourceProfile(Shown):
             "more_paths": self.more_paths,
             "paths": [path.to_dict() for path in self.paths],
         }
+
+    def to_json_schema(self, title: str = "document") -> dict[str, Any]:
+        """A JSON Schema (draft 2020-12) that the documents of the sample fulfil.
+
+        Keys that every object of the sample has are required. Keys beyond `paths` are allowed.
+        """
+        return json_schema(self.paths, title)
+
+    def to_pydantic(self, name: str = "Document") -> str:
+        """Python source with Pydantic models of the documents, of which `name` is the outermost.
+
+        Keys that are no names in Python have an alias; unknown keys are allowed.
+        """
+        return pydantic_models(self.paths, name)
+
+    def to_ddl(self, name: str) -> str:
+        """The text of a `CREATE TABLE` whose columns are the keys of the documents.
+
+        Objects are STRUCT columns; a key whose values are of several types is a VARIANT column.
+
+        Raises InvalidValue for documents that have no keys.
+        """
+        columns = ddl_columns(self.paths)
+        if not columns:
+            raise InvalidValue("the documents have no keys", file=self.source)
+        table = ".".join(map(quote_identifier, name.split(".")))
+        return f"CREATE TABLE {table} (\n  {columns}\n)"
 
     def select(self) -> str:
         """A SELECT list with each path that inference makes a column of, under a name of its own.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Annotated
 
 import typer
@@ -29,6 +30,14 @@ _SHOWN = 100
 
 _WIDTH = 24
 """Characters of an example there."""
+
+
+class SchemaForm(enum.StrEnum):
+    """What `--as` prints."""
+
+    JSON_SCHEMA = "jsonschema"
+    PYDANTIC = "pydantic"
+    DDL = "ddl"
 
 
 def profile(
@@ -70,6 +79,14 @@ def profile(
             metavar="TABLE", help="For --as-view: the table that the view is over, as SQL names it."
         ),
     ] = None,
+    as_schema: Annotated[
+        SchemaForm | None,
+        typer.Option(
+            "--as",
+            metavar="|".join(SchemaForm),
+            help="Print a schema instead: JSON Schema, Pydantic models, or CREATE TABLE.",
+        ),
+    ] = None,
     examples: Annotated[
         bool, typer.Option("--examples/--no-examples", help="Whether to show values of the data.")
     ] = True,
@@ -87,6 +104,13 @@ def profile(
         )
     if as_view is not None:
         for line in (found.as_view(as_view, over) + ";").splitlines():
+            print_line(line)
+    elif as_schema is SchemaForm.JSON_SCHEMA:
+        print_json(found.to_json_schema())
+    elif as_schema is not None:
+        is_ddl = as_schema is SchemaForm.DDL
+        text = f"{found.to_ddl('documents')};" if is_ddl else found.to_pydantic()
+        for line in text.splitlines():
             print_line(line)
     elif as_json:
         print_json(found.to_dict())
