@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import re
@@ -297,6 +298,6 @@ def _assert_skipping(spark: SparkSession, lake: Lake, table: Path, types: dict[s
             text = f"SELECT count(*) FROM delta.`{table}` WHERE {condition}"
             wanted = spark.sql(text).collect()
             assert lake.sql(text).collect() == wanted, condition
-            if "." not in column and "TIMESTAMP" not in condition:
-                opened = vl.Table.open(table)
-                assert opened.scan("id", condition).count() == wanted[0][0], condition
+            with contextlib.suppress(UnsupportedFeature):  # fields of structs, FLOAT with INT
+                local = vl.Table.open(table).scan("id", condition)
+                assert local.count() == wanted[0][0], condition
