@@ -198,6 +198,24 @@ COMMANDS: dict[str, CommandEntry] = {
             "variantlake restore /lake/events --timestamp '2026-11-01 12:00' --dry-run",
         ),
     ),
+    "tag": CommandEntry(
+        "maintenance.tag",
+        "Name a version, and keep it; list the names.",
+        _MAINTAIN,
+        (
+            "variantlake tag /lake/events audit-2026 --version 41",
+            "variantlake tag /lake/events audit-2026 --delete",
+        ),
+    ),
+    "clone": CommandEntry(
+        "maintenance.clone",
+        "Make a table with the rows of another one.",
+        _MAINTAIN,
+        (
+            "variantlake clone /lake/events /lake/events_test",
+            "variantlake clone /lake/events /backup/events --deep --version audit-2026",
+        ),
+    ),
     "info": CommandEntry(
         "tables.info",
         "Show columns, rows, files and properties.",

@@ -66,7 +66,7 @@ class RestoreResult(Result):
 
 def restore(
     newest: Snapshot,
-    version: int | None = None,
+    version: int | str | None = None,
     *,
     timestamp: Time | None = None,
     dry_run: bool = False,
@@ -81,7 +81,7 @@ def restore(
         raise InvalidValue("give version= or timestamp=, one of them")
     if missing not in ("refuse", "skip"):
         raise InvalidValue(f"missing is {missing!r}", hint="one of 'refuse', 'skip'")
-    old = _opened(newest, version, timestamp)
+    old = version_of(newest, version, timestamp)
     found = difference(newest, old)
     gone = _MissingFiles.of(old, found.back, progress)
     if gone.count and missing == "refuse" and not dry_run:
@@ -100,7 +100,8 @@ def restore(
     return replace(result, version=committed)
 
 
-def _opened(newest: Snapshot, version: int | None, timestamp: Time | None) -> Snapshot:
+def version_of(newest: Snapshot, version: int | str | None, timestamp: Time | None) -> Snapshot:
+    """Another version of a table: of this number, name or time. Raises as `Table.open`."""
     millis = None
     if timestamp is not None:
         millis = milliseconds("timestamp", timestamp)

@@ -44,12 +44,14 @@ from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.cluster_paths import names_paths, split_paths
 from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX, check_properties
+from variantlake.delta.protocol.named_versions import NamedVersion, named_versions
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.delta.transaction import alter, alter_columns
 from variantlake.delta.transaction.analyze import AnalyzeResult, analyze
 from variantlake.delta.transaction.commit import commit, create_table
 from variantlake.delta.transaction.widen import change_type
+from variantlake.delta.transaction.name_versions import name_version, remove_name
 from variantlake.dml.delete import delete
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.update import update
@@ -76,10 +78,11 @@ from variantlake.ingest.inputs import Rows, read_input
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.overwrite import Overwrite, Where
 from variantlake.ingest.sources.sources import Documents
+from variantlake.maintenance.cloning.clone import CloneResult, clone
 from variantlake.maintenance.health import health
 from variantlake.maintenance.health_findings import Health
 from variantlake.maintenance.reshredding.drift import Drift, drift
-from variantlake.maintenance.restore import Missing, RestoreResult, restore
+from variantlake.maintenance.restore import Missing, RestoreResult, restore, version_of
 from variantlake.maintenance.vacuuming.listing import UnneededFile
 from variantlake.maintenance.vacuuming.vacuum import VacuumProgress, VacuumResult, vacuum
 from variantlake.report.table_report import TableReport, report_table
@@ -234,11 +237,13 @@ class Table(Shown):
     def open(
         cls,
         location: str | os.PathLike[str],
-        version: int | None = None,
+        version: int | str | None = None,
         *,
         timestamp: Time | None = None,
     ) -> Self:
         """The table at `location`: at its newest version, or fixed at `version` or at a time.
+
+        A version is a number, or the name that it got (`tag`).
 
         A handle of `version` or `timestamp` only reads. A time without a zone is in UTC. As in
         Delta Spark it must not be after the newest version, whose part of a millisecond does not
@@ -1394,7 +1399,7 @@ class Table(Shown):
     @_writes
     def restore(
         self,
-        version: int | None = None,
+        version: int | str | None = None,
         *,
         timestamp: Time | None = None,
         dry_run: bool = False,
@@ -1407,7 +1412,7 @@ class Table(Shown):
         the progress of applications and the history. The versions in between can still be read.
 
         Args:
-            version: The version to go back to.
+            version: The version to go back to, by number or name.
             timestamp: The version of this time instead; in UTC without a time zone.
             dry_run: Commit nothing; the result tells what would be, and which files are gone.
             missing: What to do if files of the version are gone: "refuse", or "skip" to leave out
@@ -1430,6 +1435,81 @@ class Table(Shown):
             missing=missing,
             progress=progress,
         )
+
+    @_writes
+    def tag(self, name: str, version: int | None = None, *, move: bool = False) -> NamedVersion:
+        """Give a version a name: `table.tag("audit-2026")`, `Table.open(uri, "audit-2026")`.
+
+        The version can be read as long as the name lives: our vacuum keeps its files, and our
+        cleanup of the log all from there on. Vacuums of other engines do not know names: keep
+        `delta.deletedFileRetentionDuration` long if they vacuum. The table gets the writer feature
+        `domainMetadata`, which it needs for it, if it does not have it.
+
+        Args:
+            name: Letters, digits, dots, dashes and underscores; not a number.
+            version: The version; None is that of this handle.
+            move: Give the name to this version if another one has it.
+
+        Raises:
+            InvalidValue: Not a name, or another version has it.
+            MissingSource: There is no such version.
+            CommitConflict: Another writer gave the name meanwhile.
+            UnsupportedFeature: The table needs a feature that we do not write.
+        """
+        number = self.version if version is None else version
+        return name_version(self._newest(), name, number, move=move)
+
+    @_writes
+    def untag(self, name: str) -> int:
+        """Take a name from its version, which may then be vacuumed like others; the version.
+
+        Raises MissingSource if no version has the name, else as `tag`.
+        """
+        return remove_name(self._newest(), name)
+
+    def tags(self) -> list[NamedVersion]:
+        """The versions that have names in this version, oldest first.
+
+        Each has `name`, `version` and `time`, when it got its name.
+        """
+        return named_versions(self.snapshot.domains.values())
+
+    def clone(
+        self,
+        target: str | os.PathLike[str],
+        *,
+        deep: bool = False,
+        version: int | str | None = None,
+        timestamp: Time | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> CloneResult:
+        """Make another table with the rows, schema and properties of a version of this one.
+
+        A shallow clone names this table's files where they are: it takes no time and no room, and
+        what is done to it changes nothing here. A vacuum of this table may break it. A deep clone
+        copies the files. Cloned again to the same place it gets what it lacks, and nothing is
+        copied twice, also after an interruption. The history begins anew, tags and progress of
+        applications are not cloned, and rows get new ids.
+
+        Args:
+            target: Where to; no table may be there but an earlier deep clone of this table.
+            deep: Copy the files.
+            version: The version to clone, by number or name; None is that of this handle.
+            timestamp: The version of this time instead; in UTC without a time zone.
+            dry_run: Do nothing; the result tells what would be done.
+            progress: Called with the files that a deep clone has seen to, and all of them.
+
+        Raises:
+            InvalidValue: Another table is there, or the clone was changed since.
+            MissingSource: There is no such version, or a file of it is gone.
+            UnsupportedFeature: The table needs a feature that we do not write.
+            CommitConflict: A table was made there meanwhile.
+        """
+        source = self.snapshot
+        if version is not None or timestamp is not None:
+            source = version_of(source, version, timestamp)
+        return clone(source, os.fspath(target), deep=deep, dry_run=dry_run, progress=progress)
 
     def health(self, *, orphans: bool = False) -> Health:
         """What makes this version of the table slow or large, each finding with what mends it.

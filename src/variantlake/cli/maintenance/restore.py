@@ -6,7 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from variantlake.cli.terminal.options import TableArgument, checked_by, dry_run_option, json_option
+from variantlake.cli.terminal.options import (
+    TableArgument,
+    VersionOption,
+    checked_by,
+    dry_run_option,
+    json_option,
+)
 from variantlake.cli.terminal.output import print_fields, print_json, print_note
 from variantlake.cli.terminal.progress import counting, staying_whole
 from variantlake.maintenance.restore import RestoreResult
@@ -18,9 +24,7 @@ from variantlake.units import moment
 def restore(
     table: TableArgument,
     *,
-    version: Annotated[
-        int | None, typer.Option(metavar="N", help="The version to go back to.", min=0)
-    ] = None,
+    version: VersionOption = None,
     timestamp: Annotated[
         str | None,
         typer.Option(

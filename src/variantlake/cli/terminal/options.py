@@ -12,6 +12,7 @@ import typer
 
 from variantlake.cli.terminal.output import visible
 from variantlake.cli.terminal.table_names import complete_name, located
+from variantlake.delta.protocol.named_versions import check_name
 from variantlake.errors import InvalidValue
 from variantlake.ingest.sources.sources import DocumentFormat
 from variantlake.units import moment
@@ -43,9 +44,28 @@ TableArgument = Annotated[
     ),
 ]
 
+
+def _version(text: str) -> int | str:
+    """A version's number, or the name that it got."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        check_name(text)
+    except InvalidValue as error:
+        raise typer.BadParameter(
+            f"{text!r} is not a version's number, and {error.message}"
+        ) from None
+    return text
+
+
 VersionOption = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Read this version of the table.", min=0, show_default=False),
+    Any,
+    typer.Option(
+        metavar="VERSION",
+        parser=_version,
+        help="Read this version of the table: a number, or a name (tag).",
+        show_default=False,
+    ),
 ]
 
 TimestampOption = Annotated[

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from variantlake.delta.actions.actions import natural
 from variantlake.delta.log.checkpoint_reader import sidecar_paths
@@ -31,7 +31,13 @@ _COMPACTED = re.compile(r"\.?(\d{20})\.\d{20}\.compacted\.json(\.crc)?")
 _TEMPORARY = re.compile(r"\..+\.tmp")
 
 
-def clean_log(store: Store, properties: Mapping[str, str], *, now: int | None = None) -> int:
+def clean_log(
+    store: Store,
+    properties: Mapping[str, str],
+    *,
+    named: Collection[int] = (),
+    now: int | None = None,
+) -> int:
     """Delete the files of the log that expired (`delta.logRetentionDuration`); how many.
 
     Everything from the newest checkpoint on that is as old as the retention asks stays, so that
@@ -48,7 +54,10 @@ def clean_log(store: Store, properties: Mapping[str, str], *, now: int | None = 
     retention = property_millis(properties, "delta.logRetentionDuration", DEFAULT_RETENTION)
     # Midnight UTC: a log is not looked through for one more commit every minute.
     cutoff = (now - retention) // DAY_MILLIS * DAY_MILLIS
-    kept = _cutoff_checkpoint(store, entries, properties, cutoff)
+    expired = _newest_expired(store, entries, properties, cutoff)
+    kept = None
+    if expired is not None:
+        kept = _cutoff_checkpoint(entries, properties, min([expired, *named]))
     doomed = [] if kept is None else [entry for entry in entries if _is_before(entry, kept)]
     yesterday = now // DAY_MILLIS * DAY_MILLIS - DAY_MILLIS
     doomed += [entry for entry in entries if _is_left_over(entry, yesterday)]
@@ -61,12 +70,9 @@ def clean_log(store: Store, properties: Mapping[str, str], *, now: int | None = 
 
 
 def _cutoff_checkpoint(
-    store: Store, entries: Sequence[Entry], properties: Mapping[str, str], cutoff: int
+    entries: Sequence[Entry], properties: Mapping[str, str], expired: int
 ) -> int | None:
-    """The version of the newest checkpoint that the newest expired commit can be read from."""
-    expired = _newest_expired(store, entries, properties, cutoff)
-    if expired is None:
-        return None
+    """The version of the newest checkpoint that the commit `expired` can be read from."""
     versions = [found.version for found in all_checkpoints(entries) if found.version <= expired]
     # Below that version a cleanup must take all or nothing.
     least = natural(properties.get("delta.requireCheckpointProtectionBeforeVersion", "0"))

@@ -44,6 +44,7 @@ from variantlake.delta.protocol.features import (
     reader_features,
     writer_features,
 )
+from variantlake.delta.protocol.named_versions import find_version
 from variantlake.delta.schema.column_mapping import MODE, have_names
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType
 from variantlake.errors import (
@@ -113,7 +114,7 @@ class Snapshot(Shown):
     def read(
         cls,
         location: str | os.PathLike[str],
-        version: int | None = None,
+        version: int | str | None = None,
         *,
         timestamp: int | None = None,
         store: Store | None = None,
@@ -121,6 +122,8 @@ class Snapshot(Shown):
         applies: Collection[str] = (),
     ) -> Snapshot:
         """Read the log of the table at `location` (or in `store`), at its newest version if None.
+
+        A text is the name that a version got (`Table.tag`).
 
         `timestamp`, in milliseconds since the epoch, asks for the last version that was there then;
         it does not go with a `version`.
@@ -132,8 +135,10 @@ class Snapshot(Shown):
         the file and line, UnsupportedFeature by name, InvalidQuery when no version is that old,
         CommitLost, once, if this process's last commit to the table was overwritten since.
         """
-        check_version(version)
         store = open_store(location) if store is None else store
+        if isinstance(version, str):
+            version = find_version(read_state(store, None)[1].domains, version, store.uri)
+        check_version(version)
         if absolute_paths is None:
             absolute_paths = AbsolutePaths.setting()
         lost_commit_check.check(store)
@@ -187,7 +192,7 @@ class Snapshot(Shown):
             applies=self.applies,
         )
 
-    def at(self, version: int | None) -> Snapshot:
+    def at(self, version: int | str | None) -> Snapshot:
         """Another version of the table, the newest if None, read as this one. Raises as `read`."""
         return Snapshot.read(
             self.store.uri,

@@ -104,10 +104,13 @@ def commit_new(
     transactions: Sequence[Transaction] = (),
     domains: Sequence[DomainMetadata] = (),
     provenance: Mapping[str, Any] | None = None,
+    operation: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
 ) -> int:
     """Create the table that `new_table` gave this protocol and metadata; else as `create_table`.
 
-    `provenance` is that of `Changes`.
+    `provenance` is that of `Changes`; so are `operation` and `parameters`, which follow from the
+    rest if they are None.
     """
     schema = StructType.from_json(metadata.schema_string)
     partition_columns = metadata.partition_columns
@@ -120,17 +123,19 @@ def commit_new(
     lost_commit_check.forget(store)
     _check_partitions(adds, schema, partition_columns)
     changes = Changes(
-        operation="CREATE TABLE AS SELECT" if adds else "CREATE TABLE",
+        operation=operation or ("CREATE TABLE AS SELECT" if adds else "CREATE TABLE"),
         adds=tuple(adds),
         metadata=metadata,
         protocol=protocol,
         domains=domains,
         transactions=tuple(transactions),
-        parameters={
+        parameters=parameters
+        or {
             "isManaged": "false",
             "partitionBy": _json(list(partition_columns)),
             "properties": _json(dict(metadata.configuration)),
         },
+        file_metrics=operation is None,
         metrics=metrics or {},
         provenance=provenance or {},
     )

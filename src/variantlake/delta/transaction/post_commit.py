@@ -19,6 +19,7 @@ from variantlake.delta.log.log_segment import all_commits
 from variantlake.delta.log.reconciliation import LogState
 from variantlake.delta.log.version_checksum import write_checksum
 from variantlake.delta.protocol.intervals import DAY_MILLIS
+from variantlake.delta.protocol.named_versions import named_versions
 from variantlake.storage.store import Entry, Store
 
 
@@ -30,7 +31,7 @@ def run_post_commit_hooks(store: Store, version: int, state: LogState) -> None:
         # It asks the protocol first: without a checkpoint there is no cleanup.
         done = _attempt("checkpoint", version, lambda: write_state(store, version, state))
         if done:
-            _attempt("cleanup of the log", version, lambda: _clean_daily(store, properties))
+            _attempt("cleanup of the log", version, lambda: _clean_daily(store, properties, state))
     elif compaction_due(version, properties):
         first = version - INTERVAL + 1
         _attempt("log compaction", version, lambda: write_compaction(store, first, version))
@@ -40,13 +41,14 @@ _cleaned: dict[str, tuple[object, Entry]] = {}
 """When logs were cleaned up last, by their tables, and the oldest commits that were left."""
 
 
-def _clean_daily(store: Store, properties: Mapping[str, str]) -> None:
+def _clean_daily(store: Store, properties: Mapping[str, str], state: LogState) -> None:
     """Clean up unless this process did today: files expire at midnight, and the log is long."""
-    now = (time.time_ns() // (DAY_MILLIS * 1_000_000), dict(properties))
+    named = [each.version for each in named_versions(state.domains.values())]
+    now = (time.time_ns() // (DAY_MILLIS * 1_000_000), dict(properties), named)
     when, oldest = _cleaned.get(store.uri, (None, None))
     if when == now and oldest is not None and oldest.is_same(store.entry(oldest.path)):
         return
-    clean_log(store, properties)
+    clean_log(store, properties, named=named)
     first = next(iter(all_commits(store).values()), None)
     if first is not None:
         _cleaned[store.uri] = now, first

@@ -7,6 +7,7 @@ not certain: where it is not clear what a path of the log means, all that it may
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +33,7 @@ from variantlake.delta.log.log_segment import all_commits
 from variantlake.delta.log.logical_files import values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_removes
+from variantlake.delta.protocol.named_versions import named_versions
 from variantlake.errors import MissingSource, VariantLakeError
 from variantlake.storage.store import Entry, Store
 from variantlake.writing.autoload_files import DOMAIN, run_paths
@@ -116,11 +118,8 @@ def retained_paths(snapshot: Snapshot, cutoff: int) -> RetainedPaths:
     read.
     """
     found = RetainedPaths()
-    for batch in snapshot.files.listed.to_batches(max_chunksize=65536):
-        _keep_paths(found, batch.column("path"))
-        if batch.column("deletion_vector").null_count < batch.num_rows:
-            vectors = values(batch.column("deletion_vector").drop_null())
-            _keep_vectors(found, snapshot.store, (DeletionVectorDescriptor(**v) for v in vectors))
+    _keep_live(found, snapshot)
+    keep_named(found, snapshot)
     for domain in snapshot.domains.values():
         _keep_runs(found, domain)
     removes = read_removes(snapshot.store, snapshot.version).values()
@@ -129,6 +128,24 @@ def retained_paths(snapshot: Snapshot, cutoff: int) -> RetainedPaths:
         _keep_actions(found, snapshot.store, some)
     keep_commits(found, snapshot.store, _since(snapshot, cutoff))
     return found
+
+
+def keep_named(found: RetainedPaths, snapshot: Snapshot) -> None:
+    """Keep the files of versions that have names.
+
+    A version whose log another engine has cleaned up cannot be read any more, by nobody.
+    """
+    for version in {each.version for each in named_versions(snapshot.domains.values())}:
+        with contextlib.suppress(MissingSource):
+            _keep_live(found, snapshot.at(version))
+
+
+def _keep_live(found: RetainedPaths, snapshot: Snapshot) -> None:
+    for batch in snapshot.files.listed.to_batches(max_chunksize=65536):
+        _keep_paths(found, batch.column("path"))
+        if batch.column("deletion_vector").null_count < batch.num_rows:
+            vectors = values(batch.column("deletion_vector").drop_null())
+            _keep_vectors(found, snapshot.store, (DeletionVectorDescriptor(**v) for v in vectors))
 
 
 def keep_commits(found: RetainedPaths, store: Store, commits: Iterable[Entry]) -> None:

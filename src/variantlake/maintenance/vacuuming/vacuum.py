@@ -4,11 +4,12 @@ First the log says what is needed, then the folder is listed, then a commit says
 (`VACUUM START`), then it goes, and a commit says how that ended (`VACUUM END`). Killed anywhere, a
 repeat does what is left: a file that is gone was not needed.
 
-A file is kept for three reasons: a version within the retention names it; it is younger than the
-retention, so a writer that still runs may be about to commit it; or it is not ours to judge (hidden
-names, links, tables within the table). A commit that lands meanwhile adds young files. One that
-brings old ones back (a restore of a version older than the retention) is looked for again before
-each thousand files. Spec: PROTOCOL, "VACUUM Protocol Check", "Delta Log Entries".
+A file is kept for three reasons: a version within the retention names it, or one that has a name;
+it is younger than the retention, so a writer that still runs may be about to commit it; or it is
+not ours to judge (hidden names, links, tables within the table). A commit that lands meanwhile adds
+young files. One that brings old ones back (a restore of a version older than the retention) is
+looked for again before each thousand files. Spec: PROTOCOL, "VACUUM Protocol Check", "Delta Log
+Entries".
 """
 
 from __future__ import annotations
@@ -35,7 +36,12 @@ from variantlake.maintenance.vacuuming.listing import (
     list_unneeded,
 )
 from variantlake.maintenance.vacuuming.removed import list_removed
-from variantlake.maintenance.vacuuming.retained import RetainedPaths, keep_commits, retained_paths
+from variantlake.maintenance.vacuuming.retained import (
+    RetainedPaths,
+    keep_commits,
+    keep_named,
+    retained_paths,
+)
 from variantlake.shown import Result
 from variantlake.units import Duration, seconds
 
@@ -292,6 +298,7 @@ class _Run:
         if commits:
             keep_commits(self.retained, store, commits)
             self.snapshot = self.snapshot.refresh()
+            keep_named(self.retained, self.snapshot)
         needed = self.retained.holds(paths).tolist()
         return [path for path, is_needed in zip(paths, needed, strict=True) if not is_needed]
 

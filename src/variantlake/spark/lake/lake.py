@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
+from variantlake.delta.protocol.named_versions import NamedVersion, named_versions
+from variantlake.delta.transaction.name_versions import name_version, remove_name
 from variantlake.erase.erase import EraseResult, erase
 from variantlake.errors import (
     InvalidQuery,
     InvalidValue,
 )
 from variantlake.expressions.from_python import Condition, TypedPath, constant
+from variantlake.maintenance.cloning.clone import CloneResult, clone
 from variantlake.maintenance.health import health
 from variantlake.maintenance.health_findings import Health
 from variantlake.maintenance.reshredding.drift import Drift, drift
-from variantlake.maintenance.restore import Missing, RestoreResult, restore
+from variantlake.maintenance.restore import Missing, RestoreResult, restore, version_of
 from variantlake.maintenance.vacuuming.listing import UnneededFile
 from variantlake.maintenance.vacuuming.vacuum import VacuumProgress, VacuumResult, vacuum
 from variantlake.quoting import quote_identifier, quote_string
@@ -66,8 +69,6 @@ from variantlake.units import moment as moment_of
 from variantlake.writing.files import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
 
 if TYPE_CHECKING:
-    import os
-
     from variantlake.autoloading.autoloader import AutoloadResult
     from variantlake.autoloading.batch import BatchReport
     from variantlake.autoloading.run import AutoloadOptionKeywords
@@ -905,7 +906,7 @@ class Lake(Shown):
     def restore(
         self,
         table: Location,
-        version: int | None = None,
+        version: int | str | None = None,
         *,
         timestamp: Time | None = None,
         dry_run: bool = False,
@@ -924,6 +925,42 @@ class Lake(Shown):
             missing=missing,
             progress=progress,
         )
+
+    def tag(
+        self, table: Location, name: str, version: int | None = None, *, move: bool = False
+    ) -> NamedVersion:
+        """Give a version of a table a name. `table` is as for `read`; else as `Table.tag`."""
+        newest = self._session.snapshot(table)
+        number = newest.version if version is None else version
+        return name_version(newest, name, number, move=move)
+
+    def untag(self, table: Location, name: str) -> int:
+        """Take a name from its version. `table` is as for `read`; else as `Table.untag`."""
+        return remove_name(self._session.snapshot(table), name)
+
+    def tags(self, table: Location) -> list[NamedVersion]:
+        """The versions of a table that have names. `table` is as for `read`; see `Table.tags`."""
+        return named_versions(self._session.snapshot(table).domains.values())
+
+    def clone(
+        self,
+        table: Location,
+        target: str | os.PathLike[str],
+        *,
+        deep: bool = False,
+        version: int | str | None = None,
+        timestamp: Time | None = None,
+        dry_run: bool = False,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> CloneResult:
+        """Make another table with the rows of a version, at a path or URL; the driver does it.
+
+        `table` is its name, path or URL, as for `read`; else as `Table.clone`.
+        """
+        source = self._session.snapshot(table)
+        if version is not None or timestamp is not None:
+            source = version_of(source, version, timestamp)
+        return clone(source, os.fspath(target), deep=deep, dry_run=dry_run, progress=progress)
 
     def health(self, table: Location, *, orphans: bool = False) -> Health:
         """What makes a table slow or large, each finding with what mends it; the driver reads.

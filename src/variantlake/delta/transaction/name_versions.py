@@ -1,0 +1,62 @@
+"""Give versions names, and take them. See `Table.tag`."""
+
+from __future__ import annotations
+
+import time
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.named_versions import (
+    DOMAIN,
+    FEATURE,
+    NamedVersion,
+    check_name,
+    find_version,
+    named_versions,
+)
+from variantlake.delta.protocol.needed_features import extended_protocol
+from variantlake.delta.transaction.commit import commit
+from variantlake.delta.transaction.conflicts import Changes
+from variantlake.errors import InvalidValue
+
+
+def name_version(newest: Snapshot, name: str, version: int, *, move: bool = False) -> NamedVersion:
+    """Give a version a name; one that has it already gets no commit. Raises as `Table.tag`."""
+    check_name(name)
+    given = {each.name: each for each in named_versions(newest.domains.values())}
+    before = given.get(name)
+    if before is not None and before.version == version:
+        return before
+    if before is not None and not move:
+        raise InvalidValue(
+            f"{name!r} is the name of version {before.version}",
+            file=newest.store.uri,
+            hint="move=True moves it, and untag removes it",
+            cli_hint="--move moves it, and --delete removes it",
+        )
+    if version != newest.version:
+        newest.at(version)  # raises if there is no such version
+    named = NamedVersion(name, version, time.time_ns() // 1_000_000)
+    protocol = extended_protocol(newest.protocol, [FEATURE])
+    changes = Changes(
+        "TAG VERSION",
+        domains=(named.domain(),),
+        protocol=None if protocol == newest.protocol else protocol,
+        file_metrics=False,
+        parameters={"name": name, "version": version},
+    )
+    commit(newest, changes)
+    return named
+
+
+def remove_name(newest: Snapshot, name: str) -> int:
+    """Take a name; gives the version that had it. Raises as `Table.untag`."""
+    version = find_version(newest.domains, name, newest.store.uri)
+    (named,) = named_versions([newest.domains[DOMAIN + name]])
+    changes = Changes(
+        "UNTAG VERSION",
+        domains=(named.domain(removed=True),),
+        file_metrics=False,
+        parameters={"name": name, "version": version},
+    )
+    commit(newest, changes)
+    return version
