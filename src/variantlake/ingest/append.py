@@ -25,6 +25,7 @@ from variantlake.writing.table_write import TableWrite
 
 if TYPE_CHECKING:
     from variantlake.ingest.overwrite import Overwrite  # parses SQL
+    from variantlake.writing.staged_files import Staging
 
 DEFAULTS = LoadOptions()
 
@@ -35,7 +36,7 @@ def append_arrow(
     *,
     json_columns: Collection[str] = (),
     merge_schema: bool = False,
-    overwrite: Overwrite | None = None,
+    overwrite: Overwrite | Staging | None = None,
     options: LoadOptions = DEFAULTS,
 ) -> LoadResult:
     """Append rows to the table of `snapshot` in one commit.

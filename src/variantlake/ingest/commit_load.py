@@ -23,6 +23,7 @@ from variantlake.writing.file_plan import FilePlan
 from variantlake.writing.options import BadRows, LoadOptions
 from variantlake.writing.own_load_id import LoadId
 from variantlake.writing.quarantine import folder_of
+from variantlake.writing.staged_files import write_stage
 from variantlake.writing.stream_batch import StreamBatch
 from variantlake.writing.table_write import TableWrite
 
@@ -126,7 +127,12 @@ def commit_load(
     load_id = load.text
     unique = _unique_rows(target, plan, options)
     try:
-        version, done = commit_files(target, adds, metrics, load=load, record=record, decide=unique)
+        if target.is_staged:
+            version, done = write_stage(target, adds, metrics, load_id), True
+        else:
+            version, done = commit_files(
+                target, adds, metrics, load=load, record=record, decide=unique
+            )
     except NOT_COMMITTED:
         target.clean_up(plan.load_id)
         raise

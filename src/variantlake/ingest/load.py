@@ -46,6 +46,7 @@ from variantlake.writing.file_plan import FilePlan
 from variantlake.writing.files import new_load_id
 from variantlake.writing.keywords import check_options
 from variantlake.writing.options import BadRows
+from variantlake.writing.staged_files import Staging
 from variantlake.writing.table_write import UNSHREDDED, TableWrite
 
 TASK_BYTES = 128 << 20
@@ -108,7 +109,7 @@ def run_load(
     *,
     progress: Callable[[LoadProgress], None] | None,
     parallelism: int,
-    overwrite: Overwrite | None = None,
+    overwrite: Overwrite | Staging | None = None,
     snapshot: Snapshot | None = None,
 ) -> IngestResult:
     """Load documents into a table in one commit; see `spark.load.ingest`.

@@ -14,6 +14,7 @@ from variantlake.ingest.sources.sources import Documents, SourceSpec
 from variantlake.jobs.progress import LoadProgress
 from variantlake.jobs.threads import run_in_threads
 from variantlake.storage.store import location_text
+from variantlake.writing.staged_files import Staging
 
 _POLL_SECONDS = 0.2
 
@@ -23,7 +24,7 @@ def ingest_here(
     table: str | os.PathLike[str],
     *,
     progress: Callable[[LoadProgress], None] | None = None,
-    overwrite: Overwrite | None = None,
+    overwrite: Overwrite | Staging | None = None,
     snapshot: Snapshot | None = None,
     **options: Unpack[IngestKeywords],
 ) -> IngestResult:

@@ -93,9 +93,11 @@ from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.sql.alter import parse_alteration
 from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
+from variantlake.table.stage import Stage, staged_as, stages_of
 from variantlake.units import Duration, Size, Time, milliseconds
 from variantlake.writing.files import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
 from variantlake.writing.options import LoadKeywords, LoadOptions
+from variantlake.writing.staged_files import Staging
 from variantlake.writing.table_write import READER_FEATURES
 
 if TYPE_CHECKING:
@@ -561,6 +563,56 @@ class Table(Shown):
             CommitConflict: Another writer changed the table in a way that contradicts this.
         """
         return self._load(data, column, json_columns, None, options)
+
+    def stage(
+        self,
+        data: Rows,
+        *,
+        column: str | None = None,
+        json_columns: Collection[str] = (),
+        **options: Unpack[DocumentKeywords],
+    ) -> Stage:
+        """Write rows as `append` does, but commit nothing: they are invisible until published.
+
+        `stage = table.stage(rows); stage.check("n >= 0"); stage.publish()`, or `stage.drop()`.
+        Nothing is in the log meanwhile. Our vacuum keeps the files until the load is published or
+        dropped; that of other engines for the table's retention, a week. The first one to publish
+        adds the rows; the id of the load (`load_id`) makes a repeat do nothing.
+
+        Args:
+            data: As for `append`.
+            column: As for `append`.
+            json_columns: As for `append`.
+            **options: As for `append`, but for `merge_schema` and `unique_by`.
+
+        Raises:
+            InvalidValue: A load of this id is staged or published already, or there are no rows.
+            InvalidSchema, InvalidJson, MalformedVariant, LimitExceeded, UnsupportedFeature: As
+                `append`.
+        """
+        self._check_moves()
+        if options.get("unique_by"):
+            raise InvalidValue(
+                "which rows a load with a key replaces is decided when it is committed",
+                hint="leave out unique_by, or append the rows without staging them",
+            )
+        if options.get("merge_schema"):
+            raise InvalidValue(
+                "a staged load cannot add columns",
+                hint="add them first: Table.add_column, or an append with merge_schema",
+            )
+        done = self._load(data, column, json_columns, Staging(), options)
+        if done.already_loaded:
+            raise InvalidValue(
+                f"the load {done.load_id!r} was published as version {done.version}",
+                file=self.uri,
+                hint="it does nothing again; another load_id makes another load",
+            )
+        return staged_as(self.uri, done.load_id)
+
+    def stages(self) -> list[Stage]:
+        """The loads that are staged and neither published nor dropped, oldest first."""
+        return stages_of(self.uri)
 
     @_writes
     def overwrite(
@@ -1562,7 +1614,7 @@ class Table(Shown):
         data: Rows,
         column: str | None,
         json_columns: Collection[str],
-        overwrite: Overwrite | None,
+        overwrite: Overwrite | Staging | None,
         options: DocumentKeywords,
     ) -> LoadResult:
         newest = self._newest()

@@ -71,6 +71,7 @@ class TableWrite:
     requested: Mapping[str, str] = field(default_factory=dict)
     new_folder: bool = False
     altered: tuple[Protocol, Metadata] | None = None
+    is_staged: bool = False
     replacing: Replacement | None = None
     evaluated: bool = False
     serializable: bool = False

@@ -10,6 +10,7 @@ from typing import Any
 
 from variantlake.delta.actions.actions import AddFile, DomainMetadata, Metadata
 from variantlake.delta.log.log_segment import has_log
+from variantlake.delta.log.logical_files import bytes_of
 from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.log.time_travel import SINCE_TIME, SINCE_VERSION
 from variantlake.delta.protocol.clustering import DOMAIN as CLUSTERING
@@ -87,7 +88,7 @@ def clone(
         files=len(adds),
         size=sum(add.size for add in adds),
         copied_files=len(copying),
-        copied_size=sum(each.size for each in copying),
+        copied_size=_bytes(copying),
         removed_files=len(change.gone),
     )
 
@@ -257,12 +258,15 @@ def _parameters(source: Snapshot) -> dict[str, Any]:
 def _metrics(
     source: Snapshot, copying: list[CopiedFile], gone: tuple[AddFile, ...]
 ) -> dict[str, str]:
-    sizes = source.files["size"].to_pylist()
     return {
-        "sourceTableSize": str(sum(map(int, sizes))),
-        "sourceNumOfFiles": str(len(sizes)),
+        "sourceTableSize": str(bytes_of(source.files)),
+        "sourceNumOfFiles": str(source.files.num_rows),
         "numCopiedFiles": str(len(copying)),
-        "copiedFilesSize": str(sum(each.size for each in copying)),
+        "copiedFilesSize": str(_bytes(copying)),
         "numRemovedFiles": str(len(gone)),
         "removedFilesSize": str(sum(add.size for add in gone)),
     }
+
+
+def _bytes(copying: list[CopiedFile]) -> int:
+    return sum(each.size or 0 for each in copying)

@@ -37,6 +37,7 @@ from variantlake.delta.protocol.named_versions import named_versions
 from variantlake.errors import MissingSource, VariantLakeError
 from variantlake.storage.store import Entry, Store
 from variantlake.writing.autoload_files import DOMAIN, run_paths
+from variantlake.writing.staged_files import list_stages
 
 _SPECIAL = r"^/|[%:\\]|(^|/)\.{0,2}(/|$)"
 """What may lead elsewhere than it seems; all other paths are plain relative names."""
@@ -120,6 +121,8 @@ def retained_paths(snapshot: Snapshot, cutoff: int) -> RetainedPaths:
     found = RetainedPaths()
     _keep_live(found, snapshot)
     keep_named(found, snapshot)
+    for staged in list_stages(snapshot.store):
+        found.keep([add.path for add in staged.adds])
     for domain in snapshot.domains.values():
         _keep_runs(found, domain)
     removes = read_removes(snapshot.store, snapshot.version).values()

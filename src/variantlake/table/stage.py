@@ -1,0 +1,141 @@
+"""A staged load of a table: written, invisible, and published or dropped. See `Table.stage`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from variantlake.delta.log.logical_files import files_of
+from variantlake.delta.log.path_index import PathIndex
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import InvalidValue
+from variantlake.ingest.commit_load import LoadResult
+from variantlake.shown import Shown, counted
+from variantlake.storage.opening import open_store
+from variantlake.units import EPOCH
+from variantlake.writing.staged_files import (
+    StagedLoad,
+    drop_stage,
+    list_stages,
+    publish_stage,
+    read_stage,
+)
+from variantlake.writing.table_write import READER_FEATURES
+
+if TYPE_CHECKING:
+    from variantlake.expressions.from_python import Condition, TypedPath
+    from variantlake.scan.table_scan import Scan
+    from variantlake.table.table import Table
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Stage(Shown):
+    """A load that is written and not published: nobody reads its rows as rows of the table.
+
+    `id` is the load's id, `rows` and `files` of `size` bytes are what it would add; `created` is in
+    milliseconds since 1970. It pickles, and `Table.stages()` gives it to another process.
+    """
+
+    uri: str
+    id: str
+    rows: int
+    files: int
+    size: int
+    created: int
+
+    @property
+    def time(self) -> datetime:
+        """When it was staged, in UTC, to the millisecond."""
+        return EPOCH + timedelta(milliseconds=self.created)
+
+    def open(self) -> Table:
+        """The rows of this load alone, as a table handle that only reads.
+
+        Raises MissingSource if the load was published or dropped.
+        """
+        from variantlake.table.table import Table
+
+        newest = self._newest()
+        staged = read_stage(newest.store, self.id)
+        files = files_of(staged.adds)
+        return Table(replace(newest, files=files, index=PathIndex()), is_fixed=True)
+
+    def scan(
+        self,
+        select: str | TypedPath | Sequence[str | TypedPath] = "*",
+        where: str | Condition | None = None,
+        *,
+        limit: int | None = None,
+    ) -> Scan:
+        """Read the rows of this load alone; all as for `Table.scan`. Raises as `open`."""
+        return self.open().scan(select, where, limit=limit)
+
+    def check(self, *conditions: str | Condition) -> int:
+        """Raise InvalidValue unless every row of the load fulfils these conditions; gives the rows.
+
+        `stage.check("event:ts::timestamp IS NOT NULL", "n >= 0")`. As for WHERE, a row for which a
+        condition is NULL does not fulfil it.
+        """
+        rows = self.open()
+        for condition in conditions:
+            fitting = rows.scan([], condition).count()
+            if fitting != self.rows:
+                raise InvalidValue(
+                    f"{counted(self.rows - fitting, 'row')} of the staged load {self.id!r} "
+                    f"do not fulfil {str(condition)!r}",
+                    file=self.uri,
+                    hint="stage.drop() removes the load; stage.scan(where=...) shows its rows",
+                )
+        return self.rows
+
+    def publish(self) -> LoadResult:
+        """Add the rows to the table, in one commit; gives what was done.
+
+        Published again, by whichever process, it does nothing (`already_loaded`).
+
+        Raises:
+            CommitConflict: The table got another schema since; drop the load and stage it again.
+            MissingSource: The load was dropped.
+        """
+        version, is_done, staged = publish_stage(self._newest(), self.id)
+        if not is_done or staged is None:
+            return LoadResult(version=version, already_loaded=True, load_id=self.id)
+        return LoadResult(
+            version=version,
+            files=self.files,
+            rows=self.rows,
+            bytes_written=self.size,
+            load_id=self.id,
+        )
+
+    def drop(self) -> int:
+        """Remove the load and its files; how many. Raises InvalidValue if it was published."""
+        return len(drop_stage(self._newest(), self.id).adds)
+
+    def _newest(self) -> Snapshot:
+        return Snapshot.read(self.uri, applies=READER_FEATURES)
+
+
+def stages_of(uri: str) -> list[Stage]:
+    """The loads of a table that are staged, oldest first."""
+    found = (stage_of(uri, staged) for staged in list_stages(open_store(uri)))
+    return sorted(found, key=lambda each: (each.created, each.id))
+
+
+def staged_as(uri: str, load_id: str) -> Stage:
+    """The load of this id. Raises MissingSource."""
+    return stage_of(uri, read_stage(open_store(uri), load_id))
+
+
+def stage_of(uri: str, staged: StagedLoad) -> Stage:
+    """What users see of a staged load."""
+    return Stage(
+        uri=uri,
+        id=staged.load_id,
+        rows=sum(add.num_records or 0 for add in staged.adds),
+        files=len(staged.adds),
+        size=sum(add.size for add in staged.adds),
+        created=staged.created,
+    )

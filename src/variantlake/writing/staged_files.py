@@ -1,0 +1,173 @@
+"""Staged loads: files that are written, and not committed yet, named by a file beside the table.
+
+`_variantlake/staged/<hash of the id>.jsonl` holds lines as a commit does: who staged them, the
+table's metadata then, and the adds. Our vacuum keeps these files until the load is published or
+dropped.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from variantlake.delta.actions.actions import (
+    AddFile,
+    CommitInfo,
+    Metadata,
+    parse_log,
+    serialise,
+)
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX
+from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
+from variantlake.delta.transaction.conflicts import LOAD_ID
+from variantlake.errors import CommitConflict, InvalidValue, MalformedLog, MissingSource
+from variantlake.storage.store import Store
+from variantlake.writing.autoload_files import OWN_FOLDER
+from variantlake.writing.commit_files import commit_files, loaded
+from variantlake.writing.own_load_id import LoadId
+from variantlake.writing.table_write import TableWrite
+
+FOLDER = f"{OWN_FOLDER}/staged"
+
+_LEARNED = (SCHEMA_PREFIX, LEARNED_PREFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedLoad:
+    """What the file of a staged load says; `created` is in milliseconds since 1970."""
+
+    load_id: str
+    created: int
+    metrics: Mapping[str, str]
+    metadata: Metadata
+    adds: tuple[AddFile, ...]
+
+
+def stage_path(load_id: str) -> str:
+    """The file of a staged load, from the table's root."""
+    return f"{FOLDER}/{uuid.uuid5(uuid.NAMESPACE_OID, load_id).hex}.jsonl"
+
+
+def write_stage(
+    target: TableWrite, adds: Sequence[AddFile], metrics: Mapping[str, str], load_id: str
+) -> int:
+    """Stage the files of a load in the place of a commit; gives the version they are made for.
+
+    Raises InvalidValue for a table that does not exist or would change, and for an id that another
+    staged load has.
+    """
+    snapshot = target.snapshot
+    if snapshot is None or target.altered is not None:
+        raise InvalidValue(
+            "a staged load adds rows to a table as it is",
+            file=target.store.uri,
+            hint="create the table, or add the columns, first",
+        )
+    metadata = replace(snapshot.metadata, configuration=dict(target.properties))
+    info = CommitInfo(
+        {LOAD_ID: load_id, "timestamp": time.time_ns() // 1_000_000, "metrics": dict(metrics)}
+    )
+    if not target.store.put_if_absent(stage_path(load_id), serialise([info, metadata, *adds])):
+        raise InvalidValue(
+            f"a load {load_id!r} is staged already",
+            file=target.store.uri,
+            hint="publish or drop it (Table.stages), or give this one another load_id",
+        )
+    return snapshot.version
+
+
+def read_stage(store: Store, load_id: str) -> StagedLoad:
+    """A staged load. Raises MissingSource if there is none, MalformedLog for another file."""
+    try:
+        return _read(store, stage_path(load_id))
+    except MissingSource:
+        raise MissingSource(
+            f"no load {load_id!r} is staged",
+            file=store.uri,
+            hint="it was dropped, or never staged; Table.stages() lists those that are",
+        ) from None
+
+
+def list_stages(store: Store) -> Iterator[StagedLoad]:
+    """The staged loads of a table."""
+    for entry in store.list_from(FOLDER):
+        try:
+            yield _read(store, entry.path)
+        except MissingSource:  # published or dropped meanwhile
+            continue
+
+
+def _read(store: Store, path: str) -> StagedLoad:
+    actions = list(parse_log(store.stream(path), store.join(path)))
+    match actions:
+        case [CommitInfo(fields), Metadata() as metadata, *adds]:
+            load_id, created, metrics = map(fields.get, (LOAD_ID, "timestamp", "metrics"))
+            files = tuple(each for each in adds if isinstance(each, AddFile))
+            if isinstance(load_id, str) and type(created) is int and isinstance(metrics, dict):
+                return StagedLoad(load_id, created, metrics, metadata, files)
+    raise MalformedLog("the file is not that of a staged load", file=store.join(path))
+
+
+def publish_stage(newest: Snapshot, load_id: str) -> tuple[int, bool, StagedLoad | None]:
+    """Commit a staged load; gives the version, whether this call made it, and the load.
+
+    The commit has the id as a `txn` action, so that a load that was published is not again.
+
+    Raises MissingSource if there is none, CommitConflict if the table has got another schema.
+    """
+    target = TableWrite.of(newest)
+    version = loaded(target, load_id)
+    if version is not None:
+        newest.store.delete(stage_path(load_id))  # a publisher was killed before it could
+        return version, False, None
+    staged = read_stage(newest.store, load_id)
+    then, now = staged.metadata, newest.metadata
+    if (then.id, then.schema_string, then.partition_columns) != (
+        now.id,
+        now.schema_string,
+        now.partition_columns,
+    ):
+        raise CommitConflict(
+            f"the schema of the table changed since the load {load_id!r} was staged",
+            file=newest.store.uri,
+            hint="drop it, and stage the rows again",
+        )
+    # The schema that these first files are shredded by is the table's, unless it has one by now.
+    learned = {
+        name: text
+        for name, text in then.configuration.items()
+        if name.startswith(_LEARNED) and name not in now.configuration
+    }
+    target = replace(target, properties={**target.properties, **learned})
+    load = LoadId(load_id, is_own=False)
+    version, done = commit_files(target, staged.adds, staged.metrics, load=load)
+    newest.store.delete(stage_path(load_id))
+    return version, done, staged
+
+
+def drop_stage(newest: Snapshot, load_id: str) -> StagedLoad:
+    """Remove a staged load and its files. Raises InvalidValue if it was published."""
+    version = loaded(TableWrite.of(newest), load_id)
+    if version is not None:
+        raise InvalidValue(
+            f"the load {load_id!r} was published as version {version}",
+            file=newest.store.uri,
+            hint="Table.restore brings back the version before it",
+        )
+    staged = read_stage(newest.store, load_id)
+    # First its name, so that nobody publishes what is half gone.
+    newest.store.delete(stage_path(load_id))
+    newest.store.delete_all([add.path for add in staged.adds])
+    return staged
+
+
+class Staging:
+    """Says to a load that its files are staged and not committed."""
+
+    def applied(self, target: TableWrite) -> Any:
+        """The table, whose rows stay as they are until the load is published."""
+        return replace(target, is_staged=True)

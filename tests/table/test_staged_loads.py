@@ -1,0 +1,119 @@
+"""Staged loads: invisible, checked, published once or dropped."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import variantlake as vl
+from variantlake.table.stage import Stage
+
+ROWS = pa.table({"event": ['{"a": 1}', '{"a": 2}', '{"a": -3}'], "k": ["x", "y", "x"]})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> vl.Table:
+    return vl.Table.create(tmp_path / "t", "event VARIANT, k STRING", partition_by="k")
+
+
+def _stage(table: vl.Table, **options: str) -> Stage:
+    return table.stage(ROWS, json_columns=["event"], **options)  # type: ignore[arg-type]  # load_id
+
+
+def _values(rows: vl.Table | Stage) -> list[int]:
+    found = rows.scan(["event:a::int AS a"]).to_arrow().sort_by("a")["a"].to_pylist()
+    return [number for number in found if number is not None]
+
+
+def test_staged_rows_are_seen_once_they_are_published(table: vl.Table) -> None:
+    stage = _stage(table)
+    assert (stage.rows, stage.files) == (3, 2)
+    assert (table.version, table.refresh().version, _values(table)) == (0, 0, [])
+    assert _values(stage) == [-3, 1, 2]
+    assert stage.scan(where="k = 'y'").to_arrow().num_rows == 1
+    assert stage.open().sql("SELECT max(event:a::int) AS m FROM t").to_arrow()["m"].to_pylist() == [
+        2
+    ]
+    with pytest.raises(vl.InvalidValue, match="fixed at version"):
+        stage.open().delete("k = 'x'")
+    assert stage.check("event:a::int < 5", "k IS NOT NULL") == 3
+    with pytest.raises(vl.InvalidValue, match=r"1 row of the staged load .* do not fulfil"):
+        stage.check("event:a::int > 0")
+    table.append(ROWS.slice(0, 1), json_columns=["event"])  # others go on meanwhile
+    done = stage.publish()
+    assert (done.version, done.rows, done.files) == (2, 3, 2)
+    assert _values(table.refresh()) == [-3, 1, 1, 2]
+    again = pickle.loads(pickle.dumps(stage)).publish()  # noqa: S301 - our own bytes
+    assert (again.version, again.already_loaded) == (2, True)
+    assert table.refresh().version == 2
+    assert table.stages() == []
+    with pytest.raises(vl.InvalidValue, match="was published as version 2"):
+        stage.drop()
+
+
+def test_the_first_rows_bring_the_schema_that_they_are_shredded_by(table: vl.Table) -> None:
+    _stage(table).publish()
+    assert any(name.startswith("variantlake.shredding.") for name in table.refresh().properties)
+
+
+def test_a_dropped_load_leaves_nothing(table: vl.Table) -> None:
+    stage = _stage(table)
+    assert stage.drop() == 2
+    assert not list(Path(table.uri).rglob("*.parquet"))
+    assert not list(Path(table.uri).rglob("*.jsonl"))
+    for use in (stage.publish, stage.open, stage.drop):
+        with pytest.raises(vl.MissingSource, match=r"no load .* is staged"):
+            use()
+
+
+def test_another_process_finds_a_staged_load_by_its_id(table: vl.Table) -> None:
+    stage = _stage(table, load_id="day/2026-11-26")
+    assert vl.Table.open(table.uri).stages() == [stage]
+    with pytest.raises(vl.InvalidValue, match="is staged already"):
+        _stage(table, load_id="day/2026-11-26")
+    assert len(list(Path(table.uri).rglob("*.parquet"))) == 2
+    vl.Table.open(table.uri).stages()[0].publish()
+    with pytest.raises(vl.InvalidValue, match="was published as version 1"):
+        _stage(table, load_id="day/2026-11-26")
+
+
+def test_vacuum_keeps_staged_files(table: vl.Table) -> None:
+    stage = _stage(table)
+    for path in Path(table.uri).rglob("*"):
+        os.utime(path, (0, 0))
+    assert table.vacuum(0, force=True).files == 0
+    stage.publish()
+    assert len(_values(table.refresh())) == 3
+
+
+def test_a_table_with_another_schema_takes_no_staged_rows(table: vl.Table) -> None:
+    stage = _stage(table)
+    table.append(pa.table({"event": ["{}"], "new": [1]}), json_columns=["event"], merge_schema=True)
+    with pytest.raises(vl.CommitConflict, match="schema of the table changed"):
+        stage.publish()
+    assert stage.drop() == 2
+    with pytest.raises(vl.InvalidValue, match="cannot add columns"):
+        table.stage(ROWS, json_columns=["event"], merge_schema=True)
+
+
+def test_documents_are_staged_as_well(tmp_path: Path) -> None:
+    (tmp_path / "rows.ndjson").write_text('{"a": 1}\n{"a": 2}\n')
+    table = vl.Table.create(tmp_path / "t", "event VARIANT")
+    stage = table.stage(tmp_path / "rows.ndjson")
+    assert _values(stage) == [1, 2]
+    stage.publish()
+    assert _values(table.refresh()) == [1, 2]
+
+
+def test_row_ids_are_given_out_when_rows_are_published(tmp_path: Path) -> None:
+    properties = {"delta.enableRowTracking": "true"}
+    table = vl.Table.create(tmp_path / "t", "n INT", properties=properties)
+    rows = pa.table({"n": pa.array([1, 2], pa.int32())})
+    stage = table.stage(rows)
+    table.append(rows)
+    stage.publish()
+    assert set(table.refresh().files()["base_row_id"].to_pylist()) == {0, 2}
