@@ -39,6 +39,12 @@ from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.sql.select import Item
 
 
+def check_limit(limit: int | None) -> None:
+    """Raise InvalidValue for what is not a number of rows."""
+    if limit is not None and (not isinstance(limit, int) or limit < 0):
+        raise InvalidValue(f"the limit is {limit!r}", hint="a whole number from 0 on; None for all")
+
+
 @dataclass(frozen=True, slots=True)
 class RowPlaces:
     """Rows of one file: its row in `Snapshot.files`, and `places` from 0, rising, int64.

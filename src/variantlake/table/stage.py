@@ -12,7 +12,9 @@ from variantlake.delta.log.path_index import PathIndex
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue
 from variantlake.ingest.commit_load import LoadResult
+from variantlake.scan.table_scan import Scan, check_limit
 from variantlake.shown import Shown, counted
+from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
 from variantlake.units import EPOCH
 from variantlake.writing.staged_files import (
@@ -26,8 +28,6 @@ from variantlake.writing.table_write import READER_FEATURES
 
 if TYPE_CHECKING:
     from variantlake.expressions.from_python import Condition, TypedPath
-    from variantlake.scan.table_scan import Scan
-    from variantlake.table.table import Table
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -50,18 +50,6 @@ class Stage(Shown):
         """When it was staged, in UTC, to the millisecond."""
         return EPOCH + timedelta(milliseconds=self.created)
 
-    def open(self) -> Table:
-        """The rows of this load alone, as a table handle that only reads.
-
-        Raises MissingSource if the load was published or dropped.
-        """
-        from variantlake.table.table import Table
-
-        newest = self._newest()
-        staged = read_stage(newest.store, self.id)
-        files = files_of(staged.adds)
-        return Table(replace(newest, files=files, index=PathIndex()), is_fixed=True)
-
     def scan(
         self,
         select: str | TypedPath | Sequence[str | TypedPath] = "*",
@@ -69,18 +57,26 @@ class Stage(Shown):
         *,
         limit: int | None = None,
     ) -> Scan:
-        """Read the rows of this load alone; all as for `Table.scan`. Raises as `open`."""
-        return self.open().scan(select, where, limit=limit)
+        """Read the rows of this load alone; all as for `Table.scan`.
+
+        Raises MissingSource if the load was published or dropped, else as `Table.scan`.
+        """
+        check_limit(limit)
+        newest = self._newest()
+        files = files_of(read_stage(newest.store, self.id).adds)
+        rows = replace(newest, files=files, index=PathIndex())
+        text = QueryText(rows.schema)
+        condition = None if where is None else text.condition(str(where))
+        return Scan(rows, text.items(select), condition, limit)
 
     def check(self, *conditions: str | Condition) -> int:
         """Raise InvalidValue unless every row of the load fulfils these conditions; gives the rows.
 
         `stage.check("event:ts::timestamp IS NOT NULL", "n >= 0")`. As for WHERE, a row for which a
-        condition is NULL does not fulfil it.
+        condition is NULL does not fulfil it. Raises as `scan`, too.
         """
-        rows = self.open()
         for condition in conditions:
-            fitting = rows.scan([], condition).count()
+            fitting = self.scan(where=condition).count()
             if fitting != self.rows:
                 raise InvalidValue(
                     f"{counted(self.rows - fitting, 'row')} of the staged load {self.id!r} "

@@ -50,8 +50,8 @@ from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.delta.transaction import alter, alter_columns
 from variantlake.delta.transaction.analyze import AnalyzeResult, analyze
 from variantlake.delta.transaction.commit import commit, create_table
-from variantlake.delta.transaction.widen import change_type
 from variantlake.delta.transaction.name_versions import name_version, remove_name
+from variantlake.delta.transaction.widen import change_type
 from variantlake.dml.delete import delete
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.update import update
@@ -87,7 +87,7 @@ from variantlake.maintenance.vacuuming.listing import UnneededFile
 from variantlake.maintenance.vacuuming.vacuum import VacuumProgress, VacuumResult, vacuum
 from variantlake.report.table_report import TableReport, report_table
 from variantlake.scan.decoded_log import DecodedLog
-from variantlake.scan.table_scan import Scan
+from variantlake.scan.table_scan import Scan, check_limit
 from variantlake.shown import Shown, counted
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.sql.alter import parse_alteration
@@ -1647,12 +1647,6 @@ class Table(Shown):
                 hint="name the one for the documents with column=",
             )
         return names[0]
-
-
-def check_limit(limit: int | None) -> None:
-    """Raise InvalidValue for what is not a number of rows."""
-    if limit is not None and (not isinstance(limit, int) or limit < 0):
-        raise InvalidValue(f"the limit is {limit!r}", hint="a whole number from 0 on; None for all")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from variantlake.delta.protocol.intervals import property_millis
 from variantlake.delta.transaction.commit import create_table
 from variantlake.errors import CommitConflict, MissingSource
 from variantlake.storage.opening import open_store
+from variantlake.storage.store import LocalStore
 
 DAY = 86_400
 
@@ -95,6 +97,23 @@ def test_protected_checkpoints_go_all_or_none(tmp_path: Path) -> None:
     }
     assert _clean(tmp_path, properties) > 0
     assert min(int(name.partition(".")[0]) for name in _names(tmp_path)) == 9
+
+
+def test_protected_checkpoints_go_after_all_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RFC "Checkpoint Protection": an interrupted cleanup must leave the checkpoints."""
+    _table(tmp_path)
+    gone: list[str] = []
+    monkeypatch.setattr(LocalStore, "delete", lambda _, path: gone.append(path))
+    properties = {
+        "delta.logRetentionDuration": "interval 1 day",
+        "delta.requireCheckpointProtectionBeforeVersion": "9",
+    }
+    assert _clean(tmp_path, properties) == len(gone)
+    commits = [re.search(r"/\d{20}\.json$", path) is not None for path in gone]
+    assert commits == sorted(commits, reverse=True)
+    assert any("checkpoint" in path for path in gone)
 
 
 def test_a_log_without_checkpoints_stays(tmp_path: Path) -> None:

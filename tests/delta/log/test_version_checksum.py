@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,13 @@ import pytest
 
 from tests import corpora
 from tests.delta.tables import SCHEMA, append
-from variantlake.delta.actions.actions import AddFile, CommitInfo, Metadata, Transaction
+from variantlake.delta.actions.actions import (
+    AddFile,
+    CommitInfo,
+    DeletionVectorDescriptor,
+    Metadata,
+    Transaction,
+)
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log import version_checksum
 from variantlake.delta.log.log_segment import checksum_path, commit_path
@@ -56,6 +63,35 @@ def test_every_commit_has_a_checksum_of_the_state_after_it(tmp_path: Path) -> No
         assert info is not None
         assert found[version]["txnId"] == info.txn_id
         assert Metadata.from_json(found[version]["metadata"]) == snapshot.metadata
+
+
+def test_the_checksum_bins_sizes_and_deleted_rows(tmp_path: Path) -> None:
+    create_table(open_store(tmp_path), SCHEMA)
+    sizes = [0, 8191, 8192, 5 << 20, 1 << 40]
+    old = Snapshot.read(tmp_path)
+    append(old, [replace(FILE, path=str(size), size=size) for size in sizes])
+    histogram = _document(tmp_path, 1)["fileSizeHistogram"]
+    bounds = histogram["sortedBinBoundaries"]
+    assert (len(bounds), bounds) == (95, sorted(set(bounds)))
+    expected = [
+        [size for size in sizes if low <= size < high] for low, high in pairwise([*bounds, 1 << 62])
+    ]
+    assert histogram["fileCounts"] == list(map(len, expected))
+    assert histogram["totalBytes"] == list(map(sum, expected))
+    assert "numDeletedRecordsOpt" not in _document(tmp_path, 1)
+
+
+def test_the_checksum_counts_deleted_rows(tmp_path: Path) -> None:
+    properties = {"delta.enableDeletionVectors": "true"}
+    create_table(open_store(tmp_path), SCHEMA, properties=properties)
+    vectors = [None, *(DeletionVectorDescriptor("i", "0" * 40, 4, rows) for rows in (1, 9, 10))]
+    adds = [replace(FILE, path=f"f{at}", deletion_vector=each) for at, each in enumerate(vectors)]
+    append(Snapshot.read(tmp_path), adds)
+    document = _document(tmp_path, 1)
+    assert document["numDeletedRecordsOpt"] == 20
+    assert document["numDeletionVectorsOpt"] == 3
+    counts = document["deletedRecordCountsHistogramOpt"]["deletedRecordCounts"]
+    assert counts == [1, 2, 1, 0, 0, 0, 0, 0, 0, 0]
 
 
 def test_a_timestamp_in_the_commit_is_in_the_checksum(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from variantlake.delta.protocol.intervals import DAY_MILLIS, property_millis
 from variantlake.storage.store import Entry, Store
 
 DEFAULT_RETENTION = "interval 30 days"
+PROTECTED = "delta.requireCheckpointProtectionBeforeVersion"
 
 _VERSIONED = re.compile(r"\.?(\d{20})\.(?!.*\.tmp$).+")
 _COMPACTED = re.compile(r"\.?(\d{20})\.\d{20}\.compacted\.json(\.crc)?")
@@ -62,6 +63,9 @@ def clean_log(
     yesterday = now // DAY_MILLIS * DAY_MILLIS - DAY_MILLIS
     doomed += [entry for entry in entries if _is_left_over(entry, yesterday)]
     # Oldest first: what is left after an interruption are whole versions, the newer ones.
+    if PROTECTED in properties:
+        # Here commits go before checkpoints. Spec: RFC "Checkpoint Protection", (d).
+        doomed.sort(key=lambda entry: commit_version(entry.path) is None)
     for entry in doomed:
         store.delete(entry.path)
     if kept is not None:
@@ -75,7 +79,7 @@ def _cutoff_checkpoint(
     """The version of the newest checkpoint that the commit `expired` can be read from."""
     versions = [found.version for found in all_checkpoints(entries) if found.version <= expired]
     # Below that version a cleanup must take all or nothing.
-    least = natural(properties.get("delta.requireCheckpointProtectionBeforeVersion", "0"))
+    least = natural(properties.get(PROTECTED, "0"))
     if least is None:
         return None
     return max((version for version in versions if version >= least), default=None)

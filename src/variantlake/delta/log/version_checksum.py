@@ -10,15 +10,44 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import orjson
+import pyarrow.compute as pc
 
 from variantlake.delta.actions.actions import CommitInfo, Metadata, Protocol, info_of
 from variantlake.delta.log.log_segment import LogSegment, checksum_path, commit_path
 from variantlake.delta.log.logical_files import bytes_of
 from variantlake.delta.log.reconciliation import LogState, read_commit
-from variantlake.delta.protocol.features import check_log_writable
+from variantlake.delta.protocol.features import check_log_writable, writer_features
 from variantlake.errors import MalformedLog, MissingSource, StoreFailed, VariantLakeError
 from variantlake.storage.store import Store
+
+_MB = 1 << 20
+_SIZE_BINS = [
+    0,
+    *(1 << power for power in range(13, 23)),
+    *(
+        size * _MB
+        for first, last, step in (
+            (8, 40, 4),
+            (48, 120, 8),
+            (124, 144, 4),
+            (160, 576, 16),
+            (640, 1408, 64),
+            (1536, 2048, 128),
+            (2304, 4096, 256),
+        )
+        for size in range(first, last + 1, step)
+    ),
+    *(1 << power for power in range(33, 39)),
+]
+"""Where the bins of file sizes begin: those of Delta Kernel and Delta Spark."""
+_DELETED_BINS = [0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2**31 - 1]
+"""Where the bins of deleted rows begin. Spec: PROTOCOL, "Deleted Record Counts Histogram"."""
+
+MAX_BINNED = 100_000
+"""Our limit on the files of a table whose checksum has histograms: with more, they cost commits."""
 
 MAX_CHECKSUM_BYTES = 64 << 20
 """Our limit on a checksum that is read: larger ones hold all files, and say nothing new."""
@@ -47,6 +76,7 @@ def checksum(state: LogState) -> dict[str, Any]:
         "domainMetadata": [action.to_json() for action in state.domains.values()],
         "metadata": state.metadata.to_json(),
         "protocol": state.protocol.to_json(),
+        **_histograms(state),
     }
     info = state.commit_info
     if info is not None and info.txn_id is not None:
@@ -54,6 +84,42 @@ def checksum(state: LogState) -> dict[str, Any]:
     if info is not None and info.in_commit_timestamp is not None:
         document["inCommitTimestampOpt"] = info.in_commit_timestamp
     return document
+
+
+def _histograms(state: LogState) -> dict[str, Any]:
+    """Sizes of files and counts of deleted rows, binned; without counts if no file can have any.
+
+    The optional `allFiles` is never written: it would copy all statistics in every commit.
+    """
+    sizes: Any = state.files["size"]
+    if len(sizes) > MAX_BINNED:
+        return {}
+    found: dict[str, Any] = {"fileSizeHistogram": _binned(sizes.to_numpy())}
+    protocol = state.protocol
+    if protocol is not None and "deletionVectors" in writer_features(protocol):
+        vectors: Any = state.files["deletion_vector"]
+        counts = pc.fill_null(pc.struct_field(vectors, "cardinality"), 0).to_numpy()
+        bins = np.searchsorted(_DELETED_BINS, counts, side="right") - 1
+        found |= {
+            "numDeletedRecordsOpt": int(counts.sum()),
+            "numDeletionVectorsOpt": len(vectors) - vectors.null_count,
+            "deletedRecordCountsHistogramOpt": {
+                "deletedRecordCounts": np.bincount(bins, minlength=len(_DELETED_BINS)).tolist()
+            },
+        }
+    return found
+
+
+def _binned(sizes: npt.NDArray[np.int64]) -> dict[str, list[int]]:
+    bins = np.searchsorted(_SIZE_BINS, sizes, side="right") - 1
+    counts = np.bincount(bins, minlength=len(_SIZE_BINS))
+    sums = np.zeros(len(_SIZE_BINS), np.int64)
+    np.add.at(sums, bins, sizes)
+    return {
+        "sortedBinBoundaries": _SIZE_BINS,
+        "fileCounts": counts.tolist(),
+        "totalBytes": sums.tolist(),
+    }
 
 
 def verify_checksum(store: Store, segment: LogSegment, state: LogState) -> None:
