@@ -574,7 +574,7 @@ class Table(Shown):
     ) -> Stage:
         """Write rows as `append` does, but commit nothing: they are invisible until published.
 
-        `stage = table.stage(rows); stage.check("n >= 0"); stage.publish()`, or `stage.drop()`.
+        Then look at them (`Stage.scan`, `Stage.check`), and `Stage.publish` or `Stage.drop` them.
         Nothing is in the log meanwhile. Our vacuum keeps the files until the load is published or
         dropped; that of other engines for the table's retention, a week. The first one to publish
         adds the rows; the id of the load (`load_id`) makes a repeat do nothing.

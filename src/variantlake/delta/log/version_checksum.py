@@ -89,7 +89,7 @@ def checksum(state: LogState) -> dict[str, Any]:
 def _histograms(state: LogState) -> dict[str, Any]:
     """Sizes of files and counts of deleted rows, binned; without counts if no file can have any.
 
-    The optional `allFiles` is never written: it would copy all statistics in every commit.
+    The optional list of all files is never written: it would copy all statistics in every commit.
     """
     sizes: Any = state.files["size"]
     if len(sizes) > MAX_BINNED:
