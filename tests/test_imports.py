@@ -88,6 +88,7 @@ LAYERS = [
     "functions",
     "table",
     "interop",
+    "mirroring",
     "duckdb",
     "cli.terminal",
     "cli.loads",

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from variantlake.ingest.conversion.convert import convert
     from variantlake.ingest.sources.sources import json_array, json_files, ndjson
     from variantlake.interop.polars_scan import scan_polars
+    from variantlake.mirroring.mirror import mirror
     from variantlake.planning.explain import Explanation
     from variantlake.report.profile import profile
     from variantlake.scan.table_scan import Scan
@@ -107,6 +108,7 @@ __all__ = [
     "duckdb",
     "json_array",
     "json_files",
+    "mirror",
     "ndjson",
     "parquet",
     "parse_json",
@@ -138,6 +140,7 @@ _HOMES = {
     "json_array": "variantlake.ingest.sources.sources",
     "json_files": "variantlake.ingest.sources.sources",
     "convert": "variantlake.ingest.conversion.convert",
+    "mirror": "variantlake.mirroring.mirror",
     "ndjson": "variantlake.ingest.sources.sources",
     "parse_json": "variantlake.encoding.json",
     "set_absolute_paths": "variantlake.delta.log.file_paths",

@@ -61,6 +61,15 @@ COMMANDS: dict[str, CommandEntry] = {
             "variantlake autoload incoming /lake/events --every 30s",
         ),
     ),
+    "mirror": CommandEntry(
+        "loads.mirror",
+        "Keep a table of chosen paths that every Delta reader reads.",
+        _LOAD,
+        (
+            "variantlake mirror /lake/events /lake/events_typed --select 'event:id::bigint AS id'",
+            "variantlake mirror /lake/events /lake/events_typed --every 5m",
+        ),
+    ),
     "loads": CommandEntry(
         "loads.loads",
         "Show what autoloads did with each file.",

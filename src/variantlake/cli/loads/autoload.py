@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 import typer
@@ -40,11 +37,11 @@ from variantlake.cli.terminal.options import (
     unique_keywords,
 )
 from variantlake.cli.terminal.output import is_quiet, print_fields, print_json, print_note
+from variantlake.cli.terminal.stopping import stopping
 from variantlake.cli.terminal.table_names import located
 from variantlake.delta.log.log_segment import has_log
 from variantlake.ingest.sources.find_files import NDJSON
 from variantlake.ingest.sources.sources import DocumentFormat
-from variantlake.logs import logger
 from variantlake.shown import size
 from variantlake.storage.opening import open_store
 from variantlake.units import seconds
@@ -200,7 +197,7 @@ def autoload(
         raise typer.BadParameter("--once and --every contradict each other: give one of them")
     if after == "delete":
         confirm(f"Delete the files of {source} that are loaded?", yes=yes)
-    with nullcontext() if is_quiet() else batches_logged(), _stopping() as stop:
+    with nullcontext() if is_quiet() else batches_logged(), stopping("autoload") as stop:
         result = run_autoload(
             source,
             table,
@@ -261,25 +258,3 @@ def _print_result(table: str, result: AutoloadResult) -> None:
         print_note(f"the source has no file to load; {NDJSON.hint}", "Hint: ")
     if result.failed:
         print_note("`variantlake loads TABLE --state failed` shows why", "Hint: ")
-
-
-@contextmanager
-def _stopping() -> Iterator[threading.Event]:
-    """SIGTERM and the first Ctrl-C ask for an end after the batch, a second one ends it at once."""
-    stop = threading.Event()
-
-    def ask(number: int, _frame: object) -> None:
-        if stop.is_set() and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        stop.set()
-        logger("autoload").info("stopping after this batch")
-
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, ask) for number in numbers}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

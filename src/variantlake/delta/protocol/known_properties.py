@@ -35,7 +35,7 @@ _REFUSED = re.compile(
 )
 SET_BY_WRITERS = re.compile(
     r"delta\.(columnMapping\.maxColumnId|rowTracking\..*|inCommitTimestampEnablement.*"
-    r"|requireCheckpointProtectionBeforeVersion)|variantlake\.learned\..*"
+    r"|requireCheckpointProtectionBeforeVersion)|variantlake\.learned\..*|variantlake\.mirror"
 )
 """Properties that are set by writers alone, who depend on them."""
 # What Delta Spark takes in the place of a property.

@@ -1,0 +1,183 @@
+"""Which files of a mirror hold the rows of which files of its table, version by version.
+
+A group is some files of the table and the files of the mirror that hold exactly their rows. A
+compaction only gives a group other files of the table: the rows stay what they are. Whatever else
+happens to a file of a group makes the group stale, and its rows are read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import orjson
+
+from variantlake.delta.actions.actions import Action, AddFile, RemoveFile
+from variantlake.delta.log.file_paths import decode_path
+from variantlake.delta.log.log_segment import commit_path
+from variantlake.delta.log.reconciliation import read_commit
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import MissingSource
+
+GROUP_TAG = "variantlake.mirror.group"
+"""Of a mirror's file: the group that it is of."""
+
+SOURCES_TAG = "variantlake.mirror.sources"
+"""Of one file of each group: the table's files, [path, deletion vector] each."""
+
+
+@dataclass(slots=True, eq=False)
+class MirrorGroup:
+    """Files of the table by their decoded paths, with the ids of their deletion vectors.
+
+    `mirrored` are the files of the mirror with their rows, or with those of before where the group
+    `is_stale`. `is_renamed` says that the mirror's log names other files of the table.
+    """
+
+    sources: dict[str, str | None]
+    mirrored: list[AddFile] = field(default_factory=list)
+    is_stale: bool = False
+    is_renamed: bool = False
+
+
+@dataclass(slots=True)
+class MirrorGroups:
+    """All groups of a mirror; each file of the table is in one at most."""
+
+    all: list[MirrorGroup]
+    of_path: dict[str, MirrorGroup] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for group in self.all:
+            for path in group.sources:
+                self.of_path[path] = group
+
+    def follow(self, actions: Sequence[Action]) -> None:
+        """Do what a commit of the table did."""
+        removes = [each for each in actions if isinstance(each, RemoveFile)]
+        adds = [each for each in actions if isinstance(each, AddFile)]
+        self._move(
+            [decode_path(each.path) for each in removes if not each.data_change],
+            [each for each in adds if not each.data_change],
+        )
+        for remove in removes:
+            if remove.data_change:
+                self._leave(decode_path(remove.path))
+        for add in adds:
+            if add.data_change:
+                self._come(decode_path(add.path), _vector(add))
+
+    def settle(self, files: dict[str, str | None]) -> None:
+        """Hold the groups against the files that the table has: what differs is stale."""
+        for path, vector in files.items():
+            group = self.of_path.get(path)
+            if group is None or group.sources[path] != vector:
+                self._come(path, vector)
+        for path in [path for path in self.of_path if path not in files]:
+            self._leave(path)
+
+    def _come(self, path: str, vector: str | None) -> None:
+        group = self.of_path.get(path)
+        if group is None:
+            group = self.of_path[path] = MirrorGroup({})
+            self.all.append(group)
+        group.sources[path] = vector
+        group.is_stale = True
+
+    def _leave(self, path: str) -> None:
+        group = self.of_path.pop(path, None)
+        if group is not None:
+            del group.sources[path]
+            group.is_stale = True
+
+    def _move(self, gone: Sequence[str], adds: Sequence[AddFile]) -> None:
+        """Rows move from files to others, and none of them changes."""
+        new = {decode_path(add.path): _vector(add) for add in adds}
+        again = {path for path in new if path in self.of_path}
+        for path in again:  # other words about a file, or another vector of the same rows
+            group = self.of_path[path]
+            if group.sources[path] != new[path]:
+                self._come(path, new[path])
+        left = [path for path in gone if path not in new]
+        come = {path: vector for path, vector in new.items() if path not in again}
+        known = [self.of_path[path] for path in left if path in self.of_path]
+        if not come or not known:
+            for path in left:
+                self._leave(path)
+            for path, vector in come.items():
+                self._come(path, vector)
+            return
+        one = self._joined(list(dict.fromkeys(known)))
+        for path in left:
+            one.sources.pop(path, None)
+            self.of_path.pop(path, None)
+        for path, vector in come.items():
+            one.sources[path] = vector
+            self.of_path[path] = one
+        one.is_renamed = True
+
+    def _joined(self, groups: Sequence[MirrorGroup]) -> MirrorGroup:
+        first, *others = groups
+        for other in others:
+            first.sources |= other.sources
+            first.mirrored += other.mirrored
+            first.is_stale |= other.is_stale
+            for path in other.sources:
+                self.of_path[path] = first
+        gone = set(others)
+        self.all = [group for group in self.all if group not in gone]
+        return first
+
+
+def groups_in(mirror: Snapshot) -> MirrorGroups | None:
+    """The groups as the log of a mirror says; None if it has files that are in no group."""
+    found: dict[str, MirrorGroup] = {}
+    for add in mirror.add_files():
+        tags = add.tags or {}
+        name = tags.get(GROUP_TAG)
+        if name is None:
+            return None
+        group = found.setdefault(name, MirrorGroup({}))
+        group.mirrored.append(add)
+        sources = tags.get(SOURCES_TAG)
+        if sources is not None:
+            group.sources |= dict(orjson.loads(sources))
+    if not all(group.sources for group in found.values()):
+        return None
+    return MirrorGroups(list(found.values()))
+
+
+def tagged(group: MirrorGroup, adds: Sequence[AddFile]) -> Iterator[AddFile]:
+    """The files of a group, with what tells which files of the table they are of."""
+    if not adds:
+        return
+    name = decode_path(adds[0].path)
+    sources = orjson.dumps(sorted(group.sources.items())).decode()
+    for number, add in enumerate(adds):
+        tags = {k: text for k, text in (add.tags or {}).items() if k != SOURCES_TAG}
+        tags[GROUP_TAG] = name
+        if number == 0:
+            tags[SOURCES_TAG] = sources
+        yield replace(add, tags=tags)
+
+
+def files_in(table: Snapshot) -> dict[str, str | None]:
+    """The files of a version of the table that have rows, as groups have them."""
+    return {
+        decode_path(add.path): _vector(add)
+        for add in table.add_files()
+        if add.deletion_vector is None or add.num_records != add.deletion_vector.cardinality
+    }
+
+
+def commits_of(table: Snapshot, versions: Iterable[int]) -> Iterator[Sequence[Action]]:
+    """The commits of these versions, up to one that the log does not hold any more."""
+    for version in versions:
+        try:
+            yield read_commit(table.store, commit_path(version))
+        except MissingSource:
+            return
+
+
+def _vector(add: AddFile) -> str | None:
+    return None if add.deletion_vector is None else add.deletion_vector.unique_id

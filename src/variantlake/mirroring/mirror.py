@@ -1,0 +1,391 @@
+"""Refresh a typed mirror: one commit, which says how far it follows its table."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+
+from variantlake.batches import packed
+from variantlake.delta.actions.actions import AddFile, RemoveFile, Transaction
+from variantlake.delta.log.file_paths import decode_path
+from variantlake.delta.log.log_segment import has_log
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
+from variantlake.delta.protocol.new_table import new_table
+from variantlake.delta.schema.table_schema import StructType
+from variantlake.delta.transaction.commit import commit, commit_new
+from variantlake.delta.transaction.conflicts import Changes, whole_table
+from variantlake.delta.transaction.new_actions import removes_of
+from variantlake.dml.new_files import NewFiles
+from variantlake.errors import (
+    CommitConflict,
+    CommitUnknown,
+    InvalidSchema,
+    InvalidValue,
+    MissingSource,
+    StoreFailed,
+)
+from variantlake.logs import logger
+from variantlake.mirroring.groups import (
+    MirrorGroup,
+    MirrorGroups,
+    commits_of,
+    files_in,
+    groups_in,
+    tagged,
+)
+from variantlake.planning.log_files import LogFiles
+from variantlake.scan.table_scan import Scan
+from variantlake.shown import Result
+from variantlake.sql.select import QueryText
+from variantlake.storage.opening import open_store
+from variantlake.table import Table
+from variantlake.units import Duration, seconds
+from variantlake.writing.commit_files import NOT_COMMITTED
+from variantlake.writing.keywords import names_of
+from variantlake.writing.table_write import READER_FEATURES
+
+if TYPE_CHECKING:
+    from variantlake.expressions.from_python import TypedPath
+
+PROPERTY = "variantlake.mirror"
+"""Of a mirror: its table, and what it has of it, as JSON."""
+
+APPLICATION = "variantlake.mirror"
+"""Whose `txn` says which version of the table the mirror has."""
+
+GROUP_BYTES = 16 << 20
+"""Bytes of the table's files, about, whose rows are written together."""
+
+_ATTEMPTS = 10
+_STEP_SECONDS = 0.2
+
+_LOG = logger("mirror")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MirrorResult(Result):
+    """What refreshes of a mirror did.
+
+    `version` is that of the mirror, `source_version` the version of the table that it has.
+    `files_read` are files of the table, `files_removed` those of the mirror whose rows were read
+    again or are gone. `is_rebuilt` says that all rows were.
+    """
+
+    version: int
+    source_version: int
+    rows: int = 0
+    files_read: int = 0
+    files_written: int = 0
+    files_removed: int = 0
+    bytes_written: int = 0
+    is_rebuilt: bool = False
+    seconds: float = 0.0
+
+
+def mirror(
+    table: Table | str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    select: str | TypedPath | Sequence[str | TypedPath] | None = None,
+    *,
+    cluster_by: str | Sequence[str] = (),
+    partition_by: str | Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    rebuild: bool = False,
+    every: Duration | None = None,
+    stop: Callable[[], bool] | None = None,
+    on_refresh: Callable[[MirrorResult], None] | None = None,
+) -> MirrorResult:
+    """Keep an ordinary Delta table of chosen columns and paths, which every Delta reader reads.
+
+    `vl.mirror(events, "mirror", "event:id::bigint AS id, event:kind::string AS kind")`.
+
+    The target is made with the first call. Each call reads the table's log since the last one, and
+    of the table only files in which rows came, went or changed; a compaction is followed without
+    reading a row. The result is one commit, which also says how far it follows, so a call that is
+    killed anywhere is repeated and does nothing twice.
+
+    Args:
+        table: The table, or where it is; its newest version is followed.
+        target: Where the mirror is.
+        select: Columns and paths with types, as for `Table.scan`; each needs a name of its own.
+            None takes those that the mirror has.
+        cluster_by: Columns of the mirror by which the rows of each of its files are sorted.
+        partition_by: Columns of the mirror that it is partitioned by, once for all.
+        properties: Table properties of a mirror that is made here.
+        rebuild: Read all rows again, also for other columns than the mirror has.
+        every: The seconds between two refreshes, or text such as `5m`; None does one.
+        stop: Called between refreshes; true ends it.
+        on_refresh: Called after each refresh.
+
+    Raises:
+        InvalidSchema: A column is VARIANT; the target is no mirror; or its columns are others than
+            those asked for.
+        InvalidValue: A value that a cast fails at, or a wrong option; no columns for a new mirror.
+        InvalidQuery, UnsupportedFeature: As `Table.scan`.
+        CommitConflict: Other writers change the mirror again and again.
+    """
+    opened = Table.of(table)
+    location = os.fspath(target)
+    items = None if select is None else _texts(select)
+    given = _MirrorRequest(
+        items,
+        names_of("cluster_by", cluster_by),
+        names_of("partition_by", partition_by),
+        dict(properties or {}),
+    )
+    if every is None:
+        done = _refreshed(opened.snapshot.at(None), location, given, rebuild=rebuild)
+        if on_refresh is not None:
+            on_refresh(done)
+        return done
+    interval = seconds("every", every)
+    asked: Callable[[], bool] = (lambda: False) if stop is None else stop
+    total: MirrorResult | None = None
+    while True:
+        begun = time.monotonic()
+        try:
+            done = _refreshed(opened.snapshot.at(None), location, given, rebuild=rebuild)
+            total, rebuild = _sum(total, done), False
+            if on_refresh is not None:
+                on_refresh(done)
+        except (StoreFailed, MissingSource, CommitUnknown) as error:
+            if total is None:
+                raise
+            _LOG.warning("the refresh failed, the next one tries again: %s", error.sentence())
+        while time.monotonic() - begun < interval and not asked():
+            time.sleep(min(_STEP_SECONDS, interval))
+        if asked() and total is not None:
+            return total
+
+
+def _sum(before: MirrorResult | None, done: MirrorResult) -> MirrorResult:
+    if before is None:
+        return done
+    return replace(
+        done,
+        rows=before.rows + done.rows,
+        files_read=before.files_read + done.files_read,
+        files_written=before.files_written + done.files_written,
+        files_removed=before.files_removed + done.files_removed,
+        bytes_written=before.bytes_written + done.bytes_written,
+        is_rebuilt=before.is_rebuilt or done.is_rebuilt,
+        seconds=before.seconds + done.seconds,
+    )
+
+
+def _texts(select: Any) -> tuple[str, ...]:
+    if isinstance(select, str) or not isinstance(select, Iterable):
+        select = (select,)
+    return tuple(each if isinstance(each, str) else each.text for each in select)
+
+
+@dataclass(frozen=True, slots=True)
+class _MirrorRequest:
+    select: tuple[str, ...] | None
+    cluster_by: tuple[str, ...]
+    partition_by: tuple[str, ...]
+    properties: dict[str, str]
+
+
+def _refreshed(
+    table: Snapshot, location: str, given: _MirrorRequest, *, rebuild: bool
+) -> MirrorResult:
+    started = time.perf_counter()
+    for attempt in range(1, _ATTEMPTS + 1):
+        target, select = _target(table, location, given, rebuild=rebuild)
+        try:
+            done = _MirrorRefresh.of(table, target, select, rebuild=rebuild).run()
+            return replace(done, seconds=time.perf_counter() - started)
+        except CommitConflict:
+            if attempt == _ATTEMPTS:
+                raise
+            table = table.refresh()
+    raise AssertionError("unreachable")
+
+
+def _target(
+    table: Snapshot, location: str, given: _MirrorRequest, *, rebuild: bool
+) -> tuple[Snapshot, tuple[str, ...]]:
+    """The mirror, made here if it is not there, and what it has of the table."""
+    store = open_store(location)
+    if not has_log(store):
+        if given.select is None:
+            raise InvalidValue(
+                "there is no mirror yet: name its columns and paths",
+                file=location,
+                hint='select="event:id::bigint AS id, …"',
+                cli_hint="--select 'event:id::bigint AS id, …'",
+            )
+        schema = _schema(table, given.select)
+        properties = dict(given.properties)
+        if given.cluster_by:
+            properties[CLUSTER_BY] = ", ".join(given.cluster_by)
+        protocol, metadata = new_table(schema, given.partition_by, properties)
+        own = {**metadata.configuration, PROPERTY: _description(table, given.select)}
+        commit_new(store, protocol, replace(metadata, configuration=own))
+    snapshot = Snapshot.read(location, store=store, applies=READER_FEATURES)
+    text = snapshot.properties.get(PROPERTY)
+    if text is None:
+        raise InvalidSchema(
+            f"the table is no mirror: it has no property {PROPERTY}",
+            file=location,
+            hint="name another target",
+        )
+    described = orjson.loads(text)
+    select = given.select or tuple(described["select"])
+    wanted = _schema(table, select)
+    known = [(each.name, str(each.type)) for each in snapshot.schema.fields]
+    if [(each.name, str(each.type)) for each in wanted.fields] != known or (
+        not rebuild and list(select) != described["select"]
+    ):
+        raise InvalidSchema(
+            "the mirror has other columns: " + ", ".join(f"{name} {kind}" for name, kind in known),
+            file=location,
+            hint="give the same columns, or another target; rebuild=True takes other paths for "
+            "columns of the same names and types",
+            cli_hint="give the same columns, or another target; --rebuild takes other paths for "
+            "columns of the same names and types",
+        )
+    return snapshot, select
+
+
+def _schema(table: Snapshot, select: Sequence[str]) -> StructType:
+    scan = Scan(table, QueryText(table.schema).items(select))
+    names = [item.name for item in scan.items]
+    schema = StructType.from_arrow(scan.schema)
+    for field, item in zip(scan.schema, scan.items, strict=True):
+        if StructType((schema.fields[names.index(item.name)],)).holds_variant() or (
+            item.ref.type == "variant"
+        ):
+            raise InvalidSchema(
+                f"the column {field.name!r} of the mirror would be VARIANT",
+                hint="give the path a type: event:id::bigint AS id",
+            )
+    return schema
+
+
+def _description(table: Snapshot, select: Sequence[str]) -> str:
+    described = {"table": table.store.uri, "id": table.metadata.id, "select": list(select)}
+    return orjson.dumps(described).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class _MirrorRefresh:
+    """One refresh: from what the mirror's log says, to a version of the table."""
+
+    table: Snapshot
+    target: Snapshot
+    select: tuple[str, ...]
+    groups: MirrorGroups
+    is_rebuilt: bool
+
+    @classmethod
+    def of(
+        cls, table: Snapshot, target: Snapshot, select: tuple[str, ...], *, rebuild: bool
+    ) -> _MirrorRefresh:
+        described = orjson.loads(target.properties[PROPERTY])
+        known = groups_in(target)
+        followed = target.transactions.get(APPLICATION)
+        same = described["id"] == table.metadata.id
+        if rebuild or not same or known is None or followed is None:
+            whole = MirrorGroup({}, list(target.add_files()), is_stale=True)
+            groups = MirrorGroups([whole])
+        else:
+            groups = known
+            for actions in commits_of(table, range(followed.version + 1, table.version + 1)):
+                groups.follow(actions)
+        fresh = rebuild or not same or known is None or followed is None
+        groups.settle(files_in(table))
+        return cls(table, target, select, groups, fresh)
+
+    def run(self) -> MirrorResult:
+        """Read what is stale, write it, and commit. Raises CommitConflict."""
+        stale = [group for group in self.groups.all if group.is_stale]
+        renamed = [group for group in self.groups.all if group.is_renamed and not group.is_stale]
+        followed = self.target.transactions.get(APPLICATION)
+        done = MirrorResult(version=self.target.version, source_version=self.table.version)
+        if not stale and not renamed and followed is not None:
+            return done
+        files = NewFiles.of(self.target, evaluated=True)
+        gone = [add for group in stale for add in group.mirrored]
+        with files.taken_back_on(BaseException):
+            new, read = self._written(files, stale)
+        if not new and not gone and not renamed and followed is not None and not self.is_rebuilt:
+            return done  # of files that turn out to have no row
+        again = [
+            replace(add, data_change=False)
+            for group in renamed
+            for add in tagged(group, group.mirrored)
+        ]
+        with files.taken_back_on(*NOT_COMMITTED):
+            version = commit(self.target, self._changes(new, again, removes_of(gone)))
+        return replace(
+            done,
+            version=version,
+            rows=sum(add.num_records or 0 for add in new),
+            files_read=read,
+            files_written=len(new),
+            files_removed=len(gone),
+            bytes_written=sum(add.size for add in new),
+            is_rebuilt=self.is_rebuilt,
+        )
+
+    def _written(self, files: NewFiles, stale: Sequence[MirrorGroup]) -> tuple[list[AddFile], int]:
+        """The new files of stale groups, and how many files of the table were read."""
+        scan = Scan(self.table, QueryText(self.table.schema).items(self.select))
+        paths: list[Any] = self.table.files["path"].to_pylist()
+        numbers = {decode_path(path): at for at, path in enumerate(paths)}
+        sizes: list[Any] = self.table.files["size"].to_pylist()
+        waiting = [path for group in stale for path in group.sources]
+        waiting.sort(key=numbers.__getitem__)
+        log = LogFiles(self.table)
+        new: list[AddFile] = []
+
+        def size(path: str) -> int:
+            return int(sizes[numbers[path]])
+
+        for part in packed(waiting, size, GROUP_BYTES):
+            rows = pa.array([numbers[path] for path in part]).to_numpy()
+            batches = scan.batches_of(log.files(rows))
+            adds = files.write(pa.Table.from_batches([batch]) for batch in batches)
+            vectors = {path: self.groups.of_path[path].sources[path] for path in part}
+            new += tagged(MirrorGroup(vectors), adds)
+        return new, len(waiting)
+
+    def _changes(
+        self, new: Sequence[AddFile], again: Sequence[AddFile], removes: tuple[RemoveFile, ...]
+    ) -> Changes:
+        now = time.time_ns() // 1_000_000
+        metadata = None
+        text = _description(self.table, self.select)
+        if self.target.properties[PROPERTY] != text:
+            configuration = {**self.target.metadata.configuration, PROPERTY: text}
+            metadata = replace(self.target.metadata, configuration=configuration)
+        return Changes(
+            operation="WRITE",
+            adds=(*new, *again),
+            removes=removes,
+            metadata=metadata,
+            transactions=(Transaction(APPLICATION, self.table.version, now),),
+            reads=whole_table,
+            serializable=True,
+            evaluated=True,
+            file_metrics=False,
+            parameters={
+                "mode": "Overwrite" if self.is_rebuilt else "Append",
+                "mirrorOf": self.table.store.uri,
+                "sourceVersion": str(self.table.version),
+            },
+            metrics={
+                "numFiles": str(len(new)),
+                "numRemovedFiles": str(len(removes)),
+                "numOutputRows": str(sum(add.num_records or 0 for add in new)),
+            },
+        )

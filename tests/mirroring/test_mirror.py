@@ -1,0 +1,251 @@
+"""Typed mirrors: the same rows after any history, read by every Delta reader, at little cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import deltalake
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given as examples
+from hypothesis import settings
+from hypothesis import strategies as st
+
+import variantlake as vl
+from tests.dml.changed import VECTORS
+from tests.strategies import MORE
+from variantlake.errors import InvalidQuery, InvalidSchema, InvalidValue
+from variantlake.mirroring.mirror import MirrorResult
+from variantlake.scan.table_scan import Scan
+
+SELECT = "id, event:n::bigint AS n, event:user::string AS user, event:rest[0]::int AS first"
+
+
+def rows(ids: Iterable[int], mark: int = 0) -> pa.Table:
+    """Rows with documents, of which every fifth lacks a path."""
+    ids = list(ids)
+    users: list[Any] = [{} if n % 5 == 0 else {"user": f"u{n}"} for n in ids]
+    texts = [
+        json.dumps({"n": n * 10 + mark, "rest": [n % 3], **user})
+        for n, user in zip(ids, users, strict=True)
+    ]
+    return pa.table({"id": pa.array(ids, pa.int64()), "event": texts})
+
+
+def new_table(folder: Path, count: int = 20, properties: Any = VECTORS) -> vl.Table:
+    table = vl.Table.create(folder, "id BIGINT, event VARIANT", properties=properties)
+    if count:
+        append(table, range(count), max_rows_per_file=5)
+    return table
+
+
+def append(table: vl.Table, ids: Iterable[int], mark: int = 0, **options: Any) -> None:
+    table.append(rows(ids, mark), json_columns=["event"], **options)
+
+
+def content(location: Path) -> list[tuple[Any, ...]]:
+    found = vl.Table.open(location).scan().to_arrow().to_pylist()
+    return sorted(tuple(row.values()) for row in found)
+
+
+def expected(table: vl.Table) -> list[tuple[Any, ...]]:
+    found = table.refresh().scan(SELECT).to_arrow().to_pylist()
+    return sorted(tuple(row.values()) for row in found)
+
+
+def refreshed(table: vl.Table, target: Path, **options: Any) -> MirrorResult:
+    done = vl.mirror(table, target, SELECT, **options)
+    assert content(target) == expected(table)
+    return done
+
+
+def test_only_what_changed_is_read(tmp_path: Path) -> None:
+    table, target = new_table(tmp_path / "t"), tmp_path / "m"
+    done = refreshed(table, target)
+    assert (done.rows, done.source_version, done.is_rebuilt) == (20, 1, True)
+    assert refreshed(table, target).version == done.version
+    append(table, range(20, 23))
+    assert refreshed(table, target).files_read == 1
+    done = vl.mirror(table, target)
+    assert (done.files_read, done.files_written) == (0, 0)
+
+
+def test_a_compaction_reads_nothing(tmp_path: Path) -> None:
+    table, target = new_table(tmp_path / "t"), tmp_path / "m"
+    refreshed(table, target)
+    append(table, range(20, 22))
+    refreshed(table, target)
+    table.optimize()
+    assert table.version > 2
+    with patch.object(Scan, "batches_of", side_effect=AssertionError("read")):
+        done = vl.mirror(table, target)
+    assert (done.files_read, done.files_removed, done.source_version) == (0, 0, table.version)
+    assert content(target) == expected(table)
+    table.delete("id = 3")  # of the file that all of them are in now
+    refreshed(table, target)
+    table.restore(version=1)
+    refreshed(table, target)
+
+
+@pytest.mark.parametrize("reader", ["deltalake", "polars", "duckdb"])
+def test_other_readers_give_equal_rows(tmp_path: Path, reader: str) -> None:
+    table, target = new_table(tmp_path / "t"), tmp_path / "m"
+    refreshed(table, target, cluster_by="n")
+    table.update({"event:user": "'new'"}, "id = 4")
+    table.delete("id in (7, 8)")
+    refreshed(table, target)
+    columns = ["id", "n", "user", "first"]
+    if reader == "deltalake":
+        found: Any = deltalake.DeltaTable(str(target)).to_pyarrow_table().select(columns)
+    elif reader == "polars":
+        found = pl.scan_delta(str(target)).select(columns).collect().to_arrow()
+    else:
+        # DuckDB's own extension for Delta must be downloaded; this is its way by delta-rs.
+        data = deltalake.DeltaTable(str(target)).to_pyarrow_dataset()
+        found = duckdb.connect().from_arrow(data).select(", ".join(f'"{c}"' for c in columns))
+        found = found.to_arrow_table()
+    assert sorted(tuple(row.values()) for row in found.to_pylist()) == expected(table)
+    renamed = pl.scan_delta(str(target)).filter(pl.col("user") == "new").collect()
+    assert renamed["id"].to_list() == [4]
+
+
+_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["append", "delete", "update", "upsert", "optimize", "restore", "empty", "erase"]
+        ),
+        st.sets(st.integers(0, 12), min_size=1, max_size=3),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=7,
+)
+
+
+@settings(max_examples=4 * MORE, deadline=None)
+@examples(_STEPS, st.sampled_from([VECTORS, {}, {"delta.checkpointInterval": "3"}]))
+def test_any_history_is_followed(
+    tmp_path_factory: pytest.TempPathFactory, steps: Any, properties: Any
+) -> None:
+    folder = tmp_path_factory.mktemp("m")
+    table, target = new_table(folder / "t", 8, properties), folder / "m"
+    refreshed(table, target)
+    for number, (what, ids, refreshes) in enumerate(steps):
+        listed = ", ".join(map(str, sorted(ids)))
+        if what == "append":
+            append(table, ids, number, max_rows_per_file=2)
+        elif what == "delete":
+            table.delete(f"id in ({listed})")
+        elif what == "erase":
+            table.erase(f"id in ({listed})")
+        elif what == "update":
+            table.update({"event:n": number}, f"id in ({listed})")
+        elif what == "upsert":
+            table.delete(f"id in ({listed})")
+            table.upsert(rows(ids, number), "id", json_columns=["event"])
+        elif what == "optimize":
+            table.optimize()
+        elif what == "restore":
+            table.restore(version=max(1, table.version - 2))
+        else:
+            table.delete("id >= 0")
+        if refreshes:
+            refreshed(table, target)
+    refreshed(table, target)
+    assert vl.mirror(table, target).files_read == 0
+
+
+def test_a_log_that_was_cut_is_followed_by_its_files(tmp_path: Path) -> None:
+    table, target = new_table(tmp_path / "t"), tmp_path / "m"
+    refreshed(table, target)
+    append(table, range(20, 24))
+    table.delete("id = 2")
+    table.optimize()
+    table.checkpoint()
+    for version in range(table.version):
+        (tmp_path / "t" / "_delta_log" / f"{version:020}.json").unlink(missing_ok=True)
+    assert refreshed(vl.Table.open(tmp_path / "t"), target).files_read > 0
+
+
+def test_another_table_in_the_place_is_read_anew(tmp_path: Path) -> None:
+    target = tmp_path / "m"
+    refreshed(new_table(tmp_path / "t"), target)
+    other = new_table(tmp_path / "u", 3)
+    assert refreshed(other, target).is_rebuilt
+
+
+def test_files_that_others_put_into_the_mirror_go(tmp_path: Path) -> None:
+    table, target = new_table(tmp_path / "t"), tmp_path / "m"
+    refreshed(table, target)
+    vl.Table.open(target).delete("id = 3")
+    assert refreshed(table, target).is_rebuilt
+
+
+def test_partitions_and_other_paths(tmp_path: Path) -> None:
+    table, target = new_table(tmp_path / "t"), tmp_path / "m"
+    vl.mirror(table, target, SELECT, partition_by="first")
+    assert content(target) == sorted(expected(table))
+    other = SELECT.replace("event:n::bigint", "event:n::bigint").replace(
+        "event:user::string", "event:missing::string"
+    )
+    with pytest.raises(InvalidSchema, match="other columns"):
+        vl.mirror(table, target, other)
+    assert vl.mirror(table, target, other, rebuild=True).is_rebuilt
+    assert {row[2] for row in content(target)} == {None}
+
+
+def test_refreshes_again_and_again(tmp_path: Path) -> None:
+    table, target = new_table(tmp_path / "t"), tmp_path / "m"
+    rounds: list[MirrorResult] = []
+
+    def more(done: MirrorResult) -> None:
+        rounds.append(done)
+        append(table, [100 + len(rounds)])
+
+    total = vl.mirror(
+        table, target, SELECT, every=0.01, stop=lambda: len(rounds) > 2, on_refresh=more
+    )
+    assert total.rows == 22
+    assert total.source_version == 3
+
+
+def test_what_is_no_mirror_is_refused(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", 3)
+    with pytest.raises(InvalidValue, match="no mirror yet"):
+        vl.mirror(table, tmp_path / "m")
+    with pytest.raises(InvalidSchema, match="would be VARIANT"):
+        vl.mirror(table, tmp_path / "m", "id, event")
+    with pytest.raises(InvalidSchema, match="would be VARIANT"):
+        vl.mirror(table, tmp_path / "m", "event:n AS n")
+    with pytest.raises(InvalidQuery):
+        vl.mirror(table, tmp_path / "m", "nope")
+    assert not (tmp_path / "m").exists()
+    with pytest.raises(InvalidSchema, match="no mirror"):
+        vl.mirror(table, tmp_path / "t", "id")
+    with pytest.raises(InvalidValue, match="every"):
+        vl.mirror(table, tmp_path / "m", SELECT, every="soon")
+
+
+def test_two_at_the_same_time_write_it_once(tmp_path: Path) -> None:
+    table, target = new_table(tmp_path / "t"), tmp_path / "m"
+    refreshed(table, target)
+    append(table, [20])
+    original = Scan.batches_of
+    done: list[MirrorResult] = []
+
+    def slow(scan: Scan, files: Any) -> Any:
+        if not done:
+            done.append(MirrorResult(version=0, source_version=0))
+            done[0] = vl.mirror(table, target)
+        return original(scan, files)
+
+    with patch.object(Scan, "batches_of", slow):
+        second = vl.mirror(table, target)
+    assert (done[0].files_written, second.files_written) == (1, 0)
+    assert content(target) == expected(table)
