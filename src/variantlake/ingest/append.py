@@ -15,6 +15,7 @@ from variantlake.ingest.commit_load import (
     commit_load,
     find_committed_load,
 )
+from variantlake.ingest.encode.numbers import numbered_rows
 from variantlake.ingest.encode.rows import TableRows, given_schema
 from variantlake.ingest.learning.relearn import relearned
 from variantlake.jobs.write_rows import write_rows
@@ -53,7 +54,7 @@ def append_arrow(
     started = time.perf_counter()
     check_options(merge_schema=merge_schema)
     json_columns = names_of("json_columns", json_columns)
-    target = TableWrite.of(snapshot)
+    target = TableWrite.of(snapshot, numbered=True)
     if overwrite is not None:
         target = overwrite.applied(target)
     if (known := find_committed_load(target, options)) is not None:
@@ -61,6 +62,7 @@ def append_arrow(
     if merge_schema:
         target = target.with_columns(given_schema(reader.schema, json_columns))
     check_unique(target, options)
+    reader = numbered_rows(reader, target.schema)
     target = relearned(target)
     plan = target.file_plan(new_load_id(), options)
     try:

@@ -12,6 +12,7 @@ from typing import IO, Any, Protocol
 
 import pyarrow as pa
 
+from variantlake.delta.protocol.identity_columns import is_identity
 from variantlake.delta.schema.table_schema import StructType, VariantType, arrow_type
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError
@@ -133,7 +134,7 @@ class _PythonRows:
         self._head = [_row(value, number) for number, value in enumerate(head)]
         self._documents = column
         filled = schema.fields if is_complete else ()
-        names = [field.name for field in filled if field.default is None]
+        names = [f.name for f in filled if f.default is None and not is_identity(f)]
         given = dict.fromkeys(name for row in self._head for name in row)
         variants = [field.name for field in schema.fields if isinstance(field.type, VariantType)]
         known = {field.name for field in schema.fields}

@@ -68,7 +68,7 @@ class Overwrite:
         if version is not None and version != snapshot.version:
             store, applies = snapshot.store, snapshot.applies
             snapshot = Snapshot.read(store.uri, version, store=store, applies=applies)
-        decided = TableWrite.of(snapshot, evaluated=target.evaluated)
+        decided = TableWrite.of(snapshot, evaluated=target.evaluated, numbered=target.numbered)
         return replace(
             decided, replacing=self.of(snapshot), serializable=self.expected_version is not None
         )

@@ -25,13 +25,11 @@ from variantlake.delta.protocol.features import (
     reader_features,
     writer_features,
 )
+from variantlake.delta.protocol.identity_columns import identity_columns, with_marks
 from variantlake.delta.protocol.needed_features import extended_protocol
 from variantlake.delta.schema.column_mapping import MAX_ID
-from variantlake.delta.schema.table_schema import StructField, StructType
-from variantlake.errors import MalformedLog
+from variantlake.delta.schema.table_schema import StructType
 
-_IDENTITY = "delta.identity"
-_HIGH_WATER_MARK = f"{_IDENTITY}.highWaterMark"
 _STAYING = (
     "delta.rowTracking.materializedRowIdColumnName",
     "delta.rowTracking.materializedRowCommitVersionColumnName",
@@ -82,22 +80,8 @@ def difference(newest: Snapshot, old: Snapshot) -> Difference:
 
 def with_given_out(old: StructType, newest: StructType) -> StructType:
     """The old schema, in which identity columns give out no number again."""
-    marks = {item.physical_name: item.metadata.get(_HIGH_WATER_MARK) for item in newest.fields}
-    return StructType(tuple(_marked(item, marks.get(item.physical_name)) for item in old.fields))
-
-
-def _marked(item: StructField, given_out: object) -> StructField:
-    """The identity column as one that has given out this number; others as they are."""
-    start, step = (item.metadata.get(f"{_IDENTITY}.{name}") for name in ("start", "step"))
-    if given_out is None or start is None:
-        return item
-    known = item.metadata.get(_HIGH_WATER_MARK, start)
-    if not all(type(each) is int for each in (given_out, start, step, known)) or not step:
-        raise MalformedLog(f"the identity of column {item.name!r} is not in whole numbers")
-    if (given_out - known) * step < 0:  # also one before its start, which tells nothing of it
-        return item
-    mark = start - (start - given_out) // step * step  # the next one that the column may have
-    return replace(item, metadata={**item.metadata, _HIGH_WATER_MARK: mark})
+    given = {each.physical_name: each.mark for each in identity_columns(newest)}
+    return with_marks(old, {name: mark for name, mark in given.items() if mark is not None})
 
 
 def _merged(newest: Protocol, old: Protocol) -> Protocol:

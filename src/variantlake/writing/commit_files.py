@@ -9,11 +9,23 @@ from typing import Any
 
 import orjson
 
-from variantlake.delta.actions.actions import AddCdcFile, AddFile, RemoveFile, Transaction
+from variantlake.delta.actions.actions import (
+    AddCdcFile,
+    AddFile,
+    Metadata,
+    RemoveFile,
+    Transaction,
+)
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.identity_columns import (
+    IdentityColumn,
+    identity_columns,
+    with_marks,
+)
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
 from variantlake.delta.protocol.learned_schemas import learned_schemas
 from variantlake.delta.protocol.properties import constraints
+from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.stats.tags import residual_share
 from variantlake.delta.transaction.commit import commit, commit_new
 from variantlake.delta.transaction.conflicts import LOAD_ID, Changes, Reads, Rebase
@@ -158,6 +170,8 @@ def _commit(
         raise TypeError("a new table is made by TableWrite.new")
     protocol, metadata = described
     metadata = replace(metadata, configuration=_measured(target, adds))
+    if target.numbered:
+        metadata = with_numbers(metadata, adds)
     if snapshot is None:
         return commit_new(
             target.store,
@@ -185,6 +199,7 @@ def _commit(
         rebased=decided.rebased,
         serializable=target.serializable,
         evaluated=target.evaluated,
+        numbered=target.numbered,
         parameters={
             "mode": "Append" if replaced is None else "Overwrite",
             "partitionBy": orjson.dumps(list(target.partition_columns)).decode(),
@@ -193,6 +208,37 @@ def _commit(
         provenance=provenance,
     )
     return commit(snapshot, changes)
+
+
+def with_numbers(metadata: Metadata, adds: Sequence[AddFile]) -> Metadata:
+    """The metadata with the last numbers that identity columns gave to the rows of these files.
+
+    A column that takes numbers of rows counts them as given out, too. Raises UnsupportedFeature for
+    a file without bounds of such a column.
+    """
+    schema = StructType.from_json(metadata.schema_string)
+    marks: dict[str, int] = {}
+    for column in identity_columns(schema):
+        side = "maxValues" if column.step > 0 else "minValues"
+        found = [each for add in adds if (each := _bound(add, side, column)) is not None]
+        if found:
+            marks[column.physical_name] = (max if column.step > 0 else min)(found)
+    numbered = with_marks(schema, marks)
+    return metadata if numbered == schema else replace(metadata, schema_string=numbered.to_json())
+
+
+def _bound(add: AddFile, side: str, column: IdentityColumn) -> int | None:
+    stats = orjson.loads(add.stats or "{}")
+    name = column.physical_name
+    found = stats.get(side, {}).get(name)
+    if found is None and stats.get("nullCount", {}).get(name, -1) == stats.get("numRecords"):
+        return None
+    if type(found) is not int:
+        raise UnsupportedFeature(
+            f"the identity column {column.name!r} has no statistics, which tell its last number",
+            hint="let delta.dataSkippingNumIndexedCols or delta.dataSkippingStatsColumns have it",
+        )
+    return found
 
 
 def _measured(target: TableWrite, adds: Sequence[AddFile]) -> dict[str, str]:

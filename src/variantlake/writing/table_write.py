@@ -74,6 +74,7 @@ class TableWrite:
     is_staged: bool = False
     replacing: Replacement | None = None
     evaluated: bool = False
+    numbered: bool = False
     serializable: bool = False
 
     @classmethod
@@ -122,17 +123,25 @@ class TableWrite:
         )
 
     @classmethod
-    def of(cls, snapshot: Snapshot, *, evaluated: bool = False, kept: bool = False) -> Self:
+    def of(
+        cls,
+        snapshot: Snapshot,
+        *,
+        evaluated: bool = False,
+        kept: bool = False,
+        numbered: bool = False,
+    ) -> Self:
         """An existing table; `evaluated` says that the rows go through its SQL expressions.
 
-        `kept` says that they are rows that the table has.
+        `kept` says that they are rows that the table has, `numbered` that they get the numbers of
+        identity columns.
 
         Raises UnsupportedFeature if we must not write.
         """
-        snapshot.check_writable(evaluated=evaluated, kept=kept)
+        snapshot.check_writable(evaluated=evaluated, kept=kept, numbered=numbered)
         check_variants_listed(snapshot.protocol, snapshot.schema)
         target = cls(snapshot.store, snapshot, snapshot.schema, snapshot.properties)
-        return replace(target, evaluated=evaluated)
+        return replace(target, evaluated=evaluated, numbered=numbered)
 
     @property
     def partition_columns(self) -> tuple[str, ...]:

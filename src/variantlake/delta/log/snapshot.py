@@ -259,7 +259,9 @@ class Snapshot(Shown):
             return True
         return have_names(self.schema, footer.schema.children)
 
-    def check_writable(self, *, evaluated: bool = False, kept: bool = False) -> None:
+    def check_writable(
+        self, *, evaluated: bool = False, kept: bool = False, numbered: bool = False
+    ) -> None:
         """Raise UnsupportedFeature, by name, unless files can be appended to this table.
 
         `evaluated` says that their rows have gone through the table's SQL expressions, `kept` that
@@ -267,7 +269,12 @@ class Snapshot(Shown):
         """
         with in_file(self.store.uri):
             check_writable(
-                self.protocol, self.properties, self.schema, evaluated=evaluated, kept=kept
+                self.protocol,
+                self.properties,
+                self.schema,
+                evaluated=evaluated,
+                kept=kept,
+                numbered=numbered,
             )
 
     def history(self, limit: int | None = None) -> list[HistoryEntry]:

@@ -21,15 +21,15 @@ class Support(enum.Enum):
     YES: obeyed. IF_INACTIVE: fine while nothing in the table uses it (`active` tells).
     BY_CALLER: the log module exposes what is needed, and a scan must declare that it obeys.
     EVALUATED: rows must have gone through the table's SQL expressions, and a writer must declare
-    that they have. KEPT: while inactive, or if the writer declares that no row is new. NO:
-    refused by name.
+    that they have. NUMBERED: while inactive, or if the writer declares that it gives out the
+    numbers of new rows, or that no row is new. NO: refused by name.
     """
 
     YES = "yes"
     IF_INACTIVE = "while inactive"
     BY_CALLER = "by the scan"
     EVALUATED = "by Spark"
-    KEPT = "no new rows"
+    NUMBERED = "appends"
     NO = "no"
 
 
@@ -100,6 +100,7 @@ _ASK_THE_CATALOG = (
     " the catalog, with an engine that supports it"
 )
 _DELTA_SPARK = "Delta Spark, Databricks"
+_DELTA_SPARK_AND_WE = f"{_DELTA_SPARK}, we"
 
 
 def _iceberg(version: str, writers: str) -> TableFeature:
@@ -255,7 +256,7 @@ FEATURES: dict[str, TableFeature] = {
         ),
         _widening(
             "typeWidening",
-            _DELTA_SPARK,
+            _DELTA_SPARK_AND_WE,
             "rewrite the old files (REORG TABLE ... APPLY (UPGRADE UNIFORM) or a copy)",
         ),
         _widening(
@@ -343,11 +344,12 @@ FEATURES: dict[str, TableFeature] = {
         TableFeature(
             "identityColumns",
             "a column gets a new number in every row",
-            _DELTA_SPARK,
-            write=Support.KEPT,
+            _DELTA_SPARK_AND_WE,
+            write=Support.NUMBERED,
             active=_field_metadata("delta.identity."),
             legacy_writer=6,
-            hint="write with Delta Spark, which alone gives out the numbers of an identity column",
+            hint="append rows, here or with Delta Spark: both give out the numbers of an identity"
+            " column",
         ),
         # Only a column that is left out takes its default: the writers of rows see to that.
         TableFeature("allowColumnDefaults", "columns have default values", _DELTA_SPARK),

@@ -77,19 +77,21 @@ def check_writable(
     *,
     evaluated: bool = False,
     kept: bool = False,
+    numbered: bool = False,
 ) -> None:
     """Raise unless files can be appended to a table of this protocol.
 
     `evaluated` says that the rows have gone through the table's SQL expressions (constraints,
     generated columns), or that no rows are added; `kept` that their rows are those that the table
-    has, or none. Raises UnsupportedFeature by name.
+    has, or none; `numbered` that the rows have the numbers of identity columns. Raises
+    UnsupportedFeature by name.
     """
     check_log_writable(protocol)
     for name in writer_features(protocol):
         feature = FEATURES[name]
         fine = feature.write is Support.YES or (
             (evaluated and feature.write is Support.EVALUATED)
-            or (kept and feature.write is Support.KEPT)
+            or ((kept or numbered) and feature.write is Support.NUMBERED)
         )
         if not fine and feature.active(properties, schema):
             raise _unwritable(feature)

@@ -15,6 +15,7 @@ from variantlake.delta.protocol.features import (
     reader_features,
     writer_features,
 )
+from variantlake.delta.protocol.identity_columns import is_identity
 from variantlake.delta.protocol.known_properties import CONSTRAINT_PREFIX, FEATURE_PREFIX
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType, types_in
 from variantlake.errors import UnsupportedFeature
@@ -33,6 +34,8 @@ def needed_features(schema: StructType, properties: Mapping[str, str]) -> list[s
         found.append("allowColumnDefaults")
     if any(item.generation for item in schema.walk()):
         found.append("generatedColumns")
+    if any(map(is_identity, schema.fields)):
+        found.append("identityColumns")
     if any(key.startswith(CONSTRAINT_PREFIX) for key in properties):
         found.append("checkConstraints")
     found += [

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from variantlake.delta.actions.actions import Metadata, Protocol
 from variantlake.delta.protocol.change_feed import check_change_feed
+from variantlake.delta.protocol.identity_columns import is_identity
 from variantlake.delta.protocol.known_properties import (
     FEATURE_PREFIX,
     SHREDDING_PROPERTY,
@@ -22,6 +23,7 @@ from variantlake.delta.protocol.properties import check_clustering, of_table
 from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING_PROPERTY
 from variantlake.delta.protocol.row_tracking import materialized_columns
 from variantlake.delta.schema.column_mapping import is_mapped, with_mapping
+from variantlake.delta.schema.references import speaks_of
 from variantlake.delta.schema.table_schema import (
     ArrayType,
     DataType,
@@ -100,6 +102,8 @@ def check_schema(
     _check_expressions(schema)
     for column in partition_columns:
         field = schema.get(column)
+        if field is not None and is_identity(field):
+            raise InvalidSchema(f"column {column!r} is an identity, and cannot partition a table")
         if field is None:
             known = ", ".join(item.name for item in schema.fields)
             raise InvalidSchema(
@@ -119,6 +123,7 @@ def check_schema(
 
 
 def _check_expressions(schema: StructType) -> None:
+    generated = {(item.name,) for item in schema.fields if item.generation or is_identity(item)}
     for item in schema.fields:
         variant = StructType((item,)).holds_variant()
         if item.generation and variant:
@@ -126,6 +131,16 @@ def _check_expressions(schema: StructType) -> None:
                 f"column {item.name!r} is generated, and holds a Variant",
                 hint="a Variant may be the source of a generated column, not its result",
             )
+        other = next(
+            (p for p in generated if item.generation and speaks_of(item.generation, p)), None
+        )
+        if other is not None:
+            raise InvalidSchema(
+                f"column {item.name!r} is generated from {other[0]!r}, which is generated itself",
+                hint="write the expression of that column in its place",
+            )
+        if item.default and (item.generation or is_identity(item)):
+            raise InvalidSchema(f"column {item.name!r} is generated, and has no default")
         if item.default and variant:
             raise InvalidSchema(f"column {item.name!r} holds a Variant, whose default is NULL")
 

@@ -55,6 +55,11 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<quoted>`(?:[^`]|``)+`)|(?P<text>'(?:[^'\\]|\\.|'')*')|(?P<word>\w+)"
     r"|(?P<sign>[<>:,()]))"
 )
+_PIECE = re.compile(
+    r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)+`|NOT\s+NULL\b|\w+|\s+|.""",
+    re.DOTALL | re.IGNORECASE,
+)
+_LONG = re.compile(r"\s*([+-]?\d{1,19})\b")
 
 
 def parse_table_ddl(text: str) -> StructType:
@@ -116,14 +121,17 @@ class _TableDdlParser:
     depth: int = 0
 
     def fields(self, end: str) -> tuple[StructField, ...]:
-        """`name [:] type [NOT NULL] [COMMENT 'text']`, separated by commas, up to `end`."""
+        """`name [:] type` and what else is declared of each, separated by commas, up to `end`.
+
+        `NOT NULL` and `COMMENT 'text'`; of columns also `DEFAULT expression` and `GENERATED …`.
+        """
         found: list[StructField] = []
         while True:
             name = self._name()
             if any(name == other.name for other in found):
                 raise self._error(f"column {name!r} appears twice")
             self._take(":")
-            found.append(self._field(name))
+            found.append(self._field(name, is_column=not end))
             if self._at_end() if not end else self._take(end):
                 return tuple(found)
             if not self._take(","):
@@ -136,7 +144,7 @@ class _TableDdlParser:
             raise self._error("expected the end")
         return found
 
-    def _field(self, name: str) -> StructField:
+    def _field(self, name: str, *, is_column: bool) -> StructField:
         type_ = self._type()
         nullable = True
         metadata: dict[str, Any] = {}
@@ -150,8 +158,68 @@ class _TableDdlParser:
                 if kind != "text":
                     raise self._error("expected a quoted text after COMMENT")
                 metadata["comment"] = _unquote(token)
+            elif is_column and self._take("DEFAULT"):
+                metadata["CURRENT_DEFAULT"] = self._expression()
+            elif is_column and self._take("GENERATED"):
+                metadata |= self._generated(name, type_)
             else:
                 return StructField(name, type_, nullable, metadata)
+
+    def _generated(self, name: str, type_: DataType) -> dict[str, Any]:
+        """`ALWAYS AS (expression)`, or IDENTITY with its start and step."""
+        explicit = self._take("BY")
+        self._expect("DEFAULT" if explicit else "ALWAYS")
+        self._expect("AS")
+        if not self._take("IDENTITY"):
+            if explicit:
+                raise self._error("expected IDENTITY")
+            self._expect("(")
+            expression = self._expression(inside=True)
+            self._expect(")")
+            return {"delta.generationExpression": expression}
+        if type_ != PrimitiveType("long"):
+            raise self._error(f"the identity column {name!r} is {type_}", hint="it is a BIGINT")
+        numbers = {"START": 1, "INCREMENT": 1}
+        if self._take("("):
+            while not self._take(")"):
+                self._take(",")
+                word = "START" if self._take("START") else "INCREMENT"
+                self._expect("WITH" if word == "START" else word)
+                if word == "INCREMENT":
+                    self._expect("BY")
+                numbers[word] = self._long()
+        if not numbers["INCREMENT"]:
+            raise self._error(f"the identity column {name!r} has the increment 0")
+        return {
+            "delta.identity.start": numbers["START"],
+            "delta.identity.step": numbers["INCREMENT"],
+            "delta.identity.allowExplicitInsert": explicit,
+        }
+
+    def _long(self) -> int:
+        match = _LONG.match(self.text, self.position)
+        if match is None or not -(1 << 63) <= int(match[1]) < 1 << 63:
+            raise self._error("expected a whole number")
+        self.position = match.end()
+        return int(match[1])
+
+    def _expression(self, *, inside: bool = False) -> str:
+        """An SQL expression as it is written, up to what ends it."""
+        start, depth = self.position, 0
+        while match := _PIECE.match(self.text, self.position):
+            piece = match[0].upper()
+            if depth == 0 and (piece == ")" or (not inside and self._ends(piece))):
+                break
+            depth += (piece in ("(", "[")) - (piece in (")", "]"))
+            self.position = match.end()
+        found = self.text[start : self.position].strip()
+        if not found:
+            raise self._error("expected an expression")
+        return found
+
+    @staticmethod
+    def _ends(piece: str) -> bool:
+        return piece in (",", "COMMENT", "GENERATED") or piece.startswith(("NOT ", "NOT\n"))
 
     def _type(self) -> DataType:
         if self.depth >= MAX_NESTING:

@@ -14,6 +14,7 @@ import orjson
 
 from variantlake.delta.actions.actions import Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.identity_columns import is_identity
 from variantlake.delta.protocol.needed_features import extended_protocol, needed_features
 from variantlake.delta.protocol.new_table import check_schema
 from variantlake.delta.schema.column_mapping import MODE, is_mapped, with_mapping
@@ -170,11 +171,6 @@ def set_not_null(snapshot: Snapshot, column: str, *, not_null: bool) -> Changes:
     if not not_null:
         return changes
     return replace(changes, reads=whole_table, serializable=True)
-
-
-def is_identity(field: StructField) -> bool:
-    """Whether a column gives out numbers. Spec: PROTOCOL, "Identity Columns"."""
-    return any(key.startswith("delta.identity.") for key in field.metadata)
 
 
 def described_column(

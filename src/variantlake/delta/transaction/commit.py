@@ -161,7 +161,9 @@ def commit(snapshot: Snapshot, changes: Changes) -> int:
     # Constraints and generated columns concern new rows; a rewrite moves rows that fulfil them.
     rows_added = any(add.data_change for add in changes.adds)
     snapshot.check_writable(
-        evaluated=changes.evaluated or not rows_added, kept=changes.kept or not rows_added
+        evaluated=changes.evaluated or not rows_added,
+        kept=changes.kept or not rows_added,
+        numbered=changes.numbered,
     )
     _check_append_only(snapshot, changes)
     metadata = changes.metadata or snapshot.metadata

@@ -50,7 +50,8 @@ class Changes:
     `serializable` holds it against the appends of others whatever the table's isolation level is.
     `operation`, `parameters` and `metrics` describe it in the history, with the numbers of files
     where `file_metrics` are asked for. `evaluated` says that the rows of its files have gone
-    through the table's SQL expressions, `kept` that they were in the table before. `rebased` puts
+    through the table's SQL expressions, `kept` that they were in the table before, `numbered` that
+    they have the numbers of identity columns. `rebased` puts
     it on the ground of a commit that came first. `keeps_row_ids` is false where a row gets another
     row id than it had. `provenance` are fields of `commitInfo` in the place of those that follow
     from the rest.
@@ -68,6 +69,7 @@ class Changes:
     serializable: bool = False
     evaluated: bool = False
     kept: bool = False
+    numbered: bool = False
     rebased: Rebase | None = None
     file_metrics: bool = True
     keeps_row_ids: bool = True

@@ -13,6 +13,7 @@ import orjson
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.features import writer_features
+from variantlake.delta.protocol.identity_columns import is_identity
 from variantlake.delta.protocol.needed_features import extended_protocol
 from variantlake.delta.schema.char_types import declared_type, with_declaration
 from variantlake.delta.schema.columns_by_path import (
@@ -36,7 +37,6 @@ from variantlake.delta.schema.table_schema import (
 )
 from variantlake.delta.transaction.alter_columns import (
     described_column,
-    is_identity,
     metadata_changes,
 )
 from variantlake.delta.transaction.column_uses import check_not_used

@@ -42,7 +42,7 @@ from variantlake.spark.load.append_target import (
     text_columns,
 )
 from variantlake.spark.load.append_task import AppendTask
-from variantlake.spark.load.constraints import evaluated, refusals
+from variantlake.spark.load.constraints import evaluated, numbered, refusals
 from variantlake.spark.load.file_scan import FileScan, file_scan
 from variantlake.spark.query.read_versions import version_read
 from variantlake.spark.session.jobs import run_over, run_tasks
@@ -108,7 +108,7 @@ def append(
     chosen = LoadOptions.of(**options)
     check_options(merge_schema=merge_schema)
     json_columns = names_of("json_columns", json_columns)
-    target = target_of(frame.schema, table, json_columns, new)
+    target = target_of(frame.schema, table, json_columns, new, numbered=True)
     # Before any work: a repeated load or batch must not be checked against the table it made.
     if (known := find_committed_load(target, chosen, batch)) is not None:
         return known
@@ -119,6 +119,7 @@ def append(
             target = overwrite.applied(target)
         frame = _with_names_of(target, frame)
         json_columns = text_columns(frame.schema, target.schema, json_columns)
+        frame = numbered(frame, snapshot)
         frame, json_columns = evaluated(frame, snapshot, json_columns)
         if merge_schema:
             target = target.with_columns(columns_of(frame.schema, json_columns))

@@ -65,8 +65,10 @@ def target_of(
     table: str | os.PathLike[str],
     json_columns: Collection[str],
     new: NewTable | None,
+    *,
+    numbered: bool = False,
 ) -> TableWrite:
-    """The table, or the one that rows of the columns `given` make."""
+    """The table, or the one that rows of the columns `given` make; else as `TableWrite.of`."""
     location = os.fspath(table)
     try:
         snapshot = Snapshot.read(location, applies=READER_FEATURES)
@@ -76,7 +78,7 @@ def target_of(
         schema = columns_of(given, json_columns)
         names = in_schema(new.partition_by, schema)
         return TableWrite.open(location, schema, new.properties_of(schema), names)
-    target = TableWrite.of(snapshot, evaluated=True)
+    target = TableWrite.of(snapshot, evaluated=True, numbered=numbered)
     requested = () if new is None else in_schema(new.partition_by, snapshot.schema)
     if requested and requested != snapshot.partition_columns:
         known = ", ".join(snapshot.partition_columns) or "no column"

@@ -22,8 +22,10 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.properties import constraints
 from variantlake.delta.schema.table_schema import StructField, StructType
 from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog, VariantLakeError
+from variantlake.ingest.encode.numbers import unnumbered_columns
 from variantlake.quoting import quote_identifier
 from variantlake.spark.session.jobs import functions_of
+from variantlake.spark.session.jvm import is_connect
 from variantlake.spark.session.refusals import quiet, sentence
 from variantlake.sql.tokens import tokenize
 
@@ -40,12 +42,39 @@ _ROW_LENGTH = 300
 _NOT_APPENDED = "nothing was appended; correct the row or leave it out"
 
 
+MAX_PARTITIONS = 1 << 16
+"""Partitions of a frame on Spark Connect, which does not tell how many it has."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowConstraint:
     """What must be true in every row; `name` is what the error calls it."""
 
     name: str
     expression: str
+
+
+def numbered(frame: DataFrame, snapshot: Snapshot) -> DataFrame:
+    """The rows with the numbers of identity columns that they do not have.
+
+    Each of the frame's partitions has its own share of the numbers, so some may be left out.
+    Raises InvalidSchema as `unnumbered_columns`.
+    """
+    columns = unnumbered_columns(snapshot.schema, frame.columns)
+    if not columns:
+        return frame
+    sf = functions_of(frame.sparkSession)
+    # More partitions than were counted would give out a number twice: such a row is refused.
+    count = MAX_PARTITIONS if is_connect(frame.sparkSession) else frame.rdd.getNumPartitions()
+    place = sf.monotonically_increasing_id()
+    partition, row = sf.shiftright(place, 33), place.bitwiseAND((1 << 33) - 1)
+    failed = sf.raise_error(sf.lit(f"{REFUSED}the rows came in other parts; repeat the load"))
+    index = sf.when(partition < count, row * count + partition).otherwise(failed.cast("bigint"))
+    for column in columns:
+        column.number(0)
+        value = sf.lit(column.next).cast("bigint") + index * sf.lit(column.step).cast("bigint")
+        frame = frame.withColumn(column.name, value)
+    return frame
 
 
 def has_expressions(snapshot: Snapshot) -> bool:

@@ -1,0 +1,59 @@
+"""The numbers that identity columns give to new rows. Spec: PROTOCOL, "Identity Columns"."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from variantlake.delta.protocol.identity_columns import IdentityColumn, identity_columns
+from variantlake.delta.schema.table_schema import StructType
+from variantlake.errors import InvalidSchema
+
+
+def unnumbered_columns(schema: StructType, names: Collection[str]) -> tuple[IdentityColumn, ...]:
+    """The identity columns that rows with columns of these names have no numbers for.
+
+    Raises InvalidSchema for numbers that a column does not take.
+    """
+    columns = identity_columns(schema)
+    for column in columns:
+        if column.name in names and not column.explicit:
+            raise InvalidSchema(
+                f"the column {column.name!r} gives out its numbers itself (GENERATED ALWAYS)",
+                hint="leave the column out of the rows",
+            )
+    return tuple(column for column in columns if column.name not in names)
+
+
+def numbered_rows(reader: pa.RecordBatchReader, schema: StructType) -> pa.RecordBatchReader:
+    """Rows with the numbers of identity columns that they do not have.
+
+    Raises InvalidSchema as `unnumbered_columns`; LimitExceeded where a column has no numbers left.
+    """
+    columns = unnumbered_columns(schema, reader.schema.names)
+    if not columns:
+        return reader
+    fields = [pa.field(column.name, pa.int64()) for column in columns]
+    whole = pa.schema([*reader.schema, *fields])
+    return pa.RecordBatchReader.from_batches(whole, _numbered(reader, columns, whole))
+
+
+def _numbered(
+    batches: Iterator[pa.RecordBatch] | pa.RecordBatchReader,
+    columns: Sequence[IdentityColumn],
+    whole: pa.Schema,
+) -> Iterator[pa.RecordBatch]:
+    place = 0
+    for batch in batches:
+        arrays = [*batch.columns, *(_numbers(each, place, batch.num_rows) for each in columns)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=whole)
+        place += batch.num_rows
+
+
+def _numbers(column: IdentityColumn, place: int, count: int) -> pa.Array[pa.Int64Scalar]:
+    if not count:
+        return pa.array([], pa.int64())
+    first, _last = column.number(place), column.number(place + count - 1)
+    return pa.array(first + np.arange(count, dtype=np.int64) * column.step, pa.int64())
