@@ -47,6 +47,7 @@ class Version:
     files: Mapping[str, Mapping[str, Any]]
     rows: Rows
     blind: bool
+    operation: str
     applications: Mapping[str, int]
 
 
@@ -170,7 +171,9 @@ class Model:
         blind = bool(info.get("isBlindAppend"))
         if before is not None:
             self._judge(work, before, rows, int(info.get("readVersion", before.number)), number)
-        version = Version(number, self.world.now, files, rows, blind, applications)
+        version = Version(
+            number, self.world.now, files, rows, blind, work.name.split(" ")[0], applications
+        )
         self.versions.append(version)
         work.commits.append(number)
         self.world.say(f"version {number}: {work.name}, {len(rows)} rows in {len(files)} files")

@@ -365,6 +365,8 @@ def changes(session: Session, op: Op, _work: Work) -> None:
     for version in range(first, table.version + 1):
         rows_of_version = [row for row in found if row["_commit_version"] == version]
         _check_changes(rows_of_version, versions[version - 1].rows, versions[version].rows, version)
+        if versions[version].operation != "restore":  # it puts whole files back
+            _check_needed(rows_of_version, version)
     return None
 
 
@@ -385,6 +387,18 @@ def _check_changes(found: list[dict[str, Any]], before: Rows, after: Rows, versi
     if rows != after:
         what = difference(after, rows)
         raise Violation(f"the changes of version {version} do not lead there: {what}")
+
+
+def _check_needed(found: list[dict[str, Any]], version: int) -> None:
+    """No row is deleted and inserted as it was: rows that are only copied did not change."""
+    gone, new = (
+        {(row["id"], row["val"], row["v"]) for row in found if row["_change_type"] == kind}
+        for kind in ("delete", "insert")
+    )
+    if both := sorted(gone & new):
+        raise Violation(
+            f"the changes of version {version} have row {both[0]}, which did not change"
+        )
 
 
 def _added(op: Op, rows: Rows, _work: Work) -> Rows:
