@@ -55,10 +55,6 @@ FAULTS = (
         "cls(0, default, specified, is_checked=not force)",
     ),
     Fault(
-        "vacuum keeps only what the newest version has",
-        "_since", "commits[next(young, len(commits)):]", "[]",
-    ),
-    Fault(
         "a load does not look whether its id is there",
         "find_committed_load", "None if options.load_id is None else loaded(...)", "None",
     ),
@@ -87,11 +83,6 @@ FAULTS = (
         "log cleanup needs no checkpoint",
         "_cutoff_checkpoint",
         "max((version for version in versions if version >= least), default=None)", "expired",
-    ),
-    Fault(
-        "a commit leaves its change files out",
-        "_payload", "actions += [*changes.transactions, *domains, *changes.removes, ..., ...]",
-        "actions += [*changes.transactions, *domains, *changes.removes, *adds]",
     ),
     Fault(
         "an autoload does not hold its state against the table's",
