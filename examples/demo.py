@@ -56,7 +56,8 @@ def main() -> None:
         result = lake.ingest(str(SOURCE), table, max_rows_per_file=150)
         console.rule("Ingest")
         console.print(
-            f"{result.rows:,} documents into {result.files} files, version {result.version}, "
+            f"{result.rows_written:,} documents into {result.files_written} files, "
+            f"version {result.version}, "
             f"{time.perf_counter() - started:.1f} s (Spark's start and kernels included)"
         )
         console.print("Shredded into columns:", style="bold")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import datetime as dt
 import inspect
 import json
 import pickle
@@ -13,10 +14,18 @@ import pyarrow as pa
 import pytest
 
 import variantlake as vl
+from variantlake.autoloading.autoloader import AutoloadResult
+from variantlake.autoloading.batch import BatchReport
+from variantlake.autoloading.loads import RetryResult
+from variantlake.delta.transaction.analyze import AnalyzeResult
+from variantlake.dml.result import ChangeResult
+from variantlake.erase.erase import EraseResult
 from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.conversion.convert import ConvertResult
-from variantlake.ingest.load import IngestResult
-from variantlake.shown import MAX_LINE, counted
+from variantlake.maintenance.clustering.cluster import ClusterResult
+from variantlake.maintenance.optimize import OptimizeResult
+from variantlake.maintenance.reshredding.reshred import ReshredResult
+from variantlake.shown import MAX_LINE, CommitResult, Result, counted
 
 
 def test_objects_of_a_table_fit_a_line_and_list_public_names(tmp_path: Path) -> None:
@@ -42,18 +51,53 @@ def test_objects_of_a_table_fit_a_line_and_list_public_names(tmp_path: Path) -> 
     assert "scan" in dir(t)
 
 
-@pytest.mark.parametrize("kind", [LoadResult, IngestResult, ConvertResult])
-def test_a_result_of_a_load_is_its_version(kind: type[LoadResult]) -> None:
-    done = kind(version=3, rows=5, quarantine="x")
-    assert done == 3
-    assert {3: "version"}[done] == "version"
-    assert done != kind(version=3)
-    assert kind(version=0)  # a load was done
+RESULTS = [
+    AnalyzeResult(version=3, table_files=2, files_completed=1),
+    AutoloadResult(name="a", version=3),
+    BatchReport(version=3),
+    ChangeResult(version=3, rows_deleted=1),
+    ClusterResult(version=3),
+    CommitResult(version=3),
+    ConvertResult(version=3),
+    EraseResult(version=3, rows_erased=1, log_until=dt.datetime(2026, 1, 2, tzinfo=dt.UTC)),
+    LoadResult(version=3, rows_written=5, quarantine="x"),
+    OptimizeResult(version=3),
+    ReshredResult(version=3),
+    RetryResult(version=3),
+]
+
+
+@pytest.mark.parametrize("done", RESULTS, ids=lambda done: type(done).__name__)
+def test_a_result_has_the_fields_of_all_results(done: Result) -> None:
+    assert (done.version, done.dry_run, done.seconds) == (3, False, 0.0)
     for same in (pickle.loads(pickle.dumps(done)), copy.deepcopy(done)):  # noqa: S301 - our own
-        assert (same, same.rows, type(same)) == (done, 5, kind)
-    assert json.loads(json.dumps([done])) == [3]
-    assert done.to_dict().keys() == {item.name for item in fields(done)}
-    assert repr(done) == f"{kind.__name__}(version=3, rows=5, quarantine='x')"
+        assert (same, type(same)) == (done, type(done))
+    found = json.loads(json.dumps(done.to_dict()))
+    assert found.keys() >= {item.name for item in fields(done)}
+    assert repr(done).startswith(f"{type(done).__name__}(")
+    # What counts rows, files and bytes says so first.
+    counts = {item.name for item in fields(done) if item.type == "int"}
+    beginnings = ("rows_", "files_", "bytes_", "table_", "log_files_", "folders_")
+    others = {"version", "batches", "groups", "conflicts", "commits", "deletion_vectors"}
+    others |= {"restored_version", "budget_bytes", "new_bytes"}
+    assert {name for name in counts if not name.startswith(beginnings)} <= others
+
+
+def test_a_result_of_a_load_is_no_number() -> None:
+    done = LoadResult(version=0)
+    assert not hasattr(done, "__index__")
+    assert repr(done) == "LoadResult(version=0)"
+
+
+def test_every_write_gives_a_result() -> None:
+    given = {
+        name: inspect.get_annotations(method)["return"]
+        for name, method in vars(vl.Table).items()
+        if hasattr(method, "__wrapped__")
+    }
+    assert len(given) > 15
+    kinds = {type(done).__name__ for done in RESULTS} | {"VacuumResult", "RestoreResult"}
+    assert {name: kind for name, kind in given.items() if kind not in kinds} == {}
 
 
 def test_help_names_the_options_of_loads() -> None:

@@ -33,7 +33,7 @@ def vacuum() -> int:
     """Remove files that no version within the retention needs."""
     import variantlake as vl
 
-    return vl.Table.open(TABLE).vacuum().deleted
+    return vl.Table.open(TABLE).vacuum().files_removed
 
 
 @dag(schedule="@hourly", start_date=datetime(2026, 1, 1, tzinfo=UTC), catchup=False)

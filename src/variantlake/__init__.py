@@ -41,12 +41,18 @@ if TYPE_CHECKING:
     from typing import Any
 
     from variantlake import duckdb, parquet, spark
+    from variantlake.autoloading.autoloader import AutoloadResult
+    from variantlake.autoloading.batch import BatchReport
+    from variantlake.autoloading.loads import RetryResult
     from variantlake.autoloading.run import autoload
     from variantlake.delta.log.file_paths import set_absolute_paths
     from variantlake.delta.log.snapshot import HistoryEntry
+    from variantlake.delta.transaction.analyze import AnalyzeResult
+    from variantlake.dml.result import ChangeResult
     from variantlake.encoding.json import parse_json
     from variantlake.encoding.variant import Variant
     from variantlake.engine.run import LocalQuery
+    from variantlake.erase.erase import EraseResult
     from variantlake.expressions.from_python import path
     from variantlake.feed.scan import ChangeScan
     from variantlake.functions import (
@@ -59,24 +65,49 @@ if TYPE_CHECKING:
         variant_remove,
         variant_set,
     )
-    from variantlake.ingest.conversion.convert import convert
+    from variantlake.ingest.commit_load import LoadResult
+    from variantlake.ingest.conversion.convert import ConvertResult, convert
     from variantlake.ingest.sources.sources import json_array, json_files, ndjson
     from variantlake.interop.polars_scan import scan_polars
+    from variantlake.jobs.progress import LoadProgress
+    from variantlake.kernels.digest.rows import Digest
+    from variantlake.maintenance.clustering.cluster import ClusterResult
+    from variantlake.maintenance.compare_versions import VersionComparison
+    from variantlake.maintenance.health_findings import Health, HealthFinding
+    from variantlake.maintenance.optimize import OptimizeResult
+    from variantlake.maintenance.reshredding.drift import Drift
+    from variantlake.maintenance.reshredding.reshred import ReshredResult
+    from variantlake.maintenance.restore import RestoreResult
+    from variantlake.maintenance.vacuuming.vacuum import VacuumResult
     from variantlake.mirroring.mirror import mirror
     from variantlake.planning.explain import Explanation
-    from variantlake.report.profile import profile
+    from variantlake.report.profile import SourceProfile, profile
+    from variantlake.report.table_report import TableReport
     from variantlake.scan.table_scan import Scan
+    from variantlake.shown import CommitResult, Result
     from variantlake.storage.options import set_storage_options
     from variantlake.table import Table
 
 __all__ = [
     "AbsolutePathRefused",
+    "AnalyzeResult",
+    "AutoloadResult",
+    "BatchReport",
+    "ChangeResult",
     "ChangeScan",
+    "ClusterResult",
     "CommitConflict",
     "CommitLost",
+    "CommitResult",
     "CommitUnknown",
+    "ConvertResult",
+    "Digest",
+    "Drift",
     "DuplicateKey",
+    "EraseResult",
     "Explanation",
+    "Health",
+    "HealthFinding",
     "HistoryEntry",
     "InvalidJson",
     "InvalidPath",
@@ -84,6 +115,8 @@ __all__ = [
     "InvalidSchema",
     "InvalidValue",
     "LimitExceeded",
+    "LoadProgress",
+    "LoadResult",
     "LocalQuery",
     "LostCheckpoint",
     "MalformedFile",
@@ -93,15 +126,24 @@ __all__ = [
     "MissingSource",
     "NotADeltaTable",
     "NotCompiled",
+    "OptimizeResult",
     "PathTypeMismatch",
+    "ReshredResult",
+    "RestoreResult",
+    "Result",
+    "RetryResult",
     "Scan",
+    "SourceProfile",
     "StoreFailed",
     "Table",
     "TableReplaced",
+    "TableReport",
     "UnknownVariantType",
     "UnsupportedFeature",
+    "VacuumResult",
     "Variant",
     "VariantLakeError",
+    "VersionComparison",
     "__version__",
     "autoload",
     "convert",
@@ -129,24 +171,47 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AnalyzeResult": "variantlake.delta.transaction.analyze",
+    "AutoloadResult": "variantlake.autoloading.autoloader",
+    "BatchReport": "variantlake.autoloading.batch",
+    "ChangeResult": "variantlake.dml.result",
     "ChangeScan": "variantlake.feed.scan",
+    "ClusterResult": "variantlake.maintenance.clustering.cluster",
+    "CommitResult": "variantlake.shown",
+    "ConvertResult": "variantlake.ingest.conversion.convert",
+    "Digest": "variantlake.kernels.digest.rows",
+    "Drift": "variantlake.maintenance.reshredding.drift",
+    "EraseResult": "variantlake.erase.erase",
     "Explanation": "variantlake.planning.explain",
+    "Health": "variantlake.maintenance.health_findings",
+    "HealthFinding": "variantlake.maintenance.health_findings",
     "HistoryEntry": "variantlake.delta.log.snapshot",
+    "LoadProgress": "variantlake.jobs.progress",
+    "LoadResult": "variantlake.ingest.commit_load",
     "LocalQuery": "variantlake.engine.run",
+    "OptimizeResult": "variantlake.maintenance.optimize",
+    "ReshredResult": "variantlake.maintenance.reshredding.reshred",
+    "RestoreResult": "variantlake.maintenance.restore",
+    "Result": "variantlake.shown",
+    "RetryResult": "variantlake.autoloading.loads",
     "Scan": "variantlake.scan.table_scan",
+    "SourceProfile": "variantlake.report.profile",
     "Table": "variantlake.table",
+    "TableReport": "variantlake.report.table_report",
+    "VacuumResult": "variantlake.maintenance.vacuuming.vacuum",
     "Variant": "variantlake.encoding.variant",
+    "VersionComparison": "variantlake.maintenance.compare_versions",
     "autoload": "variantlake.autoloading.run",
+    "convert": "variantlake.ingest.conversion.convert",
     "json_array": "variantlake.ingest.sources.sources",
     "json_files": "variantlake.ingest.sources.sources",
-    "convert": "variantlake.ingest.conversion.convert",
     "mirror": "variantlake.mirroring.mirror",
     "ndjson": "variantlake.ingest.sources.sources",
     "parse_json": "variantlake.encoding.json",
-    "set_absolute_paths": "variantlake.delta.log.file_paths",
     "path": "variantlake.expressions.from_python",
     "profile": "variantlake.report.profile",
     "scan_polars": "variantlake.interop.polars_scan",
+    "set_absolute_paths": "variantlake.delta.log.file_paths",
     "set_storage_options": "variantlake.storage.options",
     "try_variant_array_append": "variantlake.functions",
     "try_variant_insert": "variantlake.functions",

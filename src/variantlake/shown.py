@@ -6,7 +6,7 @@ import datetime as dt
 import reprlib
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import MISSING, asdict, fields
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from typing import Any
 
 MAX_LINE = 120
@@ -34,15 +34,31 @@ class Shown:
         return [name for name in super().__dir__() if not name.startswith("_")]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Result(Shown):
-    """Base of what functions and methods give back; `seconds` are of wall-clock time."""
+    """Base of what writes give back.
 
-    __slots__ = ()
+    `version` is the table's version that has what was asked for, None of a dry run. If there was
+    nothing to do, it is the version that needed nothing. `dry_run` says that nothing was done, and
+    that all other fields say what would be. Numbers of rows, files and bytes begin with `rows_`,
+    `files_` and `bytes_`; `table_files` and `table_bytes` are those of the whole table afterwards.
+    `seconds` are of wall-clock time.
+    """
+
+    version: int | None = None
+    dry_run: bool = False
+    seconds: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields by name, for JSON; those that are dataclasses in turn as well."""
-        fields_of: Any = self
-        return asdict(fields_of)
+        """The fields by name, for JSON; times as text, dataclasses as dicts."""
+        return {item.name: _plain(getattr(self, item.name)) for item in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CommitResult(Result):
+    """What a change of the table itself gives: of its properties, columns or log."""
+
+    version: int
 
 
 def shortened(text: str, length: int) -> str:
@@ -73,9 +89,9 @@ def size(count: int) -> str:
 
 
 def _shown_fields(shown: Any) -> list[tuple[str, Any]]:
-    """The fields that say something."""
+    """The fields that say something; how long it took is the least of it."""
     found = []
-    for item in fields(shown):
+    for item in sorted(fields(shown), key=lambda item: item.name == "seconds"):
         value = getattr(shown, item.name, None)
         default = item.default
         if default is MISSING and item.default_factory is not MISSING:
@@ -83,6 +99,17 @@ def _shown_fields(shown: Any) -> list[tuple[str, Any]]:
         if item.repr and (default is MISSING or value != default):
             found.append((item.name, value))
     return found
+
+
+def _plain(value: Any) -> Any:
+    """A field's value for JSON."""
+    if isinstance(value, dt.datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def _text(value: Any) -> str:

@@ -45,12 +45,12 @@ def load(source: Path | str, table: Path, **options: Any) -> AutoloadResult:
 
 def test_only_what_is_new_is_loaded(source: Path, table: Path) -> None:
     first = load(source, table)
-    assert (first.version, first.files, first.rows, first.batches) == (0, 3, 4, 1)
+    assert (first.version, first.files_read, first.rows_written, first.batches) == (0, 3, 4, 1)
     nothing = load(source, table)
     assert (nothing.version, nothing.batches) == (None, 0)
     put(source / "0.json", 5)
     put(source / "d.json", 6)
-    assert load(source, table).files == 2
+    assert load(source, table).files_read == 2
     assert ids(table) == [1, 2, 3, 4, 5, 6]
 
 
@@ -59,7 +59,7 @@ def test_the_log_says_what_became_of_each_file(source: Path, table: Path) -> Non
     put(source / "f.json.gz", data=gzip.compress(b'{"id": 9}\n')[:-5])
     put(source / "g.json", data=b'{"id": 7}\n{"id": \n')
     result = load(source, table, max_files=2)
-    assert (result.files, result.empty, result.failed) == (3, 1, 2)
+    assert (result.files_read, result.files_empty, result.files_failed) == (3, 1, 2)
     rows = {row["file"]: row for row in vl.Table.open(table).loads().to_pylist()}
     assert {name: row["state"] for name, row in rows.items()} == {
         "a.json": "loaded",
@@ -81,10 +81,10 @@ def test_a_failed_file_is_tried_again_once_it_changed_or_by_command(
     bad = put(source / "g.json", data=b'{"id": 7}\n{"id"')
     load(source, table)
     assert load(source, table).batches == 0
-    assert vl.Table.open(table).retry_loads(file="*.json") == 1
-    assert load(source, table).failed == 1
+    assert vl.Table.open(table).retry_loads(file="*.json").files_retried == 1
+    assert load(source, table).files_failed == 1
     put(bad, 7, 8)
-    assert load(source, table).files == 1
+    assert load(source, table).files_read == 1
     assert ids(table) == [1, 2, 3, 4, 7, 8]
     assert states(table)["g.json"] == "loaded"
 
@@ -100,7 +100,7 @@ def test_an_empty_file_is_loaded_once_it_holds_a_document(source: Path, table: P
 
 def test_a_source_of_bad_files_alone_is_recorded(tmp_path: Path, table: Path) -> None:
     put(tmp_path / "in" / "a.json", data=b"{")
-    assert load(tmp_path / "in", table).failed == 1
+    assert load(tmp_path / "in", table).files_failed == 1
     assert states(table) == {"a.json": "failed"}
     put(tmp_path / "in" / "a.json", 1)
     load(tmp_path / "in", table)
@@ -135,15 +135,15 @@ def test_files_that_were_written_again_are_counted_and_said(
 ) -> None:
     figures = tmp_path / "figures.prom"
     loader = Autoloader(source, table)
-    assert loader.once().changed == 0
+    assert loader.once().files_changed == 0
     put(source / "b.json", 3, 30, age=30)
     put(source / "a.json", 1, 2, age=30)
-    assert [loader.once().changed for _ in range(2)] == [2, 2]
+    assert [loader.once().files_changed for _ in range(2)] == [2, 2]
     said = [record.getMessage() for record in caplog.records if "again" in record.getMessage()]
     assert len(said) == 1  # not in each round
     assert "files 2, the first" in said[0]
     assert "a.json" in said[0]
-    assert load(source, table, metrics_file=figures).changed == 2
+    assert load(source, table, metrics_file=figures).files_changed == 2
     assert 'changed_files{name="' in figures.read_text()
     assert figures.read_text().splitlines()[-1].endswith(" 2")
     assert ids(table) == [1, 2, 3, 4]
@@ -154,9 +154,9 @@ def test_a_file_that_was_too_old_is_loaded_once_it_is_written_again(
 ) -> None:
     put(source / "old.json", 9, age=1000)
     since = dt.datetime.fromtimestamp(time.time() - 500, dt.UTC)
-    assert load(source, table, since=since).skipped == 1
+    assert load(source, table, since=since).files_skipped == 1
     put(source / "old.json", 10, age=30)
-    assert load(source, table, since=since).files == 1
+    assert load(source, table, since=since).files_read == 1
     assert 10 in ids(table)
 
 
@@ -201,7 +201,7 @@ def test_files_are_not_moved_to_where_they_would_be_found_again(source: Path, ta
 def test_files_before_a_date_are_known_but_not_loaded(source: Path, table: Path) -> None:
     put(source / "old.json", 9, age=90 * 86_400)
     moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() - 86_400))
-    assert load(source, table, since=moment).skipped == 1
+    assert load(source, table, since=moment).files_skipped == 1
     load(source, table)
     assert ids(table) == [1, 2, 3, 4]
     assert states(table)["old.json"] == "skipped"
@@ -209,13 +209,13 @@ def test_files_before_a_date_are_known_but_not_loaded(source: Path, table: Path)
 
 def test_a_file_that_is_still_written_waits(source: Path, table: Path) -> None:
     put(source / "w.json", 7, age=-3600)  # by a clock that is an hour ahead
-    assert load(source, table, settle="30s").waiting == 1
+    assert load(source, table, settle="30s").files_waiting == 1
     assert ids(table) == [1, 2, 3, 4]
 
 
 def test_a_file_of_a_clock_ahead_settles_by_being_watched(source: Path, table: Path) -> None:
     put(source / "w.json", 7, age=-3600)
-    assert load(source, table, settle=0.05).waiting == 0
+    assert load(source, table, settle=0.05).files_waiting == 0
     assert ids(table) == [1, 2, 3, 4, 7]
 
 
@@ -232,7 +232,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_in_the_batch(
 
     with patch.object(batch, "plan_load", growing):
         result = load(source, table, settle=0)
-    assert result.files == 2
+    assert result.files_read == 2
     assert ids(table) == [1, 2, 4]
     load(source, table, settle=0)
     assert ids(table) == [1, 2, 3, 4, 30]
@@ -271,7 +271,7 @@ def test_of_two_loaders_at_once_each_file_is_loaded_by_one(tmp_path: Path, table
     for thread in threads:
         thread.join()
     assert ids(table) == list(range(40))
-    assert sum(result.files for result in results) == 40
+    assert sum(result.files_read for result in results) == 40
 
 
 def test_another_writer_of_the_table_does_not_disturb(source: Path, table: Path) -> None:
@@ -313,7 +313,7 @@ def test_versions_are_those_of_the_commits_though_others_came_between(
 
 def test_a_table_without_the_feature_gets_it(source: Path, table: Path) -> None:
     opened = vl.Table.create(table, "event VARIANT")
-    assert opened.autoload(source).rows == 4
+    assert opened.autoload(source).rows_written == 4
     assert "domainMetadata" in opened.refresh().snapshot.features
     assert ids(table) == [1, 2, 3, 4]
 
@@ -349,7 +349,7 @@ def test_partitions_and_columns_are_as_with_ingest(source: Path, table: Path) ->
 def test_bad_documents_go_to_the_quarantine(source: Path, table: Path) -> None:
     put(source / "g.json", data=b'{"id": 7}\nnonsense\n')
     result = load(source, table, mode="quarantine")
-    assert (result.failed, result.bad_rows, result.rows) == (0, 1, 5)
+    assert (result.files_failed, result.rows_bad, result.rows_written) == (0, 1, 5)
     row = vl.Table.open(table).loads(file="g.json").to_pylist()[0]
     assert (row["state"], row["rows"], row["bad_rows"]) == ("loaded", 1, 1)
     assert len(list((table / "_quarantine").rglob("*.ndjson"))) == 1
@@ -426,7 +426,7 @@ def test_rounds_go_on_after_a_store_failed(source: Path, table: Path) -> None:
 
     with patch.object(LocalFolder, "pages", failing):
         result = load(source, table, every=0.01, stop=lambda: len(rounds) > 2)
-    assert result.files == 3
+    assert result.files_read == 3
     assert ids(table) == [1, 2, 3, 4]
 
 
@@ -586,7 +586,7 @@ def test_a_source_that_was_moved_goes_on_when_it_is_said(
     put(elsewhere / "d.json", 5)
     with pytest.raises(InvalidValue, match="loads from"):
         load(elsewhere, table, name="events")
-    assert load(elsewhere, table, name="events", moved=True).files == 1
+    assert load(elsewhere, table, name="events", moved=True).files_read == 1
     put(elsewhere / "e.json", 6)
-    assert load(elsewhere, table, name="events").files == 1
+    assert load(elsewhere, table, name="events").files_read == 1
     assert ids(table) == [1, 2, 3, 4, 5, 6]

@@ -45,15 +45,15 @@ def test_a_prefix_is_loaded_into_a_table_of_the_same_store(bucket: ObjectStore) 
     put(bucket, "one/in/empty.json")
     source, table = f"{URL}/one/in/", f"{URL}/one/table"
     result = vl.autoload(source, table, name="events", max_files=3)
-    assert (result.files, result.batches, result.empty) == (5, 2, 1)
+    assert (result.files_read, result.batches, result.files_empty) == (5, 2, 1)
     assert vl.autoload(source, table, name="events").batches == 0
     put(bucket, "one/in/empty.json", 12)
     put(bucket, "one/in/2b.json", 13)
-    assert vl.autoload(source, table, name="events").files == 2
+    assert vl.autoload(source, table, name="events").files_read == 2
     assert ids(table) == [0, 1, 2, 3, 10, 12, 13]
     put(bucket, "one/in/1.json", 1, 14)
     changed = vl.autoload(source, table, name="events", on_change="reload")
-    assert (changed.files, changed.rows) == (1, 2)
+    assert (changed.files_read, changed.rows_written) == (1, 2)
     assert ids(table) == [0, 1, 1, 2, 3, 10, 12, 13, 14]
 
 

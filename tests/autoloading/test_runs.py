@@ -151,12 +151,12 @@ def test_vacuum_removes_runs_that_no_version_within_the_retention_names(tmp_path
     live = {Path(run.path).name for run in state.runs}
     assert len(list(folder.iterdir())) > len(live) + 2
     # What is young may be a running autoload's, and older versions still name the runs before.
-    assert vl.Table.open(table).vacuum().deleted == 0
+    assert vl.Table.open(table).vacuum().files_removed == 0
     for file in (*table.rglob("*.parquet"), *table.rglob("*.txt"), *table.rglob("*.json")):
         os.utime(file, (0, 0))
     done = vl.Table.open(table).vacuum()
-    assert done.kinds == {"state of an autoload": done.deleted}
+    assert done.kinds == {"state of an autoload": done.files_removed}
     assert {file.name for file in folder.iterdir()} == {*live, "notes.txt"}
     put(source / "5.json", 5)
-    assert vl.autoload(source, table, name="n").files == 1
+    assert vl.autoload(source, table, name="n").files_read == 1
     assert ids(table) == [1, 2, 3, 4, 5]

@@ -79,7 +79,7 @@ def test_a_load_starts_no_spark(tmp_path: Path, monkeypatch: Patch, capfd: Captu
     source = tmp_path / "a.ndjson"
     source.write_text('{"n": 1}\n')
     done = run(monkeypatch, capfd, "ingest", source, tmp_path / "t", "--json")
-    assert json.loads(done.out)["rows"] == 1
+    assert json.loads(done.out)["rows_written"] == 1
     vl.Table.create(
         tmp_path / "checked",
         "event VARIANT",

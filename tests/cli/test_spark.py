@@ -51,7 +51,7 @@ def test_a_load_tells_its_counts_and_nothing_else(done: dict[str, Outcome]) -> N
     load = done["ingest"]
     assert (load.code, load.err) == (0, "")
     result = json.loads(load.out)
-    assert (result["rows"], result["files"], result["version"]) == (1707, 4, 0)
+    assert (result["rows_written"], result["files_written"], result["version"]) == (1707, 4, 0)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -29,14 +29,14 @@ def _with(column: str, **metadata: Any) -> StructType:
 
 def test_partition_columns(tmp_path: Path) -> None:
     table = vl.Table.create(tmp_path / "t", DDL, partition_by=["day"])
-    assert table.append(DATA, json_columns=["event"]) == 1
+    assert table.append(DATA, json_columns=["event"]).version == 1
     with pytest.raises(InvalidSchema, match="'event' is a Variant, which cannot partition"):
         vl.Table.create(tmp_path / "u", DDL, partition_by=["event"])
 
 
 def test_clustered_tables(tmp_path: Path) -> None:
     table = vl.Table.create(tmp_path / "t", DDL, cluster_by=["n"])
-    assert table.append(DATA, json_columns=["event"]) == 1
+    assert table.append(DATA, json_columns=["event"]).version == 1
     assert {"clustering", "domainMetadata"} <= table.snapshot.features
     with pytest.raises(InvalidSchema, match="'event' is a Variant, which cannot cluster"):
         vl.Table.create(tmp_path / "u", DDL, cluster_by=["event"])
@@ -75,7 +75,7 @@ def test_check_constraints(tmp_path: Path) -> None:
 def test_default_column_values(tmp_path: Path) -> None:
     table = vl.Table.create(tmp_path / "t", _with("event", CURRENT_DEFAULT="NULL"))
     assert "allowColumnDefaults" in table.snapshot.features
-    assert table.append(DATA.drop_columns(["event"])) == 1
+    assert table.append(DATA.drop_columns(["event"])).version == 1
     with pytest.raises(InvalidSchema, match="whose default is NULL"):
         vl.Table.create(tmp_path / "u", _with("event", CURRENT_DEFAULT="parse_json('1')"))
 
@@ -84,4 +84,4 @@ def test_change_data_feed(tmp_path: Path) -> None:
     """Delta Spark reads the changes: `test_delta_spark_writes`."""
     table = vl.Table.create(tmp_path, DDL, properties={"delta.enableChangeDataFeed": "true"})
     assert "changeDataFeed" in table.snapshot.features
-    assert table.append(DATA, json_columns=["event"]) == 1
+    assert table.append(DATA, json_columns=["event"]).version == 1

@@ -30,7 +30,7 @@ def test_rows_for_which_the_condition_is_true_go(tmp_path: Path, properties: Any
     table = new_table(tmp_path / "t", properties=properties)
     done = table.delete("event:user::string = 'u3'")
     gone = [number for number in range(40) if number % 5 == 3 and number % 7]
-    assert done.deleted == len(gone)
+    assert done.rows_deleted == len(gone)
     # Rows whose user is NULL stay: the condition is not true of them.
     assert documents(table) == {n: text(n) for n in range(40) if n not in gone}
     assert table.refresh().history(1)[0].operation == "DELETE"
@@ -47,7 +47,7 @@ def test_a_file_that_is_written_anew_keeps_its_order_and_stays_apart(tmp_path: P
             action["add"]["tags"] |= kept
     log.write_bytes(b"\n".join(map(orjson.dumps, actions)))
     done = vl.Table.open(tmp_path / "t").delete("id in (2, 3)")
-    assert (done.files_rewritten, done.deleted) == (1, 2)
+    assert (done.files_rewritten, done.rows_deleted) == (1, 2)
     (add,) = files(table).values()
     assert {name: add.tags.get(name) for name in kept} == kept
 
@@ -57,7 +57,7 @@ def test_a_vector_keeps_the_file_and_what_the_log_says_of_it(tmp_path: Path) -> 
     ((path, before),) = files(table).items()
     done = table.delete("id in (2, 3)")
     ((again, after),) = files(table).items()
-    assert (again, after.tags, done.vectors, done.files_added) == (path, before.tags, 1, 0)
+    assert (again, after.tags, done.files_marked, done.files_written) == (path, before.tags, 1, 0)
     assert after.deletion_vector.cardinality == 2
     stats = orjson.loads(after.stats)
     assert stats["tightBounds"] is False
@@ -87,9 +87,9 @@ def test_whole_partitions_go_unread(tmp_path: Path) -> None:
     for add in files(table).values():
         (tmp_path / "t" / add.path).write_bytes(b"")
     done = table.delete("day = 'd1'")
-    assert (done.deleted, done.files_rewritten, done.vectors) == (20, 0, 0)
+    assert (done.rows_deleted, done.files_rewritten, done.files_marked) == (20, 0, 0)
     assert {add.partition_values["day"] for add in files(table).values()} == {"d0"}
-    assert table.delete().deleted == 20
+    assert table.delete().rows_deleted == 20
     assert files(table) == {}
 
 
@@ -97,7 +97,7 @@ def test_a_dry_run_and_no_rows_commit_nothing(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t")
     version = table.version
     planned = table.delete("id < 3", dry_run=True)
-    assert (planned.deleted, planned.vectors, planned.dry_run) == (3, 1, True)
+    assert (planned.rows_deleted, planned.files_marked, planned.dry_run) == (3, 1, True)
     assert table.delete("id < 0").version == version
     assert table.refresh().version == version
     assert not list((tmp_path / "t").glob("*.bin"))
@@ -115,11 +115,11 @@ def test_what_may_not_lose_rows_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_a_condition_may_compute(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=12)
-    assert table.delete("id + 1 > 10 OR id * id = 9 AND length(day) = 2").deleted == 3
+    assert table.delete("id + 1 > 10 OR id * id = 9 AND length(day) = 2").rows_deleted == 3
     left = table.refresh().scan("id").to_arrow()["id"].to_pylist()
     assert set(left) == {0, 1, 2, 4, 5, 6, 7, 8, 9}
     parts = new_table(tmp_path / "p", rows=12, partition_by="day")
-    assert parts.delete("concat(day, 'x') = 'd1x'").deleted == 6
+    assert parts.delete("concat(day, 'x') = 'd1x'").rows_deleted == 6
     with pytest.raises(InvalidValue):
         parts.refresh().delete("1 div (length(day) - 2) = 1")
 
@@ -188,7 +188,7 @@ def test_rows_that_were_moved_are_found_again(tmp_path: Path, properties: Any) -
 def test_the_change_feed_gets_the_deleted_rows(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=20, properties=FEED)
     done = table.delete("id in (3, 14)")
-    actions = read_commit(table.snapshot.store, commit_path(done.version))
+    actions = read_commit(table.snapshot.store, commit_path(done.version or 0))
     changes = [action for action in actions if isinstance(action, AddCdcFile)]
     found = [
         row
@@ -201,7 +201,7 @@ def test_the_change_feed_gets_the_deleted_rows(tmp_path: Path) -> None:
     ]
     # Files that only go tell it themselves.
     done = table.delete()
-    actions = read_commit(table.snapshot.store, commit_path(done.version))
+    actions = read_commit(table.snapshot.store, commit_path(done.version or 0))
     assert not any(isinstance(action, AddCdcFile | AddFile) for action in actions)
 
 
@@ -226,5 +226,5 @@ def test_the_files_of_a_delete_are_chosen_once(
 
     monkeypatch.setattr(table_scan, "choose_files", counted)
     done = delete(table.snapshot, "event:user::string = 'u3'", max_bytes=1 << 30)
-    assert done.deleted > 0
+    assert done.rows_deleted > 0
     assert len(chosen) == 1

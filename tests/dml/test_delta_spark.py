@@ -184,7 +184,7 @@ def test_a_vector_in_a_file_and_its_history_are_read(
     assert read_by_spark(delta_spark, table) == documents(table)
     theirs = delta_spark.sql(f"DESCRIBE HISTORY {name}").collect()
     assert theirs[0]["operation"] == "DELETE"
-    assert theirs[0]["operationMetrics"]["numDeletedRows"] == str(ours.deleted)
+    assert theirs[0]["operationMetrics"]["numDeletedRows"] == str(ours.rows_deleted)
     assert set(theirs[1]["operationMetrics"]) <= set(theirs[0]["operationMetrics"])
 
 

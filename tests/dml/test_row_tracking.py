@@ -26,8 +26,8 @@ PROPERTIES = [{}, VECTORS, {**VECTORS, **FEED}, {"delta.columnMapping.mode": "na
 def test_updated_rows_keep_their_ids(tmp_path: Path, properties: Any) -> None:
     table = new_table(tmp_path / "t", rows=12, per_file=6, properties={**properties, **TRACKED})
     before = tracked_rows_of(table)
-    assert table.update({"day": "'x'"}, "id in (1, 4, 7)", dry_run=True).updated == 3
-    version = table.update({"day": "'x'"}, "id in (1, 4, 7)").version
+    assert table.update({"day": "'x'"}, "id in (1, 4, 7)", dry_run=True).rows_updated == 3
+    version = table.update({"day": "'x'"}, "id in (1, 4, 7)").version or 0
     after = tracked_rows_of(table)
     assert {n: row_id for n, (row_id, _) in after.items()} == {
         n: row_id for n, (row_id, _) in before.items()
@@ -65,7 +65,7 @@ def test_a_merge_gives_ids_to_new_rows_only(tmp_path: Path) -> None:
 def test_the_change_feed_has_no_ids(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=6, properties={**VECTORS, **FEED, **TRACKED})
     done = table.update({"day": "'x'"}, "id = 1")
-    actions = read_commit(table.snapshot.store, commit_path(done.version))
+    actions = read_commit(table.snapshot.store, commit_path(done.version or 0))
     for action in actions:
         if isinstance(action, AddCdcFile):
             found = vl.parquet.read_table(tmp_path / "t" / action.path)
@@ -76,7 +76,7 @@ def test_erased_rows_leave_the_ids_of_the_others(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=10, per_file=5, properties={**VECTORS, **TRACKED})
     table.update({"day": "'x'"}, "id = 7")
     before = tracked_rows(table)
-    assert table.erase("id in (3, 8)").rows == 2
+    assert table.erase("id in (3, 8)").rows_erased == 2
     assert tracked_rows(table) == {n: each for n, each in before.items() if n not in (3, 8)}
 
 

@@ -71,16 +71,16 @@ def test_a_key_stays_once(tmp_path: Path, properties: Any, mode: Any) -> None:
     table = new_table(tmp_path / "t", properties)
     first = [(1, 0), (2, 1), (None, 2), (3, 3), (1, 4), (None, 5)]
     done = append(table, first, on_duplicate=mode)
-    assert (done.rows, done.replaced, done.left_out) == (5, 0, 1)
+    assert (done.rows_written, done.rows_replaced, done.rows_left_out) == (5, 0, 1)
     rows = expected([], first, skip=mode == "skip")
     assert pairs_of(table) == rows
     second = [(2, 10), (4, 11), (4, 12), (3, 13), (2, 14)]
     done = append(table, second, on_duplicate=mode)
     assert done.version == table.refresh().version == 2
-    assert (done.replaced, done.left_out) == ((2, 2) if mode == "replace" else (0, 4))
+    assert (done.rows_replaced, done.rows_left_out) == ((2, 2) if mode == "replace" else (0, 4))
     assert pairs_of(table) == expected(rows, second, skip=mode == "skip")
     metrics = table.history(1)[0].info["operationMetrics"]
-    assert metrics["numReplacedRows"] == str(done.replaced)
+    assert metrics["numReplacedRows"] == str(done.rows_replaced)
 
 
 @settings(max_examples=8 * MORE, deadline=None)
@@ -126,11 +126,11 @@ def test_documents_of_a_new_table(tmp_path: Path) -> None:
     source = tmp_path / "a.ndjson"
     source.write_text("".join(f'{{"id":{n % 4},"n":{n}}}\n' for n in range(10)))
     done = ingest_here(str(source), tmp_path / "t", unique_by="event:id::int")
-    assert (done.rows, done.left_out, done.version) == (4, 6, 0)
+    assert (done.rows_written, done.rows_left_out, done.version) == (4, 6, 0)
     table = vl.Table.open(tmp_path / "t")
     assert sorted(n for _, n in pairs_of(table)) == [6, 7, 8, 9]
     again = ingest_here(str(source), tmp_path / "t", unique_by="event:id::int", on_duplicate="skip")
-    assert (again.rows, again.left_out) == (0, 10)
+    assert (again.rows_written, again.rows_left_out) == (0, 10)
 
 
 def test_an_autoload_replaces_what_comes_again(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_values_are_computed_from_the_old_row(tmp_path: Path, properties: Any) -
     table = new_table(tmp_path / "t", rows=20, properties=properties)
     where = "event:n::int between 8 and 11"
     done = table.update({"day": vl.path("event", "$.n").string(), "ID": "event:n::bigint"}, where)
-    assert (done.updated, done.deleted, done.files_touched) == (4, 0, 2)
+    assert (done.rows_updated, done.rows_deleted, done.files_touched) == (4, 0, 2)
     assert days(table) == {n: str(n) if 8 <= n <= 11 else f"d{n % 2}" for n in range(20)}
     assert documents(table) == {n: text(n) for n in range(20)}
     table.update({"event": {"a": [1, None]}, "day": None}, "id = 9")
@@ -47,7 +47,7 @@ def test_values_are_computed_from_the_old_row(tmp_path: Path, properties: Any) -
 
 def test_rows_move_to_their_partition(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=10, partition_by="day")
-    assert table.update({"day": "'d9'"}, "day = 'd1'").updated == 5
+    assert table.update({"day": "'d9'"}, "day = 'd1'").rows_updated == 5
     assert days(table) == {n: "d9" if n % 2 else "d0" for n in range(10)}
 
 
@@ -55,7 +55,7 @@ def test_rows_move_to_their_partition(tmp_path: Path) -> None:
 def test_the_change_feed_gets_both_images(tmp_path: Path, properties: Any) -> None:
     table = new_table(tmp_path / "t", rows=12, per_file=6, properties=properties)
     done = table.update({"day": "'new'"}, "id >= 5")
-    actions = read_commit(table.snapshot.store, commit_path(done.version))
+    actions = read_commit(table.snapshot.store, commit_path(done.version or 0))
     files = [action.path for action in actions if isinstance(action, AddCdcFile)]
     rows = [
         row for path in files for row in vl.parquet.read_table(tmp_path / "t" / path).to_pylist()
@@ -81,7 +81,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         table.update({"day": 7})
     with pytest.raises(InvalidValue, match="cast"):
         table.update({"id": "event:user::bigint"})
-    assert table.update({"id": 1}, "id < 3", dry_run=True).updated == 3
+    assert table.update({"id": 1}, "id < 3", dry_run=True).rows_updated == 3
     assert table.refresh().version == version
     assert documents(table) == {n: text(n) for n in range(4)}
 
@@ -103,7 +103,7 @@ def test_new_values_are_computed_from_the_old_ones(tmp_path: Path) -> None:
         {"id": "id * 10 + length(day)", "day": "CASE WHEN id + 1 > 3 THEN upper(day) END"},
         "id % 2 = 1 AND length(day) = 2",
     )
-    assert done.updated == 2
+    assert done.rows_updated == 2
     rows = table.refresh().scan("id, day").to_arrow().to_pylist()
     found = {row["id"]: row["day"] for row in rows}
     assert found == {0: "d0", 2: "d0", 12: None, 32: "D1"}
@@ -138,7 +138,7 @@ def test_a_dry_run_refuses_what_the_run_refuses(tmp_path: Path, values: dict[str
         refusals.append((type(caught.value), caught.value.message))
     assert refusals[0] == refusals[1]
     assert sorted(Path(table.uri).iterdir()) == before
-    assert table.update({"id": "small"}, dry_run=True).updated == 1
+    assert table.update({"id": "small"}, dry_run=True).rows_updated == 1
 
 
 def events(table: vl.Table) -> list[Any]:
@@ -159,7 +159,7 @@ def test_values_are_assigned_to_paths(nested: vl.Table) -> None:
     done = nested.update(
         {"event:user.name": "upper(day)", "EVENT:tags": [1, None], "event:n": None}
     )
-    assert done.updated == 3
+    assert done.rows_updated == 3
     assert events(nested) == [
         '{"n":null,"tags":[1,null],"user":{"name":"A"}}',
         '{"n":null,"tags":[1,null],"user":{"name":null}}',  # a NULL is the Variant null there

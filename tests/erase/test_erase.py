@@ -32,11 +32,11 @@ def test_rows_go_from_the_table_and_from_its_files(tmp_path: Path, properties: A
     planned = table.refresh().erase("event:user::string = 'u3'", dry_run=True)
     # Row 8 is of this user too: it was deleted, and where a vector hides it, it is still there.
     hidden = 1 if properties else 0
-    assert (planned.rows, planned.hidden_rows) == (len(gone) - 1, hidden)
+    assert (planned.rows_erased, planned.rows_hidden) == (len(gone) - 1, hidden)
     before = table.refresh().version
     done = table.erase(vl.path("event", "$.user").string() == "u3")
-    assert (done.rows, done.hidden_rows, done.version) == (len(gone) - 1, hidden, before + 1)
-    assert (planned.is_dry_run, done.is_purged) == (True, False)
+    assert (done.rows_erased, done.rows_hidden, done.version) == (len(gone) - 1, hidden, before + 1)
+    assert (planned.dry_run, done.purged) == (True, False)
     kept = [number for number in range(40) if number not in gone]
     assert documents(table) == {number: text(number) for number in kept}
     newest = table.refresh()
@@ -44,7 +44,7 @@ def test_rows_go_from_the_table_and_from_its_files(tmp_path: Path, properties: A
     for path in newest.files()["path"].to_pylist():
         assert b"u3" not in b"".join(readings(tmp_path / "t" / str(path)))
     again = table.erase("event:user::string = 'u3'")
-    assert (again.rows, again.hidden_rows, again.version) == (0, 0, done.version)
+    assert (again.rows_erased, again.rows_hidden, again.version) == (0, 0, done.version)
 
 
 def test_the_result_says_when_nothing_is_left(tmp_path: Path) -> None:
@@ -107,10 +107,10 @@ def test_after_a_purge_no_byte_is_left(tmp_path: Path, properties: dict[str, str
     table.refresh().append(vl.ndjson(bad), mode="quarantine")
     assert len(holders(tmp_path / "t", SECRET)) > 4
     done = table.refresh().erase(f"event:user::string = '{SECRET}'", purge=True)
-    assert done.is_purged
-    assert done.rows == 2
-    assert done.purged_files > 0
-    assert done.purged_log_files > 0
+    assert done.purged
+    assert done.rows_erased == 2
+    assert done.files_purged > 0
+    assert done.log_files_purged > 0
     assert holders(tmp_path / "t", SECRET) == set()
     reopened = vl.Table.open(tmp_path / "t")
     kept = sorted(n for n in range(20) if n % 5 != 2)
@@ -146,13 +146,13 @@ def test_the_change_feed_tells_of_it_until_a_vacuum(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=10, properties={**FEED, **VECTORS})
     table.delete("id = 3")
     done = table.refresh().erase("id IN (3, 4)")
-    assert (done.rows, done.hidden_rows) == (1, 1)
+    assert (done.rows_erased, done.rows_hidden) == (1, 1)
     rows = table.refresh().changes(done.version).to_arrow().to_pylist()
     assert [(row["id"], row["_change_type"]) for row in rows] == [(4, "delete")]
     # A file with hidden rows alone is written anew, which changes no row.
     table.delete("id = 5")
     hidden = table.refresh().erase("id = 5")
-    assert (hidden.rows, hidden.hidden_rows) == (0, 1)
+    assert (hidden.rows_erased, hidden.rows_hidden) == (0, 1)
     assert table.refresh().changes(hidden.version).count() == 0
     assert ids(table) == [0, 1, 2, 6, 7, 8, 9]
 
@@ -160,7 +160,7 @@ def test_the_change_feed_tells_of_it_until_a_vacuum(tmp_path: Path) -> None:
 def test_whole_partitions_go(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", partition_by="day")
     done = table.erase("day = 'd1'", purge=True)
-    assert (done.rows, done.files_rewritten) == (20, 0)
+    assert (done.rows_erased, done.files_rewritten) == (20, 0)
     assert not list((tmp_path / "t").glob("day=d1"))
     assert ids(table) == list(range(0, 40, 2))
 
@@ -196,4 +196,4 @@ def test_an_error_names_the_row_of_the_file(tmp_path: Path) -> None:
     assert caught.value.row == 7
     assert "delete the row first" in caught.value.hint
     vl.Table.open(tmp_path).delete("id = 7")
-    assert vl.Table.open(tmp_path).erase("id = 1").rows == 1
+    assert vl.Table.open(tmp_path).erase("id = 1").rows_erased == 1

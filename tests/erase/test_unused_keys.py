@@ -75,7 +75,7 @@ def test_files_that_never_held_the_row(
     assert len(holders(tmp_path / "t", KEY)) > 2
     planned = table.erase("id = 7", dry_run=True)
     done = table.erase("id = 7", purge=True)
-    assert (done.rows, done.hidden_rows) == (1, 0)
+    assert (done.rows_erased, done.rows_hidden) == (1, 0)
     assert planned.files_rewritten == done.files_rewritten > 1
     assert holders(tmp_path / "t", KEY) == set()
     assert left(table) == [n for n in range(18) if n != 7]
@@ -160,7 +160,7 @@ def test_entries_of_a_dictionary_page_that_no_row_refers_to(tmp_path: Path) -> N
            "modificationTime": 1, "dataChange": True}  # fmt: skip
     (tmp_path / "t" / commit_path(1)).write_bytes(orjson.dumps({"add": add}))
     done = table.refresh().erase("id = 9", purge=True)
-    assert (done.rows, done.files_rewritten) == (0, 1)
+    assert (done.rows_erased, done.files_rewritten) == (0, 1)
     assert holders(tmp_path / "t", KEY) == set()
     assert table.refresh().scan("id").to_arrow()["id"].to_pylist() == [1, 2]
 
@@ -190,7 +190,7 @@ def test_files_elsewhere_stay_and_an_order_of_others_names_nothing(tmp_path: Pat
     (clone / f"{0:020}.json").write_bytes(b"\n".join(map(orjson.dumps, actions)))
     done = vl.Table.open(tmp_path / "clone").erase("id = 7", purge=True)
     # The file with the row has another in its place now; files of the source are not the clone's.
-    assert (done.rows, done.files_rewritten) == (1, 1)
+    assert (done.rows_erased, done.files_rewritten) == (1, 1)
     assert holders(tmp_path / "clone", KEY) == set()
     assert left(source) == list(range(18))
 

@@ -89,7 +89,7 @@ def test_a_bad_line_is_raised_kept_or_null(tmp_path: Path, name: str, ending: by
     assert alone.value.message == caught.value.message
     assert alone.value.column == caught.value.column
     result = ingest_here(source, tmp_path / "quarantine", mode="quarantine")
-    assert (result.rows, result.bad_rows, result.version) == (3, 2, 0)
+    assert (result.rows_written, result.rows_bad, result.version) == (3, 2, 0)
     assert documents(tmp_path / "quarantine") == [parse_json(text) for text in "123"]
     records = quarantined(result.quarantine)
     assert [record["line"] for record in records] == [3, 6]
@@ -99,7 +99,7 @@ def test_a_bad_line_is_raised_kept_or_null(tmp_path: Path, name: str, ending: by
         assert (record["file"], record["column"]) == (str(source), caught.value.column)
         assert source.read_bytes().startswith(LINES[name], record["offset"])
     result = ingest_here(source, tmp_path / "null", mode="null")
-    assert (result.rows, result.bad_rows, result.quarantine) == (5, 2, None)
+    assert (result.rows_written, result.rows_bad, result.quarantine) == (5, 2, None)
     one, two, three = map(parse_json, "123")
     assert documents(tmp_path / "null") == [one, None, two, None, three]
 
@@ -111,7 +111,7 @@ def test_odd_documents_are_good_in_every_mode(
 ) -> None:
     (tmp_path / "a").write_bytes(FINE[name])
     result = ingest_here(tmp_path / "a", tmp_path / "t", mode=mode)
-    assert (result.rows, result.bad_rows, result.quarantine) == (1, 0, None)
+    assert (result.rows_written, result.rows_bad, result.quarantine) == (1, 0, None)
     assert documents(tmp_path / "t") == [parse_json(FINE[name].strip())]
     assert not (tmp_path / "t" / "_quarantine").exists()
 
@@ -137,7 +137,7 @@ def test_positions_are_right_across_blocks_splits_and_files(
     records = quarantined(result.quarantine)
     assert [(r["file"], r["line"], r["text"]) for r in records] == expected
     assert {r["column"] - len(r["text"]) for r in records} == {1}
-    assert result.bad_rows == len(expected)
+    assert result.rows_bad == len(expected)
 
 
 @pytest.mark.parametrize("mode", ["quarantine", "null"])
@@ -147,7 +147,7 @@ def test_a_line_over_the_limit_is_noted_and_not_kept(
     monkeypatch.setattr(blocks, "MAX_VALUE_BYTES", 100)
     (tmp_path / "a").write_bytes(b'1\n"' + b"x" * 200 + b'"\n{\n2')
     result = ingest_here(tmp_path / "a", tmp_path / "t", mode=mode)
-    assert result.bad_rows == 2
+    assert result.rows_bad == 2
     if mode == "null":
         one, two = map(parse_json, "12")
         assert documents(tmp_path / "t") == [one, None, None, two]
@@ -165,7 +165,7 @@ def test_documents_up_to_128_mib_are_taken(tmp_path: Path) -> None:
             file.write(b'"' + b"x" * length + b'"\n')
         file.write(b"1")
     result = ingest_here(tmp_path / "a", tmp_path / "t", mode="null", shredding="VARIANT")
-    assert (result.rows, result.bad_rows) == (3, 1)
+    assert (result.rows_written, result.rows_bad) == (3, 1)
     rows = documents(tmp_path / "t")
     assert [None if row is None else len(row.value) for row in rows] == [size + 5, None, 2]
 
@@ -173,7 +173,12 @@ def test_documents_up_to_128_mib_are_taken(tmp_path: Path) -> None:
 def test_a_load_of_bad_documents_alone_says_so(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("{\n")
     result = ingest_here(tmp_path / "a", tmp_path / "t", mode="quarantine")
-    assert (result.version, result.rows, result.files, result.bad_rows) == (0, 0, 0, 1)
+    assert (result.version, result.rows_written, result.files_written, result.rows_bad) == (
+        0,
+        0,
+        0,
+        1,
+    )
     assert Snapshot.read(tmp_path / "t").files.num_rows == 0
     assert len(quarantined(result.quarantine)) == 1
 
@@ -232,7 +237,7 @@ def test_bad_json_text_of_arrow_data(
     data = pa.table({"id": range(5), "event": texts, "other": ["1", "2", "3", "]", "5"]})
 
     def append() -> int:
-        return table.append(data, json_columns=["event", "other"], mode=mode)
+        return table.append(data, json_columns=["event", "other"], mode=mode).version
 
     if mode == "strict":
         with pytest.raises(InvalidJson, match="column 'event'") as caught:
@@ -263,7 +268,7 @@ def test_bad_variants_of_arrow_data_are_kept_as_base64(tmp_path: Path) -> None:
     table = vl.Table.create(tmp_path / "t", "event VARIANT")
     values = [{"metadata": b"\x01\x00\x00", "value": value} for value in (b"\x00", b"\x02\x01")]
     data = pa.table({"event": pa.array(values)})
-    assert table.append(data, mode="quarantine") == 1
+    assert table.append(data, mode="quarantine").version == 1
     (folder,) = (tmp_path / "t" / "_quarantine").iterdir()
     (record,) = quarantined(str(folder))
     assert record["row"] == 1
@@ -289,7 +294,7 @@ def test_values_that_python_lacks_are_kept_beside_a_bad_document(tmp_path: Path)
     late = pa.array([10**18], pa.int64()).cast(pa.timestamp("us", "UTC"))
     whole = pa.StructArray.from_arrays([text], ["x"])
     data = pa.table({"name": text, "at": late, "s": whole, "v": text})
-    assert table.append(data, json_columns=["v"], mode="quarantine") == 1
+    assert table.append(data, json_columns=["v"], mode="quarantine").version == 1
     (folder,) = (tmp_path / "t" / "_quarantine").iterdir()
     (record,) = quarantined(str(folder))
     code = base64.b64encode(b"\xff").decode()
@@ -351,7 +356,7 @@ def test_what_the_plain_parser_takes_is_loaded_and_all_else_is_kept(
     source = vl.json_array(folder / "a") if as_array else vl.ndjson(folder / "a")
     result = ingest_here(source, folder / "t", mode="quarantine")
     assert [row.to_json() for row in documents(folder / "t") if row] == good
-    assert result.bad_rows == len(bad)
+    assert result.rows_bad == len(bad)
     if bad:
         assert list(map(text_of, quarantined(result.quarantine))) == bad
 
@@ -399,7 +404,7 @@ def test_bad_documents_of_all_tasks_count(tmp_path: Path, monkeypatch: pytest.Mo
             ingest_here(source, tmp_path / "t", mode="quarantine", max_bad=limit)
         assert not (tmp_path / "t").exists()
     done = ingest_here(source, tmp_path / "t", mode="quarantine", max_bad="1%")
-    assert (done.bad_rows, done.rows) == (50, 4950)
+    assert (done.rows_bad, done.rows_written) == (50, 4950)
 
 
 @pytest.mark.parametrize("limit", [-1, "-1", "101%", "5 percent", 0.05, True, "", "1e3"])
@@ -454,7 +459,7 @@ def test_documents_over_several_lines_are_named_at_once(
 def test_lines_that_are_cut_are_bad_one_by_one(tmp_path: Path, name: str) -> None:
     (tmp_path / "a.json").write_text(LINE_BY_LINE[name])
     done = ingest_here(tmp_path / "a.json", tmp_path / "t", mode="quarantine")
-    assert done.bad_rows + done.rows == LINE_BY_LINE[name].count("\n")
+    assert done.rows_bad + done.rows_written == LINE_BY_LINE[name].count("\n")
 
 
 def test_a_task_of_bad_documents_alone_is_stopped(tmp_path: Path) -> None:

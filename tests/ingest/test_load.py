@@ -29,8 +29,9 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.ingest import load, local_run
+from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.encode import document_rows
-from variantlake.ingest.load import IngestResult, LoadTask
+from variantlake.ingest.load import LoadTask
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.sources.sources import json_array, ndjson
 from variantlake.jobs import threads
@@ -57,8 +58,8 @@ def test_every_row_comes_back(tmp_path: Path, source: Path) -> None:
     result = ingest_here(source, tmp_path / "table", max_rows_per_file=150)
     expected = [parse_json(line) for line in gzip.decompress(source.read_bytes()).splitlines()]
     assert documents(tmp_path / "table") == expected
-    assert (result.version, result.rows) == (0, len(expected))
-    assert result.files == -(-len(expected) // 150)
+    assert (result.version, result.rows_written) == (0, len(expected))
+    assert result.files_written == -(-len(expected) // 150)
 
 
 def test_plain_gzip_and_zstd_give_the_same_rows(tmp_path: Path) -> None:
@@ -90,8 +91,8 @@ def test_a_second_load_appends_with_the_schema_of_the_first(tmp_path: Path) -> N
     (tmp_path / "b").write_text('{"a": "x", "b": true}\n' * 2)
     first = ingest_here(tmp_path / "a", tmp_path / "table")
     second = ingest_here(tmp_path / "b", tmp_path / "table")
-    assert (first.shredding, second.shredding) == ("a BIGINT", "a BIGINT")
-    assert (second.version, second.rows, second.files) == (1, 2, 1)
+    assert first.shredding == second.shredding == {"event": "a BIGINT"}
+    assert (second.version, second.rows_written, second.files_written) == (1, 2, 1)
     assert len(documents(tmp_path / "table")) == 5
 
 
@@ -99,7 +100,7 @@ def test_a_given_schema_is_kept_by_the_table(tmp_path: Path) -> None:
     (tmp_path / "a").write_text('{"a": 1, "b": 2}\n')
     ingest_here(tmp_path / "a", tmp_path / "table", shredding="b BIGINT")
     again = ingest_here(tmp_path / "a", tmp_path / "table")
-    assert again.shredding == "b BIGINT"
+    assert again.shredding == {"event": "b BIGINT"}
     properties = Snapshot.read(tmp_path / "table").properties
     assert properties["variantlake.shredding.event"] == "b BIGINT"
     assert properties["delta.enableVariantShredding"] == "true"
@@ -172,7 +173,7 @@ def test_an_empty_file_among_others_is_skipped_and_counted(
         (tmp_path / place).write_text(text)
     (tmp_path / "b.json").write_bytes(EMPTY[name])
     result = ingest_here(documents(tmp_path), tmp_path / "t", mode=mode)
-    assert (result.rows, result.empty_sources, result.bad_rows) == (2, 1, 0)
+    assert (result.rows_written, result.files_empty, result.rows_bad) == (2, 1, 0)
     assert (
         vl.Table.open(tmp_path / "t").history()[0].info["operationMetrics"]["numEmptySources"]
         == "1"
@@ -187,11 +188,11 @@ def test_an_empty_file_among_others_is_skipped_and_counted(
 def test_an_empty_array_counts_as_empty_and_a_bad_document_does_not(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("[]")
     (tmp_path / "b.json").write_text("[1]")
-    assert ingest_here(json_array(tmp_path), tmp_path / "t").empty_sources == 1
+    assert ingest_here(json_array(tmp_path), tmp_path / "t").files_empty == 1
     (tmp_path / "a.json").write_text("{")
     (tmp_path / "b.json").write_text("1")
     result = ingest_here(ndjson(tmp_path), tmp_path / "u", mode="quarantine", skip_empty=False)
-    assert (result.rows, result.bad_rows, result.empty_sources) == (1, 1, 0)
+    assert (result.rows_written, result.rows_bad, result.files_empty) == (1, 1, 0)
 
 
 def test_blanks_shared_by_tasks_are_one_empty_file(
@@ -200,7 +201,7 @@ def test_blanks_shared_by_tasks_are_one_empty_file(
     monkeypatch.setattr(load, "TASK_BYTES", 64)
     (tmp_path / "a.json").write_text("\n" * 1000)
     (tmp_path / "b.json").write_text("\n" * 1000 + "1\n")
-    assert ingest_here(ndjson(tmp_path), tmp_path / "t").empty_sources == 1
+    assert ingest_here(ndjson(tmp_path), tmp_path / "t").files_empty == 1
 
 
 def test_only_blank_lines_are_an_empty_input(tmp_path: Path) -> None:
@@ -211,8 +212,8 @@ def test_only_blank_lines_are_an_empty_input(tmp_path: Path) -> None:
 
 
 def test_the_result_is_json() -> None:
-    result = IngestResult(version=0, rows=2, shredding="a BIGINT")
-    assert json.loads(json.dumps(result.to_dict()))["shredding"] == "a BIGINT"
+    result = LoadResult(version=0, rows_written=2, shredding={"event": "a BIGINT"})
+    assert json.loads(json.dumps(result.to_dict()))["shredding"] == {"event": "a BIGINT"}
 
 
 def test_row_groups_follow_the_table_properties(tmp_path: Path) -> None:
@@ -276,9 +277,9 @@ def test_files_end_at_their_target_size(tmp_path: Path, monkeypatch: pytest.Monk
         tmp_path / "a", tmp_path / "t", properties=properties, target_file_size=target
     )
     (*full, last) = sorted(Snapshot.read(tmp_path / "t").add_files(), key=lambda add: add.path)
-    assert whole.files == 1
+    assert whole.files_written == 1
     assert 3 <= len(full) <= 5
     sizes = [add.size for add in full]
     assert all(target <= size < 2 * target for size in sizes), sizes
     assert last.size < 2 * target
-    assert result.rows == 40_000
+    assert result.rows_written == 40_000

@@ -43,7 +43,7 @@ def test_a_repeated_load_does_nothing_and_names_the_version(tmp_path: Path, sour
     source.unlink()  # what was loaded need not be there any more
     for load_id, version in (("monday", 0), ("tuesday", 2)):
         again = ingest_here(source, table, load_id=load_id)
-        assert (again.version, again.already_loaded, again.rows) == (version, True, 0)
+        assert (again.version, again.already_loaded, again.rows_written) == (version, True, 0)
     assert bad_input.listing(table) == before
     assert Snapshot.read(table).transactions.keys() == {"monday", "tuesday"}
 
@@ -51,9 +51,9 @@ def test_a_repeated_load_does_nothing_and_names_the_version(tmp_path: Path, sour
 def test_appends_of_arrow_data_have_ids_too(tmp_path: Path) -> None:
     table = vl.Table.create(tmp_path / "t", "event VARIANT")
     data = pa.table({"event": ["1"]})
-    assert table.append(data, json_columns=["event"], load_id="x") == 1
-    assert table.append(data, json_columns=["event"]) == 2
-    assert table.append(data, json_columns=["event"], load_id="x") == 1
+    assert table.append(data, json_columns=["event"], load_id="x").version == 1
+    assert table.append(data, json_columns=["event"]).version == 2
+    assert table.append(data, json_columns=["event"], load_id="x").version == 1
     assert table.refresh().version == 2
 
 

@@ -130,7 +130,7 @@ def nothing_left(work: Callable[[vl.Table], int]) -> Callable[[Path], None]:
 
 def check_vacuumed(root: Path) -> None:
     table = vl.Table.open(root)
-    assert table.vacuum(0, force=True, dry_run=True).files == 0
+    assert table.vacuum(0, force=True, dry_run=True).files_unneeded == 0
     assert not (root / "day=7").exists()
     newest = len((root / "_delta_log" / OLD).read_text().splitlines()) - 1
     check_older(root, first=newest)
@@ -144,7 +144,7 @@ def check_dropped(root: Path) -> None:
 
 
 def check_erased(root: Path) -> None:
-    assert vl.Table.open(root).erase(ERASED, dry_run=True).hidden_rows == 0
+    assert vl.Table.open(root).erase(ERASED, dry_run=True).rows_hidden == 0
     check_older(root)
 
 

@@ -95,7 +95,7 @@ def delete(counts: Counts, location: str, _number: int, _count: int) -> None:
             with contextlib.suppress(CommitConflict):
                 done = table.delete(DELETED.format(", ".join(map(str, some))))
                 with counts.deleted.get_lock():
-                    counts.deleted.value += done.deleted
+                    counts.deleted.value += done.rows_deleted
 
 
 def read_numbers(table: vl.Table) -> list[int]:

@@ -60,12 +60,12 @@ def test_upkeep_of_a_clone_leaves_its_source_alone(
     clone.set_clustering("event:k::bigint")
     assert clone.refresh().cluster(budget=1 << 30).files_read == 2
     assert clone.refresh().reshred("k BIGINT").files_read
-    assert clone.refresh().optimize(max_deleted_share=0).is_dry_run is False
-    assert clone.refresh().restore(first).restored_files == 2
-    assert clone.refresh().vacuum(0, force=True).outside_files == 3
+    assert clone.refresh().optimize(max_deleted_share=0).dry_run is False
+    assert clone.refresh().restore(first).files_restored == 2
+    assert clone.refresh().vacuum(0, force=True).files_outside == 3
     newest = clone.refresh()
     assert newest.digest() == digest
     assert newest.unshred().files_read == 2
-    assert newest.vacuum(0, force=True).outside_files == 0
+    assert newest.vacuum(0, force=True).files_outside == 0
     assert clone.refresh().digest() == digest == source.refresh().digest()
     assert found(Path(source.uri)) == files

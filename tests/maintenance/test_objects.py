@@ -44,9 +44,9 @@ def test_a_table_of_a_store_is_listed_and_emptied_of_what_nobody_needs() -> None
     assert isinstance(store, ObjectStore)
     later = table.snapshot.refresh().last.modified + 24 * 3_600_000
     plan = vacuum(table.refresh().snapshot, 1, force=True, dry_run=True, now=later)
-    assert (plan.files, plan.kinds) == (4, {"data": 4})
+    assert (plan.files_unneeded, plan.kinds) == (4, {"data": 4})
     done = vacuum(table.refresh().snapshot, 1, force=True, now=later)
-    assert done.deleted == 4
+    assert done.files_removed == 4
     left = {entry.path for entry in walk(store, lambda _: True)}
     assert left >= set(others)
     assert len([path for path in left if not path.startswith(("_", "inner/"))]) == 1
@@ -101,15 +101,15 @@ def test_files_are_joined_ordered_and_shredded_anew_and_older_versions_come_back
     first = table.version - 1
     assert table.cluster(budget=1 << 30).files_read >= 3
     assert table.reshred("k BIGINT, z DOUBLE").files_read
-    assert table.drop_feature("variantShredding") == table.refresh().version
+    assert table.drop_feature("variantShredding").version == table.refresh().version
     versions = range(first, table.refresh().version + 1)
     assert {vl.Table.open(table.uri, version).digest() for version in versions} == {digest}
     restored = table.restore(first)
-    assert restored.restored_files == 6
+    assert restored.files_restored == 6
     newest = table.refresh()
     assert newest.digest() == digest
     later = newest.snapshot.last.modified + 24 * 3_600_000
-    gone = vacuum(newest.snapshot, 0, force=True, now=later).deleted
+    gone = vacuum(newest.snapshot, 0, force=True, now=later).files_removed
     left = {entry.path for entry in walk(newest.snapshot.store, lambda _: True)}
     data_files = {path for path in left if path.endswith(".parquet") and not path.startswith("_")}
     assert gone

@@ -70,9 +70,9 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(table: Table) -> Non
     expected = table.optimize(dry_run=True)
     assert table.refresh().version == table.version
     done = table.optimize()
-    assert expected.is_dry_run
+    assert expected.dry_run
     assert (expected.files_read, expected.bytes_read) == (done.files_read, done.bytes_read)
-    assert (expected.encoded, expected.rows) == (done.encoded, done.rows)
+    assert (expected.encoded, expected.rows_rewritten) == (done.encoded, done.rows_rewritten)
 
 
 def test_the_commit_changes_no_data_and_keeps_what_is_known_of_paths(table: Table) -> None:
@@ -282,8 +282,8 @@ def test_a_table_with_an_identity_column_is_kept_in_shape(table: Table) -> None:
     before, version = newest.digest(), newest.version
     assert newest.optimize().files_read == 8
     assert newest.reshred("kind STRING").files_read == 1
-    assert newest.restore(version).restored_files == 8
-    assert newest.refresh().vacuum(0, force=True).deleted == 2
+    assert newest.restore(version).files_restored == 8
+    assert newest.refresh().vacuum(0, force=True).files_removed == 2
     assert newest.refresh().digest() == before
     with pytest.raises(UnsupportedFeature, match="identityColumns"):
         filled(newest.refresh(), 1, day="x")

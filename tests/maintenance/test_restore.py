@@ -53,20 +53,25 @@ def three_versions(root: Path) -> vl.Table:
 def test_the_rows_of_a_version_come_back_and_the_others_go(tmp_path: Path) -> None:
     table = three_versions(tmp_path)
     plan = table.restore(1, dry_run=True)
-    assert (plan.restored_files, plan.removed_files, plan.files, plan.version) == (2, 2, 2, None)
+    assert (plan.files_restored, plan.files_removed, plan.table_files, plan.version) == (
+        2,
+        2,
+        2,
+        None,
+    )
     assert table.refresh().version == 3
     done = table.restore(1)
     assert (done.restored_version, done.version) == (1, 4)
     assert numbers(table) == [1, 2]
-    assert table.restore(3).restored_files == 2
+    assert table.restore(3).files_restored == 2
     assert numbers(table) == [5, 6]
     entry = table.refresh().history()[1]
     assert (entry.operation, entry.info["operationParameters"]) == (
         "RESTORE", {"version": 1, "timestamp": None},
     )  # fmt: skip
     sizes = {name: int(text) for name, text in entry.info["operationMetrics"].items()}
-    assert sizes.pop("tableSizeAfterRestore") == sizes.pop("restoredFilesSize") == done.size
-    assert sizes.pop("removedFilesSize") == done.removed_size
+    assert sizes.pop("tableSizeAfterRestore") == sizes.pop("restoredFilesSize") == done.table_bytes
+    assert sizes.pop("removedFilesSize") == done.bytes_removed
     assert sizes == {"numOfFilesAfterRestore": 2, "numRemovedFiles": 2, "numRestoredFiles": 2}
 
 
@@ -123,7 +128,7 @@ def test_deletion_vectors_come_back(tmp_path: Path) -> None:
         gone, come = remove("a.parquet", NOW, vector=old), add("a.parquet", vector=new)
         commit(tmp_path, version, NOW, [gone, come])
     for version, vector in ((1, first), (0, None), (2, second)):
-        assert restore(opened(tmp_path), version).restored_files == 1
+        assert restore(opened(tmp_path), version).files_restored == 1
         (file,) = opened(tmp_path).add_files()
         descriptor = file.deletion_vector
         assert (descriptor is None) == (vector is None)
@@ -142,7 +147,7 @@ def test_files_that_a_vacuum_took_are_named_before_anything_is_committed(tmp_pat
     assert table.refresh().version == 3
     assert table.restore(2, dry_run=True).missing == (one,)
     done = table.restore(2, missing="skip")
-    assert (done.restored_files, done.missing_files, done.files) == (3, 1, 3)
+    assert (done.files_restored, done.files_missing, done.table_files) == (3, 1, 3)
     left = table.refresh().files()["path"].to_pylist()
     assert one not in left
     assert two in left
@@ -221,7 +226,7 @@ def test_a_restored_version_survives_a_vacuum(tmp_path: Path) -> None:
     gone = remove("old.parquet", NOW - 800 * HOUR)
     commit(tmp_path, 1, NOW - 800 * HOUR, [gone, add("new.parquet")])
     restore(opened(tmp_path), 0)
-    assert vacuum(opened(tmp_path)).files == 0
+    assert vacuum(opened(tmp_path)).files_unneeded == 0
     assert found(tmp_path) == {"old.parquet", "new.parquet"}
     assert vacuum(opened(tmp_path), now=NOW + 200 * HOUR).sample == ("new.parquet",)
 

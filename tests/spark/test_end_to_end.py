@@ -72,7 +72,7 @@ def judge(spark: SparkSession, documents: list[str]) -> Iterator[str]:
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = str(tmp_path_factory.mktemp("lake") / "earthquakes")
     result = vl.spark.connect(spark).ingest(str(EARTHQUAKES), path, max_rows_per_file=150)
-    assert (result.rows, result.files) == (1707, 12)
+    assert (result.rows_written, result.files_written) == (1707, 12)
     return path
 
 

@@ -170,4 +170,4 @@ def test_files_without_tags_are_read_by_their_footers_and_analyzed(table: str) -
     bare = vl.Table.open(location)
     report = bare.scan(["event:n::bigint AS n"], "event:n::bigint > 1000").explain().to_dict()
     assert report["files"]["read"] == 0  # by the footer's bounds
-    assert bare.analyze().completed == 1
+    assert bare.analyze().files_completed == 1

@@ -78,7 +78,7 @@ def test_rows_that_are_no_columns_are_documents(
     table: vl.Table, rows: Any, expected: list[Any]
 ) -> None:
     done = table.append(rows)
-    assert done.rows == len(expected)
+    assert done.rows_written == len(expected)
     assert events(table) == expected
 
 
@@ -116,9 +116,9 @@ def test_column_says_that_rows_are_documents(table: vl.Table) -> None:
 
 def test_rows_come_in_many_batches(table: vl.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "_ROWS", 3)
-    assert table.append({"n": n} for n in range(10)).rows == 10
+    assert table.append({"n": n} for n in range(10)).rows_written == 10
     assert sorted(each["n"] for each in events(table)) == list(range(10))
-    assert table.append(iter(())).rows == 0
+    assert table.append(iter(())).rows_written == 0
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_files_and_bytes_of_json(table: vl.Table, tmp_path: Path, form: str) -> 
         "file": io.StringIO(LINES),
         "gzip": io.BytesIO(gzip.compress(LINES.encode())),
     }[form]
-    assert table.append(data).rows == 2
+    assert table.append(data).rows_written == 2
     assert events(table) == DOCUMENTS
 
 
@@ -177,7 +177,7 @@ def test_parquet_files_go_by_their_names(table: vl.Table, tmp_path: Path) -> Non
     file = tmp_path / "a.parquet"
     events_of = pa.array([json.dumps(each) for each in DOCUMENTS])
     write_table(pa.table({"id": [1, 2], "event": events_of}), file)
-    assert table.append(file).rows == 2
+    assert table.append(file).rows_written == 2
     assert events(table) == DOCUMENTS
     (tmp_path / "b.ndjson").write_text(LINES)
     with pytest.raises(vl.InvalidValue, match="together"):

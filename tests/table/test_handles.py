@@ -27,14 +27,14 @@ def ids(table: vl.Table) -> list[Any]:
 
 def test_every_read_sees_what_the_handle_wrote(table: vl.Table) -> None:
     done = table.append(pa.table({"id": [1, 2, 3]}))
-    assert table.version == int(done) == table.history(1)[0].version
+    assert table.version == done.version == table.history(1)[0].version
     assert ids(table) == [1, 2, 3]
     assert table.sql("SELECT count(*) AS n FROM t").to_arrow()["n"].to_pylist() == [3]
     table.delete("id = 2")
     assert ids(table) == [1, 3]
     assert table.sql("SELECT count(*) AS n FROM t").to_arrow()["n"].to_pylist() == [2]
     assert table.changes(0).to_arrow().num_rows == 4
-    assert table.files().num_rows == table.health().files
+    assert table.files().num_rows == table.health().table_files
     table.add_column("note STRING")
     assert [field.name for field in table.schema.fields] == ["id", "note"]
 
@@ -46,7 +46,7 @@ def test_a_write_takes_the_handle_past_what_others_wrote_and_refresh_does_too(
     other.append(pa.table({"id": [1]}))
     assert (ids(table), table.version) == ([], 0)
     plan = table.delete("id = 1", dry_run=True)
-    assert (plan.deleted, table.version, ids(table)) == (1, 1, [1])
+    assert (plan.rows_deleted, table.version, ids(table)) == (1, 1, [1])
     other.append(pa.table({"id": [2]}))
     assert table.refresh() is table
     assert ids(table) == [1, 2]

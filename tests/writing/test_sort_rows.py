@@ -54,13 +54,13 @@ def test_rows_of_each_file_ascend(tmp_path: Path, order: Any) -> None:
     source.write_text("\n".join(map(json.dumps, documents_in)))
     result = ingest_here(source, tmp_path / "t", order_by=order, max_rows_per_file=120)
     (first, *others) = magnitudes(tmp_path / "t")
-    assert result.files == 1 + len(others) == 4
+    assert result.files_written == 1 + len(others) == 4
     assert all(map(ascending, [first, *others]))
     # One task's rows are sorted together, so that its files follow one another.
     assert ascending([value for part in (first, *others) for value in part])
     plain = ingest_here(source, tmp_path / "u")
     key = lambda row: row.to_json()
-    assert plain.rows == result.rows
+    assert plain.rows_written == result.rows_written
     assert sorted(documents(tmp_path / "t"), key=key) == sorted(documents(tmp_path / "u"), key=key)
 
 

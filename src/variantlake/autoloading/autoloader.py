@@ -65,26 +65,24 @@ Stop = Callable[[], bool]
 class AutoloadResult(Result):
     """What an autoload did. `version` is that of its last commit, None if it made none.
 
-    `files` were loaded with their `rows`; `bad_rows` left out or NULL, by the mode. `empty` files
-    held no document, `failed` ones could not be read, `skipped` ones were too old. `changed` files
-    were written again after they were loaded and are left alone; `waiting` ones had not settled
-    when the last round ended.
+    `files_read` were loaded as `rows_written`; `rows_bad` were left out or NULL, by the mode.
+    `files_empty` held no document, `files_failed` could not be read, `files_skipped` were too old.
+    `files_changed` were written again after they were loaded and are left as they are;
+    `files_waiting` had not settled when the last round ended.
     """
 
     name: str
-    version: int | None = None
     batches: int = 0
-    files: int = 0
-    rows: int = 0
-    bad_rows: int = 0
+    files_read: int = 0
+    files_empty: int = 0
+    files_failed: int = 0
+    files_skipped: int = 0
+    files_changed: int = 0
+    files_waiting: int = 0
+    rows_written: int = 0
+    rows_bad: int = 0
     bytes_read: int = 0
     bytes_written: int = 0
-    empty: int = 0
-    failed: int = 0
-    skipped: int = 0
-    changed: int = 0
-    waiting: int = 0
-    seconds: float = 0.0
 
     def after(self, report: BatchReport) -> AutoloadResult:
         """This and one more batch."""
@@ -92,7 +90,7 @@ class AutoloadResult(Result):
         summed = {
             field.name: getattr(self, field.name) + getattr(report, field.name)
             for field in fields(report)
-            if field.name in mine - {"version"}
+            if field.name in mine - {"version", "dry_run"}
         }
         return replace(self, **summed, batches=self.batches + 1, version=report.version)
 
@@ -144,7 +142,7 @@ class Autoloader:
         """Load what is there, after a moment for files that may still be written."""
         started = time.perf_counter()
         result = self._round(AutoloadResult(name=self.name), stop)
-        if result.waiting and self._settling.seconds <= MOST_WAITED and not stop():
+        if result.files_waiting and self._settling.seconds <= MOST_WAITED and not stop():
             _sleep(self._settling.seconds, stop)
             result = self._round(result, stop)
         return replace(result, seconds=time.perf_counter() - started)
@@ -198,8 +196,8 @@ class Autoloader:
                 continue
             self._warn_of_changed(discovery)
             # A listing that begins late meets no file that is known.
-            changed = discovery.changed if discovery.is_full else result.changed
-            return replace(result, waiting=discovery.waiting, changed=changed)
+            changed = discovery.changed if discovery.is_full else result.files_changed
+            return replace(result, files_waiting=discovery.waiting, files_changed=changed)
         raise CommitConflict(
             f"{MAX_LOST} batches in a row were lost to other writers", file=self._store.uri
         )
@@ -338,11 +336,11 @@ class Autoloader:
         log.info(
             "version %d: files %d, rows %d, bad rows %d, empty %d, failed %d, seconds %.2f",
             report.version,
-            report.files,
-            report.rows,
-            report.bad_rows,
-            report.empty,
-            report.failed,
+            report.files_read,
+            report.rows_written,
+            report.rows_bad,
+            report.files_empty,
+            report.files_failed,
             report.seconds,
         )
 

@@ -35,7 +35,7 @@ from variantlake.ingest.sources.sources import DocumentFormat, Source, Split
 from variantlake.jobs.tasks import Runner, TaskResult, collect
 from variantlake.jobs.threads import run_in_threads
 from variantlake.logs import logger
-from variantlake.shown import Shown, utf8_text
+from variantlake.shown import Result, utf8_text
 from variantlake.storage.opening import store_of
 from variantlake.writing.file_plan import FilePlan
 from variantlake.writing.files import new_load_id
@@ -81,22 +81,22 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class BatchReport(Shown):
+class BatchReport(Result):
     """What one batch did. `lag` are the seconds from the change of its newest file to its commit.
 
-    `seconds` are those of the batch, `commit_seconds` those of its commit alone.
+    `seconds` are those of the batch, `commit_seconds` those of its commit alone. Files and rows as
+    in `AutoloadResult`.
     """
 
     version: int
-    files: int = 0
-    rows: int = 0
-    bad_rows: int = 0
+    files_read: int = 0
+    files_empty: int = 0
+    files_failed: int = 0
+    files_skipped: int = 0
+    rows_written: int = 0
+    rows_bad: int = 0
     bytes_read: int = 0
     bytes_written: int = 0
-    empty: int = 0
-    failed: int = 0
-    skipped: int = 0
-    seconds: float = 0.0
     commit_seconds: float = 0.0
     lag: float = 0.0
 
@@ -176,14 +176,14 @@ def load_batch(
     newest = max((file.modified for file in outcome.loaded), default=now)
     report = BatchReport(
         version=done.version,
-        files=states[FileState.LOADED],
-        rows=done.rows,
-        bad_rows=done.bad_rows,
+        files_read=states[FileState.LOADED],
+        rows_written=done.rows_written,
+        rows_bad=done.rows_bad,
         bytes_read=sum(file.size for file in outcome.loaded),
         bytes_written=done.bytes_written,
-        empty=states[FileState.EMPTY],
-        failed=states[FileState.FAILED],
-        skipped=states[FileState.SKIPPED],
+        files_empty=states[FileState.EMPTY],
+        files_failed=states[FileState.FAILED],
+        files_skipped=states[FileState.SKIPPED],
         seconds=finished - started,
         commit_seconds=finished - committing,
         lag=max(time.time() - newest / 1000, 0.0),

@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -25,7 +26,7 @@ from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.errors import InvalidValue, did_you_mean
 from variantlake.ingest.sources.find_files import pattern_regex
-from variantlake.shown import utf8_text
+from variantlake.shown import Result, utf8_text
 
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("name", pa.string()),
@@ -110,14 +111,24 @@ def _state_of(label: str) -> FileState:
     raise InvalidValue(f"the state of a file is {label!r}", hint=f"one of {labels}")
 
 
-def retry_failed(snapshot: Snapshot, *, name: str | None = None, file: str | None = None) -> int:
-    """Have the next round try files again that could not be read; how many.
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RetryResult(Result):
+    """Files that the next round of an autoload tries again; `version` is the last commit."""
+
+    files_retried: int = 0
+
+
+def retry_failed(
+    snapshot: Snapshot, *, name: str | None = None, file: str | None = None
+) -> RetryResult:
+    """Have the next round try files again that could not be read.
 
     One commit for each autoload. `file` is a pattern as in a glob.
 
     Raises CommitConflict if the autoload committed a batch meanwhile, else as `list_loads`.
     """
     matches = None if file is None else re.compile(pattern_regex(file)).fullmatch
+    started = time.perf_counter()
     reader = RunReader(snapshot.store)
     count = 0
     for known in list(_states(snapshot, name)):
@@ -132,7 +143,9 @@ def retry_failed(snapshot: Snapshot, *, name: str | None = None, file: str | Non
         if rows:
             snapshot = _commit_retry(snapshot, known, reader, rows)
             count += len(rows)
-    return count
+    return RetryResult(
+        version=snapshot.version, files_retried=count, seconds=time.perf_counter() - started
+    )
 
 
 def _commit_retry(

@@ -46,12 +46,14 @@ class Metrics:
     def batch(self, report: BatchReport) -> None:
         """One more batch."""
         for state, count in zip(
-            _STATES, (report.files, report.empty, report.failed, report.skipped), strict=True
+            _STATES,
+            (report.files_read, report.files_empty, report.files_failed, report.files_skipped),
+            strict=True,
         ):
             self.states[state] = self.states.get(state, 0) + count
         self._add("batches_total", 1)
-        self._add("rows_total", report.rows)
-        self._add("bad_rows_total", report.bad_rows)
+        self._add("rows_total", report.rows_written)
+        self._add("bad_rows_total", report.rows_bad)
         self._add("read_bytes_total", report.bytes_read)
         self._add("written_bytes_total", report.bytes_written)
         self._add("batch_seconds_total", report.seconds)

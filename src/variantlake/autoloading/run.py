@@ -89,7 +89,7 @@ def autoload(
 
     def looked(result: AutoloadResult, error: VariantLakeError | None) -> None:
         if metrics is not None:
-            metrics.round(result.waiting, result.changed, failed=error is not None)
+            metrics.round(result.files_waiting, result.files_changed, failed=error is not None)
 
     asked: Callable[[], bool] = (lambda: False) if stop is None else stop
     if interval is not None:

@@ -92,7 +92,7 @@ class RowChange:
         """What it would do, for a dry run. Raises as `commit` does before it writes."""
         decided = file_outcomes(self.snapshot, self.removed)
         files.check(self._new_rows())
-        return replace(self._result(decided, (), 0), dry_run=True)
+        return replace(self._result(decided, (), 0), version=None, dry_run=True)
 
     def commit(self, files: NewFiles) -> ChangeResult:
         """Write and commit it. Nothing is done if there is no row.
@@ -182,14 +182,14 @@ class RowChange:
     def _result(self, decided: FileOutcomes, adds: Sequence[AddFile], more: int) -> ChangeResult:
         return ChangeResult(
             version=self.snapshot.version,
-            deleted=sum(each.count for each in self.removed) - self.new.updated_count,
-            updated=self.new.updated_count,
-            inserted=self.new.inserted_count,
+            rows_deleted=sum(each.count for each in self.removed) - self.new.updated_count,
+            rows_updated=self.new.updated_count,
+            rows_inserted=self.new.inserted_count,
             files_touched=len(self.removed),
             files_removed=len(decided.gone),
             files_rewritten=len(decided.rewritten),
-            files_added=len(adds),
-            vectors=len(decided.marked),
+            files_written=len(adds),
+            files_marked=len(decided.marked),
             rows_copied=sum(each.left for each in decided.rewritten),
             bytes_written=sum(add.size for add in adds) + more,
             seconds=time.perf_counter() - self.started,
@@ -206,11 +206,11 @@ class RowChange:
         found = {
             "numRemovedFiles": len(out),
             "numRemovedBytes": sum(each.add.size for each in out),
-            "numAddedFiles": done.files_added,
+            "numAddedFiles": done.files_written,
             "numAddedBytes": done.bytes_written,
             "numCopiedRows": done.rows_copied,
             "numAddedChangeFiles": change_files,
-            "numDeletionVectorsAdded": done.vectors,
+            "numDeletionVectorsAdded": done.files_marked,
             "numDeletionVectorsRemoved": had + again,
             "numDeletionVectorsUpdated": again,
             "scanTimeMs": round((self.searched - self.started) * 1000),
@@ -218,9 +218,9 @@ class RowChange:
             "executionTimeMs": round((now - self.started) * 1000),
         }
         if self.operation == "DELETE":
-            found["numDeletedRows"] = done.deleted
+            found["numDeletedRows"] = done.rows_deleted
         elif self.operation == "UPDATE":
-            found["numUpdatedRows"] = done.updated
+            found["numUpdatedRows"] = done.rows_updated
         return {name: str(number) for name, number in found.items()}
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from variantlake.delta.actions.actions import AddCdcFile
 from variantlake.delta.log.snapshot import Snapshot
@@ -42,32 +41,23 @@ _LONGEST = 100 * 365 * 24 * 3_600_000
 class EraseResult(Result):
     """What an erase did, or would do.
 
-    `version` is the first one that does not hold the rows: `rows` that were in the table, and
-    `hidden_rows` that had been deleted and were still in its files. `files_rewritten` were written
-    anew without them, or without keys that no row uses any more; `files_removed` held nothing else.
-    Older versions hold them until a vacuum after `vacuum_after`, and the log says bounds of them
-    until it is cleaned up after `log_until`; None for a time that never comes by the table's
-    properties. With `is_purged` both are done: `purged_files` and `purged_log_files` are gone.
+    `version` is the first one that does not hold the rows: `rows_erased` that were in the table,
+    and `rows_hidden` that had been deleted and were still in its files. `files_rewritten` were
+    written again without them, or without keys that no row uses any more; `files_removed` held
+    nothing else. Older versions hold them until a vacuum after `vacuum_after`, and the log has
+    bounds of them until it is cleaned up after `log_until`; None for a time that never comes by the
+    table's properties. With `purged` both are done: `files_purged` and `log_files_purged` are gone.
     """
 
-    version: int
-    rows: int
-    hidden_rows: int = 0
+    rows_erased: int
+    rows_hidden: int = 0
     files_rewritten: int = 0
     files_removed: int = 0
-    is_dry_run: bool = False
-    is_purged: bool = False
+    files_purged: int = 0
+    log_files_purged: int = 0
+    purged: bool = False
     vacuum_after: dt.datetime | None = None
     log_until: dt.datetime | None = None
-    purged_files: int = 0
-    purged_log_files: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name, for JSON; times as text."""
-        found = asdict(self)
-        for name in ("vacuum_after", "log_until"):
-            found[name] = None if found[name] is None else found[name].isoformat()
-        return found
 
 
 def erase(
@@ -96,11 +86,11 @@ def erase(
     files, log_files = purge(snapshot.refresh())
     return replace(
         done,
-        is_purged=True,
+        purged=True,
         vacuum_after=None,
         log_until=None,
-        purged_files=files,
-        purged_log_files=log_files,
+        files_purged=files,
+        log_files_purged=log_files,
     )
 
 
@@ -126,7 +116,7 @@ def _erase(snapshot: Snapshot, where: str, *, dry_run: bool) -> EraseResult:
     rewritten = [each for each in found if len(each.staying)]
     done = _result(snapshot, found, len(rewritten))
     if dry_run:
-        return replace(done, is_dry_run=True)
+        return replace(done, version=None, dry_run=True)
     if not found and planned is snapshot:
         return done
     files = NewFiles.of(planned, evaluated=True)
@@ -147,10 +137,10 @@ def _written(
 ) -> Changes:
     """The files of the commit, and its actions."""
     change_files: tuple[AddCdcFile, ...] = ()
-    if is_on(snapshot, CHANGE_FEED) and done.rows:
+    if is_on(snapshot, CHANGE_FEED) and done.rows_erased:
         # Readers of the feed learn of it like of any other delete; a vacuum takes the files.
         change_files = write_changes(files, [(DELETE, visible_rows(snapshot, found))])
-    changed = bool(done.rows)
+    changed = bool(done.rows_erased)
     adds = files.write(staying_rows(snapshot, rewritten))
     removes = removes_of((each.add for each in found), data_change=changed)
     return Changes(
@@ -165,7 +155,7 @@ def _written(
         file_metrics=False,
         parameters={"predicate": predicate_parameter("erased")},
         metrics={
-            "numDeletedRows": str(done.rows),
+            "numDeletedRows": str(done.rows_erased),
             "numRemovedFiles": str(len(found)),
             "numAddedFiles": str(len(adds)),
             "numCopiedRows": str(sum(len(each.staying) for each in rewritten)),
@@ -178,8 +168,8 @@ def _result(snapshot: Snapshot, found: list[ErasedRows], rewritten: int) -> Eras
     now = time.time_ns() // 1_000_000
     return EraseResult(
         version=snapshot.version,
-        rows=sum(len(each.visible) for each in found),
-        hidden_rows=sum(len(each.hidden) for each in found),
+        rows_erased=sum(len(each.visible) for each in found),
+        rows_hidden=sum(len(each.hidden) for each in found),
         files_rewritten=rewritten,
         files_removed=len(found) - rewritten,
         vacuum_after=_after(snapshot, now, "delta.deletedFileRetentionDuration", "interval 1 week"),

@@ -61,7 +61,7 @@ def purge(snapshot: Snapshot) -> tuple[int, int]:
     # Oldest first: what is left after an interruption are whole versions, the newer ones.
     for path in doomed:
         store.delete(path)
-    return done.deleted, len(doomed)
+    return done.files_removed, len(doomed)
 
 
 def _goes(name: str, newest: Snapshot) -> bool:

@@ -7,9 +7,9 @@ not repeated, in whichever process it ran.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.stats.tags import tagged_notes
@@ -33,46 +33,38 @@ if TYPE_CHECKING:
 _LOG = logger("load")
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class LoadResult(Result, int):
-    """What a load did; as a number it is the `version` that it made.
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class LoadCounts(Result):
+    """What each load counts; see `LoadResult`."""
 
-    `bytes_written` are those of its files. `bad_rows` were left out or became NULL, by the load's
-    mode; `quarantine` is the folder with their reasons, None when there is none. `empty_sources`
-    are the files that were skipped because they hold nothing. `already_loaded` says that the table
-    had the load's id: then `version` is the one that has it, and nothing was done. `load_id` is the
-    one that was given, else the load's own: a load that is repeated with it does nothing. With
-    `unique_by`, `replaced` rows of the table and `left_out` rows of the load gave way to others.
+    files_written: int = 0
+    files_empty: int = 0
+    rows_written: int = 0
+    rows_bad: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    shredding: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class LoadResult(LoadCounts):
+    """What a load did.
+
+    `files_empty` sources hold nothing and were skipped. `rows_bad` were left out or became NULL, by
+    the load's mode; `quarantine` is the folder with their reasons, None if there is none. Of a load
+    of documents, `bytes_read` are the sources as stored, and `shredding` is the DDL of the files'
+    schema, `VARIANT` if they are not shredded. `already_loaded` says that the table had the load's
+    id: then `version` is the one that has it, and nothing was done. `load_id` is the one that was
+    given, else the load's own: a load that is repeated with it does nothing. With `unique_by`,
+    `rows_replaced` of the table and `rows_left_out` of the load gave way to others.
     """
 
     version: int
-    files: int = 0
-    rows: int = 0
-    bytes_written: int = 0
-    seconds: float = 0.0
-    bad_rows: int = 0
     quarantine: str | None = None
-    empty_sources: int = 0
     already_loaded: bool = False
     load_id: str = ""
-    replaced: int = 0
-    left_out: int = 0
-
-    def __new__(cls, *, version: int, **_fields: object) -> Self:
-        """The number is the version."""
-        return super().__new__(cls, version)
-
-    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:
-        return (), vars(self)
-
-    def __bool__(self) -> bool:
-        return True  # version 0 is one as well
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other  # a number's own would compare versions
-
-    def __hash__(self) -> int:
-        return hash(self.version)  # equal to the number
+    rows_replaced: int = 0
+    rows_left_out: int = 0
 
 
 def find_committed_load(
@@ -151,16 +143,16 @@ def commit_load(
     kept = any(result.quarantine for result in results)
     done_load = LoadResult(
         version=version,
-        files=len(adds),
-        rows=rows if unique is None else rows - unique.left_out,
+        files_written=len(adds),
+        rows_written=rows if unique is None else rows - unique.left_out,
         bytes_written=sum(add.size for add in adds),
         seconds=time.perf_counter() - started,
-        bad_rows=bad,
+        rows_bad=bad,
         quarantine=target.store.join(folder_of(plan.load_id)) if kept else None,
-        empty_sources=empty_sources,
+        files_empty=empty_sources,
         load_id=load_id,
-        replaced=0 if unique is None else unique.replaced,
-        left_out=0 if unique is None else unique.left_out,
+        rows_replaced=0 if unique is None else unique.replaced,
+        rows_left_out=0 if unique is None else unique.left_out,
     )
     _say(done_load, target)
     return done_load
@@ -192,15 +184,15 @@ def _unique_rows(target: TableWrite, plan: FilePlan, options: LoadOptions) -> Un
 def _say(done: LoadResult, target: TableWrite) -> None:
     _LOG.info(
         "%s: loaded rows %d, files %d, bytes %d, seconds %.2f",
-        target.store.uri, done.rows, done.files, done.bytes_written, done.seconds,
+        target.store.uri, done.rows_written, done.files_written, done.bytes_written, done.seconds,
     )  # fmt: skip
     if done.quarantine is not None:
         text, where = "left out bad rows %d, with reasons in %s", done.quarantine
-    elif done.bad_rows:
+    elif done.rows_bad:
         text, where = "stored NULL for bad rows %d of %s", target.store.uri
     else:
         return
-    _LOG.warning(text, done.bad_rows, where, extra=IN_RESULT)
+    _LOG.warning(text, done.rows_bad, where, extra=IN_RESULT)
 
 
 def _warn_of_notes(target: TableWrite, adds: Sequence[AddFile]) -> None:

@@ -56,19 +56,6 @@ SMALLEST_TASK_BYTES = 16 << 20
 """Less is not worth a task and a file of its own, though cores stand idle."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class IngestResult(LoadResult):
-    """What a load of documents did. `bytes_read` counts the sources as stored.
-
-    `shredding` is the DDL of the schema that its files have, `VARIANT` when they are not shredded.
-    """
-
-    bytes_read: int = 0
-    shredding: str = ""
-
-    __hash__ = LoadResult.__hash__
-
-
 @dataclass(frozen=True, slots=True)
 class LoadTask:
     """What the tasks of one load have in common, and the body of each; pickles.
@@ -111,7 +98,7 @@ def run_load(
     parallelism: int,
     overwrite: Overwrite | Staging | None = None,
     snapshot: Snapshot | None = None,
-) -> IngestResult:
+) -> LoadResult:
     """Load documents into a table in one commit; see `spark.load.ingest`.
 
     `snapshot` is that of the table where it is known already.
@@ -126,7 +113,7 @@ def run_load(
     else:
         target = TableWrite.of(snapshot)
     if (known := find_committed_load(target, options.load)) is not None:
-        return IngestResult(**vars(known))  # whatever became of the sources
+        return known  # whatever became of the sources
     named = Documents.of(given, options.format).sources
     sources = [source for source in named if source.size]
     if not sources or (len(sources) < len(named) and not options.skip_empty):
@@ -144,8 +131,9 @@ def run_load(
         raise _no_document(empty or named, skip_empty=options.skip_empty)
     done = commit_load(target, task.files, results, options.load, started, empty_sources=len(empty))
     if progress is not None:
-        progress(LoadProgress(total, total, done.files))
-    return IngestResult(**vars(done), bytes_read=total, shredding=format_ddl(task.shredding))
+        progress(LoadProgress(total, total, done.files_written))
+    shredding = {options.column: format_ddl(task.shredding)}
+    return replace(done, bytes_read=total, shredding=shredding)
 
 
 def plan_load(

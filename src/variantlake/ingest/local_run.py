@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Unpack
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.encode.document_options import DocumentOptions, IngestKeywords
-from variantlake.ingest.load import IngestResult, run_load
+from variantlake.ingest.load import run_load
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.sources import Documents, SourceSpec
 from variantlake.jobs.progress import LoadProgress
@@ -27,7 +28,7 @@ def ingest_here(
     overwrite: Overwrite | Staging | None = None,
     snapshot: Snapshot | None = None,
     **options: Unpack[IngestKeywords],
-) -> IngestResult:
+) -> LoadResult:
     """Load JSON documents without Spark; everything else as `spark.load.ingest`.
 
     `snapshot` is that of the table where it is known already.

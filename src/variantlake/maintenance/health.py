@@ -189,13 +189,17 @@ def _statistics(facts: FactColumns) -> Iterator[HealthFinding]:
 
 def _unneeded(snapshot: Snapshot) -> Iterator[HealthFinding]:
     plan = vacuum(snapshot, dry_run=True)
-    if plan.files:
+    if plan.files_unneeded:
         yield HealthFinding(
             "unneeded files",
-            Severity.WARNING if plan.size > bytes_of(snapshot.files) else Severity.INFO,
-            f"{counted(plan.files, 'file')} of {counted(plan.size, 'byte')} that no version within "
-            "the retention needs",
+            Severity.WARNING if plan.bytes_unneeded > bytes_of(snapshot.files) else Severity.INFO,
+            f"{counted(plan.files_unneeded, 'file')} of {counted(plan.bytes_unneeded, 'byte')} "
+            "that no version within the retention needs",
             mend="Table.vacuum()",
             command="variantlake vacuum",
-            details={"files": plan.files, "bytes": plan.size, "kinds": dict(plan.kinds)},
+            details={
+                "files": plan.files_unneeded,
+                "bytes": plan.bytes_unneeded,
+                "kinds": dict(plan.kinds),
+            },
         )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from variantlake.shown import Result, Shown
+from variantlake.shown import Shown
 
 FORMAT = 1
 """Of `Health.to_dict`; it grows when a reader of the JSON would have to change."""
@@ -21,7 +21,7 @@ class Severity(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class HealthFinding(Result):
+class HealthFinding(Shown):
     """One thing to know of a table.
 
     `topic` is one of `small files`, `overlap`, `deleted rows`, `residuals`, `statistics`, `log`,
@@ -37,14 +37,18 @@ class HealthFinding(Result):
     command: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, for JSON."""
+        return asdict(self)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Health(Shown):
     """A table's version, its files, their bytes, and what was found, warnings first."""
 
     version: int
-    files: int
-    size: int
+    table_files: int
+    table_bytes: int
     findings: tuple[HealthFinding, ...]
 
     @property
@@ -58,8 +62,8 @@ class Health(Shown):
         return {
             "format": FORMAT,
             "version": self.version,
-            "files": self.files,
-            "bytes": self.size,
+            "table_files": self.table_files,
+            "table_bytes": self.table_bytes,
             "worst": None if self.worst is None else str(self.worst),
             "findings": [finding.to_dict() for finding in self.findings],
         }

@@ -33,16 +33,16 @@ from variantlake.scan.table_names import files_matching
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OptimizeResult(RewriteResult):
-    """What a compaction did, or would do: then `is_dry_run` is true and nothing is committed.
+    """What a compaction did, or would do.
 
-    `versions` are its commits, in order. `files_read`, `rows` and `bytes_read` are of the files
-    that were rewritten, `files_written` and `bytes_written` of those in their place (of a dry run
-    `bytes_written` is an estimate and `files_written` the number of groups). `copied`, `encoded`
-    and `reshredded` are the files that were read by how their rows came: row groups as bytes,
-    columns decoded and encoded, Variants rebuilt. What very many files became, or files that
+    `versions` are its commits, in order. `files_read`, `rows_rewritten` and `bytes_read` are of the
+    files that were rewritten, `files_written` and `bytes_written` of those in their place (of a dry
+    run `bytes_written` is an estimate and `files_written` the number of groups). `copied`,
+    `encoded` and `reshredded` are the files that were read by how their rows came: row groups as
+    bytes, columns decoded and encoded, Variants rebuilt. What very many files became, or files that
     shrank by much, is joined in turn, and counts again; a dry run knows of the first turn alone,
-    because what a turn writes is not known before it. `not_copied` tells of a dry run why files
-    of `encoded` are not copied: how many for each reason. `conflicts` counts groups that another
+    because what a turn writes is not known before it. `not_copied` tells of a dry run why files of
+    `encoded` are not copied: how many for each reason. `conflicts` counts groups that another
     writer was first to change, which were planned anew.
     """
 
@@ -90,7 +90,8 @@ def optimize(
         snapshot = newest
         if turn and _to_join(snapshot) >= before:
             break
-    return _result(totals, started, commits=len(totals.versions))
+    version = totals.versions[-1] if totals.versions else snapshot.version
+    return _result(totals, started, version=version, commits=len(totals.versions))
 
 
 def _result(totals: RewriteTotals, started: float, **others: Any) -> OptimizeResult:
@@ -127,7 +128,7 @@ def _expected(plan: CompactionPlan, started: float) -> OptimizeResult:
             not_copied[reason] = not_copied.get(reason, 0) + encoded
     totals = RewriteTotals((), len(plan.groups), written, vectors, tiers=joined(tiers))
     not_copied = {reason: files for reason, files in not_copied.items() if files}
-    return _result(totals, started, is_dry_run=True, commits=commits, not_copied=not_copied)
+    return _result(totals, started, dry_run=True, commits=commits, not_copied=not_copied)
 
 
 def _to_join(snapshot: Snapshot) -> tuple[int, int]:

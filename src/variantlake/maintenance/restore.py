@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -39,28 +40,26 @@ _THREADS = min(16, 4 * (os.cpu_count() or 1))
 Missing = Literal["refuse", "skip"]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RestoreResult(Result):
     """What a restore did, or would do.
 
-    `restored_version` is the version whose state is the newest one again, as `version`: None for a
-    dry run. Sizes are in bytes; `files` and `size` are the table's afterwards, `restored_files` of
-    them come back, and `removed_files` go. `missing_files` are gone from the store, with their
-    deletion vectors; `missing` names the first of them.
+    `restored_version` is the version whose state is the newest one again, as `version`.
+    `table_files` of `table_bytes` are the table's afterwards: `files_restored` of them come back,
+    and `files_removed` go. `files_missing` are gone from the store, with their deletion vectors;
+    `missing` names the first of them.
     `changes_metadata` says that schema or properties change as well.
     """
 
     restored_version: int
-    version: int | None
-    is_dry_run: bool
-    files: int
-    size: int
-    restored_files: int
-    restored_size: int
-    removed_files: int
-    removed_size: int
+    table_files: int
+    table_bytes: int
+    files_restored: int
+    bytes_restored: int
+    files_removed: int
+    bytes_removed: int
     changes_metadata: bool
-    missing_files: int = 0
+    files_missing: int = 0
     missing: tuple[str, ...] = ()
 
 
@@ -77,6 +76,7 @@ def restore(
 
     `progress` is called with the files that were looked for, and all that will be.
     """
+    started = time.perf_counter()
     if (version is None) == (timestamp is None):
         raise InvalidValue("give version= or timestamp=, one of them")
     if missing not in ("refuse", "skip"):
@@ -88,7 +88,7 @@ def restore(
         raise gone.error(old, found.back.num_rows)
     if gone.count and missing == "skip":
         found = replace(found, back=found.back.filter(pa.array(gone.is_there)))
-    result = _result(newest, old, found, gone, is_dry_run=dry_run)
+    result = _result(newest, old, found, gone, dry_run=dry_run)
     if dry_run:
         return result
     asked = None if timestamp is None else _text(timestamp)
@@ -97,7 +97,8 @@ def restore(
     lost = _MissingFiles.of(old, found.back)
     if lost.count:
         raise lost.error_since(old, committed)
-    return replace(result, version=committed)
+    seconds = time.perf_counter() - started
+    return replace(result, version=committed, seconds=seconds)
 
 
 def version_of(newest: Snapshot, version: int | str | None, timestamp: Time | None) -> Snapshot:
@@ -143,32 +144,31 @@ def _changes(
         keeps_row_ids=False,
         parameters={"version": version, "timestamp": timestamp},
         metrics={
-            "tableSizeAfterRestore": str(result.size),
-            "numOfFilesAfterRestore": str(result.files),
-            "numRemovedFiles": str(result.removed_files),
-            "numRestoredFiles": str(result.restored_files),
-            "removedFilesSize": str(result.removed_size),
-            "restoredFilesSize": str(result.restored_size),
+            "tableSizeAfterRestore": str(result.table_bytes),
+            "numOfFilesAfterRestore": str(result.table_files),
+            "numRemovedFiles": str(result.files_removed),
+            "numRestoredFiles": str(result.files_restored),
+            "removedFilesSize": str(result.bytes_removed),
+            "restoredFilesSize": str(result.bytes_restored),
         },
     )
 
 
 def _result(
-    newest: Snapshot, old: Snapshot, found: Difference, gone: _MissingFiles, *, is_dry_run: bool
+    newest: Snapshot, old: Snapshot, found: Difference, gone: _MissingFiles, *, dry_run: bool
 ) -> RestoreResult:
     back, removed = bytes_of(found.back), bytes_of(found.gone)
     return RestoreResult(
         restored_version=old.version,
-        version=None,
-        is_dry_run=is_dry_run,
-        files=newest.files.num_rows + found.back.num_rows - found.gone.num_rows,
-        size=bytes_of(newest.files) + back - removed,
-        restored_files=found.back.num_rows,
-        restored_size=back,
-        removed_files=found.gone.num_rows,
-        removed_size=removed,
+        dry_run=dry_run,
+        table_files=newest.files.num_rows + found.back.num_rows - found.gone.num_rows,
+        table_bytes=bytes_of(newest.files) + back - removed,
+        files_restored=found.back.num_rows,
+        bytes_restored=back,
+        files_removed=found.gone.num_rows,
+        bytes_removed=removed,
         changes_metadata=found.metadata is not None,
-        missing_files=gone.count,
+        files_missing=gone.count,
         missing=tuple(gone.names),
     )
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from variantlake.autoloading.autoloader import AutoloadResult
 from variantlake.autoloading.batch import BatchReport
-from variantlake.autoloading.loads import LOADS, list_loads, retry_failed
+from variantlake.autoloading.loads import LOADS, RetryResult, list_loads, retry_failed
 from variantlake.autoloading.run import AutoloadOptionKeywords, autoload
 from variantlake.ddl.alter_table import (
     add_constraint,
@@ -50,6 +50,7 @@ from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.delta.transaction import alter, alter_columns
 from variantlake.delta.transaction.analyze import AnalyzeResult, analyze
 from variantlake.delta.transaction.commit import commit, create_table
+from variantlake.delta.transaction.conflicts import Changes
 from variantlake.delta.transaction.name_versions import name_version, remove_name
 from variantlake.delta.transaction.widen import change_type
 from variantlake.dml.delete import delete
@@ -88,7 +89,7 @@ from variantlake.maintenance.vacuuming.vacuum import VacuumProgress, VacuumResul
 from variantlake.report.table_report import TableReport, report_table
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.table_scan import Scan, check_limit
-from variantlake.shown import Shown, counted
+from variantlake.shown import CommitResult, Shown, counted
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.sql.alter import parse_alteration
 from variantlake.sql.select import QueryText
@@ -552,8 +553,7 @@ class Table(Shown):
                 `partition_by`, `file_column`, `loaded_at_column` and `skip_empty`: see
                 `Lake.ingest`; of Arrow data `truncate_timestamps`, which cuts nanoseconds.
 
-        The result is a number, too: the new version. With a load id that the table has already it
-        is that of the first load.
+        With a load id that the table has already, the result's version is that of the first load.
 
         Raises:
             InvalidSchema: The data do not fit the table's columns.
@@ -715,8 +715,8 @@ class Table(Shown):
         return pa.concat_tables([LOADS.empty_table(), *pieces])
 
     @_writes
-    def retry_loads(self, name: str | None = None, *, file: str | None = None) -> int:
-        """Have files tried again that could not be read, by the next round; how many.
+    def retry_loads(self, name: str | None = None, *, file: str | None = None) -> RetryResult:
+        """Have files tried again that could not be read, by the next round.
 
         Args:
             name: Of one autoload; None for all.
@@ -898,8 +898,8 @@ class Table(Shown):
         return erase(self._newest(), text, purges=purge, dry_run=dry_run)
 
     @_writes
-    def set_properties(self, properties: Mapping[str, str]) -> int:
-        """Set table properties and add the features that they need; returns the new version.
+    def set_properties(self, properties: Mapping[str, str]) -> CommitResult:
+        """Set table properties and add the features that they need; gives the new version.
 
         `{"delta.enableVariantShredding": "true"}` shreds new files, `"false"` does not.
         `{"delta.enableRowTracking": "true"}` first gives row ids to the existing files, in separate
@@ -912,7 +912,7 @@ class Table(Shown):
                 that are there would have to be checked or rewritten for.
             CommitConflict: Another writer changed the table in a way that contradicts this.
         """
-        return set_properties(self._newest(), properties)
+        return CommitResult(version=set_properties(self._newest(), properties))
 
     @_writes
     def analyze(self, *, dry_run: bool = False) -> AnalyzeResult:
@@ -929,16 +929,16 @@ class Table(Shown):
         return analyze(self._newest(), dry_run=dry_run)
 
     @_writes
-    def unset_properties(self, *names: str) -> int:
-        """Remove table properties, so that their defaults apply; returns the new version.
+    def unset_properties(self, *names: str) -> CommitResult:
+        """Remove table properties, so that their defaults apply; gives the new version.
 
         Raises InvalidValue for a property that files depend on, else as `set_properties`.
         """
         snapshot = self._newest()
-        return commit(snapshot, alter.unset_properties(snapshot, names))
+        return _committed(snapshot, alter.unset_properties(snapshot, names))
 
-    def set_clustering(self, *paths: str) -> int:
-        """Set the paths that the table is clustered by; returns the new version.
+    def set_clustering(self, *paths: str) -> CommitResult:
+        """Set the paths that the table is clustered by; gives the new version.
 
         Loads then sort each file by them, and `cluster` orders the files. This rewrites nothing.
 
@@ -962,7 +962,7 @@ class Table(Shown):
         return self.set_properties({CLUSTER_BY: ", ".join(paths)})
 
     @_writes
-    def alter(self, change: str) -> int:
+    def alter(self, change: str) -> CommitResult:
         """Change the table as SQL writes it behind ALTER TABLE and its name; the new version.
 
         `table.alter("RENAME COLUMN a TO b")`, `table.alter("ALTER COLUMN n TYPE BIGINT")`: columns
@@ -976,10 +976,14 @@ class Table(Shown):
         """
         if not isinstance(change, str):
             raise InvalidValue(f"a change of a table is {change!r}", hint="text: 'DROP COLUMN a'")
-        return alter_table(self._newest(), parse_alteration(change), LocalChecks())
+        return CommitResult(
+            version=alter_table(self._newest(), parse_alteration(change), LocalChecks())
+        )
 
     @_writes
-    def rename_column(self, column: str, name: str, *, enable_column_mapping: bool = False) -> int:
+    def rename_column(
+        self, column: str, name: str, *, enable_column_mapping: bool = False
+    ) -> CommitResult:
         """Rename a column, or a field of a struct; returns the new version. No file is rewritten.
 
         `table.rename_column("s.x", "y")`. Partitioning, clustering, statistics, and the schema and
@@ -1002,12 +1006,12 @@ class Table(Shown):
         changes = alter_columns.rename_column(
             snapshot, column, name, enable_column_mapping=enable_column_mapping
         )
-        return commit(snapshot, changes)
+        return _committed(snapshot, changes)
 
     @_writes
     def drop_columns(
         self, *columns: str, missing_ok: bool = False, enable_column_mapping: bool = False
-    ) -> int:
+    ) -> CommitResult:
         """Drop columns, or fields of structs; returns the new version. No file is rewritten.
 
         The values are in the files until `optimize` or another writer rewrites them, and older
@@ -1030,10 +1034,12 @@ class Table(Shown):
             missing_ok=missing_ok,
             enable_column_mapping=enable_column_mapping,
         )
-        return snapshot.version if changes is None else commit(snapshot, changes)
+        return CommitResult(
+            version=snapshot.version if changes is None else commit(snapshot, changes)
+        )
 
     @_writes
-    def set_comment(self, comment: str | None, column: str | None = None) -> int:
+    def set_comment(self, comment: str | None, column: str | None = None) -> CommitResult:
         """Describe the table, or one column; returns the new version. None takes the words away.
 
         Raises InvalidSchema for a column that does not exist, CommitConflict.
@@ -1042,21 +1048,27 @@ class Table(Shown):
         if comment is not None and not isinstance(comment, str):
             raise InvalidValue(f"a comment is {comment!r}", hint="text, or None to take it away")
         if column is None:
-            return commit(snapshot, alter_columns.set_table_comment(snapshot, comment))
-        return commit(snapshot, alter_columns.set_column_comment(snapshot, column, comment))
+            return _committed(snapshot, alter_columns.set_table_comment(snapshot, comment))
+        return _committed(snapshot, alter_columns.set_column_comment(snapshot, column, comment))
 
     @_writes
-    def move_column(self, column: str, *, after: str | None = None) -> int:
+    def move_column(self, column: str, *, after: str | None = None) -> CommitResult:
         """Put a column behind another one, or first; returns the new version.
 
         A field moves within its struct. Raises InvalidSchema for a column that does not exist,
         CommitConflict.
         """
         snapshot = self._newest()
-        return commit(snapshot, alter_columns.move_column(snapshot, column, after=after))
+        return _committed(snapshot, alter_columns.move_column(snapshot, column, after=after))
 
     @_writes
-    def change_type(self, column: str, type: str, *, enable_type_widening: bool = False) -> int:  # noqa: A002 - as SQL calls it
+    def change_type(
+        self,
+        column: str,
+        type: str,  # noqa: A002 - as SQL calls it
+        *,
+        enable_type_widening: bool = False,
+    ) -> CommitResult:
         """Give a column a wider type; returns the new version. No file is rewritten.
 
         `table.change_type("n", "BIGINT")`. TINYINT, SMALLINT and INT widen to longer integers,
@@ -1078,10 +1090,12 @@ class Table(Shown):
         """
         snapshot = self._newest()
         changes = change_type(snapshot, column, type, enable_type_widening=enable_type_widening)
-        return snapshot.version if changes is None else commit(snapshot, changes)
+        return CommitResult(
+            version=snapshot.version if changes is None else commit(snapshot, changes)
+        )
 
     @_writes
-    def set_default(self, column: str, expression: str | None) -> int:
+    def set_default(self, column: str, expression: str | None) -> CommitResult:
         """Set what new rows without a value for a column get; returns the new version.
 
         `expression` is constant SQL (`"'unknown'"`, `"2 + 3"`), None for no default. The local
@@ -1094,11 +1108,11 @@ class Table(Shown):
         """
         snapshot = self._newest()
         if expression is None:
-            return commit(snapshot, alter_columns.set_default(snapshot, column, None))
-        return set_default(snapshot, column, expression, LocalChecks())
+            return _committed(snapshot, alter_columns.set_default(snapshot, column, None))
+        return CommitResult(version=set_default(snapshot, column, expression, LocalChecks()))
 
     @_writes
-    def add_constraint(self, name: str, expression: str) -> int:
+    def add_constraint(self, name: str, expression: str) -> CommitResult:
         """Add a CHECK constraint that every row fulfils; returns the new version.
 
         The local engine must understand it; `lake.add_constraint` takes what Spark does. NULL does
@@ -1109,38 +1123,38 @@ class Table(Shown):
             InvalidValue: A row breaks it, or the table has one of this name.
             UnsupportedFeature, CommitConflict: As `set_properties`.
         """
-        return add_constraint(self._newest(), name, expression, LocalChecks())
+        return CommitResult(version=add_constraint(self._newest(), name, expression, LocalChecks()))
 
     @_writes
-    def drop_constraint(self, name: str) -> int:
+    def drop_constraint(self, name: str) -> CommitResult:
         """Remove a CHECK constraint; returns the new version.
 
         Raises InvalidValue for one that does not exist, else as `set_properties`.
         """
         snapshot = self._newest()
-        return commit(snapshot, alter.drop_constraint(snapshot, name))
+        return _committed(snapshot, alter.drop_constraint(snapshot, name))
 
     @_writes
-    def set_not_null(self, column: str) -> int:
+    def set_not_null(self, column: str) -> CommitResult:
         """Make a column NOT NULL in which no row has NULL; returns the new version.
 
         Raises InvalidSchema for a column that does not exist, InvalidValue if a row has NULL there,
         UnsupportedFeature for a field of a struct, CommitConflict.
         """
-        return set_not_null(self._newest(), column, LocalChecks())
+        return CommitResult(version=set_not_null(self._newest(), column, LocalChecks()))
 
     @_writes
-    def drop_not_null(self, column: str) -> int:
+    def drop_not_null(self, column: str) -> CommitResult:
         """Allow NULL in a column or a field of a struct; returns the new version.
 
         Raises InvalidSchema for a column that does not exist, else as `set_properties`.
         """
         snapshot = self._newest()
-        return commit(snapshot, alter_columns.set_not_null(snapshot, column, not_null=False))
+        return _committed(snapshot, alter_columns.set_not_null(snapshot, column, not_null=False))
 
     @_writes
-    def add_column(self, column: str) -> int:
-        """Add columns at the end, NULL in existing rows; returns the new version.
+    def add_column(self, column: str) -> CommitResult:
+        """Add columns at the end, NULL in existing rows; gives the new version.
 
         Args:
             column: DDL of one or more columns, `note STRING`. A VARIANT column adds its features.
@@ -1151,7 +1165,7 @@ class Table(Shown):
         """
         snapshot = self._newest()
         changes = alter.add_columns(snapshot, parse_table_ddl(column))
-        return commit(snapshot, changes)
+        return _committed(snapshot, changes)
 
     def drift(self, column: str | None = None, *, progress: Progress | None = None) -> Drift:
         """How much is in residuals, by version, and which paths would be worth a column.
@@ -1273,8 +1287,12 @@ class Table(Shown):
 
     @_writes
     def drop_feature(
-        self, name: str, *, progress: Callable[[LoadProgress], None] | None = None
-    ) -> int:
+        self,
+        name: str = "variantShredding",
+        *,
+        dry_run: bool = False,
+        progress: Callable[[LoadProgress], None] | None = None,
+    ) -> ReshredResult:
         """Remove `variantShredding` from the table's protocol, for readers that lack it.
 
         The table is unshredded first, see `unshred`. Readers without the feature then read the
@@ -1284,6 +1302,7 @@ class Table(Shown):
 
         Args:
             name: `variantShredding` or `variantShredding-preview`, as the table has it.
+            dry_run: Say what would be rewritten, and do nothing.
             progress: Called a few times a second while files are rewritten.
 
         Raises:
@@ -1295,7 +1314,9 @@ class Table(Shown):
         from variantlake.jobs.threads import run_in_threads
         from variantlake.maintenance.reshredding.drop_feature import drop_feature
 
-        return drop_feature(self._newest(), name, run_in_threads, progress=progress)
+        return drop_feature(
+            self._newest(), name, run_in_threads, dry_run=dry_run, progress=progress
+        )
 
     def digest(
         self,
@@ -1576,13 +1597,13 @@ class Table(Shown):
         return health(self.snapshot, orphans=orphans)
 
     @_writes
-    def checkpoint(self) -> int:
-        """Write a checkpoint of the newest version, which readers then start from; the version.
+    def checkpoint(self) -> CommitResult:
+        """Write a checkpoint of the newest version, which readers then start from.
 
         Commits write one at `delta.checkpointInterval`; this is for a log without any, or whose
         writers write none. Raises as `open` for a log that cannot be read, StoreFailed.
         """
-        return write_checkpoint(self._newest().store)
+        return CommitResult(version=write_checkpoint(self._newest().store))
 
     def _current(self) -> _Version:
         """The version that this handle is at: after a write the newest. Raises TableReplaced."""
@@ -1656,6 +1677,10 @@ class _Version:
     snapshot: Snapshot
     decoded: DecodedLog = field(default_factory=DecodedLog)
     prepared: PreparedQueries = field(default_factory=PreparedQueries)
+
+
+def _committed(snapshot: Snapshot, changes: Changes) -> CommitResult:
+    return CommitResult(version=commit(snapshot, changes))
 
 
 def _opened_again(cls: type[Table], snapshot: Snapshot, is_fixed: bool) -> Table:

@@ -21,7 +21,7 @@ def test_delete(
     assert len(ids(table)) == 20
     done = run(monkeypatch, capfd, *where, "--json", "--engine", "local")
     found = json.loads(done.out)
-    assert (found["deleted"], found["vectors"], found["version"]) == (9, 2, 2)
+    assert (found["rows_deleted"], found["files_marked"], found["version"]) == (9, 2, 2)
     assert ids(table) == [*range(4), *range(13, 20)]
     refused = run(
         monkeypatch, capfd, "delete", table.uri, "--where", "day RLIKE 'x'", "--engine", "local"

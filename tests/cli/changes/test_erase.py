@@ -21,6 +21,6 @@ def test_erase_says_what_is_left(
         monkeypatch, capfd, "erase", table.uri, "--where", "id = 3", "--purge", "--json", "-y"
     )
     found = json.loads(shown.out)
-    assert (found["rows"], found["is_purged"], found["vacuum_after"]) == (1, True, None)
+    assert (found["rows_erased"], found["purged"], found["vacuum_after"]) == (1, True, None)
     assert ids(table) == [0, 1]
     assert run(monkeypatch, capfd, "erase", table.uri).code == 2

@@ -21,7 +21,7 @@ def test_a_merge_starts_no_spark(
     done = run(monkeypatch, capfd, *asked, "--json")
     assert done.code == 0, done.err
     found = json.loads(done.out)
-    assert (found["updated"], found["inserted"], found["deleted"]) == (1, 1, 0)
+    assert (found["rows_updated"], found["rows_inserted"], found["rows_deleted"]) == (1, 1, 0)
     rows = table.refresh().scan("id, event:k::string AS k").to_pylist()
     assert sorted((row["id"], row["k"]) for row in rows) == [(1, "new"), (2, "stays"), (3, "more")]
     gone = run(monkeypatch, capfd, *asked, "--when", "MATCHED THEN DELETE")

@@ -27,7 +27,7 @@ def test_the_commands_load_and_list(
         monkeypatch, capfd, "autoload", source, table, "--once", "--name", "events", "--json"
     )
     result = json.loads(done.out)
-    assert (result["files"], result["failed"], result["version"]) == (1, 1, 0)
+    assert (result["files_read"], result["files_failed"], result["version"]) == (1, 1, 0)
     assert done.code == 3
     assert "bad.json" in done.err
     listed = run(monkeypatch, capfd, "loads", table, "--json", "--state", "failed")
@@ -80,7 +80,7 @@ def test_sigterm_ends_it_after_the_batch_with_code_0(tmp_path: Path) -> None:
     finally:
         process.kill()
     assert process.returncode == 0
-    assert json.loads(output)["rows"] == 2
+    assert json.loads(output)["rows_written"] == 2
     assert "variantlake_autoload_rows_total" in metrics.read_text()
 
 

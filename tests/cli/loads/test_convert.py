@@ -51,7 +51,7 @@ def test_convert_gives_json(
     options = ["--shredding", "n BIGINT", "--json"]
     done = run(monkeypatch, capfd, "convert", source, table, *options)
     result = json.loads(done.out)
-    assert (result["version"], result["rows"], result["files"]) == (0, 2, 1)
+    assert (result["version"], result["rows_written"], result["files_written"]) == (0, 2, 1)
     assert result["shredding"] == {"event": "n BIGINT"}
     assert [step["action"] for step in result["steps"]] == ["rewrite"]
 

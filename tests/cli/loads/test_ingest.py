@@ -44,7 +44,7 @@ def test_ingest_gives_json(
     done = run(monkeypatch, capfd, "ingest", *options, source, table)
     assert done.code == 0
     result = json.loads(done.out)
-    assert (result["version"], result["rows"], result["files"]) == (0, 5, 3)
+    assert (result["version"], result["rows_written"], result["files_written"]) == (0, 5, 3)
     assert result["shredding"] == "a INT"
     done = run(monkeypatch, capfd, "ingest", "--json", f"{tmp_path}/*.ndjson", source, table)
     assert json.loads(done.out)["version"] == 1
@@ -170,7 +170,7 @@ def test_bad_documents_are_counted_and_a_load_is_made_once(
     options = ["--format", "array", "--mode", "null", "--json"]
     done = run(monkeypatch, capfd, "ingest", *options, source, table)
     result = json.loads(done.out)
-    assert (result["version"], result["rows"], result["bad_rows"]) == (1, 3, 1)
+    assert (result["version"], result["rows_written"], result["rows_bad"]) == (1, 3, 1)
     done = run(monkeypatch, capfd, "ingest", "--order-by", "$.nope", source, table)
     assert done.code == 1
     assert "cannot sort by '$.nope'" in done.err

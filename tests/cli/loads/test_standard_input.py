@@ -26,7 +26,7 @@ def piped(text: bytes, *arguments: object) -> subprocess.CompletedProcess[bytes]
 def test_documents_come_from_a_pipe(tmp_path: Path, packed: bool) -> None:
     text = b'{"n": 1}\n{"n": 2}\n'
     done = piped(gzip.compress(text) if packed else text, "ingest", "--json", "-", tmp_path / "t")
-    assert json.loads(done.stdout)["rows"] == 2
+    assert json.loads(done.stdout)["rows_written"] == 2
     assert vl.Table.open(tmp_path / "t").scan("event:n::int").to_arrow().num_rows == 2
 
 
@@ -103,7 +103,7 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
 
 def test_a_pipe_has_a_profile() -> None:
     done = piped(b'{"n": 1}\n' * 20, "profile", "-", "--json")
-    assert json.loads(done.stdout)["rows"] == 20
+    assert json.loads(done.stdout)["rows_written"] == 20
 
 
 def test_shells_can_complete_commands() -> None:

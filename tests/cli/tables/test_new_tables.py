@@ -70,7 +70,7 @@ def test_rows_are_updated(tmp_path: Path, monkeypatch: Patch, capfd: Capture) ->
     change = ("--set", "kind='x'", "--where", "event:n::int = 2")
     planned = variantlake(*change, "--dry-run")
     assert (planned.code, planned.out.startswith("1 row would be updated")) == (0, True)
-    assert json.loads(variantlake(*change, "--json").out)["updated"] == 1
+    assert json.loads(variantlake(*change, "--json").out)["rows_updated"] == 1
     rows = vl.Table.open(table).scan("kind", "event:n::int = 2").to_arrow().to_pylist()
     assert rows == [{"kind": "x"}]
 

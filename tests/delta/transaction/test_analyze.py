@@ -57,10 +57,10 @@ def test_an_analysis_gives_the_statistics_that_we_would_have_written(tmp_path: P
     table = _stripped(tmp_path / "b")
     (before,) = table.snapshot.add_files()
     would = table.analyze(dry_run=True)
-    assert (would.files, would.completed, would.version) == (1, 1, None)
+    assert (would.table_files, would.files_completed, would.version) == (1, 1, None)
     assert table.refresh().version == 1
     done = table.analyze()
-    assert (done.files, done.completed, done.version) == (1, 1, 2)
+    assert (done.table_files, done.files_completed, done.version) == (1, 1, 2)
     (after,) = table.refresh().snapshot.add_files()
     assert json.loads(after.stats or "") == json.loads(expected.stats or "")
     assert _comparable(after.tags) == _comparable({"THEIRS": "1", **(expected.tags or {})})
@@ -78,7 +78,7 @@ def test_an_analysis_gives_the_statistics_that_we_would_have_written(tmp_path: P
     assert line["dataChange"] is False
     assert not table.refresh().history(1)[0].info["isBlindAppend"]
     # Now there is nothing left to do.
-    assert table.analyze().completed == 0
+    assert table.analyze().files_completed == 0
     assert table.refresh().version == 2
 
 
@@ -89,15 +89,15 @@ def test_columns_that_get_statistics_later_are_completed(tmp_path: Path, schema:
     variants = [] if "STRING" in schema else ["event"]
     table.append(DATA, json_columns=variants)
     (before,) = table.refresh().snapshot.add_files()
-    assert table.analyze().completed == 0
+    assert table.analyze().files_completed == 0
     table.unset_properties("delta.dataSkippingNumIndexedCols")
-    assert table.refresh().analyze().completed == 1
+    assert table.refresh().analyze().files_completed == 1
     (after,) = table.refresh().snapshot.add_files()
     assert json.loads(before.stats or "")["nullCount"] == {}
     assert json.loads(after.stats or "")["nullCount"] == {"event": 0, "n": 0}
     assert json.loads(after.stats or "")["maxValues"]["n"] == 4
     assert after.tags == before.tags  # the writer of a file knows more than its footer says
-    assert table.refresh().analyze().completed == 0
+    assert table.refresh().analyze().files_completed == 0
 
 
 def test_other_writers_statistics_stay_where_the_footer_says_less(tmp_path: Path) -> None:
@@ -156,9 +156,9 @@ def test_rule_10_tags_do_not_hide_what_only_a_footer_tells(tmp_path: Path, form:
 
     before = groups()
     assert before[-1][-1]
-    assert table.refresh().analyze().completed == 1
+    assert table.refresh().analyze().files_completed == 1
     assert groups() == before
-    assert table.refresh().analyze().completed == 0
+    assert table.refresh().analyze().files_completed == 0
 
 
 @pytest.mark.rule(24)
@@ -177,14 +177,14 @@ def test_rule_24_columns_by_other_names_get_no_statistics(tmp_path: Path) -> Non
     file = tmp_path / "other.parquet"
     pq.write_table(pa.table(numbers, schema=names), file)
     write_log(tmp_path, [line(file.name, size=file.stat().st_size)], start=1)
-    assert table.refresh().analyze().completed == 1
+    assert table.refresh().analyze().files_completed == 1
     newest = table.refresh()
     (action,) = newest.snapshot.add_files()
     stats = json.loads(action.stats or "")
     assert stats.pop("numRecords") == 2
     assert not any(stats.values())
     assert newest.scan("b", "a = 1").to_arrow().to_pylist() == [{"b": 100}]
-    assert newest.analyze().completed == 0
+    assert newest.analyze().files_completed == 0
 
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_an_analysis_keeps_every_digit_of_a_bound(tmp_path: Path) -> None:
         if "add" in action:
             action["add"]["stats"] = theirs
     log.write_text("\n".join(map(json.dumps, lines)))
-    assert table.refresh().analyze().completed == 1
+    assert table.refresh().analyze().files_completed == 1
     after = table.refresh()
     (add,) = after.snapshot.add_files()
     stats = json.loads(add.stats or "", parse_float=Decimal)

@@ -222,7 +222,7 @@ def test_a_merge_gives_what_the_model_gives(  # noqa: PLR0917 - a strategy each
     done = run()
     found = made.refresh().scan("id, n, day").to_arrow().to_pylist()
     assert shown(found) == shown(expected), texts
-    assert len(found) == len(table) + done.inserted - done.deleted
+    assert len(found) == len(table) + done.rows_inserted - done.rows_deleted
 
 
 def shown(records: list[Record]) -> list[str]:
@@ -245,7 +245,7 @@ def test_an_upsert_touches_only_files_with_its_keys(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=40, per_file=10)
     rows = source_of(12, 14, 99)
     planned = table.upsert(rows, "event:n::bigint", json_columns=["event"], dry_run=True)
-    assert (planned.updated, planned.inserted, planned.dry_run) == (2, 1, True)
+    assert (planned.rows_updated, planned.rows_inserted, planned.dry_run) == (2, 1, True)
     opened: list[str] = []
 
     def counted(path: str) -> Any:
@@ -256,7 +256,7 @@ def test_an_upsert_touches_only_files_with_its_keys(tmp_path: Path) -> None:
         patch.setattr("variantlake.scan.file_rows.open_file", counted)
         done = table.upsert(rows, ["event:n::bigint"], json_columns=["event"])
     assert len(set(opened)) == 1
-    assert (done.updated, done.inserted, done.files_touched) == (2, 1, 1)
+    assert (done.rows_updated, done.rows_inserted, done.files_touched) == (2, 1, 1)
     assert documents(table) == {n: text(n) for n in [*range(40), 99]}
     info = table.refresh().history(1)[0].info
     assert info["operation"] == "MERGE"
@@ -268,7 +268,7 @@ def test_many_keys_are_asked_as_ranges(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=600, per_file=100)
     source = source_of(*range(300), *range(590, 620))
     done = table.upsert(source, "id", json_columns=["event"])
-    assert (done.updated, done.inserted) == (310, 20)
+    assert (done.rows_updated, done.rows_inserted) == (310, 20)
     assert table.refresh().scan(where="day LIKE 'new%'").count() == 330
 
 
@@ -296,7 +296,7 @@ def test_duplicates_and_nulls_of_an_upsert(tmp_path: Path) -> None:
         table.upsert(source_of(9, 9), "id", json_columns=["event"])
     nulls = source_of(7, 14)  # the user of both is null
     done = table.upsert(nulls, "event:user::string", json_columns=["event"])
-    assert (done.updated, done.inserted) == (0, 2)
+    assert (done.rows_updated, done.rows_inserted) == (0, 2)
     with pytest.raises(InvalidQuery, match="has not"):
         table.upsert(nulls.select(["id", "event"]), "id", json_columns=["event"])
 
@@ -328,11 +328,11 @@ def test_the_feed_of_a_merge(tmp_path: Path) -> None:
 def test_schema_evolution(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=4)
     rows = source_of(3, 9, score=[1.5, 2.5])
-    assert table.upsert(rows, "id", json_columns=["event"]).updated == 1  # as Delta: not added
+    assert table.upsert(rows, "id", json_columns=["event"]).rows_updated == 1  # as Delta: not added
     assert "score" not in [field.name for field in table.refresh().schema.fields]
     rows = rows.drop_columns(["day"])
     done = table.upsert(rows, "id", json_columns=["event"], merge_schema=True)
-    assert (done.updated, done.inserted) == (2, 0)
+    assert (done.rows_updated, done.rows_inserted) == (2, 0)
     found = table.refresh().scan("id, day, score").to_arrow().to_pylist()
     assert {row["id"]: (row["day"], row["score"]) for row in found} == {
         0: ("d0", None),
@@ -350,7 +350,7 @@ def test_the_source_may_be_a_scan_of_the_table(tmp_path: Path) -> None:
         "t.id = s.id AND s.id > 3",
         "WHEN MATCHED THEN DELETE",
     )
-    assert done.deleted == 2
+    assert done.rows_deleted == 2
     assert sorted(documents(table)) == [0, 1, 2, 3]
 
 
@@ -393,7 +393,7 @@ def test_documents_of_python_replace_those_of_their_key(tmp_path: Path) -> None:
     table = vl.Table.create(tmp_path / "t", "event VARIANT")
     table.upsert([{"id": "a", "n": 1}], "event:id::string")
     done = table.upsert([{"id": "a", "n": 2}, {"id": "b"}], "event:id::string")
-    assert (done.updated, done.inserted) == (1, 1)
+    assert (done.rows_updated, done.rows_inserted) == (1, 1)
     found = [row["event"] for row in table.scan().to_pylist()]
     assert sorted(found, key=str) == [{"id": "a", "n": 2}, {"id": "b"}]
 

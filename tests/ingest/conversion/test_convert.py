@@ -81,7 +81,7 @@ def test_legacy_files_become_a_shredded_table(tmp_path: Path) -> None:
     table = tmp_path / "table"
     result = vl.convert(files, table)
     assert actions(result) == [Action.REWRITE] * 2
-    assert (result.version, result.rows, result.shredding) == (0, 8, {"event": DDL})
+    assert (result.version, result.rows_written, result.shredding) == (0, 8, {"event": DDL})
     assert content(table) == DOCUMENTS * 2
     for file in stored(table):
         (group,) = variant_groups(read_footer(str(file)))
@@ -206,7 +206,7 @@ def test_rewriting_can_be_asked_for(tmp_path: Path) -> None:
 def test_a_dry_run_does_nothing(tmp_path: Path) -> None:
     sources = [legacy(tmp_path / "l.parquet"), final(tmp_path / "f.parquet")]
     result = vl.convert(sources, tmp_path / "table", dry_run=True)
-    assert result.is_dry_run
+    assert result.dry_run
     assert actions(result) == [Action.REWRITE, Action.COPY]
     assert not (tmp_path / "table").exists()
     assert json.loads(json.dumps(result.to_dict()))["steps"][0]["action"] == "rewrite"
@@ -355,7 +355,7 @@ def test_a_glob_takes_no_more_than_its_folder(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedFeature, match="partition"):
         vl.convert(f"{tmp_path}/parts/*/*.parquet", tmp_path / "table")
     done = vl.convert(f"{tmp_path}/parts/day=1/*.parquet", tmp_path / "table")
-    assert done.files == 1
+    assert done.files_written == 1
     with pytest.raises(InvalidValue, match="Delta table"):
         vl.convert(f"{tmp_path}/table/*.parquet", tmp_path / "other")
 
@@ -400,9 +400,9 @@ def test_files_of_no_bytes_are_skipped_and_counted(tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     vl.parquet.write_table(rows(), tmp_path / "files/a.parquet")
     (tmp_path / "files/b.parquet").touch()
-    assert vl.convert(tmp_path / "files", tmp_path / "t", dry_run=True).empty_sources == 1
+    assert vl.convert(tmp_path / "files", tmp_path / "t", dry_run=True).files_empty == 1
     result = vl.convert(tmp_path / "files", tmp_path / "t")
-    assert (result.rows, result.empty_sources) == (rows().num_rows, 1)
+    assert (result.rows_written, result.files_empty) == (rows().num_rows, 1)
     with pytest.raises(MalformedFile, match="the file is empty"):
         vl.convert(tmp_path / "files", tmp_path / "u", skip_empty=False)
     with pytest.raises(MalformedFile, match="the file is empty"):

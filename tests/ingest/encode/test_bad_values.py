@@ -43,7 +43,7 @@ def test_lines_say_what_each_row_by_itself_fails_with(tmp_path: Path) -> None:
     done = table.append(given, json_columns=["a", "b"], mode="quarantine")
     files = (tmp_path / "t/_quarantine").rglob("*.ndjson")
     lines = [orjson.loads(line) for file in files for line in file.read_bytes().splitlines()]
-    assert len(lines) == done.bad_rows > 100 * MORE
+    assert len(lines) == done.rows_bad > 100 * MORE
     found = {line["row"]: line for line in lines}
     for row, line in found.items():
         with pytest.raises(VariantLakeError) as caught:
@@ -54,4 +54,4 @@ def test_lines_say_what_each_row_by_itself_fails_with(tmp_path: Path) -> None:
         )  # fmt: skip
         assert line["values"]["n"] == row
         assert line["values"]["s"] == {"x": "/w=="}
-    assert done.rows == given.num_rows - len(lines)
+    assert done.rows_written == given.num_rows - len(lines)

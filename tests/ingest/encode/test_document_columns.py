@@ -13,8 +13,8 @@ import pytest
 
 import variantlake as vl
 from variantlake.errors import InvalidQuery, InvalidSchema, InvalidValue, VariantLakeError
+from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.encode.document_columns import RequestedColumns
-from variantlake.ingest.load import IngestResult
 from variantlake.ingest.local_run import ingest_here
 
 LINES = {
@@ -38,7 +38,7 @@ def by_k(table: Path | str, *columns: str) -> dict[int, Any]:
     return {k: values[0] if len(values) == 1 else values for k, values in found.items()}
 
 
-def load(source: Path, table: Path, **options: Any) -> IngestResult:
+def load(source: Path, table: Path, **options: Any) -> LoadResult:
     return ingest_here(str(source), table, **options)
 
 
@@ -48,7 +48,7 @@ FIRST, SECOND = dt.date(2026, 1, 1), dt.date(2026, 1, 2)
 @pytest.mark.parametrize("partition_by", ["day DATE", ["day date"]])
 def test_partitions_of_folders(source: Path, tmp_path: Path, partition_by: Any) -> None:
     result = load(source, tmp_path / "t", partition_by=partition_by)
-    assert (result.rows, result.files) == (5, 3)
+    assert (result.rows_written, result.files_written) == (5, 3)
     expected = {1: FIRST, 2: FIRST, 3: SECOND, 4: SECOND, 5: None}
     assert by_k(tmp_path / "t", "day") == expected
     load(source, tmp_path / "t")  # the table's own partitions
@@ -107,17 +107,17 @@ def test_a_value_of_another_type_follows_the_mode(source: Path, tmp_path: Path) 
     assert caught.value.path == "$['ts']"
     assert not (tmp_path / "t").exists()
     result = load(source, tmp_path / "q", mode="quarantine", **paths)
-    assert (result.rows, result.bad_rows) == (5, 2)
+    assert (result.rows_written, result.rows_bad) == (5, 2)
     (kept,) = Path(str(result.quarantine)).iterdir()
     texts = [
         json.loads(json.loads(line)["values"]["event"]) for line in kept.read_text().splitlines()
     ]
     assert [text["k"] for text in texts] == [6, 7]
     result = load(source, tmp_path / "n", mode="null", **paths)
-    assert (result.rows, result.bad_rows) == (7, 2)
+    assert (result.rows_written, result.rows_bad) == (7, 2)
     assert by_k(tmp_path / "n", "d")[6] is None
     tried = "d=try_variant_get(event, '$.ts', 'date')"
-    assert load(source, tmp_path / "y", partition_by=tried).bad_rows == 0
+    assert load(source, tmp_path / "y", partition_by=tried).rows_bad == 0
     assert by_k(tmp_path / "y", "d")[7] is None
 
 
@@ -186,7 +186,7 @@ def test_columns_are_added_where_merge_schema_says_so(source: Path, tmp_path: Pa
     with pytest.raises(InvalidSchema, match="no column '_file'") as caught:
         table.append(vl.ndjson(source), file_column="_file")
     assert "merge_schema=True" in caught.value.hint
-    assert table.append(vl.ndjson(source), file_column="_file", merge_schema=True) == 1
+    assert table.append(vl.ndjson(source), file_column="_file", merge_schema=True).version == 1
     assert [field.name for field in table.refresh().schema.fields] == ["event", "n", "_file"]
     with pytest.raises(InvalidSchema, match="n is integer in the table"):
         table.append(vl.ndjson(source), file_column="n", merge_schema=True)
@@ -243,8 +243,8 @@ def test_text_that_is_no_utf8_is_refused_by_its_row(tmp_path: Path, nested: bool
     assert caught.value.row == 3
     assert not list((tmp_path / "t").glob("*.parquet"))
     # Only the rows that are given count.
-    assert table.append(data[:3]) == 1
-    assert table.append(data[4:]) == 2
+    assert table.append(data[:3]).version == 1
+    assert table.append(data[4:]).version == 2
     assert table.refresh().scan().to_arrow().num_rows == 4
 
 

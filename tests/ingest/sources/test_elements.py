@@ -72,7 +72,7 @@ def test_an_array_is_loaded_like_its_lines(tmp_path: Path) -> None:
     expected = [parse_json(line) for line in lines]
     for name in "ab":
         result = ingest_here(vl.json_array(tmp_path / f"{name}.json"), tmp_path / name)
-        assert result.rows == len(lines)
+        assert result.rows_written == len(lines)
         assert documents(tmp_path / name) == expected
     assert "geometry" in result.shredding
 
@@ -87,7 +87,7 @@ def test_a_bad_element_is_raised_kept_or_null(tmp_path: Path, name: str) -> None
         ingest_here(data, tmp_path / "strict")
     assert (caught.value.line, caught.value.file) == (3, str(source))
     result = ingest_here(data, tmp_path / "quarantine", mode="quarantine")
-    assert (result.rows, result.bad_rows) == (2, 2)
+    assert (result.rows_written, result.rows_bad) == (2, 2)
     first, second = quarantined(result.quarantine)
     assert [text_of(first), text_of(second)] == [bad] * 2
     assert (first["line"], first["column"]) == (3, caught.value.column)
@@ -127,7 +127,7 @@ def test_misplaced_commas_are_bad_elements(tmp_path: Path, text: str, good: int)
     with pytest.raises(InvalidJson):
         ingest_here(json_array(tmp_path / "a"), tmp_path / "t")
     result = ingest_here(json_array(tmp_path / "a"), tmp_path / "t", mode="quarantine")
-    assert (result.rows, result.bad_rows) == (good, 1)
+    assert (result.rows_written, result.rows_bad) == (good, 1)
 
 
 def test_an_empty_array_has_no_document(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_an_array_among_lines_is_explained(tmp_path: Path) -> None:
     assert "json_array" in caught.value.hint
     # Lines that are arrays are documents: nothing guesses.
     (tmp_path / "b").write_text("[1]\n[2, 3]\n")
-    assert ingest_here(tmp_path / "b", tmp_path / "t").rows == 2
+    assert ingest_here(tmp_path / "b", tmp_path / "t").rows_written == 2
 
 
 def test_memory_follows_the_block_and_an_element_is_bounded(
@@ -178,7 +178,7 @@ PRINTED = json.dumps({"a": [1, 2, {"b": None}], "c": "x"}, indent=2)
 def test_a_whole_file_is_a_document(tmp_path: Path, text: str, pack: Any) -> None:
     for name in ("a.json", "b.json"):
         (tmp_path / name).write_bytes(pack(text.encode()))
-    assert ingest_here(tmp_path, tmp_path / "t", format="json").rows == 2
+    assert ingest_here(tmp_path, tmp_path / "t", format="json").rows_written == 2
     table = vl.Table.open(tmp_path / "t")
     table.append(vl.json_files(tmp_path / "a.json"))
     rows: list[Any] = vl.Table.open(tmp_path / "t").scan("event").to_arrow()["event"].to_pylist()

@@ -91,7 +91,7 @@ def test_documents_and_table_in_the_store(tmp_path: Path, monkeypatch: pytest.Mo
     result = ingest_here(
         f"{ROOT}/lines", f"{ROOT}/table", mode="quarantine", load_id="x", order_by="$.id"
     )
-    assert (result.version, result.rows, result.bad_rows) == (0, text.count(b"\n") + 1, 1)
+    assert (result.version, result.rows_written, result.rows_bad) == (0, text.count(b"\n") + 1, 1)
     assert result.quarantine is not None
     assert result.quarantine.startswith(f"{ROOT}/table/_quarantine/")
     store, folder = open_object(result.quarantine)
@@ -99,8 +99,11 @@ def test_documents_and_table_in_the_store(tmp_path: Path, monkeypatch: pytest.Mo
     assert b'"text":"{"' in store.read(record.path)
     again = ingest_here(f"{ROOT}/lines", f"{ROOT}/table", load_id="x")
     assert (again.version, again.already_loaded) == (0, True)
-    assert Snapshot.read(f"{ROOT}/table").files.num_rows == result.files
-    assert vl.Table.open(f"{ROOT}/table").append(vl.json_array(put("a/a.json", b"[1, 2]"))) == 1
+    assert Snapshot.read(f"{ROOT}/table").files.num_rows == result.files_written
+    assert (
+        vl.Table.open(f"{ROOT}/table").append(vl.json_array(put("a/a.json", b"[1, 2]"))).version
+        == 1
+    )
 
 
 @pytest.mark.usefixtures("s3")

@@ -50,10 +50,10 @@ def test_only_files_in_which_a_value_moves_are_rewritten(table: vl.Table) -> Non
     before = documents(table)
     ddl = "kind STRING, odd STRUCT<x: BIGINT>, price BIGINT, ts BIGINT"
     planned = table.reshred(ddl, dry_run=True)
-    assert (planned.files, planned.files_read, planned.changed) == (3, 2, True)
+    assert (planned.files_checked, planned.files_read, planned.changed) == (3, 2, True)
     assert table.refresh().version == table.version
     done = table.reshred({"event": ddl})
-    assert (done.files_read, done.rows, len(done.versions)) == (2, 120, 2)
+    assert (done.files_read, done.rows_rewritten, len(done.versions)) == (2, 120, 2)
     after = table.refresh()
     assert after.properties[SCHEMA_PREFIX + "event"] == ddl
     assert layouts(after) == [

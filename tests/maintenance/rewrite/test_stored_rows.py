@@ -50,7 +50,7 @@ def test_files_at_once_and_one_by_one(tmp_path: Path, monkeypatch: pytest.Monkey
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     shutil.copytree(tmp_path / "a", tmp_path / "c")
     done = table.optimize()
-    assert (done.files_read, done.rows, done.files_written) == (10, 97, 1)
+    assert (done.files_read, done.rows_rewritten, done.files_written) == (10, 97, 1)
     assert rows_of(table.refresh()) == expected
     monkeypatch.setattr(stored_rows, "SMALL_BYTES", 0)
     plain = Table.open(tmp_path / "b")

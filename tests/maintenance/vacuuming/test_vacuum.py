@@ -85,15 +85,19 @@ def test_what_the_log_does_not_name_goes_once_it_is_old(tmp_path: Path) -> None:
     planned: list[UnneededFile] = []
     plan = vl.Table.open(tmp_path).vacuum(dry_run=True, report=planned.append)
     assert {each.path for each in planned} == goes == set(plan.sample)
-    assert (plan.files, plan.size, plan.deleted) == (len(goes), 100 * len(goes), 0)
+    assert (plan.files_unneeded, plan.bytes_unneeded, plan.files_removed) == (
+        len(goes),
+        100 * len(goes),
+        0,
+    )
     assert plan.may_break_clones
     assert found(tmp_path) == goes | kept
 
     done = vl.Table.open(tmp_path).vacuum()
     assert found(tmp_path) == kept
-    assert (done.deleted, done.quarantine_files, done.version) == (len(goes), 1, 2)
-    assert vl.Table.open(tmp_path).vacuum().files == 0
-    assert vl.Table.open(tmp_path).vacuum(quarantine=True).files == 1
+    assert (done.files_removed, done.files_quarantined, done.version) == (len(goes), 1, 2)
+    assert vl.Table.open(tmp_path).vacuum().files_unneeded == 0
+    assert vl.Table.open(tmp_path).vacuum(quarantine=True).files_unneeded == 1
 
 
 def test_the_history_says_what_delta_spark_says(tmp_path: Path) -> None:
@@ -123,9 +127,9 @@ def test_a_retention_below_the_tables_own_needs_force(tmp_path: Path) -> None:
     table.overwrite(pa.table({"n": pa.array([2], pa.int32())}))
     with pytest.raises(InvalidValue, match=r"1 hour is shorter than the table's own, 168 hours"):
         table.vacuum(1, dry_run=True)
-    assert table.vacuum(168).files == 0
+    assert table.vacuum(168).files_unneeded == 0
     time.sleep(0.02)
-    assert table.vacuum(dt.timedelta(0), force=True).deleted == 1
+    assert table.vacuum(dt.timedelta(0), force=True).files_removed == 1
     assert table.refresh().scan().to_arrow().num_rows == 1
     table.set_properties({"delta.deletedFileRetentionDuration": "interval 1 hour"})
     assert table.vacuum(1).retention_hours == 1
@@ -201,7 +205,7 @@ def test_a_tombstone_that_leaves_the_table_removes_nothing_there(tmp_path: Path)
     small_table(root)
     gone = remove("../secret.parquet", LONG_AGO), remove("%2e%2e/secret.parquet", LONG_AGO)
     commit(root, 1, LONG_AGO, [*gone, remove(str(outside), LONG_AGO)])
-    assert vacuum(opened(root), 0, force=True).files == 0
+    assert vacuum(opened(root), 0, force=True).files_unneeded == 0
     assert outside.exists()
     commit(root, 4, LONG_AGO, [add("../secret.parquet", encoded=False)])
     with pytest.raises(MalformedLog, match="leaves the table"):
@@ -213,7 +217,7 @@ def test_paths_of_strangers_take_bounded_time(tmp_path: Path) -> None:
     put(tmp_path, "orphan.parquet", LONG_AGO)
     deep = ["/" + "a/" * 50_000 + "x", "a/../" * 50_000 + "x", "/" * 50_000]
     commit(tmp_path, 1, NOW, [remove(path, NOW) for path in deep])
-    assert vacuum(opened(tmp_path)).deleted == 1
+    assert vacuum(opened(tmp_path)).files_removed == 1
 
 
 def test_names_of_any_bytes_are_removed(tmp_path: Path) -> None:
@@ -223,7 +227,7 @@ def test_names_of_any_bytes_are_removed(tmp_path: Path) -> None:
         names.append(b"not\xffutf-8.parquet")
     for name in names:
         put(tmp_path, os.fsdecode(name), LONG_AGO)
-    assert vacuum(opened(tmp_path)).deleted == len(names)
+    assert vacuum(opened(tmp_path)).files_removed == len(names)
     assert found(tmp_path) == {"live.parquet"}
 
 
@@ -250,7 +254,7 @@ def test_folders_that_are_left_empty_go_and_young_ones_stay(tmp_path: Path) -> N
     (tmp_path / "day=3").mkdir()
     for folder in ("day=1/hour=2", "day=1", "day=2"):
         touch(tmp_path / folder, LONG_AGO)
-    assert vacuum(opened(tmp_path)).folders == 2
+    assert vacuum(opened(tmp_path)).folders_removed == 2
     assert sorted(p.name for p in tmp_path.iterdir() if p.is_dir()) == [
         "_delta_log", "day=2", "day=3",
     ]  # fmt: skip
@@ -270,7 +274,7 @@ def test_tombstones_that_a_checkpoint_left_out_count_where_commits_tell(tmp_path
     commit(tmp_path, 1, LONG_AGO, [add("old.parquet")])
     commit(tmp_path, 2, NOW - 300 * HOUR, [remove("old.parquet", NOW - 300 * HOUR)])
     write_checkpoint(open_store(tmp_path))
-    assert vacuum(opened(tmp_path), 400, dry_run=True).files == 0
+    assert vacuum(opened(tmp_path), 400, dry_run=True).files_unneeded == 0
     assert vacuum(opened(tmp_path), dry_run=True).sample == ("old.parquet",)
 
 
@@ -292,7 +296,7 @@ def test_files_that_cannot_be_deleted_are_named_at_the_end(tmp_path: Path) -> No
         vacuum(opened(tmp_path))
     assert found(tmp_path) == {"live.parquet", "b.parquet"}
     assert vl.Table.open(tmp_path).history(1)[0].info["operationParameters"]["status"] == "FAILED"
-    assert vacuum(opened(tmp_path)).deleted == 1
+    assert vacuum(opened(tmp_path)).files_removed == 1
 
 
 def test_an_interruption_is_in_the_history_and_a_repeat_does_the_rest(tmp_path: Path) -> None:
@@ -307,7 +311,7 @@ def test_an_interruption_is_in_the_history_and_a_repeat_does_the_rest(tmp_path: 
     assert (start.operation, end.info["operationParameters"]) == (
         "VACUUM START", {"status": "FAILED"},
     )  # fmt: skip
-    assert vacuum(opened(tmp_path)).deleted == 1
+    assert vacuum(opened(tmp_path)).files_removed == 1
 
 
 def meanwhile(tmp_path: Path, act: Callable[[], None]) -> Any:
@@ -333,7 +337,7 @@ def test_what_a_restore_brings_back_meanwhile_is_kept(tmp_path: Path) -> None:
     commit(tmp_path, 1, LONG_AGO, [add("old.parquet")])
     commit(tmp_path, 2, LONG_AGO, [remove("old.parquet", LONG_AGO)])
     with meanwhile(tmp_path, lambda: commit(tmp_path, 4, NOW, [add("old.parquet")])):
-        assert vacuum(opened(tmp_path)).deleted == 1
+        assert vacuum(opened(tmp_path)).files_removed == 1
     assert found(tmp_path) == {"live.parquet", "old.parquet"}
 
 
@@ -423,7 +427,7 @@ def test_every_version_within_the_retention_keeps_its_files(
     assert {each.path for each in by_log} == before - kept
     done = vacuum(opened(root), retention, force=True, now=now)
     assert found(root) == kept
-    assert done.deleted == len(before - kept)
+    assert done.files_removed == len(before - kept)
     for version, end in enumerate(ends):
         if end >= cutoff:
             check_files(root, version)
@@ -444,7 +448,7 @@ def test_a_table_of_loads_reads_as_before(tmp_path: Path) -> None:
     table.overwrite(rows(3, 4), json_columns=["event"])
     time.sleep(0.02)
     done = table.vacuum(0, force=True)
-    assert done.deleted == 2
+    assert done.files_removed == 2
     left: list[Any] = table.refresh().scan("n").to_arrow()["n"].to_pylist()
     assert sorted(left) == [3, 4]
     with pytest.raises(MissingSource):
@@ -471,10 +475,10 @@ def test_by_the_log_alone_only_what_left_the_table_goes(tmp_path: Path) -> None:
     commit(tmp_path, 1, LONG_AGO, actions)
     before = found(tmp_path)
     plan = vl.Table.open(tmp_path).vacuum(lite=True, dry_run=True)
-    assert (set(plan.sample), plan.size) == (goes, 200)
+    assert (set(plan.sample), plan.bytes_unneeded) == (goes, 200)
     done = vl.Table.open(tmp_path).vacuum(lite=True)
-    assert (done.deleted, found(tmp_path)) == (2, before - goes)
-    assert vl.Table.open(tmp_path).vacuum(lite=True).files == 0
+    assert (done.files_removed, found(tmp_path)) == (2, before - goes)
+    assert vl.Table.open(tmp_path).vacuum(lite=True).files_unneeded == 0
     assert vl.Table.open(tmp_path).vacuum(dry_run=True).sample == ("orphan.parquet",)
     with pytest.raises(InvalidValue, match="quarantine"):
         vl.Table.open(tmp_path).vacuum(lite=True, quarantine=True)

@@ -24,7 +24,7 @@ def test_the_command_says_what_goes_and_removes_it(
     assert "shallow clones" in plan.err
     listed = run(monkeypatch, capfd, "vacuum", tmp_path, "--dry-run", "--json")
     *files, counts = map(json.loads, listed.out.splitlines())
-    assert len(files) == counts["files"] == 60
+    assert len(files) == counts["files_unneeded"] == 60
     assert files[0]["kind"] == "data"
     refused = run(monkeypatch, capfd, "vacuum", tmp_path, "--retention", "1", "--yes")
     assert refused.code == 1

@@ -120,7 +120,7 @@ class Driver:
         vl.spark.register(self.spark)
         source = self.spark.read.format("variantlake").load(table)
         return [
-            [appended.version, appended.rows],
+            [appended.version, appended.rows_written],
             self.queried(f"SELECT sum(event:n::int) AS n FROM delta.`{table}`"),
             answer(source.selectExpr("sum(event:n::int) AS n")),
             sorted(name for name in os.environ if name.startswith("AWS_")),
@@ -201,7 +201,7 @@ class Driver:
     def deleted(self) -> int:
         """The rows that a DELETE takes which Spark alone can decide."""
         where = "soundex(event:kind::string) = soundex('more') AND event:n::int > 7"
-        return self.lake.delete(self.table, where).deleted
+        return self.lake.delete(self.table, where).rows_deleted
 
     def end_python_workers(self) -> bool:
         """Kill the Python processes of all executors, each time that they are there."""
@@ -262,7 +262,7 @@ def said(do: Callable[[], Any]) -> Any:
         return f"{type(error).__module__}.{type(error).__name__}: {error}"
     finally:
         sys.stderr.write(f"{do}\n")
-    return [done.version, done.rows] if isinstance(done, LoadResult) else done
+    return [done.version, done.rows_written] if isinstance(done, LoadResult) else done
 
 
 def main() -> None:

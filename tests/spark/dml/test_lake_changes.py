@@ -50,12 +50,12 @@ def test_delete_by_any_condition(spark: SparkSession, tmp_path: Path) -> None:
     assert [tuple(row) for row in answer.collect()] == [(10,)]
     assert ids(table) == [n for n in range(40) if n % 4 != 1]
     done = lake.delete(table.uri, "id IN (SELECT id + 2 FROM range(3))")
-    assert (done.deleted, done.vectors, done.files_added) == (3, 1, 0)
+    assert (done.rows_deleted, done.files_marked, done.files_written) == (3, 1, 0)
     done = lake.delete(table.uri, "event:user::string = 'u2'")
     gone = {n for n in range(40) if n % 4 == 1} | {2, 3, 4}
     gone |= {n for n in range(40) if n % 5 == 2 and n % 7}
     assert documents(table) == {n: text(n) for n in range(40) if n not in gone}
-    assert lake.delete(table.uri, "id < 0", dry_run=True).rows == 0
+    assert lake.delete(table.uri, "id < 0", dry_run=True).rows_changed == 0
 
 
 def test_conditions_of_methods_have_no_name_for_the_table(
@@ -81,9 +81,9 @@ def test_double_quotes_hold_names_where_the_session_says_so(
     with changed(spark, {"spark.sql.ansi.doubleQuotedIdentifiers": "true"}):
         with pytest.raises(UnsupportedFeature, match="double quotes"):
             lake.delete(table.uri, condition, dry_run=True)
-        assert lake.delete(table.uri, condition).deleted == 1
+        assert lake.delete(table.uri, condition).rows_deleted == 1
     assert [tuple(row) for row in lake.read(table.uri).collect()] == [("b", "z")]
-    assert lake.delete(table.uri, condition).deleted == 1
+    assert lake.delete(table.uri, condition).rows_deleted == 1
 
 
 def test_a_session_that_keeps_escapes_reads_no_text_of_ours_wrongly(
@@ -120,9 +120,9 @@ def test_a_session_that_pads_no_chars_deletes_what_it_finds(
     table.append(pa.table({"id": pa.array([1, 2], pa.int32()), "c": ["ab   ", "cd   "]}))
     with changed(spark, {"spark.sql.legacy.charVarcharAsString": "true"}):
         assert lake.table(table.uri).where("c = 'ab'").count() == 0
-        assert lake.delete(table.uri, "c = 'ab'").deleted == 0
-        assert lake.delete(table.uri, "c = 'cd   '").deleted == 1
-    assert lake.delete(table.uri, "c = 'ab'").deleted == 1
+        assert lake.delete(table.uri, "c = 'ab'").rows_deleted == 0
+        assert lake.delete(table.uri, "c = 'cd   '").rows_deleted == 1
+    assert lake.delete(table.uri, "c = 'ab'").rows_deleted == 1
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_update_rows(spark: SparkSession, tmp_path: Path) -> None:
                 (4, "update_preimage", "d0"),
             ]
         done = lake.update(table.uri, {"day": vl.path("event", "$.n").string(), "id": 100}, "id=4")
-        assert (done.updated, days(table)[100]) == (1, "4")
+        assert (done.rows_updated, days(table)[100]) == (1, "4")
 
 
 def test_merge_all_clauses(spark: SparkSession, tmp_path: Path) -> None:
@@ -214,12 +214,12 @@ def test_merge_a_frame(spark: SparkSession, tmp_path: Path) -> None:
         "SELECT id, 'new' AS day, parse_json(concat('[', id, ']')) AS event FROM range(8, 12)"
     )
     done = lake.merge(table.uri, frame, "t.id = s.id")
-    assert (done.updated, done.inserted, done.deleted) == (2, 2, 0)
+    assert (done.rows_updated, done.rows_inserted, done.rows_deleted) == (2, 2, 0)
     assert documents(table) == {n: text(n) for n in range(8)} | {n: f"[{n}]" for n in range(8, 12)}
     with pytest.raises(InvalidQuery, match="MULTIPLE_SOURCE_ROW"):
         lake.merge(table.uri, frame, "t.id <= s.id")
     done = lake.merge(table.uri, frame, "t.id <= s.id", "WHEN MATCHED THEN DELETE")
-    assert (done.deleted, ids(table)) == (12, [])
+    assert (done.rows_deleted, ids(table)) == (12, [])
 
 
 def test_what_a_table_demands(spark: SparkSession, tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_what_is_not_done_is_said(spark: SparkSession, tmp_path: Path) -> None:
         tmp_path / "r", rows=4, properties={**VECTORS, "delta.enableRowTracking": "true"}
     )
     # Delta Spark does it, if it is there.
-    assert lake.update(tracked.uri, {"day": "'x'"}, "id > 1").updated == 2
+    assert lake.update(tracked.uri, {"day": "'x'"}, "id > 1").rows_updated == 2
     assert tracked.refresh().history(1)[0].info["engineInfo"].startswith("Apache-Spark")
     other = new_table(tmp_path / "o", rows=4)
     with pytest.raises(InvalidQuery, match="no column"):

@@ -202,11 +202,11 @@ def test_bad_lines_of_files_in_every_mode(spark: SparkSession, tmp_path: Path) -
     lines = [b"\xef\xbb\xbf1", *LINES.values(), b"", b"2"]
     (tmp_path / "a").write_bytes(b"\r\n".join(lines))
     result = ingest(spark, tmp_path / "a", tmp_path / "t", mode="quarantine", load_id="x")
-    assert (result.rows, result.bad_rows) == (2, len(LINES))
+    assert (result.rows_written, result.rows_bad) == (2, len(LINES))
     records = quarantined(result.quarantine)
     assert [record["line"] for record in records] == list(range(2, 2 + len(LINES)))
     result = ingest(spark, tmp_path / "a", tmp_path / "u", mode="null")
-    assert (result.rows, result.bad_rows) == (2 + len(LINES), len(LINES))
+    assert (result.rows_written, result.rows_bad) == (2 + len(LINES), len(LINES))
     found = spark.read.format("delta").load(str(tmp_path / "u"))
     assert found.where("event IS NULL").count() == len(LINES)
     assert ingest(spark, tmp_path / "a", tmp_path / "t", load_id="x").already_loaded

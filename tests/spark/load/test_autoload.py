@@ -21,14 +21,14 @@ def test_delta_spark_keeps_the_state_and_reads_the_rows(
     put(source / "a.json", 1, 2)
     lake = vl.spark.connect(delta_spark)
     done = lake.autoload(source, f"{table}", name="events", max_files=1)
-    assert (done.version, done.rows) == (0, 2)
+    assert (done.version, done.rows_written) == (0, 2)
     # Delta Spark writes, checkpoints, vacuums and restores: the state stays what it was.
     delta_spark.sql(f"INSERT INTO delta.`{table}` VALUES (parse_json('{{\"id\": 100}}'))")
     delta_spark.sql(
         f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('delta.checkpointInterval' = '2')"
     )
     put(source / "b.json", 3)
-    assert lake.autoload(source, f"{table}", name="events").files == 1
+    assert lake.autoload(source, f"{table}", name="events").files_read == 1
     for path in (table / "_variantlake").rglob("*.parquet"):
         os.utime(path, (1e9, 1e9))
     delta_spark.sql(f"VACUUM delta.`{table}`")
@@ -51,6 +51,6 @@ def test_a_large_batch_is_run_by_spark(delta_spark: SparkSession, tmp_path: Path
     for name in ("a.json", "b.json"):
         put(source / name, data=text)
     done = vl.spark.connect(delta_spark).autoload(source, f"{table}")
-    assert (done.files, done.rows) == (2, 40_000)
+    assert (done.files_read, done.rows_written) == (2, 40_000)
     assert vl.Table.open(table).files().num_rows >= 2
     assert vl.Table.open(table).loads()["rows"].to_pylist() == [20_000, 20_000]

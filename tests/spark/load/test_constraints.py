@@ -196,8 +196,8 @@ def test_a_constraint_is_added_once_every_row_fulfils_it(
         with pytest.raises(InvalidQuery, match="'kinds' has a subquery"):
             lake.add_constraint(tmp_path, "kinds", text)
     assert table.refresh().version == 1
-    assert lake.add_constraint(tmp_path, "Kinds", f"event IS NULL OR {kinds}") == 2
-    assert lake.set_not_null(tmp_path, "n") == 3
+    assert lake.add_constraint(tmp_path, "Kinds", f"event IS NULL OR {kinds}").version == 2
+    assert lake.set_not_null(tmp_path, "n").version == 3
     assert table.refresh().properties["delta.constraints.kinds"] == f"event IS NULL OR {kinds}"
     with pytest.raises(InvalidValue, match="has a constraint 'kinds'"):
         lake.add_constraint(tmp_path, "kinds", "n > 0")

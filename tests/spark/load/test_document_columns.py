@@ -58,7 +58,7 @@ def test_paths_are_cast_as_spark_casts_them(
     (tmp_path / "a.json").write_text("\n".join(lines) + '\n{"k": -1}\n')
     path = f"try_variant_get(event, '$.v', '{type_}')"
     result = lake.ingest(tmp_path / "a.json", tmp_path / "t", partition_by=f"p={path}")
-    assert result.rows == len(lines) + 1
+    assert result.rows_written == len(lines) + 1
     frame = spark.read.text(str(tmp_path / "a.json")).selectExpr("parse_json(value) AS event")
     ask = ["event:k::int AS k", "p"]
     expected = {
@@ -80,7 +80,7 @@ def test_folders_the_file_and_the_time_by_tasks(lake: Lake, tmp_path: Path) -> N
         tmp_path / "src", tmp_path / "t", partition_by="day DATE", file_column="_file",
         loaded_at_column="_loaded_at",
     )  # fmt: skip
-    assert (result.rows, result.empty_sources) == (3, 3)
+    assert (result.rows_written, result.files_empty) == (3, 3)
     found = lake.sql(f"SELECT event:k::int k, day, _file, _loaded_at FROM delta.`{tmp_path}/t`")
     rows = {
         row.k: (row.day.day, row._file.endswith(f"day=2026-01-0{row.k}/a.ndjson"))
@@ -102,7 +102,7 @@ def test_a_dataframe_makes_its_table(spark: SparkSession, lake: Lake, tmp_path: 
         frame, tmp_path / "t", json_columns=["event"], partition_by="day",
         shredding="kind STRING", properties={"mine": "yes"},
     )  # fmt: skip
-    assert (result.version, result.rows) == (0, 1)
+    assert (result.version, result.rows_written) == (0, 1)
     table = vl.Table.open(tmp_path / "t")
     assert table.snapshot.partition_columns == ("day",)
     assert table.properties["variantlake.shredding.event"] == "kind STRING"

@@ -120,10 +120,10 @@ def test_files_of_other_columns_go_through_spark(spark: SparkSession, tmp_path: 
         list(part_rows([part for group in scan.groups for part in group], scan.columns))
     vl.Table.create(tmp_path / "t", "event VARIANT, n BIGINT")
     result = vl.spark.connect(spark).append(frame, tmp_path / "t", json_columns=["event"])
-    assert result.rows == 6
+    assert result.rows_written == 6
     found = vl.Table.open(tmp_path / "t").scan(select=["n"]).to_arrow().column("n").to_pylist()
     assert sorted(found, key=str) == [1, 2, 3, None, None, None]
-    assert len(list((tmp_path / "t").glob("*.parquet"))) == result.files
+    assert len(list((tmp_path / "t").glob("*.parquet"))) == result.files_written
 
 
 def test_times_of_another_calendar_go_through_spark(spark: SparkSession, tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_bad_rows_are_told_with_their_row(spark: SparkSession, tmp_path: Path) -
         lake.append(frame, tmp_path / "t", json_columns=["event"])
     assert caught.value.row == 2
     result = lake.append(frame, tmp_path / "t", json_columns=["event"], mode="quarantine")
-    assert (result.rows, result.bad_rows) == (3, 1)
+    assert (result.rows_written, result.rows_bad) == (3, 1)
 
 
 def test_every_row_group_is_in_one_part(tmp_path: Path) -> None:

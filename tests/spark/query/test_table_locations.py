@@ -124,7 +124,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
 def everything(lake: Lake, spark: SparkSession, name: str, source: str) -> None:
     """All that a Lake does with a table, by one name; the table has a column `event`."""
     before = lake.read(name).count()
-    assert lake.ingest(source, name).rows == 2
+    assert lake.ingest(source, name).rows_written == 2
     frame = spark.sql("SELECT parse_json('{\"n\": 3}') AS event")
     lake.append(frame, name)
     assert lake.read(name).count() == before + 3

@@ -52,10 +52,10 @@ def delete(
         return
     would = "would be " if dry_run else ""
     print_line(
-        f"{counted(done.deleted, 'row')} {would}deleted from "
+        f"{counted(done.rows_deleted, 'row')} {would}deleted from "
         f"{counted(done.files_touched, 'file')}: "
         f"{counted(done.files_removed, 'file')} removed, {done.files_rewritten:,} rewritten, "
-        f"{done.vectors:,} with a deletion vector"
+        f"{done.files_marked:,} with a deletion vector"
     )
     if not dry_run:
         print_line(

@@ -57,18 +57,18 @@ def erase(
     would = "would be " if dry_run else ""
     print_fields(
         {
-            "rows": f"{done.rows:,} {would}erased",
-            "deleted before": f"{done.hidden_rows:,} {would}erased",
+            "rows": f"{done.rows_erased:,} {would}erased",
+            "deleted before": f"{done.rows_hidden:,} {would}erased",
             "files": f"{done.files_rewritten:,} {would}rewritten, "
             f"{done.files_removed:,} {would}removed",
         }
     )
     if dry_run:
         return
-    if done.is_purged:
+    if done.purged:
         print_note(
-            f"Purged: {counted(done.purged_files, 'file')}, "
-            f"{counted(done.purged_log_files, 'file')} of the log."
+            f"Purged: {counted(done.files_purged, 'file')}, "
+            f"{counted(done.log_files_purged, 'file')} of the log."
         )
         return
     for line in _left(table, done):

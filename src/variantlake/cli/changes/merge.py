@@ -61,6 +61,6 @@ def merge(
         print_json(done.to_dict())
         return
     print_line(
-        f"{counted(done.updated, 'row')} updated, {done.inserted:,} inserted, {done.deleted:,} "
-        f"deleted: version {done.version}, {size(done.bytes_written)} written"
+        f"{counted(done.rows_updated, 'row')} updated, {done.rows_inserted:,} inserted, "
+        f"{done.rows_deleted:,} deleted: version {done.version}, {size(done.bytes_written)} written"
     )

@@ -60,9 +60,8 @@ def update(
         print_json(done.to_dict())
         return
     would = "would be " if dry_run else ""
-    line = (
-        f"{counted(done.updated, 'row')} {would}updated, in {counted(done.files_touched, 'file')}"
-    )
+    files = counted(done.files_touched, "file")
+    line = f"{counted(done.rows_updated, 'row')} {would}updated, in {files}"
     if not dry_run:
         line += f": version {done.version}, {size(done.bytes_written)} written"
     print_line(line)

@@ -232,7 +232,7 @@ def autoload(
         print_json(result.to_dict())
     else:
         _print_result(table, result)
-    if result.failed and every is None:
+    if result.files_failed and every is None:
         raise typer.Exit(SOME_FAILED)
 
 
@@ -242,19 +242,19 @@ def _print_result(table: str, result: AutoloadResult) -> None:
         "autoload": result.name,
         "version": "unchanged" if result.version is None else result.version,
         "batches": f"{result.batches:,}",
-        "files": f"{result.files:,} ({size(result.bytes_read)})",
-        "documents": f"{result.rows:,}",
+        "files": f"{result.files_read:,} ({size(result.bytes_read)})",
+        "documents": f"{result.rows_written:,}",
     }
     counts = {
-        "bad documents": result.bad_rows,
-        "files without documents": result.empty,
-        "files that failed": result.failed,
-        "files too old": result.skipped,
-        "changed, left alone": result.changed,
-        "not settled yet": result.waiting,
+        "bad documents": result.rows_bad,
+        "files without documents": result.files_empty,
+        "files that failed": result.files_failed,
+        "files too old": result.files_skipped,
+        "changed, left alone": result.files_changed,
+        "not settled yet": result.files_waiting,
     }
     print_fields(fields | {key: f"{count:,}" for key, count in counts.items() if count})
-    if result.version is None and not result.waiting and not has_log(open_store(table)):
+    if result.version is None and not result.files_waiting and not has_log(open_store(table)):
         print_note(f"the source has no file to load; {NDJSON.hint}", "Hint: ")
-    if result.failed:
+    if result.files_failed:
         print_note("`variantlake loads TABLE --state failed` shows why", "Hint: ")

@@ -108,7 +108,7 @@ def convert(
 
 
 def _print_result(table: str, result: ConvertResult) -> None:
-    if result.is_dry_run:
+    if result.dry_run:
         rows = [
             (step.path, step.action.value, f"{step.rows:,}", size(step.size), step.reason)
             for step in result.steps
@@ -120,11 +120,11 @@ def _print_result(table: str, result: ConvertResult) -> None:
     found = {
         "table": table,
         "version": result.version,
-        "rows": f"{result.rows:,}",
+        "rows": f"{result.rows_written:,}",
         "files": ", ".join(f"{count:,} to {action}" for action, count in counts.items()),
         "written": f"{size(result.bytes_written)} in {result.seconds:.1f} s ({rate:.1f} MB/s)",
         "shredded into": "; ".join(f"{k}: {v}" for k, v in result.shredding.items()) or "-",
     }
-    if result.empty_sources:
-        found["empty files"] = f"{result.empty_sources:,}, skipped"
+    if result.files_empty:
+        found["empty files"] = f"{result.files_empty:,}, skipped"
     print_fields(found)

@@ -31,7 +31,7 @@ from variantlake.cli.terminal.options import (
 )
 from variantlake.cli.terminal.output import print_fields, print_json
 from variantlake.cli.terminal.progress import bytes_bar
-from variantlake.ingest.load import IngestResult
+from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.sources import DocumentFormat, Documents, SourceSpec
@@ -110,7 +110,7 @@ def ingest(
             # have gone since: a load that is done already asks for none.
             documents = Documents.of(files, format)
 
-        def load(run: Callable[..., IngestResult]) -> IngestResult:
+        def load(run: Callable[..., LoadResult]) -> LoadResult:
             return run(
                 documents,
                 table,
@@ -145,29 +145,29 @@ def ingest(
         _print_result(table, result)
 
 
-def _by_spark(session: Any) -> Callable[..., IngestResult]:
+def _by_spark(session: Any) -> Callable[..., LoadResult]:
     # Loads PySpark.
     from variantlake.spark.load.ingest import ingest as ingest_by_spark
 
     return partial(ingest_by_spark, session)
 
 
-def _print_result(table: str, result: IngestResult) -> None:
+def _print_result(table: str, result: LoadResult) -> None:
     rate = result.bytes_read / max(result.seconds, 1e-9) / 1e6
     fields = {
         "table": table,
         "version": result.version,
-        "documents": f"{result.rows:,}",
-        "files": f"{result.files:,} ({size(result.bytes_written)})",
+        "documents": f"{result.rows_written:,}",
+        "files": f"{result.files_written:,} ({size(result.bytes_written)})",
         "read": f"{size(result.bytes_read)} in {result.seconds:.1f} s ({rate:.1f} MB/s)",
-        "shredded into": result.shredding,
+        "shredded into": "; ".join(result.shredding.values()),
     }
-    if result.replaced or result.left_out:
-        fields["rows replaced"] = f"{result.replaced:,}"
-        fields["documents left out"] = f"{result.left_out:,}"
-    if result.bad_rows:
+    if result.rows_replaced or result.rows_left_out:
+        fields["rows replaced"] = f"{result.rows_replaced:,}"
+        fields["documents left out"] = f"{result.rows_left_out:,}"
+    if result.rows_bad:
         kept = f"in {result.quarantine}" if result.quarantine else "NULL in the table"
-        fields["bad documents"] = f"{result.bad_rows:,}, {kept}"
-    if result.empty_sources:
-        fields["empty sources"] = f"{result.empty_sources:,}, skipped"
+        fields["bad documents"] = f"{result.rows_bad:,}, {kept}"
+    if result.files_empty:
+        fields["empty sources"] = f"{result.files_empty:,}, skipped"
     print_fields(fields)

@@ -54,10 +54,10 @@ def loads(
     """Show what autoloads did with each file: its state, rows, bad rows, version and time."""
     opened = Table.open(table)
     if retry:
-        count = opened.retry_loads(name, file=file)
-        found = {"table": table, "to be tried again": count}
+        done = opened.retry_loads(name, file=file)
+        found = {"table": table, "to be tried again": done.files_retried}
         if as_json:
-            print_json({"retry": count})
+            print_json(done.to_dict())
         else:
             print_fields(found)
         return

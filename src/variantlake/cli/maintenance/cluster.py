@@ -72,7 +72,7 @@ def cluster(
 
 
 def _print(table: str, done: ClusterResult) -> None:
-    would, about = ("would be ", "about ") if done.is_dry_run else ("", "")
+    would, about = ("would be ", "about ") if done.dry_run else ("", "")
     fields: dict[str, Any] = {
         "table": table,
         "ordered by": ", ".join(done.paths),

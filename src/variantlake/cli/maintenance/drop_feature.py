@@ -9,7 +9,6 @@ import typer
 from variantlake.cli.terminal.options import TableArgument, dry_run_option, json_option
 from variantlake.cli.terminal.output import print_fields, print_json
 from variantlake.cli.terminal.progress import rewriting
-from variantlake.maintenance.reshredding.drop_feature import check_droppable
 from variantlake.shown import counted, size
 from variantlake.table import Table
 
@@ -29,19 +28,13 @@ def drop_feature(
     All files are unshredded first. Older versions still need the feature.
     """
     opened = Table.open(table)
-    if dry_run:
-        check_droppable(opened.snapshot, feature)
-        planned = opened.unshred(dry_run=True)
-        if as_json:
-            print_json({**planned.to_dict(), "feature": feature})
-            return
-        files = f"{planned.files_read:,} of {counted(planned.files, 'file')}"
-        would = f"{files}, {size(planned.bytes_read)}"
-        print_fields({"table": table, "would be dropped": feature, "would be rewritten": would})
-        return
     with rewriting() as progress:
-        version = opened.drop_feature(feature, progress=progress)
+        done = opened.drop_feature(feature, dry_run=dry_run, progress=progress)
     if as_json:
-        print_json({"feature": feature, "version": version})
+        print_json({**done.to_dict(), "feature": feature})
+    elif dry_run:
+        files = f"{done.files_read:,} of {counted(done.files_checked, 'file')}"
+        would = f"{files}, {size(done.bytes_read)}"
+        print_fields({"table": table, "would be dropped": feature, "would be rewritten": would})
     else:
-        print_fields({"table": table, "dropped": feature, "version": version})
+        print_fields({"table": table, "dropped": feature, "version": done.version})

@@ -56,7 +56,10 @@ def health(
     if as_json:
         print_json(found.to_dict())
     else:
-        print_line(f"version {found.version}: {counted(found.files, 'file')}, {size(found.size)}")
+        print_line(
+            f"version {found.version}: {counted(found.table_files, 'file')}, "
+            f"{size(found.table_bytes)}"
+        )
         rows = [(f.severity, f.topic, f.message, f.command or "-") for f in found.findings]
         print_rows(["", "topic", "finding", "what helps"], rows)
     worst = found.worst

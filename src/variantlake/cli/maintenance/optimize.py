@@ -69,7 +69,7 @@ def optimize(
 def outcome(done: RewriteResult, part: str) -> dict[str, str]:
     """The versions that a rewrite made, and what of it was planned again; `part` is its unit."""
     fields = {}
-    if not done.is_dry_run:
+    if not done.dry_run:
         fields["versions"] = ", ".join(map(str, done.versions)) or "none, there was nothing to do"
     if done.conflicts:
         fields["planned again"] = f"{counted(done.conflicts, part)} that others changed meanwhile"
@@ -86,8 +86,8 @@ def _print(table: str, done: OptimizeResult) -> None:
         print_rows(["files that are read", "files", "rows", "size"], ways)
     for reason, files in done.not_copied.items():
         print_line(f"{counted(files, 'file')} not copied as bytes: {reason}")
-    would = "would be " if done.is_dry_run else ""
-    about = "about " if done.is_dry_run else ""
+    would = "would be " if done.dry_run else ""
+    about = "about " if done.dry_run else ""
     fields = {
         "table": table,
         f"{would}read": f"{counted(done.files_read, 'file')}, {size(done.bytes_read)}",
@@ -96,6 +96,6 @@ def _print(table: str, done: OptimizeResult) -> None:
     }
     if done.deletion_vectors:
         fields["deletion vectors"] = f"{done.deletion_vectors:,} {would}applied"
-    if done.is_dry_run:
+    if done.dry_run:
         fields["commits"] = f"{done.commits:,}"
     print_fields(fields | outcome(done, "group"))

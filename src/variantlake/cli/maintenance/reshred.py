@@ -65,14 +65,14 @@ def reshred(
 
 
 def _print(table: str, done: ReshredResult) -> None:
-    would, about = ("would be ", "about ") if done.is_dry_run else ("", "")
+    would, about = ("would be ", "about ") if done.dry_run else ("", "")
     fields: dict[str, Any] = {"table": table}
     for column, ddl in done.shredding.items():
         fields[f"{column} as"] = ddl
     fields["the table's schema"] = f"{would}changed" if done.changed else "as before"
     fields[f"{would}rewritten"] = (
-        f"{done.files_read:,} of {counted(done.files, 'file')}, {counted(done.rows, 'row')}, "
-        f"{size(done.bytes_read)}"
+        f"{done.files_read:,} of {counted(done.files_checked, 'file')}, "
+        f"{counted(done.rows_rewritten, 'row')}, {size(done.bytes_read)}"
     )
     fields[f"{would}written"] = f"{about}{size(done.bytes_written)}"
     print_fields(fields | outcome(done, "file"))

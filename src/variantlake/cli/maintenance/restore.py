@@ -55,43 +55,26 @@ def restore(
             progress=lambda looked_for, of: told((looked_for, of)),
         )
     if as_json:
-        print_json(_document(done))
+        print_json(done.to_dict())
         return
     print_fields(_fields(table, done))
-    if done.missing_files and dry_run:
+    if done.files_missing and dry_run:
         names = ", ".join(done.missing[:10])
-        print_note(f"{counted(done.missing_files, 'missing file')}: {names}")
+        print_note(f"{counted(done.files_missing, 'missing file')}: {names}")
 
 
 def _text(at: tuple[int, int]) -> str:
     return f"{at[0]:,} of {counted(at[1], 'file')} looked for"
 
 
-def _document(done: RestoreResult) -> dict[str, Any]:
-    return {
-        "restored_version": done.restored_version,
-        "version": done.version,
-        "files": done.files,
-        "bytes": done.size,
-        "restored_files": done.restored_files,
-        "restored_bytes": done.restored_size,
-        "removed_files": done.removed_files,
-        "removed_bytes": done.removed_size,
-        "changes_metadata": done.changes_metadata,
-        "missing_files": done.missing_files,
-        "missing": list(done.missing),
-        "dry_run": done.is_dry_run,
-    }
-
-
 def _fields(table: str, done: RestoreResult) -> dict[str, Any]:
     return {
         "table": table,
         "version": f"{done.restored_version}, "
-        + ("not restored: dry run" if done.is_dry_run else f"restored as {done.version}"),
-        "files back": f"{done.restored_files:,}, {size(done.restored_size)}",
-        "files removed": f"{done.removed_files:,}, {size(done.removed_size)}",
-        "files then": f"{done.files:,}, {size(done.size)}",
-        "files missing": f"{done.missing_files:,}",
+        + ("not restored: dry run" if done.dry_run else f"restored as {done.version}"),
+        "files back": f"{done.files_restored:,}, {size(done.bytes_restored)}",
+        "files removed": f"{done.files_removed:,}, {size(done.bytes_removed)}",
+        "files then": f"{done.table_files:,}, {size(done.table_bytes)}",
+        "files missing": f"{done.files_missing:,}",
         "schema or properties": "change" if done.changes_metadata else "stay",
     }

@@ -91,10 +91,10 @@ def vacuum(
             progress=progress,
         )
     if as_json:
-        print_json(_document(done))
+        print_json({**done.to_dict(), "may_break_clones": done.may_break_clones})
     else:
         _print(table, done, shown)
-    if done.is_dry_run and done.may_break_clones:
+    if done.dry_run and done.may_break_clones:
         print_note(
             "The log does not know of shallow clones: one elsewhere that was made of an older "
             "version still reads these files."
@@ -107,46 +107,30 @@ def _text(at: VacuumProgress) -> str:
     return f"{counted(at.listed, 'file')} listed, {at.unneeded:,} of them not needed"
 
 
-def _document(done: VacuumResult) -> dict[str, Any]:
-    return {
-        "files": done.files,
-        "bytes": done.size,
-        "kinds": dict(done.kinds),
-        "deleted": done.deleted,
-        "folders": done.folders,
-        "listed": done.listed,
-        "retention_hours": done.retention_hours,
-        "quarantine_files": done.quarantine_files,
-        "quarantine_bytes": done.quarantine_size,
-        "outside_files": done.outside_files,
-        "may_break_clones": done.may_break_clones,
-        "dry_run": done.is_dry_run,
-        "version": done.version,
-    }
-
-
 def _print(table: str, done: VacuumResult, shown: list[UnneededFile]) -> None:
     if shown:
         print_rows(["file", "kind", "size"], [(f.path, f.kind, size(f.size)) for f in shown])
-        if done.files > len(shown):
-            print_note(f"{counted(done.files - len(shown), 'more file')}; --json prints all.")
+        if done.files_unneeded > len(shown):
+            print_note(
+                f"{counted(done.files_unneeded - len(shown), 'more file')}; --json prints all."
+            )
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in done.kinds.items())
-    what = "would be removed" if done.is_dry_run else "removed"
+    what = "would be removed" if done.dry_run else "removed"
     fields: dict[str, Any] = {
         "table": table,
         "retention": f"{done.retention_hours:g} hours",
-        "files listed": f"{done.listed:,}",
-        what: f"{counted(done.files, 'file')}, {size(done.size)}"
+        "files listed": f"{done.files_listed:,}",
+        what: f"{counted(done.files_unneeded, 'file')}, {size(done.bytes_unneeded)}"
         + (f" ({kinds})" if kinds else ""),
     }
-    if not done.is_dry_run:
+    if not done.dry_run:
         fields["version"] = done.version
-    if done.outside_files:
+    if done.files_outside:
         fields["files elsewhere"] = (
-            f"{done.outside_files:,}, of the table that this is a clone of; they stay"
+            f"{done.files_outside:,}, of the table that this is a clone of; they stay"
         )
-    if done.quarantine_files:
+    if done.files_quarantined:
         fields["quarantine"] = (
-            f"{counted(done.quarantine_files, 'file')}, {size(done.quarantine_size)}, stay"
+            f"{counted(done.files_quarantined, 'file')}, {size(done.bytes_quarantined)}, stay"
         )
     print_fields(fields)

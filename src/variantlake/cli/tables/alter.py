@@ -31,5 +31,5 @@ def alter(
         parse_alteration(change)  # all of them before the first is committed
     version = opened.version
     for change in changes:
-        version = opened.alter(change)
+        version = opened.alter(change).version
     print_version(version, as_json=as_json)

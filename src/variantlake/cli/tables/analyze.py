@@ -22,8 +22,8 @@ def analyze(
     """
     done = Table.open(table).analyze(dry_run=dry_run)
     if as_json:
-        print_json({"files": done.files, "completed": done.completed, "version": done.version})
+        print_json(done.to_dict())
         return
     what = "would be completed" if dry_run else "completed"
     version = "" if done.version is None else f", version {done.version}"
-    print_line(f"{done.completed} of {counted(done.files, 'file')} {what}{version}")
+    print_line(f"{done.files_completed} of {counted(done.table_files, 'file')} {what}{version}")

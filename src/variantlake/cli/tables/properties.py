@@ -25,7 +25,9 @@ def set_properties(
     as_json: Annotated[bool, json_option("Print the version as one JSON object.")] = False,
 ) -> None:
     """Set properties of a table, and add the table features that they need."""
-    print_version(Table.open(table).set_properties(properties_of(properties)), as_json=as_json)
+    print_version(
+        Table.open(table).set_properties(properties_of(properties)).version, as_json=as_json
+    )
 
 
 def unset_properties(
@@ -38,7 +40,8 @@ def unset_properties(
     as_json: Annotated[bool, json_option("Print the version as one JSON object.")] = False,
 ) -> None:
     """Remove properties of a table, so that their defaults apply."""
-    print_version(Table.open(table).unset_properties(*names), as_json=as_json)
+    done = Table.open(table).unset_properties(*names)
+    print_version(done.version, as_json=as_json)
 
 
 def print_version(version: int, *, as_json: bool) -> None:

@@ -7,6 +7,7 @@ change feeds and streams see nothing. Spec: PROTOCOL, "Add File and Remove File"
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -29,20 +30,17 @@ from variantlake.delta.transaction.conflicts import Changes
 from variantlake.errors import in_file
 from variantlake.parquet.metadata.footer import parse_footer, read_tail
 from variantlake.parquet.stats.facts import FileFacts, facts_of
+from variantlake.shown import Result
 
 _THREADS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class AnalyzeResult:
-    """What an analysis did, or would do: `files` of the table, `completed` ones among them.
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AnalyzeResult(Result):
+    """What an analysis did, or would do: `files_completed` among the `table_files`."""
 
-    `version` is the new version, None if nothing was committed.
-    """
-
-    files: int
-    completed: int
-    version: int | None
+    table_files: int
+    files_completed: int
 
 
 def analyze(snapshot: Snapshot, *, dry_run: bool = False) -> AnalyzeResult:
@@ -54,6 +52,7 @@ def analyze(snapshot: Snapshot, *, dry_run: bool = False) -> AnalyzeResult:
     Raises MalformedFile and MissingSource naming a file that cannot be read, CommitConflict where
     another writer changed one of the files, UnsupportedFeature.
     """
+    started = time.perf_counter()
     snapshot.check_writable(evaluated=True, kept=True)
     reader = FactsReader(snapshot.schema)
     counted = _counted_columns(snapshot)
@@ -73,10 +72,16 @@ def analyze(snapshot: Snapshot, *, dry_run: bool = False) -> AnalyzeResult:
             same = _document(action.stats) == _document(add.stats)
             if not same or action.tags != add.tags:
                 found.append(replace(action, data_change=False))
-    version = None
+    version = None if dry_run else snapshot.version
     if found and not dry_run:
         version = commit(snapshot, Changes("COMPUTE STATS", adds=tuple(found)))
-    return AnalyzeResult(snapshot.files.num_rows, len(found), version)
+    return AnalyzeResult(
+        version=version,
+        dry_run=dry_run,
+        table_files=snapshot.files.num_rows,
+        files_completed=len(found),
+        seconds=time.perf_counter() - started,
+    )
 
 
 def completed(snapshot: Snapshot, add: AddFile) -> AddFile:

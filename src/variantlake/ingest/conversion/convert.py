@@ -11,12 +11,11 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from variantlake.batches import packed
 from variantlake.errors import MalformedFile
-from variantlake.ingest.commit_load import LoadResult, commit_load
+from variantlake.ingest.commit_load import LoadCounts, commit_load
 from variantlake.ingest.conversion.plan import (
     Action,
     Step,
@@ -41,30 +40,17 @@ GROUP_BYTES = 128 << 20
 """Bytes of files that one task converts, about."""
 
 _READERS = 8
-_DRY_RUN = -1
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class ConvertResult(LoadResult):
-    """What was done with which file, or would be: then `version` is -1.
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ConvertResult(LoadCounts):
+    """What was done with which file, or would be.
 
-    `shredding` is the DDL of each Variant column that has rewritten files.
+    `steps` says of each source what becomes of it, and why. `shredding` is the DDL of each Variant
+    column that has rewritten files.
     """
 
     steps: tuple[Step, ...] = ()
-    shredding: Mapping[str, str] = field(default_factory=dict)
-
-    __hash__ = LoadResult.__hash__
-
-    @property
-    def is_dry_run(self) -> bool:
-        """Whether nothing was done."""
-        return self.version == _DRY_RUN
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name, for JSON."""
-        steps = [{**asdict(step), "action": step.action.value} for step in self.steps]
-        return {**asdict(self), "steps": steps}
 
 
 def convert(
@@ -167,12 +153,12 @@ def run_convert(
         check_timestamps(steps, request)
         check_old_times(steps, request)
         rows = sum(step.rows for step in steps)
-        return ConvertResult(version=_DRY_RUN, rows=rows, steps=steps, empty_sources=len(empty))
+        return ConvertResult(dry_run=True, rows_written=rows, steps=steps, files_empty=len(empty))
     target, schemas = with_shredding(target, files, steps, request)
     ddl = {field.name: format_ddl(schema) for field, schema in schemas}
     work = [step for step in steps if step.action is not Action.SKIP]
     if not work and target.snapshot is not None:
-        return ConvertResult(version=target.snapshot.version, steps=steps, empty_sources=len(empty))
+        return ConvertResult(version=target.snapshot.version, steps=steps, files_empty=len(empty))
     options = LoadOptions(truncate_timestamps=request.truncate_timestamps)
     # Tasks get the decided schemas, so that they need not decide again.
     task = ConvertTask(
@@ -192,7 +178,16 @@ def run_convert(
         empty_sources=len(empty),
         takes_id=False,
     )
-    return ConvertResult(**vars(done), steps=steps, shredding=ddl)
+    return ConvertResult(
+        version=done.version,
+        seconds=done.seconds,
+        files_written=done.files_written,
+        files_empty=done.files_empty,
+        rows_written=done.rows_written,
+        bytes_written=done.bytes_written,
+        steps=steps,
+        shredding=ddl,
+    )
 
 
 def _groups(steps: Sequence[Step], parallelism: int) -> tuple[tuple[Step, ...], ...]:

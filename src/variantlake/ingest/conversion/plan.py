@@ -53,7 +53,7 @@ from variantlake.writing.table_write import READER_FEATURES, TableWrite
 _PARTITION_FOLDER = re.compile(r"[^=]+=")
 
 
-class Action(enum.Enum):
+class Action(enum.StrEnum):
     """What is done with a file."""
 
     ADD = "add"

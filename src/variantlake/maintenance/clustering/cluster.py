@@ -21,7 +21,7 @@ from variantlake.writing.files import CLUSTERED_FILE_BYTES
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ClusterResult(RewriteResult):
-    """What a run did, or would do: then `is_dry_run` is true and nothing is committed.
+    """What a run did, or would do.
 
     `versions` are its commits. `paths` are what the table is clustered by. `new_bytes` were in
     files that no run had ordered, `budget_bytes` could be rewritten. `groups` of files were ordered
@@ -106,12 +106,13 @@ def cluster(
     first = prepare(snapshot)
     now, expected = first.read_share
     result = ClusterResult(
-        is_dry_run=dry_run,
+        version=None if dry_run else snapshot.version,
+        dry_run=dry_run,
         paths=tuple(path.text for path in first.paths),
         groups=len(first.groups),
         files_read=sum(map(len, first.groups)),
         files_written=first.files_written,
-        rows=_rows(first),
+        rows_rewritten=_rows(first),
         bytes_read=first.bytes,
         bytes_written=first.bytes,
         budget_bytes=first.budget,

@@ -23,7 +23,7 @@ from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.errors import InvalidValue, UnsupportedFeature, did_you_mean
 from variantlake.jobs.progress import LoadProgress
 from variantlake.jobs.tasks import Runner
-from variantlake.maintenance.reshredding.reshred import ReshredOptions, reshred
+from variantlake.maintenance.reshredding.reshred import ReshredOptions, ReshredResult, reshred
 
 PROTECTED = "delta.requireCheckpointProtectionBeforeVersion"
 
@@ -33,14 +33,18 @@ def drop_feature(
     name: str,
     run: Runner,
     *,
+    dry_run: bool = False,
     progress: Callable[[LoadProgress], None] | None = None,
-) -> int:
-    """Take a feature out of the table's protocol; gives the new version.
+) -> ReshredResult:
+    """Take a feature out of the table's protocol; gives what unshredding did, and the version.
 
     Raises as `Table.drop_feature`.
     """
     check_droppable(snapshot, name)
-    reshred(snapshot, run, ReshredOptions(unshred=True), progress=progress)
+    options = ReshredOptions(unshred=True)
+    rewritten = reshred(snapshot, run, options, dry_run=dry_run, progress=progress)
+    if dry_run:
+        return rewritten
     snapshot = snapshot.refresh()
     write_checkpoint(snapshot.store, snapshot.version)
     version = snapshot.version + 1
@@ -70,7 +74,7 @@ def drop_feature(
         commit(newest, Changes("SET TBLPROPERTIES", metadata=metadata))
         newest = newest.refresh()
     write_checkpoint(newest.store, newest.version)
-    return newest.version
+    return replace(rewritten, version=newest.version)
 
 
 def _without_shredding(protocol: Protocol) -> Protocol:

@@ -59,17 +59,17 @@ MAX_COMMIT_FILES = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ReshredResult(RewriteResult):
-    """What was done, or would be: then `is_dry_run` is true and nothing is committed.
+    """What was done, or would be.
 
     `versions` are the commits, that of the table's properties first. `shredding` is the DDL of
-    each VARIANT column from now on, `changed` tells whether it was another one before. Of `files`
-    that were looked at, `files_read` gain and were rewritten; of a dry run `bytes_written` is an
+    each VARIANT column from now on, `changed` tells whether it was another one before. Of
+    `files_checked`, `files_read` gain and were rewritten; of a dry run `bytes_written` is an
     estimate. `conflicts` counts files that another writer was first to change.
     """
 
     shredding: Mapping[str, str] = field(default_factory=dict)
     changed: bool = False
-    files: int = 0
+    files_checked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,13 +305,14 @@ def reshred(
     names = {physical: name for name, physical in variant_columns(snapshot).items()}
     first = prepare(snapshot)
     result = ReshredResult(
-        is_dry_run=dry_run,
+        version=None if dry_run else snapshot.version,
+        dry_run=dry_run,
         shredding={names[physical]: format_ddl(schema) for physical, schema in layouts.items()},
         changed=changes is not None,
-        files=first.looked_at,
+        files_checked=first.looked_at,
         files_read=len(first.rows),
         files_written=len(first.rows),
-        rows=_rows(first),
+        rows_rewritten=_rows(first),
         bytes_read=first.bytes,
         bytes_written=first.bytes,
         seconds=time.perf_counter() - started,

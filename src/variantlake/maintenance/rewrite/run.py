@@ -87,17 +87,18 @@ class RewriteTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RewriteResult(Result):
-    """What each rewrite tells; its own result says what the fields mean there."""
+    """What each rewrite tells; its own result says what the fields mean there.
+
+    `versions` are all commits, `version` the last of them.
+    """
 
     versions: tuple[int, ...] = ()
-    is_dry_run: bool = False
     files_read: int = 0
     files_written: int = 0
-    rows: int = 0
+    rows_rewritten: int = 0
     bytes_read: int = 0
     bytes_written: int = 0
     conflicts: int = 0
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ class RewriteTotals:
             "versions": self.versions,
             "files_read": read.files,
             "files_written": self.files,
-            "rows": read.rows,
+            "rows_rewritten": read.rows,
             "bytes_read": read.bytes,
             "bytes_written": self.bytes_written,
             "conflicts": self.conflicts,

@@ -67,31 +67,29 @@ class VacuumProgress:
     deleted: int = 0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class VacuumResult(Result):
     """What a vacuum removed, or would remove.
 
-    `files` and `size` (bytes) are what no version within the retention needs, by `kinds`; `sample`
-    names the first of them, from the table's root. `deleted` of them are gone, with `folders` that
-    were left empty. `listed` files were looked at, with `lite` by name. Quarantine files stay
-    unless asked for: `quarantine_files` of `quarantine_size` bytes. `retention_hours` is what
-    counted; `version` is that of `VACUUM END`, None for a dry run and where nothing is recorded.
-    A shallow clone has `outside_files` in the folder of its source: a vacuum looks at none of them.
+    `files_unneeded` of `bytes_unneeded` are what no version within the retention needs, by `kinds`;
+    `sample` names the first of them, from the table's root. `files_removed` of them are gone, with
+    `folders_removed` that were left empty. `files_listed` were looked at, with `lite` by name.
+    Quarantine files stay unless asked for: `files_quarantined` of `bytes_quarantined`.
+    `retention_hours` is what counted; `version` is that of `VACUUM END`, or the table's if nothing
+    is recorded. A shallow clone has `files_outside` in the folder of its source: they stay.
     """
 
-    files: int
-    size: int
+    files_unneeded: int
+    bytes_unneeded: int
     retention_hours: float
-    listed: int
-    is_dry_run: bool
-    deleted: int = 0
-    folders: int = 0
-    version: int | None = None
+    files_listed: int
+    files_removed: int = 0
+    folders_removed: int = 0
     kinds: Mapping[str, int] = field(default_factory=dict)
     sample: tuple[str, ...] = ()
-    quarantine_files: int = 0
-    quarantine_size: int = 0
-    outside_files: int = 0
+    files_quarantined: int = 0
+    bytes_quarantined: int = 0
+    files_outside: int = 0
 
     @property
     def may_break_clones(self) -> bool:
@@ -119,6 +117,7 @@ def vacuum(
     `report` is called with each file before any is removed. `now` is in milliseconds since the
     epoch. See `Table.vacuum`.
     """
+    started = time.perf_counter()
     snapshot.check_writable(evaluated=True, kept=True)  # no row is added
     if lite and quarantine:
         raise InvalidValue(
@@ -153,19 +152,20 @@ def vacuum(
         if not dry_run:
             _LOG.info("%s: vacuum, deleted files %d", snapshot.store.uri, done.deleted)
         return VacuumResult(
-            files=found.count,
-            size=found.size,
+            version=snapshot.version if version is None and not dry_run else version,
+            dry_run=dry_run,
+            seconds=time.perf_counter() - started,
+            files_unneeded=found.count,
+            bytes_unneeded=found.size,
             retention_hours=span.millis / HOUR_MILLIS,
-            listed=listing.files,
-            is_dry_run=dry_run,
-            deleted=done.deleted,
-            folders=folders,
-            version=version,
+            files_listed=listing.files,
+            files_removed=done.deleted,
+            folders_removed=folders,
             kinds={str(kind): count for kind, count in sorted(found.kinds.items())},
             sample=tuple(sample),
-            quarantine_files=listing.quarantine_files,
-            quarantine_size=listing.quarantine_size,
-            outside_files=_outside(snapshot),
+            files_quarantined=listing.quarantine_files,
+            bytes_quarantined=listing.quarantine_size,
+            files_outside=_outside(snapshot),
         )
 
 

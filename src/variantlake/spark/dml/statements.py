@@ -206,23 +206,23 @@ def result_of(parsed: ChangeText, row: Mapping[str, int], version: int) -> Chang
     rows = row.get("num_affected_rows", 0)
     match parsed:
         case DeleteText():
-            return ChangeResult(version=version, deleted=rows)
+            return ChangeResult(version=version, rows_deleted=rows)
         case UpdateText():
-            return ChangeResult(version=version, updated=rows)
+            return ChangeResult(version=version, rows_updated=rows)
     return ChangeResult(
         version=version,
-        deleted=row.get("num_deleted_rows", 0),
-        updated=row.get("num_updated_rows", 0),
-        inserted=row.get("num_inserted_rows", 0),
+        rows_deleted=row.get("num_deleted_rows", 0),
+        rows_updated=row.get("num_updated_rows", 0),
+        rows_inserted=row.get("num_inserted_rows", 0),
     )
 
 
 def result_rows(spark: SparkSession, operation: str, done: ChangeResult) -> Any:
     """The row that Delta Spark's statement gives."""
     if operation != "MERGE":
-        return spark.createDataFrame([(done.rows,)], "num_affected_rows bigint")
+        return spark.createDataFrame([(done.rows_changed,)], "num_affected_rows bigint")
     return spark.createDataFrame(
-        [(done.rows, done.updated, done.deleted, done.inserted)],
+        [(done.rows_changed, done.rows_updated, done.rows_deleted, done.rows_inserted)],
         "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, "
         "num_inserted_rows bigint",
     )

@@ -25,7 +25,7 @@ from variantlake.maintenance.restore import Missing, RestoreResult, restore, ver
 from variantlake.maintenance.vacuuming.listing import UnneededFile
 from variantlake.maintenance.vacuuming.vacuum import VacuumProgress, VacuumResult, vacuum
 from variantlake.quoting import quote_identifier, quote_string
-from variantlake.shown import Shown
+from variantlake.shown import CommitResult, Shown
 from variantlake.spark.lake.change_feed import read_changes
 from variantlake.spark.lake.explain import (
     QueryExplanation,
@@ -77,7 +77,6 @@ if TYPE_CHECKING:
     from variantlake.ingest.conversion.convert import ConvertResult
     from variantlake.ingest.conversion.request import ConvertKeywords
     from variantlake.ingest.encode.document_options import DocumentKeywords, IngestKeywords
-    from variantlake.ingest.load import IngestResult
     from variantlake.ingest.overwrite import Where
     from variantlake.ingest.sources.sources import Documents, SourceSpec
     from variantlake.jobs.progress import LoadProgress
@@ -297,7 +296,7 @@ class Lake(Shown):
         *,
         progress: Callable[[LoadProgress], None] | None = None,
         **options: Unpack[IngestKeywords],
-    ) -> IngestResult:
+    ) -> LoadResult:
         """Load JSON documents into a VARIANT column of a table, in one commit.
 
         Each Spark task reads its own part of the input and writes files itself; no row passes
@@ -588,16 +587,17 @@ class Lake(Shown):
             **options,
         )
 
-    def alter(self, table: Location, change: str) -> int:
+    def alter(self, table: Location, change: str) -> CommitResult:
         """Change a table as SQL writes it behind ALTER TABLE and its name; the new version.
 
         `lake.alter(t, "RENAME COLUMN a TO b")`, as `lake.sql("ALTER TABLE ...")`; Spark checks what
         rows have to fulfil. `table` is its name, path or URL, as for `read`; else as `Table.alter`.
         """
         check_text(change, "a change of a table")
-        return self._statements.alter(self._session.written_to(table), parse_alteration(change))
+        version = self._statements.alter(self._session.written_to(table), parse_alteration(change))
+        return CommitResult(version=version)
 
-    def add_constraint(self, table: Location, name: str, expression: str) -> int:
+    def add_constraint(self, table: Location, name: str, expression: str) -> CommitResult:
         """Add a CHECK constraint, once Spark has seen that every row fulfils it; the new version.
 
         `lake.add_constraint(t, "kinds", "event:kind::string IN ('a', 'b')")`: paths of Variants
@@ -611,16 +611,17 @@ class Lake(Shown):
         """
         check_text(expression, "a constraint")
         check_text(name, "a constraint's name")
-        return self._statements.alter(
-            self._session.written_to(table), AddConstraint(name, expression)
-        )
+        location = self._session.written_to(table)
+        version = self._statements.alter(location, AddConstraint(name, expression))
+        return CommitResult(version=version)
 
-    def set_not_null(self, table: Location, column: str) -> int:
-        """Make a column NOT NULL, once Spark has seen that no row has NULL there; the new version.
+    def set_not_null(self, table: Location, column: str) -> CommitResult:
+        """Make a column NOT NULL, once Spark has seen that no row has NULL there.
 
         Raises InvalidSchema for a column that is not there, else as `add_constraint`.
         """
-        return self._statements.alter(self._session.written_to(table), NotNull(column, True))
+        version = self._statements.alter(self._session.written_to(table), NotNull(column, True))
+        return CommitResult(version=version)
 
     def delete(
         self, table: Location, where: str | Condition | None = None, *, dry_run: bool = False
@@ -796,11 +797,12 @@ class Lake(Shown):
     def drop_feature(
         self,
         table: Location,
-        name: str,
+        name: str = "variantShredding",
         *,
+        dry_run: bool = False,
         progress: Callable[[LoadProgress], None] | None = None,
-    ) -> int:
-        """Take `variantShredding` out of a table's protocol, for readers that lack it; the version.
+    ) -> ReshredResult:
+        """Take `variantShredding` out of a table's protocol, for readers that lack it.
 
         Spark's executors unshred the files first. `table` is its name, path or URL, as for `read`;
         else as `Table.drop_feature`.
@@ -808,7 +810,8 @@ class Lake(Shown):
         from variantlake.maintenance.reshredding.drop_feature import drop_feature
 
         snapshot = self._session.snapshot(table)
-        return drop_feature(snapshot, name, self._session.rewriter(snapshot), progress=progress)
+        runner = self._session.rewriter(snapshot)
+        return drop_feature(snapshot, name, runner, dry_run=dry_run, progress=progress)
 
     def digest(
         self,
@@ -969,12 +972,13 @@ class Lake(Shown):
         """
         return health(self._session.snapshot(table), orphans=orphans)
 
-    def checkpoint(self, table: Location) -> int:
-        """Write a checkpoint of a table's newest version; gives the version.
+    def checkpoint(self, table: Location) -> CommitResult:
+        """Write a checkpoint of a table's newest version.
 
         `table` is its name, path or URL, as for `read`; else as `Table.checkpoint`.
         """
-        return write_checkpoint(self._session.snapshot(table).store)
+        version = write_checkpoint(self._session.snapshot(table).store)
+        return CommitResult(version=version)
 
     def erase(
         self,

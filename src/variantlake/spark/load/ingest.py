@@ -8,10 +8,11 @@ from typing import Unpack
 
 from pyspark.sql import SparkSession
 
+from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.conversion.convert import ConvertResult, run_convert
 from variantlake.ingest.conversion.request import ConvertKeywords, Request
 from variantlake.ingest.encode.document_options import DocumentOptions, IngestKeywords
-from variantlake.ingest.load import IngestResult, run_load
+from variantlake.ingest.load import run_load
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.sources import Documents, SourceSpec
 from variantlake.jobs.progress import LoadProgress
@@ -32,7 +33,7 @@ def ingest(
     progress: Callable[[LoadProgress], None] | None = None,
     overwrite: Overwrite | None = None,
     **options: Unpack[IngestKeywords],
-) -> IngestResult:
+) -> LoadResult:
     """Load JSON documents into a VARIANT column of a table, as `Lake.ingest` says.
 
     `overwrite` are the rows that the documents take the place of; None adds them.

@@ -64,10 +64,10 @@ def tell(
         batch.number,
         batch.query,
         done.version,
-        done.rows,
-        done.bad_rows,
+        done.rows_written,
+        done.rows_bad,
         done.bytes_written,
-        done.files,
+        done.files_written,
         seconds,
     )
 
@@ -84,10 +84,10 @@ def _write_figures(
     added = {
         "batches_total": not again,
         "repeated_batches_total": again,
-        "rows_total": done.rows,
-        "bad_rows_total": done.bad_rows,
+        "rows_total": done.rows_written,
+        "bad_rows_total": done.rows_bad,
         "written_bytes_total": done.bytes_written,
-        "written_files_total": done.files,
+        "written_files_total": done.files_written,
         "write_seconds_total": 0.0 if again else seconds,
     }
     try:
