@@ -48,12 +48,13 @@ if TYPE_CHECKING:
     from variantlake.delta.log.file_paths import set_absolute_paths
     from variantlake.delta.log.snapshot import HistoryEntry
     from variantlake.delta.transaction.analyze import AnalyzeResult
+    from variantlake.dml.merge.builder import MergeBuilder
     from variantlake.dml.result import ChangeResult
     from variantlake.encoding.json import parse_json
     from variantlake.encoding.variant import Variant
     from variantlake.engine.run import LocalQuery
     from variantlake.erase.erase import EraseResult
-    from variantlake.expressions.from_python import path
+    from variantlake.expressions.from_python import Expr, col, expr, path
     from variantlake.feed.scan import ChangeScan
     from variantlake.functions import (
         try_variant_array_append,
@@ -106,6 +107,7 @@ __all__ = [
     "DuplicateKey",
     "EraseResult",
     "Explanation",
+    "Expr",
     "Health",
     "HealthFinding",
     "HistoryEntry",
@@ -122,6 +124,7 @@ __all__ = [
     "MalformedFile",
     "MalformedLog",
     "MalformedVariant",
+    "MergeBuilder",
     "MissingDependency",
     "MissingSource",
     "NotADeltaTable",
@@ -146,8 +149,10 @@ __all__ = [
     "VersionComparison",
     "__version__",
     "autoload",
+    "col",
     "convert",
     "duckdb",
+    "expr",
     "json_array",
     "json_files",
     "mirror",
@@ -189,6 +194,7 @@ _HOMES = {
     "LoadProgress": "variantlake.jobs.progress",
     "LoadResult": "variantlake.ingest.commit_load",
     "LocalQuery": "variantlake.engine.run",
+    "MergeBuilder": "variantlake.dml.merge.builder",
     "OptimizeResult": "variantlake.maintenance.optimize",
     "ReshredResult": "variantlake.maintenance.reshredding.reshred",
     "RestoreResult": "variantlake.maintenance.restore",
@@ -209,6 +215,9 @@ _HOMES = {
     "ndjson": "variantlake.ingest.sources.sources",
     "parse_json": "variantlake.encoding.json",
     "path": "variantlake.expressions.from_python",
+    "expr": "variantlake.expressions.from_python",
+    "col": "variantlake.expressions.from_python",
+    "Expr": "variantlake.expressions.from_python",
     "profile": "variantlake.report.profile",
     "scan_polars": "variantlake.interop.polars_scan",
     "set_absolute_paths": "variantlake.delta.log.file_paths",

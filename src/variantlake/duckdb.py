@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from variantlake.errors import UnsupportedFeature
-from variantlake.expressions.from_python import Condition, TypedPath
+from variantlake.expressions.from_python import Expr
 from variantlake.interop.pushed_scan import PushedScan
 from variantlake.table import Table
 
@@ -21,8 +21,8 @@ def attach(
     connection: duckdb.DuckDBPyConnection,
     name: str,
     table: Table | str | os.PathLike[str],
-    select: str | TypedPath | Sequence[str | TypedPath] = "*",
-    where: str | Condition | None = None,
+    select: str | Expr | Sequence[str | Expr] = "*",
+    where: str | Expr | None = None,
 ) -> None:
     """Let SQL of a DuckDB connection call a table by a name; paths are columns of their own.
 

@@ -40,9 +40,8 @@ class Result(Shown):
 
     `version` is the table's version that has what was asked for, None of a dry run. If there was
     nothing to do, it is the version that needed nothing. `dry_run` says that nothing was done, and
-    that all other fields say what would be. Numbers of rows, files and bytes begin with `rows_`,
-    `files_` and `bytes_`; `table_files` and `table_bytes` are those of the whole table afterwards.
-    `seconds` are of wall-clock time.
+    that all other fields say what would be. Other fields that count begin with what they count:
+    rows, files or bytes. `seconds` are of wall-clock time.
     """
 
     version: int | None = None

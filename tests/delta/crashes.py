@@ -193,7 +193,7 @@ def delete(root: Path) -> None:
 
 
 def update(root: Path) -> None:
-    vl.Table.open(root).update({"n": "event:a::int", "event": None}, "event:a::int = 1")
+    vl.Table.open(root).update({"n": vl.expr("event:a::int"), "event": None}, "event:a::int = 1")
 
 
 def expired(root: Path) -> None:

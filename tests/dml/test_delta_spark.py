@@ -123,11 +123,11 @@ def test_rows_that_we_change_keep_their_ids_for_delta_spark(
     delta_spark: SparkSession, tmp_path: Path
 ) -> None:
     table = new_table(tmp_path, rows=20, per_file=8, properties={**VECTORS, **FEED, **TRACKED})
-    table.update({"day": "'x'"}, "id in (3, 9)")
+    table.update({"day": "x"}, "id in (3, 9)")
     table.upsert(arrow([9, 30]), "id")
     table.delete("id = 1")
     delta_spark.sql(f"UPDATE delta.`{tmp_path}` SET day = 'y' WHERE id in (2, 3)")
-    table.refresh().update({"day": "'z'"}, "id = 3")
+    table.refresh().update({"day": "z"}, "id = 3")
     table.erase("id = 12")
     query = "SELECT id, _metadata.row_id AS i, _metadata.row_commit_version AS c FROM delta.`{}`"
     rows = delta_spark.sql(query.format(tmp_path)).collect()

@@ -32,13 +32,15 @@ def days(table: vl.Table) -> dict[int, Any]:
 def test_values_are_computed_from_the_old_row(tmp_path: Path, properties: Any) -> None:
     table = new_table(tmp_path / "t", rows=20, properties=properties)
     where = "event:n::int between 8 and 11"
-    done = table.update({"day": vl.path("event", "$.n").string(), "ID": "event:n::bigint"}, where)
+    done = table.update(
+        {"day": vl.path("event", "$.n").string(), "ID": vl.expr("event:n::bigint")}, where
+    )
     assert (done.rows_updated, done.rows_deleted, done.files_touched) == (4, 0, 2)
     assert days(table) == {n: str(n) if 8 <= n <= 11 else f"d{n % 2}" for n in range(20)}
     assert documents(table) == {n: text(n) for n in range(20)}
     table.update({"event": {"a": [1, None]}, "day": None}, "id = 9")
     assert documents(table) == {n: text(n) for n in range(20)} | {9: '{"a":[1,null]}'}
-    table.update({"event": "event:rest", "day": "'x'"}, "id = 2 or id = 9")
+    table.update({"event": vl.expr("event:rest"), "day": "x"}, "id = 2 or id = 9")
     assert (documents(table)[2], documents(table)[9]) == ("[2]", "NULL")
     info = table.refresh().history(1)[0].info
     assert (info["operation"], info["operationMetrics"]["numUpdatedRows"]) == ("UPDATE", "2")
@@ -47,14 +49,14 @@ def test_values_are_computed_from_the_old_row(tmp_path: Path, properties: Any) -
 
 def test_rows_move_to_their_partition(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=10, partition_by="day")
-    assert table.update({"day": "'d9'"}, "day = 'd1'").rows_updated == 5
+    assert table.update({"day": "d9"}, "day = 'd1'").rows_updated == 5
     assert days(table) == {n: "d9" if n % 2 else "d0" for n in range(10)}
 
 
 @pytest.mark.parametrize("properties", [{**VECTORS, **FEED}, FEED], ids=["vectors", "rewritten"])
 def test_the_change_feed_gets_both_images(tmp_path: Path, properties: Any) -> None:
     table = new_table(tmp_path / "t", rows=12, per_file=6, properties=properties)
-    done = table.update({"day": "'new'"}, "id >= 5")
+    done = table.update({"day": "new"}, "id >= 5")
     actions = read_commit(table.snapshot.store, commit_path(done.version or 0))
     files = [action.path for action in actions if isinstance(action, AddCdcFile)]
     rows = [
@@ -74,13 +76,13 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidQuery, match="no column"):
         table.update({"nope": 1})
     with pytest.raises(UnsupportedFeature, match="does not take"):
-        table.update({"id": "hash(id)"})
+        table.update({"id": vl.expr("hash(id)")})
     with pytest.raises(InvalidQuery, match="aggregate"):
-        table.update({"id": "max(id)"})
+        table.update({"id": vl.expr("max(id)")})
     with pytest.raises(UnsupportedFeature, match="does not put"):
         table.update({"day": 7})
     with pytest.raises(InvalidValue, match="cast"):
-        table.update({"id": "event:user::bigint"})
+        table.update({"id": vl.expr("event:user::bigint")})
     assert table.update({"id": 1}, "id < 3", dry_run=True).rows_updated == 3
     assert table.refresh().version == version
     assert documents(table) == {n: text(n) for n in range(4)}
@@ -89,10 +91,10 @@ def test_what_is_refused(tmp_path: Path) -> None:
 def test_two_updates_of_one_row_contradict_each_other(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=20, per_file=20)
     before = table.snapshot
-    update(before, {"day": "'a'"}, "id = 3")
+    update(before, {"day": "a"}, "id = 3")
     with pytest.raises(CommitConflict):
-        update(before, {"day": "'b'"}, "id = 3")
-    update(before, {"day": "'b'"}, "id = 4")  # another row of the same file
+        update(before, {"day": "b"}, "id = 3")
+    update(before, {"day": "b"}, "id = 4")  # another row of the same file
     assert {n: day for n, day in days(table).items() if day not in ("d0", "d1")} == {3: "a", 4: "b"}
     assert len(list((tmp_path / "t").glob("part-*.parquet"))) == 3
 
@@ -100,7 +102,10 @@ def test_two_updates_of_one_row_contradict_each_other(tmp_path: Path) -> None:
 def test_new_values_are_computed_from_the_old_ones(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=4)
     done = table.update(
-        {"id": "id * 10 + length(day)", "day": "CASE WHEN id + 1 > 3 THEN upper(day) END"},
+        {
+            "id": vl.expr("id * 10 + length(day)"),
+            "day": vl.expr("CASE WHEN id + 1 > 3 THEN upper(day) END"),
+        },
         "id % 2 = 1 AND length(day) = 2",
     )
     assert done.rows_updated == 2
@@ -113,13 +118,19 @@ def test_an_error_of_a_computed_value_changes_nothing(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=4)
     version = table.version
     with pytest.raises(InvalidValue, match="cast"):
-        table.update({"id": "10 div id"})
+        table.update({"id": vl.expr("10 div id")})
     assert table.refresh().version == version
 
 
 @pytest.mark.parametrize(
     "values",
-    [{"id": "'x'"}, {"id": "event:a::int"}, {"small": None}, {"small": 100000}, {"id": "event"}],
+    [
+        {"id": "x"},
+        {"id": vl.expr("event:a::int")},
+        {"small": None},
+        {"small": 100000},
+        {"id": vl.expr("event")},
+    ],
 )
 def test_a_dry_run_refuses_what_the_run_refuses(tmp_path: Path, values: dict[str, Any]) -> None:
     table = vl.Table.create(tmp_path / "t", "id INT, small SMALLINT NOT NULL, event VARIANT")
@@ -138,7 +149,7 @@ def test_a_dry_run_refuses_what_the_run_refuses(tmp_path: Path, values: dict[str
         refusals.append((type(caught.value), caught.value.message))
     assert refusals[0] == refusals[1]
     assert sorted(Path(table.uri).iterdir()) == before
-    assert table.update({"id": "small"}, dry_run=True).rows_updated == 1
+    assert table.update({"id": vl.expr("small")}, dry_run=True).rows_updated == 1
 
 
 def events(table: vl.Table) -> list[Any]:
@@ -157,7 +168,7 @@ def nested(tmp_path: Path) -> vl.Table:
 
 def test_values_are_assigned_to_paths(nested: vl.Table) -> None:
     done = nested.update(
-        {"event:user.name": "upper(day)", "EVENT:tags": [1, None], "event:n": None}
+        {"event:user.name": vl.expr("upper(day)"), "EVENT:tags": [1, None], "event:n": None}
     )
     assert done.rows_updated == 3
     assert events(nested) == [
@@ -169,10 +180,12 @@ def test_values_are_assigned_to_paths(nested: vl.Table) -> None:
 
 def test_functions_change_variants(nested: vl.Table) -> None:
     text = "variant_set(variant_delete(event, '$.user', '$.nobody'), '$.m', id * 10)"
-    nested.update({"event": text}, "id < 3")
+    nested.update({"event": vl.expr(text)}, "id < 3")
     assert events(nested) == ['{"m":10,"n":1}', '{"m":20,"n":2}', None]
-    nested.update({"event": "try_variant_insert(event, '$.m', 0)"}, "id = 1")
-    nested.update({"event": "variant_set(event, '$.k', day, false)"}, "id = 2")  # NULL gives NULL
+    nested.update({"event": vl.expr("try_variant_insert(event, '$.m', 0)")}, "id = 1")
+    nested.update(
+        {"event": vl.expr("variant_set(event, '$.k', day, false)")}, "id = 2"
+    )  # NULL gives NULL
     assert events(nested) == [None, None, None]
 
 
@@ -190,11 +203,15 @@ def test_a_merge_assigns_to_paths(nested: vl.Table) -> None:
     ("values", "error", "match"),
     [
         ({"event:n::int": 1}, InvalidQuery, "no path to assign"),
-        ({"event:a": 1, "event": "event"}, InvalidQuery, "as a whole and at a path"),
+        ({"event:a": 1, "event": vl.expr("event")}, InvalidQuery, "as a whole and at a path"),
         ({"event:n.x": 1}, PathTypeMismatch, "expected an object"),
-        ({"event": "variant_set(event, day, 1)"}, UnsupportedFeature, "path that is no constant"),
-        ({"event": "variant_set(event)"}, InvalidQuery, "takes a Variant"),
-        ({"event": "variant_set(event, '$.m', event:user::int)"}, InvalidValue, "cast"),
+        (
+            {"event": vl.expr("variant_set(event, day, 1)")},
+            UnsupportedFeature,
+            "path that is no constant",
+        ),
+        ({"event": vl.expr("variant_set(event)")}, InvalidQuery, "takes a Variant"),
+        ({"event": vl.expr("variant_set(event, '$.m', event:user::int)")}, InvalidValue, "cast"),
         ({"day:x": 1}, InvalidQuery, "only a VARIANT has paths"),
     ],
 )

@@ -96,7 +96,7 @@ def _clustered(table: vl.Table) -> None:
     "change",
     [
         lambda table: table.delete("id = 3"),
-        lambda table: table.update({"day": "'x'"}, "id = 3"),
+        lambda table: table.update({"day": "x"}, "id = 3"),
         _optimized,
         _clustered,
         lambda table: table.checkpoint(),

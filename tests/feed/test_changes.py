@@ -89,7 +89,7 @@ def test_change_files_say_their_types_where_columns_are_found_by_ids(
     """`_change_type` has no id: a change file has it by its name."""
     by_id = {**FEED, **vectors, "delta.columnMapping.mode": "id"}
     table = new_table(tmp_path / "t", rows=4, properties=by_id)
-    table.update({"day": "'x'"}, "id = 1")
+    table.update({"day": "x"}, "id = 1")
     table.refresh().delete("id = 2")
     assert sorted(changed(table, 2)) == [
         (2, "update_postimage", 1), (2, "update_preimage", 1), (3, "delete", 2),

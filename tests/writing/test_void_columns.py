@@ -57,7 +57,7 @@ def test_no_statement_writes_a_void_column(tmp_path: Path, mapping: str) -> None
     table.append(rows)
     table.append(rows.slice(0, 1), order_by=["id"])
     table = vl.Table.open(tmp_path)
-    table.update({"id": "7"}, "id = 2")
+    table.update({"id": vl.expr("7")}, "id = 2")
     table.delete("id = 3")
     table.optimize()
     table.checkpoint()

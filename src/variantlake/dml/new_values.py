@@ -16,7 +16,7 @@ from variantlake.encoding.edit import Change, Edit
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
 from variantlake.expressions.arrays import Values, plain
-from variantlake.expressions.from_python import Condition, TypedPath, constant
+from variantlake.expressions.from_python import Expr, VariantPath, constant
 from variantlake.expressions.rows import evaluate, of_refs
 from variantlake.expressions.tree import Expression, Literal, Ref
 from variantlake.expressions.typing import SPARK_RUNS_IT, spark_type
@@ -40,7 +40,7 @@ class NewValues:
 
     @classmethod
     def of(cls, snapshot: Snapshot, given: Mapping[str, Any]) -> NewValues:
-        """Expressions as text, typed paths and constants of Python, by column.
+        """Constants of Python and expressions, by column.
 
         Raises InvalidQuery for a column that the table does not have, UnsupportedFeature for an
         expression that only Spark takes, InvalidValue for a constant that no column holds.
@@ -146,9 +146,9 @@ class AssignedPaths:
 
 
 def _path_value(text: QueryText, value: Any) -> Expression | Variant:
-    if isinstance(value, TypedPath | Condition):
+    if isinstance(value, Expr):
         return text.value(value.text)
-    return text.value(value) if isinstance(value, str) else Variant.of(value)
+    return Variant.of(value)
 
 
 def text_value(text: QueryText, written: str, field: StructField) -> NewValue:
@@ -161,16 +161,13 @@ def text_value(text: QueryText, written: str, field: StructField) -> NewValue:
 
 
 def _value(text: QueryText, value: Any, field: StructField) -> NewValue:
-    if isinstance(field.type, VariantType) and (
-        isinstance(value, Mapping | list | tuple | Variant)
-    ):
+    if isinstance(value, VariantPath):
+        value = value.variant()
+    if isinstance(value, Expr):
+        return text_value(text, value.text, field)
+    if isinstance(field.type, VariantType) and value is not None:
         return Variant.of(value)
-    if isinstance(value, TypedPath):
-        return text.value(value.text)
-    if isinstance(value, Condition):
-        return text.value(value.text)
-    written = value if isinstance(value, str) else constant(value)
-    found = text_value(text, written, field)
+    found = text_value(text, constant(value), field)
     if isinstance(found, Literal):
         _scalar(found, arrow_type(field.type), field.name)  # refused before any work
     return found

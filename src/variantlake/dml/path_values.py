@@ -93,7 +93,8 @@ def function_changes(text: QueryText, written: str) -> PathChanges | None:
 
     Raises InvalidQuery, InvalidPath, UnsupportedFeature for a base that is no column.
     """
-    node, changes = text.node(written), list[PathChange]()
+    node: Any = text.node(written).unnest()
+    changes = list[PathChange]()
     while isinstance(node, exp.Anonymous) and str(node.this).lower() in FUNCTIONS:
         if not node.expressions:
             raise InvalidQuery(f"{node.this} of nothing")

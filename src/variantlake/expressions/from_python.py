@@ -1,24 +1,27 @@
-"""Paths and conditions as Python expressions: `path("event", "$.kind").string() == "x"`.
+"""Expressions of Python: `path("event", "$.kind").string() == "x"`, `col("n") + 1`, `expr("SQL")`.
 
-They are SQL text underneath, which DataFrames, `lake.sql` and `Table.scan` take.
+They are SQL text underneath, which DataFrames, `lake.sql` and `Table.scan` take: there is one tree
+of expressions, and `from_sqlglot` makes it of the text.
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from variantlake.errors import InvalidValue, UnsupportedFeature
-from variantlake.paths import Path
+from variantlake.errors import InvalidPath, InvalidValue, UnsupportedFeature
+from variantlake.paths import ColumnPath, Path
 from variantlake.quoting import PLAIN_NAME, quote_identifier, quote_string
 from variantlake.shown import Shown
 
 Digits = int
-Constant = bool | int | float | Decimal | str | dt.date | dt.datetime | None
+Constant = bool | int | float | Decimal | str | bytes | dt.date | dt.datetime | None
 
 
 class _SparkColumn:
@@ -30,14 +33,17 @@ class _SparkColumn:
 
     __slots__ = ()
 
+    def _column(self) -> Any:
+        return _spark_column(str(self))
+
     @property  # type: ignore[misc]  # a class on purpose, see above
     def __class__(self) -> Any:
-        column = _spark_column(str(self))
+        column = self._column()
         return type(self) if column is None else type(column)
 
     def __getattr__(self, name: str) -> Any:
         # Copying asks for names of this form, before there is a text.
-        column = None if name.startswith("__") else _spark_column(str(self))
+        column = None if name.startswith("__") else self._column()
         if column is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(column, name)
@@ -75,89 +81,159 @@ def _spark_column(text: str) -> Any:
     return sys.modules["pyspark.sql.functions"].expr(text)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Condition(_SparkColumn):
-    """What is true of some rows; `&`, `|` and `~` join conditions."""
-
-    text: str
-
-    def __and__(self, other: Condition) -> Condition:
-        return Condition(f"({self.text} AND {other.text})")
-
-    def __or__(self, other: Condition) -> Condition:
-        return Condition(f"({self.text} OR {other.text})")
-
-    def __invert__(self) -> Condition:
-        return Condition(f"(NOT {self.text})")
-
-    def __bool__(self) -> bool:
-        raise InvalidValue(
-            "a condition on rows has no single truth value", hint="join conditions with &, | and ~"
-        )
-
-    def __str__(self) -> str:
-        return self.text
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TypedPath(_SparkColumn):
-    """A path read as one type; comparisons with constants make conditions.
+class Expr(_SparkColumn):
+    """A column, a path read as one type, a condition or another SQL expression.
 
-    Like a condition it also stands where a DataFrame takes a Column: `frame.select(path)`.
+    `vl.col`, `vl.path` and `vl.expr` make them. Comparisons, arithmetic and methods make more, with
+    other expressions or with constants of Python; `&`, `|` and `~` join conditions. It also stands
+    where a DataFrame takes a Column: `frame.select(path)`. As text it is SQL.
     """
 
     text: str
     name: str = ""
 
-    def alias(self, name: str) -> TypedPath:
-        """The path under a name of its own in a result."""
-        return TypedPath(self.text, name)
+    def alias(self, name: str) -> Expr:
+        """The expression under a name of its own in a result."""
+        return Expr(self.text, name)
 
-    def __eq__(self, other: Constant) -> Condition:  # type: ignore[override]  # as in PySpark
-        return self._compared("=", other)
+    def __eq__(self, other: object) -> Expr:  # type: ignore[override]  # as in PySpark
+        return self._joined("=", other)
 
-    def __ne__(self, other: Constant) -> Condition:  # type: ignore[override]  # as in PySpark
-        return self._compared("<>", other)
+    def __ne__(self, other: object) -> Expr:  # type: ignore[override]  # as in PySpark
+        return self._joined("<>", other)
 
-    def __lt__(self, other: Constant) -> Condition:
-        return self._compared("<", other)
+    def __lt__(self, other: Operand) -> Expr:
+        return self._joined("<", other)
 
-    def __le__(self, other: Constant) -> Condition:
-        return self._compared("<=", other)
+    def __le__(self, other: Operand) -> Expr:
+        return self._joined("<=", other)
 
-    def __gt__(self, other: Constant) -> Condition:
-        return self._compared(">", other)
+    def __gt__(self, other: Operand) -> Expr:
+        return self._joined(">", other)
 
-    def __ge__(self, other: Constant) -> Condition:
-        return self._compared(">=", other)
+    def __ge__(self, other: Operand) -> Expr:
+        return self._joined(">=", other)
 
     __hash__ = None  # type: ignore[assignment]  # equality is a condition
 
-    def between(self, low: Constant, high: Constant) -> Condition:
+    def __add__(self, other: Operand) -> Expr:
+        return self._joined("+", other)
+
+    def __radd__(self, other: Operand) -> Expr:
+        return Expr(operand(other))._joined("+", self)
+
+    def __sub__(self, other: Operand) -> Expr:
+        return self._joined("-", other)
+
+    def __rsub__(self, other: Operand) -> Expr:
+        return Expr(operand(other))._joined("-", self)
+
+    def __mul__(self, other: Operand) -> Expr:
+        return self._joined("*", other)
+
+    def __rmul__(self, other: Operand) -> Expr:
+        return Expr(operand(other))._joined("*", self)
+
+    def __truediv__(self, other: Operand) -> Expr:
+        return self._joined("/", other)
+
+    def __rtruediv__(self, other: Operand) -> Expr:
+        return Expr(operand(other))._joined("/", self)
+
+    def __mod__(self, other: Operand) -> Expr:
+        return self._joined("%", other)
+
+    def __rmod__(self, other: Operand) -> Expr:
+        return Expr(operand(other))._joined("%", self)
+
+    def __neg__(self) -> Expr:
+        return Expr(f"(-{self.text})", self.name)
+
+    def __and__(self, other: Expr) -> Expr:
+        return self._joined("AND", other)
+
+    def __or__(self, other: Expr) -> Expr:
+        return self._joined("OR", other)
+
+    def __invert__(self) -> Expr:
+        return Expr(f"(NOT {self.text})")
+
+    def __bool__(self) -> bool:
+        raise InvalidValue(
+            "a condition on rows has no single truth value",
+            hint="join conditions with &, | and ~",
+            cli_hint="",
+        )
+
+    def between(self, low: Operand, high: Operand) -> Expr:
         """`low` and `high` included."""
-        return Condition(f"({self.text} BETWEEN {constant(low)} AND {constant(high)})")
+        return Expr(f"({self.text} BETWEEN {operand(low)} AND {operand(high)})")
 
-    def isin(self, *values: Constant) -> Condition:
-        """One of these values."""
-        return Condition(f"({self.text} IN ({', '.join(map(constant, values))}))")
+    def isin(self, *values: Operand | Iterable[Operand]) -> Expr:
+        """One of these values, or of those in one list. Raises InvalidValue for none."""
+        only = values[0] if len(values) == 1 else None
+        if isinstance(only, list | tuple | set | frozenset):
+            values = tuple(only)
+        if not values:
+            raise InvalidValue("isin needs a value", hint="path.isin('a', 'b')", cli_hint="")
+        return Expr(f"({self.text} IN ({', '.join(map(operand, values))}))")
 
-    def startswith(self, prefix: str) -> Condition:
+    def like(self, pattern: str) -> Expr:
+        """A string of this pattern: `%` is any text, `_` any character."""
+        return self._joined("LIKE", pattern)
+
+    def startswith(self, prefix: str) -> Expr:
         """A string that starts so."""
-        return Condition(f"startswith({self.text}, {constant(prefix)})")
+        return Expr(f"startswith({self.text}, {operand(prefix)})")
 
-    def is_null(self) -> Condition:
+    def is_null(self) -> Expr:
         """Missing, or a Variant null."""
-        return Condition(f"({self.text} IS NULL)")
+        return Expr(f"({self.text} IS NULL)")
 
-    def is_not_null(self) -> Condition:
+    def is_not_null(self) -> Expr:
         """There, and no Variant null."""
-        return Condition(f"({self.text} IS NOT NULL)")
+        return Expr(f"({self.text} IS NOT NULL)")
 
-    def _compared(self, op: str, other: Constant) -> Condition:
-        return Condition(f"({self.text} {op} {constant(other)})")
+    def cast(self, type_: str) -> Expr:
+        """As this Spark type, `decimal(10,2)`; a value that does not cast is an error."""
+        return Expr(f"CAST({self.text} AS {_type_name(type_)})", self.name)
+
+    def try_cast(self, type_: str) -> Expr:
+        """As this Spark type; NULL for a value that does not cast."""
+        return Expr(f"TRY_CAST({self.text} AS {_type_name(type_)})", self.name)
+
+    def asc(self) -> SortOrder:
+        """Smallest values first, in an ORDER BY; NULL comes first."""
+        return SortOrder(self.text)
+
+    def desc(self) -> SortOrder:
+        """Greatest values first, in an ORDER BY; NULL comes last."""
+        return SortOrder(self.text, is_descending=True)
+
+    def _joined(self, op: str, other: object) -> Expr:
+        return Expr(f"({self.text} {op} {operand(other)})")
 
     def __str__(self) -> str:
         return f"{self.text} AS {quote_identifier(self.name)}" if self.name else self.text
+
+
+Operand = Constant | Expr
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SortOrder(_SparkColumn):
+    """What an ORDER BY takes: `frame.orderBy(vl.col("n").desc())`, or as text in `Table.sql`."""
+
+    text: str
+    is_descending: bool = False
+
+    def _column(self) -> Any:
+        column = _spark_column(self.text)
+        return column and (column.desc() if self.is_descending else column.asc())
+
+    def __str__(self) -> str:
+        return f"{self.text} {'DESC' if self.is_descending else 'ASC'}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -170,56 +246,160 @@ class VariantPath(Shown):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.column} {_spark_path(self.path)}>"
 
-    def as_type(self, type_: str, *, strict: bool = True) -> TypedPath:
+    def cast(self, type_: str) -> Expr:
+        """As a Spark type, `decimal(10,2)`; a value that does not cast is an error."""
+        return self.as_type(type_)
+
+    def try_cast(self, type_: str) -> Expr:
+        """As a Spark type; NULL for a value that does not cast."""
+        return self.as_type(type_, strict=False)
+
+    def is_null(self) -> Expr:
+        """Missing, or a Variant null."""
+        return self.string().is_null()  # of VARIANTs, a Variant null is no NULL
+
+    def is_not_null(self) -> Expr:
+        """There, and no Variant null."""
+        return self.string().is_not_null()
+
+    def as_type(self, type_: str, *, strict: bool = True) -> Expr:
         """As a Spark type, `decimal(10,2)`. Not `strict`: NULL if a value does not cast."""
         get = "variant_get" if strict else "try_variant_get"
         where = constant(_spark_path(self.path))
         text = f"{get}({quote_identifier(self.column)}, {where}, {constant(type_)})"
         keys = [step for step in self.path.steps if isinstance(step, str)]
-        return TypedPath(text, keys[-1] if keys else self.column)
+        return Expr(text, keys[-1] if keys else self.column)
 
-    def string(self) -> TypedPath:
+    def string(self) -> Expr:
         """As STRING."""
         return self.as_type("string")
 
-    def int(self) -> TypedPath:
+    def int(self) -> Expr:
         """As INT."""
         return self.as_type("int")
 
-    def bigint(self) -> TypedPath:
+    def bigint(self) -> Expr:
         """As BIGINT."""
         return self.as_type("bigint")
 
-    def double(self) -> TypedPath:
+    def double(self) -> Expr:
         """As DOUBLE."""
         return self.as_type("double")
 
-    def boolean(self) -> TypedPath:
+    def boolean(self) -> Expr:
         """As BOOLEAN."""
         return self.as_type("boolean")
 
-    def date(self) -> TypedPath:
+    def date(self) -> Expr:
         """As DATE."""
         return self.as_type("date")
 
-    def timestamp(self) -> TypedPath:
+    def timestamp(self) -> Expr:
         """As TIMESTAMP."""
         return self.as_type("timestamp")
 
-    def decimal(self, precision: Digits, scale: Digits = 0) -> TypedPath:
+    def float(self) -> Expr:
+        """As FLOAT."""
+        return self.as_type("float")
+
+    def timestamp_ntz(self) -> Expr:
+        """As TIMESTAMP_NTZ."""
+        return self.as_type("timestamp_ntz")
+
+    def variant(self) -> Expr:
+        """As the VARIANT that is there."""
+        return self.as_type("variant")
+
+    def decimal(self, precision: Digits, scale: Digits = 0) -> Expr:
         """As DECIMAL."""
         return self.as_type(f"decimal({precision},{scale})")
 
 
-def path(column: str, at: str | Path = "$") -> VariantPath:
-    """The path `at` of a VARIANT column.
+def path(column: str, at: str | Path | None = None) -> VariantPath:
+    """A path of a VARIANT column: `vl.path("event:user.name")`, or `vl.path("event", "$.user")`.
 
-    Raises InvalidPath for text that is not a path.
+    >>> str(path("event:user.name").string() == "Ada")
+    "(variant_get(`event`, '$.user.name', 'string') = 'Ada')"
+
+    Raises InvalidPath for text that is not a path, InvalidValue for what is no text.
     """
-    return VariantPath(column, Path.parse(at) if isinstance(at, str) else at)
+    given: object = at if isinstance(column, str) else column
+    if not isinstance(given, str | Path | None) or given is column:
+        raise InvalidValue(
+            f"a path is text, not {given!r:.60}", hint='vl.path("event:user.name")', cli_hint=""
+        )
+    if at is None and ":" in column:
+        parsed = ColumnPath.parse(column)
+        if parsed.type:
+            raise InvalidPath(
+                f"{column!r} has a type",
+                hint=f'.as_type("{parsed.type}") after the path gives it',
+                cli_hint="",
+            )
+        return VariantPath(parsed.column, parsed.path)
+    return VariantPath(column, Path.parse(at) if isinstance(at, str) else at or Path())
 
 
-def constant(value: Constant) -> str:
+def col(name: str) -> Expr:
+    """A column of the table: `vl.col("n") + 1`. A field of a struct is `vl.col("address.city")`.
+
+    >>> str((col("n") + 1) > 7)
+    '((`n` + 1) > 7)'
+
+    Raises InvalidValue for what is no name.
+    """
+    if not isinstance(name, str) or not name:
+        raise InvalidValue(
+            f"a column's name is text, not {name!r:.60}", hint='vl.col("id")', cli_hint=""
+        )
+    if ":" in name:
+        raise InvalidValue(
+            f"{name!r} is a path", hint=f"vl.path({name!r}).string() reads it", cli_hint=""
+        )
+    return Expr(".".join(map(quote_identifier, name.split("."))))
+
+
+def expr(sql: str) -> Expr:
+    """An SQL expression, as Spark SQL writes it: `vl.expr("upper(kind)")`.
+
+    >>> str(expr("n + 1") * 2)
+    '((n + 1) * 2)'
+
+    Raises InvalidValue for what is no text.
+    """
+    if not isinstance(sql, str) or not sql.strip():
+        raise InvalidValue(
+            f"an expression is SQL text, not {sql!r:.60}", hint='vl.expr("n + 1")', cli_hint=""
+        )
+    plain = _ONE_OPERAND.fullmatch(sql.strip()) is not None
+    return Expr(sql if plain else f"({sql})")
+
+
+def operand(value: object) -> str:
+    """What stands beside an operator: an expression's text, or a constant's."""
+    if isinstance(value, Expr):
+        return value.text
+    if isinstance(value, VariantPath):
+        raise InvalidValue(
+            "a path needs a type here", hint="path.int(), path.string() give it one", cli_hint=""
+        )
+    return constant(value)
+
+
+_ONE_OPERAND = re.compile(r"[A-Za-z_]\w*|`[^`]*`|[\w`]+:[\w.]+(::\w+)?|\w+\([^()]*\)")
+"""What needs no parentheses beside an operator: a name, a path, a call."""
+_TYPE_NAME = re.compile(r"[\w(), <>:]+")
+
+
+def _type_name(given: str) -> str:
+    if not isinstance(given, str) or not _TYPE_NAME.fullmatch(given):
+        raise InvalidValue(
+            f"a type is {given!r:.60}", hint="a type of Spark SQL, 'decimal(10,2)'", cli_hint=""
+        )
+    return given
+
+
+def constant(value: object) -> str:
     """A Python value as a SQL constant. Raises InvalidValue for one that has no such form."""
     match value:
         case None:
@@ -237,9 +417,17 @@ def constant(value: Constant) -> str:
         case dt.datetime() if value.tzinfo is not None:
             with contextlib.suppress(OverflowError):  # of the years that Python knows, in UTC
                 return f"TIMESTAMP'{value.astimezone(dt.UTC).replace(tzinfo=None)}Z'"
+        case dt.datetime():
+            return f"TIMESTAMP_NTZ'{value}'"
+        case bytes():
+            return f"X'{value.hex().upper()}'"
         case dt.date() if not isinstance(value, dt.datetime):
             return f"DATE'{value}'"
-    raise InvalidValue(f"{value!r} is not a constant of a condition")
+    raise InvalidValue(
+        f"{value!r:.60} is not a constant of SQL",
+        hint="numbers, texts, booleans, dates, times with a time zone, None; vl.expr() takes SQL",
+        cli_hint="",
+    )
 
 
 def _spark_path(at: Path) -> str:

@@ -21,14 +21,14 @@ from variantlake.delta.transaction.replace_where import (
 )
 from variantlake.errors import InvalidSchema, InvalidValue, MissingSource
 from variantlake.expressions.arrays import Values
-from variantlake.expressions.from_python import Condition
+from variantlake.expressions.from_python import Expr
 from variantlake.expressions.rows import of_refs, truth_of
 from variantlake.expressions.tree import Predicate, Ref, refs
 from variantlake.scan.file_rows import partition_column
 from variantlake.sql.select import QueryText
 from variantlake.writing.table_write import TableWrite
 
-Where = Mapping[str, Any] | str | Condition
+Where = Mapping[str, Any] | str | Expr
 """Values of partition columns by name, or a condition over partition columns."""
 
 

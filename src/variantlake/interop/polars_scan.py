@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from variantlake.errors import UnsupportedFeature
-from variantlake.expressions.from_python import Condition, TypedPath
+from variantlake.expressions.from_python import Expr
 from variantlake.expressions.tree import And, CompareOp, Not, Or, Predicate
 from variantlake.interop.pushed_scan import NotPushed, PushedScan
 from variantlake.table import Table
@@ -27,8 +27,8 @@ _DYNAMIC = "dynamic_pred"
 
 def scan_polars(
     table: Table | str | os.PathLike[str],
-    select: str | TypedPath | Sequence[str | TypedPath] = "*",
-    where: str | Condition | None = None,
+    select: str | Expr | Sequence[str | Expr] = "*",
+    where: str | Expr | None = None,
 ) -> pl.LazyFrame:
     """A table as a lazy frame of Polars: what its query needs is read, file by file.
 

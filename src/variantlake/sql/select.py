@@ -19,7 +19,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
 from variantlake.expressions.columns import Columns, name_of
-from variantlake.expressions.from_python import TypedPath
+from variantlake.expressions.from_python import Expr
 from variantlake.expressions.from_sqlglot import Expressions, has_aggregate
 from variantlake.expressions.literals import WHOLE_NUMBER
 from variantlake.expressions.tree import Expression, Predicate, Ref
@@ -54,7 +54,7 @@ class QueryText:
         text._columns = columns
         return text
 
-    def items(self, select: str | TypedPath | Iterable[str | TypedPath]) -> tuple[Item, ...]:
+    def items(self, select: str | Expr | Iterable[str | Expr]) -> tuple[Item, ...]:
         """The items of SELECT lists. Raises InvalidQuery, InvalidValue and UnsupportedFeature."""
         found: list[Item] = []
         for text in _texts(select):
@@ -98,7 +98,7 @@ class QueryText:
 
 
 def _texts(select: object) -> list[str]:
-    if isinstance(select, str | TypedPath):
+    if isinstance(select, str | Expr):
         return [str(select)]
     if isinstance(select, Iterable):
         return list(map(str, select))

@@ -72,7 +72,7 @@ class Paths:
     """All typed paths of a text, and what else may read the columns of them.
 
     `others` are the columns that are read in other ways than by paths, each with its `owner` as in
-    TypedPath; `stars` are the tables whose columns a star stands for, empty for one without a name.
+    Expr; `stars` are the tables whose columns a star stands for, empty for one without a name.
     `whole` says why all Variants of the text are needed as they are. `words` are all that may name
     columns beside stars; None if others may be read, too. All names are in lower case.
     """

@@ -54,6 +54,7 @@ from variantlake.delta.transaction.conflicts import Changes
 from variantlake.delta.transaction.name_versions import name_version, remove_name
 from variantlake.delta.transaction.widen import change_type
 from variantlake.dml.delete import delete
+from variantlake.dml.merge.builder import MergeBuilder
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.update import update
 from variantlake.engine.prepared import PreparedQueries
@@ -67,7 +68,7 @@ from variantlake.errors import (
     TableReplaced,
     UnsupportedFeature,
 )
-from variantlake.expressions.from_python import Condition, TypedPath
+from variantlake.expressions.from_python import Expr
 from variantlake.feed.commits import version_range
 from variantlake.feed.scan import ChangeScan
 from variantlake.feed.snapshots import change_snapshots
@@ -377,8 +378,8 @@ class Table(Shown):
 
     def scan(
         self,
-        select: str | TypedPath | Sequence[str | TypedPath] = "*",
-        where: str | Condition | None = None,
+        select: str | Expr | Sequence[str | Expr] = "*",
+        where: str | Expr | None = None,
         *,
         limit: int | None = None,
     ) -> Scan:
@@ -475,8 +476,8 @@ class Table(Shown):
         *,
         from_timestamp: Time | None = None,
         to_timestamp: Time | None = None,
-        select: str | TypedPath | Sequence[str | TypedPath] = "*",
-        where: str | Condition | None = None,
+        select: str | Expr | Sequence[str | Expr] = "*",
+        where: str | Expr | None = None,
     ) -> ChangeScan:
         """The rows that versions inserted, deleted and updated: the change data feed.
 
@@ -727,9 +728,7 @@ class Table(Shown):
         return retry_failed(self._newest(), name=name, file=file)
 
     @_writes
-    def delete(
-        self, where: str | Condition | None = None, *, dry_run: bool = False
-    ) -> ChangeResult:
+    def delete(self, where: str | Expr | None = None, *, dry_run: bool = False) -> ChangeResult:
         """Delete rows of the newest version in one commit, without Spark.
 
         Files are skipped by bounds and rows found on typed columns. Where the table has deletion
@@ -754,19 +753,20 @@ class Table(Shown):
     def update(
         self,
         set: Mapping[str, Any],  # noqa: A002 - as SQL calls it
-        where: str | Condition | None = None,
+        where: str | Expr | None = None,
         *,
         dry_run: bool = False,
     ) -> ChangeResult:
         """Put new values into columns of some rows in one commit, without Spark.
 
-        `table.update({"kind": "'late'", "n": 7, "who": vl.path("event", "$.user").string()},
-        where="event:late::boolean")`. All values are computed from the old row.
+        `table.update({"kind": "late", "n": vl.expr("n + 1"), "who": vl.path("event:user").string(),
+        "event:checked": True}, where="event:late::boolean")`. All values are computed from the old
+        row.
 
         Args:
-            set: By column: text is an SQL expression, namely a column, a path with its type or a
-                constant (a text constant in quotes of its own); or a typed path, or another
-                constant of Python. A VARIANT column also takes a dict, a list or a `vl.Variant`.
+            set: By column, or by path in a VARIANT column, the new value: a value of Python, or an
+                expression (`vl.expr` for SQL, `vl.col`, `vl.path`). A VARIANT column and a path
+                also take dicts, lists and a `vl.Variant`.
             where: As for `delete`.
             dry_run: As for `delete`.
 
@@ -783,11 +783,11 @@ class Table(Shown):
     @_writes
     def merge(
         self,
-        source: Any,
-        on: str,
+        source: Rows,
+        on: str | Expr,
         *clauses: str,
-        target: str = "t",
-        name: str = "s",
+        target_alias: str = "t",
+        source_alias: str = "s",
         json_columns: Collection[str] = (),
         merge_schema: bool = False,
         dry_run: bool = False,
@@ -803,8 +803,8 @@ class Table(Shown):
             on: The condition that a row of the table and one of the source match by.
             *clauses: As in MERGE: `"WHEN MATCHED AND s.gone THEN DELETE"`, in their order. Without
                 any, rows that match are updated and the others inserted.
-            target: What `on` and the clauses call the table.
-            name: What they call the source.
+            target_alias: What `on` and the clauses call the table.
+            source_alias: What they call the source.
             json_columns: Columns of the source that are JSON text, and become Variants.
             merge_schema: Add the columns that clauses write and the table does not have.
             dry_run: As for `delete`.
@@ -822,13 +822,45 @@ class Table(Shown):
         return merge(
             self._newest(),
             source,
-            on,
+            str(on) if isinstance(on, Expr) else on,
             clauses,
-            names=(target, name),
+            names=(target_alias, source_alias),
             json_columns=json_columns,
             merge_schema=merge_schema,
             dry_run=dry_run,
         )
+
+    def merge_builder(
+        self,
+        source: Rows,
+        on: str | Expr,
+        *,
+        target_alias: str = "t",
+        source_alias: str = "s",
+        json_columns: Collection[str] = (),
+        merge_schema: bool = False,
+    ) -> MergeBuilder:
+        """A MERGE whose clauses are methods, as in Delta Spark; `execute` runs it.
+
+        `table.merge_builder(rows, "t.id = s.id").when_matched_delete("s.gone")
+        .when_matched_update_all().when_not_matched_insert_all().execute()`.
+
+        Arguments and errors as for `merge`.
+        """
+
+        def run(clauses: tuple[str, ...], dry_run: bool) -> ChangeResult:
+            return self.merge(
+                source,
+                on,
+                *clauses,
+                target_alias=target_alias,
+                source_alias=source_alias,
+                json_columns=json_columns,
+                merge_schema=merge_schema,
+                dry_run=dry_run,
+            )
+
+        return MergeBuilder(run)
 
     @_writes
     def upsert(
@@ -868,7 +900,7 @@ class Table(Shown):
 
     @_writes
     def erase(
-        self, where: str | Condition, *, purge: bool = False, dry_run: bool = False
+        self, where: str | Expr, *, purge: bool = False, dry_run: bool = False
     ) -> EraseResult:
         """Erase rows so that in the end nothing below the table's folder holds them.
 
@@ -1185,7 +1217,7 @@ class Table(Shown):
     @_writes
     def cluster(
         self,
-        where: str | Condition | None = None,
+        where: str | Expr | None = None,
         *,
         budget: Size | None = None,
         target_file_size: Size = CLUSTERED_FILE_BYTES,
@@ -1228,7 +1260,7 @@ class Table(Shown):
     def reshred(
         self,
         shredding: str | Mapping[str, str] | None = None,
-        where: str | Condition | None = None,
+        where: str | Expr | None = None,
         *,
         dry_run: bool = False,
         digest: bool = True,
@@ -1320,7 +1352,7 @@ class Table(Shown):
 
     def digest(
         self,
-        where: str | Condition | None = None,
+        where: str | Expr | None = None,
         *,
         progress: Callable[[int], object] | None = None,
     ) -> Digest:
@@ -1375,7 +1407,7 @@ class Table(Shown):
     @_writes
     def optimize(
         self,
-        where: str | Condition | None = None,
+        where: str | Expr | None = None,
         *,
         target_file_size: Size = TARGET_FILE_BYTES,
         max_deleted_share: float = 0.05,

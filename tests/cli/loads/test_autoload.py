@@ -33,9 +33,8 @@ def test_the_commands_load_and_list(
     listed = run(monkeypatch, capfd, "loads", table, "--json", "--state", "failed")
     assert json.loads(listed.out)["file"] == "bad.json"
     assert "a.json" in run(monkeypatch, capfd, "loads", table, "--file", "a*").out
-    assert json.loads(run(monkeypatch, capfd, "loads", table, "--retry", "--json").out) == {
-        "retry": 1
-    }
+    again = run(monkeypatch, capfd, "loads", table, "--retry", "--json")
+    assert json.loads(again.out)["files_retried"] == 1
 
 
 def test_a_source_without_files_says_which_files_are_loaded(

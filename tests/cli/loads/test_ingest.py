@@ -45,7 +45,7 @@ def test_ingest_gives_json(
     assert done.code == 0
     result = json.loads(done.out)
     assert (result["version"], result["rows_written"], result["files_written"]) == (0, 5, 3)
-    assert result["shredding"] == "a INT"
+    assert result["shredding"] == {"event": "a INT"}
     done = run(monkeypatch, capfd, "ingest", "--json", f"{tmp_path}/*.ndjson", source, table)
     assert json.loads(done.out)["version"] == 1
     assert Snapshot.read(table).version == 1

@@ -67,12 +67,17 @@ def test_rows_are_updated(tmp_path: Path, monkeypatch: Patch, capfd: Capture) ->
     table = tmp_path / "t"
     vl.Table.create(table, "kind STRING, event VARIANT").append(vl.ndjson(source))
     variantlake = partial(run, monkeypatch, capfd, "update", table)
-    change = ("--set", "kind='x'", "--where", "event:n::int = 2")
+    new = ("--set", "kind=x", "--set-sql", "event=variant_set(event, '$.m', 1)")
+    change = (*new, "--where", "event:n::int = 2")
     planned = variantlake(*change, "--dry-run")
     assert (planned.code, planned.out.startswith("1 row would be updated")) == (0, True)
     assert json.loads(variantlake(*change, "--json").out)["rows_updated"] == 1
-    rows = vl.Table.open(table).scan("kind", "event:n::int = 2").to_arrow().to_pylist()
-    assert rows == [{"kind": "x"}]
+    rows = vl.Table.open(table).scan("kind, event:m::int AS m", "event:n::int = 2").to_pylist()
+    assert rows == [{"kind": "x", "m": 1}]
+    assert variantlake("--set", "event:flags=[1, true]", "--set", "event:who=Ada").code == 0
+    told = vl.Table.open(table).scan("event", "event:n::int = 1").to_pylist()
+    assert told == [{"event": {"flags": [1, True], "n": 1, "who": "Ada"}}]
+    assert variantlake().code == 2
 
 
 def test_tables_have_names(tmp_path: Path, monkeypatch: Patch, capfd: Capture) -> None:

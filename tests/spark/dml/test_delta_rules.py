@@ -175,7 +175,7 @@ def test_a_broken_rule_shows_the_row(lake: vl.spark.Lake, tmp_path: Path) -> Non
     lake.add_constraint(table.uri, "small", "variant_get(event, '$.x', 'int') < 5")
     shown = '{"event":{"x":7},"id":1,"ts":"2020-01-01T00:00:00.000Z"}'
     with pytest.raises(InvalidValue, match="'small'") as caught:
-        lake.update(table.uri, {"event": "variant_set(event, '$.x', 7)"})
+        lake.update(table.uri, {"event": vl.expr("variant_set(event, '$.x', 7)")})
     assert caught.value.message.endswith(shown)
     with pytest.raises(InvalidValue, match="'small'") as caught:
         lake.merge(

@@ -67,7 +67,7 @@ def test_conditions_of_methods_have_no_name_for_the_table(
     lake.append(spark.sql(f"SELECT col1 AS x, col2 AS t FROM {rows}"), table.uri)
     assert [row.x for row in lake.table(table.uri).where("t.x = 1").select("x").collect()] == [2]
     lake.delete(table.uri, "t.x = 1")
-    lake.update(table.uri, {"x": "t.x + 10"}, "t.x + 0 = 2")
+    lake.update(table.uri, {"x": vl.expr("t.x + 10")}, "t.x + 0 = 2")
     assert sorted(row.x for row in lake.read(table.uri).collect()) == [3, 12]
 
 
@@ -138,10 +138,10 @@ def test_no_value_is_stored_that_does_not_fit(
     merge = f"MERGE INTO delta.`{table.uri}` t USING (SELECT 1 AS k) s ON t.id = s.k "
     with changed(spark, {"spark.sql.ansi.enabled": "false"}):
         with pytest.raises(InvalidValue, match=f"does not fit column '{column}'"):
-            lake.update(table.uri, {column: value})
+            lake.update(table.uri, {column: vl.expr(value)})
         with pytest.raises(InvalidValue, match=f"does not fit column '{column}'"):
             lake.sql(f"{merge}WHEN MATCHED THEN UPDATE SET {column} = {value}")
-        lake.update(table.uri, {"id": "' 12 '", "text": "id", "small": "NULL"})
+        lake.update(table.uri, {"id": " 12 ", "text": vl.expr("id"), "small": None})
     assert [tuple(row) for row in lake.read(table.uri).collect()] == [(12, None, "1")]
 
 
@@ -294,7 +294,7 @@ def test_what_is_not_done_is_said(spark: SparkSession, tmp_path: Path) -> None:
         tmp_path / "r", rows=4, properties={**VECTORS, "delta.enableRowTracking": "true"}
     )
     # Delta Spark does it, if it is there.
-    assert lake.update(tracked.uri, {"day": "'x'"}, "id > 1").rows_updated == 2
+    assert lake.update(tracked.uri, {"day": "x"}, "id > 1").rows_updated == 2
     assert tracked.refresh().history(1)[0].info["engineInfo"].startswith("Apache-Spark")
     other = new_table(tmp_path / "o", rows=4)
     with pytest.raises(InvalidQuery, match="no column"):

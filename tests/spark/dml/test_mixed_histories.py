@@ -105,7 +105,7 @@ def _delete(it: History) -> None:
 def _update_here(it: History) -> None:
     x = it.number()
     it.change(lambda _k, n, own: own >= x and n is not None, lambda _k, n, own: (n + 1, own))
-    it.table.update({"n": "n + 1"}, f"event:x::int >= {x} AND n IS NOT NULL")
+    it.table.update({"n": vl.expr("n + 1")}, f"event:x::int >= {x} AND n IS NOT NULL")
 
 
 def _update(it: History) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import variantlake as vl
-from variantlake.expressions.from_python import Condition, TypedPath
+from variantlake.expressions.from_python import Expr
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,10 +37,10 @@ def test_any_dataframe_takes_a_path_for_a_column(spark: SparkSession) -> None:
 
 def test_a_path_stays_what_it_is_beside_a_session(spark: SparkSession) -> None:
     assert spark
-    assert isinstance(KIND, TypedPath)
-    assert isinstance(KIND == "x", Condition)
+    assert isinstance(KIND, Expr)
+    assert isinstance(KIND == "x", Expr)
     for each in (KIND, KIND.alias("k"), KIND == "x"):
         for same in (copy.deepcopy(each), pickle.loads(pickle.dumps(each))):  # noqa: S301 - ours
             assert type(same) is type(each)
             assert str(same) == str(each)
-    assert repr(KIND == "x") == "<Condition (variant_get(`event`, '$.kind', 'string') = 'x')>"
+    assert repr(KIND == "x") == "<Expr (variant_get(`event`, '$.kind', 'string') = 'x')>"

@@ -327,7 +327,7 @@ def test_rows_by_version_as_delta_spark_reads_them(
     first = vl.Table.open(table).version + 1
     vl.Table.open(table).append(documents(91, 93), json_columns=["event"])
     assert batches(spark, table, tmp_path / "ours", **options) == [[91, 93]]
-    lake.update(str(table), {"day": "'x'"}, "event:id::int = 91")
+    lake.update(str(table), {"day": "x"}, "event:id::int = 91")
     options = {"startingVersion": str(first), "readChangeFeed": "true"}
     (feed,) = batches(spark, table, tmp_path / "feed", **options)
     assert feed == [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +18,8 @@ from variantlake.cli.terminal.options import (
     properties_of,
 )
 from variantlake.cli.terminal.output import print_json, print_line
+from variantlake.delta.schema.table_schema import VariantType
+from variantlake.quoting import quote_string
 from variantlake.shown import counted, size
 from variantlake.storage.opening import open_store
 
@@ -25,15 +28,25 @@ def update(
     table: TableArgument,
     *,
     new: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--set",
+            metavar="COLUMN=VALUE",
+            help="A column, or a path in a VARIANT column, and its new value: kind=new, "
+            "event:checked=true (may be repeated). A VARIANT takes JSON, or else the text.",
+            show_default=False,
+        ),
+    ] = None,
+    new_sql: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set-sql",
             metavar="COLUMN=SQL",
-            help="A column and the SQL expression of its new value, of the old row: \"kind='new'\" "
+            help="A column and the SQL expression of its new value, of the old row: 'n=n + 1' "
             "(may be repeated).",
             show_default=False,
         ),
-    ],
+    ] = None,
     where: Annotated[
         str | None,
         typer.Option(
@@ -47,13 +60,16 @@ def update(
     as_json: Annotated[bool, json_option("Print the counts as one JSON object.")] = False,
 ) -> None:
     """Update rows in one commit. Older versions have the old values until a vacuum."""
-    values = properties_of(new)
-
+    opened = vl.Table.open(table)
+    values = {name: _value(opened, name, text) for name, text in properties_of(new or []).items()}
+    values |= {name: vl.expr(text) for name, text in properties_of(new_sql or []).items()}
+    if not values:
+        raise typer.BadParameter("give --set or --set-sql")
     if dry_run and engine is Engine.SPARK:
         raise typer.BadParameter("an update by Spark has no --dry-run")
     done = run_by(
         Engine.LOCAL if dry_run else engine,
-        lambda: vl.Table.open(table).update(values, where, dry_run=dry_run),
+        lambda: opened.update(values, where, dry_run=dry_run),
         lambda session: vl.spark.connect(session).update(open_store(table).uri, values, where),
     )
     if as_json:
@@ -65,3 +81,14 @@ def update(
     if not dry_run:
         line += f": version {done.version}, {size(done.bytes_written)} written"
     print_line(line)
+
+
+def _value(table: vl.Table, name: str, text: str) -> Any:
+    """A value as the command line gives it, for this column."""
+    field = table.schema.get(name)
+    if field is not None and not isinstance(field.type, VariantType):
+        return vl.expr(f"CAST({quote_string(text)} AS {field.type})")
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

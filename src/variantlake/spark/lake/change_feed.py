@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.expressions.from_python import Condition, TypedPath
+from variantlake.expressions.from_python import Expr
 from variantlake.feed.commits import version_range
 from variantlake.feed.snapshots import change_snapshots
 from variantlake.quoting import Parts
@@ -25,8 +25,8 @@ def read_changes(
     *,
     versions: tuple[int | None, int | None],
     times: tuple[Time | None, Time | None],
-    items: Sequence[str | TypedPath],
-    where: str | Condition | None,
+    items: Sequence[str | Expr],
+    where: str | Expr | None,
 ) -> DataFrame:
     """The changed rows between two versions or times. Raises as `Lake.changes`."""
     since, until = times

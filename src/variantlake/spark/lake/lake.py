@@ -11,12 +11,15 @@ from pyspark.sql import DataFrame, SparkSession
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.protocol.named_versions import NamedVersion, named_versions
 from variantlake.delta.transaction.name_versions import name_version, remove_name
+from variantlake.dml.merge.builder import MergeBuilder
+from variantlake.encoding.variant import Variant
 from variantlake.erase.erase import EraseResult, erase
 from variantlake.errors import (
     InvalidQuery,
     InvalidValue,
+    UnsupportedFeature,
 )
-from variantlake.expressions.from_python import Condition, TypedPath, constant
+from variantlake.expressions.from_python import Expr, VariantPath, constant
 from variantlake.maintenance.cloning.clone import CloneResult, clone
 from variantlake.maintenance.health import health
 from variantlake.maintenance.health_findings import Health
@@ -254,8 +257,8 @@ class Lake(Shown):
         *,
         from_timestamp: Time | None = None,
         to_timestamp: Time | None = None,
-        select: str | TypedPath | Sequence[str | TypedPath] = "*",
-        where: str | Condition | None = None,
+        select: str | Expr | Sequence[str | Expr] = "*",
+        where: str | Expr | None = None,
     ) -> DataFrame:
         """The rows that versions of a table brought, took and changed: the change data feed.
 
@@ -285,7 +288,7 @@ class Lake(Shown):
             self._session.snapshot(table),
             versions=(from_version, to_version),
             times=(from_timestamp, to_timestamp),
-            items=[select] if isinstance(select, str | TypedPath) else list(select),
+            items=[select] if isinstance(select, str | Expr) else list(select),
             where=where,
         )
 
@@ -624,7 +627,7 @@ class Lake(Shown):
         return CommitResult(version=version)
 
     def delete(
-        self, table: Location, where: str | Condition | None = None, *, dry_run: bool = False
+        self, table: Location, where: str | Expr | None = None, *, dry_run: bool = False
     ) -> ChangeResult:
         """Delete rows in one commit; gives what was done.
 
@@ -655,16 +658,16 @@ class Lake(Shown):
         self,
         table: Location,
         set: Mapping[str, Any],  # noqa: A002 - as SQL calls it
-        where: str | Condition | None = None,
+        where: str | Expr | None = None,
     ) -> ChangeResult:
         """Give columns new values in some rows, in one commit; gives what was done.
 
-        `lake.update(t, {"n": "n + 1", "checked": True}, "event:kind::string = 'x'")`.
+        `lake.update(t, {"n": vl.expr("n + 1"), "kind": "new"}, "event:kind::string = 'x'")`.
 
         Args:
             table: Its name, path or URL, as for `read`.
-            set: By column, SQL expressions as text (a text constant in quotes of its own), typed
-                paths, or other constants of Python.
+            set: By column the new value, as for `Table.update`; of SQL any expression that Spark
+                takes.
             where: As for `delete`.
 
         Raises as `delete`; InvalidValue for a row that a constraint of the table refuses.
@@ -672,12 +675,12 @@ class Lake(Shown):
         if not isinstance(set, Mapping) or not set:
             raise InvalidValue(
                 "update takes a mapping of columns to their new values",
-                hint="lake.update(table, {'n': 'n + 1'}, where=\"id = 7\")",
+                hint="lake.update(table, {'kind': 'new'}, where=\"id = 7\")",
                 cli_hint="",
             )
         location = self._session.written_to(table)
         pairs = tuple((quote_identifier(name), _expression(value)) for name, value in set.items())
-        made = [value for value in set.values() if isinstance(value, TypedPath | Condition)]
+        made = [value for value in set.values() if isinstance(value, Expr)]
         check_expressions(made, "a new value", self._session.spark)
         text = self._condition(where)
         return self._statements.run(location, UpdateText(_named(location), pairs, text))
@@ -686,10 +689,10 @@ class Lake(Shown):
         self,
         table: Location,
         source: DataFrame | str,
-        on: str,
+        on: str | Expr,
         *clauses: str,
-        target: str = "t",
-        name: str = "s",
+        target_alias: str = "t",
+        source_alias: str = "s",
         tables: Mapping[str, Location] | None = None,
     ) -> ChangeResult:
         """Merge rows into a table, in one commit; gives what was done.
@@ -703,19 +706,42 @@ class Lake(Shown):
             on: The condition that a row of the table and one of the source match by.
             *clauses: As in MERGE: `"WHEN MATCHED AND s.gone THEN DELETE"`, in their order; without
                 any UPSERT.
-            target: What `on` and the clauses call the table.
-            name: What they call the source.
+            target_alias: What `on` and the clauses call the table.
+            source_alias: What they call the source.
             tables: As for `sql`.
 
         Raises as `update`; InvalidQuery where several source rows match one row of the table.
         """
+        on = str(on) if isinstance(on, Expr) else on
         check_text(on, "the condition of a merge")
         found = merge_clauses(clauses)
         location = self._session.written_to(table)
         with self._statements.named_source(source) as named:
-            own = Named(delta_name(location), target)
-            merge = MergeText(own, Named(named, name), on, found)
+            own = Named(delta_name(location), target_alias)
+            merge = MergeText(own, Named(named, source_alias), on, found)
             return self._statements.run(location, merge, tables=tables)
+
+    def merge_builder(
+        self,
+        table: Location,
+        source: DataFrame | str,
+        on: str | Expr,
+        *,
+        target_alias: str = "t",
+        source_alias: str = "s",
+        tables: Mapping[str, Location] | None = None,
+    ) -> MergeBuilder:
+        """A MERGE whose clauses are methods; as `Table.merge_builder`, without a dry run."""
+
+        def run(clauses: tuple[str, ...], dry_run: bool) -> ChangeResult:
+            if dry_run:
+                raise UnsupportedFeature(
+                    "a merge in Spark has no dry run", hint="vl.Table.open(table).merge_builder"
+                )
+            aliases = {"target_alias": target_alias, "source_alias": source_alias}
+            return self.merge(table, source, on, *clauses, **aliases, tables=tables)
+
+        return MergeBuilder(run)
 
     def drift(
         self, table: Location, column: str | None = None, *, progress: Progress | None = None
@@ -730,7 +756,7 @@ class Lake(Shown):
     def cluster(
         self,
         table: Location,
-        where: str | Condition | None = None,
+        where: str | Expr | None = None,
         *,
         budget: Size | None = None,
         target_file_size: Size = CLUSTERED_FILE_BYTES,
@@ -760,7 +786,7 @@ class Lake(Shown):
         self,
         table: Location,
         shredding: str | Mapping[str, str] | None = None,
-        where: str | Condition | None = None,
+        where: str | Expr | None = None,
         *,
         dry_run: bool = False,
         digest: bool = True,
@@ -816,7 +842,7 @@ class Lake(Shown):
     def digest(
         self,
         table: Location,
-        where: str | Condition | None = None,
+        where: str | Expr | None = None,
         *,
         progress: Callable[[int], object] | None = None,
     ) -> Digest:
@@ -850,7 +876,7 @@ class Lake(Shown):
     def optimize(
         self,
         table: Location,
-        where: str | Condition | None = None,
+        where: str | Expr | None = None,
         *,
         target_file_size: Size = TARGET_FILE_BYTES,
         max_deleted_share: float = 0.05,
@@ -983,7 +1009,7 @@ class Lake(Shown):
     def erase(
         self,
         table: Location,
-        where: str | Condition,
+        where: str | Expr,
         *,
         purge: bool = False,
         dry_run: bool = False,
@@ -1010,7 +1036,7 @@ class Lake(Shown):
         runner = self._session.rewriter(snapshot)
         return reshred(snapshot, runner, options, dry_run=dry_run, progress=progress)
 
-    def _condition(self, where: str | Condition | None) -> str | None:
+    def _condition(self, where: str | Expr | None) -> str | None:
         check_expressions([] if where is None else [where], "a condition", self._session.spark)
         return None if where is None else str(where)
 
@@ -1038,8 +1064,10 @@ def _named(location: str) -> Named:
 
 
 def _expression(value: Any) -> str:
-    if isinstance(value, TypedPath):
+    if isinstance(value, VariantPath):
+        value = value.variant()
+    if isinstance(value, Expr):
         return value.text
-    if isinstance(value, str | Condition):
-        return str(value)
+    if isinstance(value, Mapping | list | tuple | Variant):
+        return f"parse_json({quote_string(Variant.of(value).to_json())})"
     return constant(value)

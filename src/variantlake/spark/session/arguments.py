@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 from pyspark.sql import DataFrame
 
 from variantlake.errors import InvalidValue, UnsupportedFeature
-from variantlake.expressions.from_python import Condition, TypedPath, VariantPath
+from variantlake.expressions.from_python import Expr, VariantPath
 from variantlake.spark.session.settings import ESCAPED, is_on
 
 
@@ -45,7 +45,7 @@ def check_expressions(given: Iterable[object], what: str, spark: object) -> None
     Raises UnsupportedFeature for what the session would read as another text than we write.
     """
     for each in given:
-        if not isinstance(each, str | Condition | TypedPath | VariantPath):
+        if not isinstance(each, str | Expr | VariantPath):
             raise InvalidValue(
                 f"{what} is text or a condition of vl.path(...), not {described(each)}",
                 hint="write 'event:n::int > 7', or vl.path('event', '$.n').int() > 7",
