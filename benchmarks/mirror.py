@@ -79,10 +79,12 @@ def main() -> None:
         print(f"1 % new rows: {min(times):.3f} s, {min(times) / whole:.1%} of a rebuild")
         table.delete("event:id::bigint = 17")
         taken, done = cpu(lambda: vl.mirror(table, target))
-        print(f"one row deleted: {taken:.3f} s, {taken / whole:.1%}; {done.rows:,} rows read")
+        print(
+            f"one row deleted: {taken:.3f} s, {taken / whole:.1%}; {done.rows_written:,} rows read"
+        )
         table.optimize()
         taken, done = cpu(lambda: vl.mirror(table, target))
-        print(f"compaction: {taken:.3f} s, {taken / whole:.1%}; {done.rows:,} rows read")
+        print(f"compaction: {taken:.3f} s, {taken / whole:.1%}; {done.rows_written:,} rows read")
 
 
 if __name__ == "__main__":

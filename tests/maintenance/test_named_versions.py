@@ -70,13 +70,13 @@ def test_what_is_not_a_name(name: str, table: vl.Table) -> None:
 def test_vacuum_keeps_a_named_version(table: vl.Table) -> None:
     table.tag("audit", version=2)
     for lite in (False, True):
-        assert table.vacuum(0, force=True, lite=lite).deleted == 0
+        assert table.vacuum(0, force=True, lite=lite).files_removed == 0
     assert vl.Table.open(table.uri, "audit").scan().to_arrow().num_rows == 3
     table.tag("audit", version=1, move=True)
-    assert table.vacuum(0, force=True).deleted == 1
+    assert table.vacuum(0, force=True).files_removed == 1
     assert vl.Table.open(table.uri, "audit").scan().to_arrow().num_rows == 2
     table.untag("audit")
-    assert table.vacuum(0, force=True).deleted == 1
+    assert table.vacuum(0, force=True).files_removed == 1
 
 
 def test_cleanup_of_the_log_keeps_a_named_version(table: vl.Table) -> None:

@@ -68,7 +68,7 @@ def refreshed(table: vl.Table, target: Path, **options: Any) -> MirrorResult:
 def test_only_what_changed_is_read(tmp_path: Path) -> None:
     table, target = new_table(tmp_path / "t"), tmp_path / "m"
     done = refreshed(table, target)
-    assert (done.rows, done.source_version, done.is_rebuilt) == (20, 1, True)
+    assert (done.rows_written, done.source_version, done.is_rebuilt) == (20, 1, True)
     assert refreshed(table, target).version == done.version
     append(table, range(20, 23))
     assert refreshed(table, target).files_read == 1
@@ -211,7 +211,7 @@ def test_refreshes_again_and_again(tmp_path: Path) -> None:
     total = vl.mirror(
         table, target, SELECT, every=0.01, stop=lambda: len(rounds) > 2, on_refresh=more
     )
-    assert total.rows == 22
+    assert total.rows_written == 22
     assert total.source_version == 3
 
 

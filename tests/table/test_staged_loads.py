@@ -41,7 +41,7 @@ def test_staged_rows_are_seen_once_they_are_published(table: vl.Table) -> None:
         stage.check("event:a::int > 0")
     table.append(ROWS.slice(0, 1), json_columns=["event"])  # others go on meanwhile
     done = stage.publish()
-    assert (done.version, done.rows, done.files) == (2, 3, 2)
+    assert (done.version, done.rows_written, done.files_written) == (2, 3, 2)
     assert _values(table.refresh()) == [-3, 1, 1, 2]
     again = pickle.loads(pickle.dumps(stage)).publish()  # noqa: S301 - our own bytes
     assert (again.version, again.already_loaded) == (2, True)
@@ -81,7 +81,7 @@ def test_vacuum_keeps_staged_files(table: vl.Table) -> None:
     stage = _stage(table)
     for path in Path(table.uri).rglob("*"):
         os.utime(path, (0, 0))
-    assert table.vacuum(0, force=True).files == 0
+    assert table.vacuum(0, force=True).files_unneeded == 0
     stage.publish()
     assert len(_values(table.refresh())) == 3
 

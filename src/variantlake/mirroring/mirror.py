@@ -52,7 +52,7 @@ from variantlake.writing.keywords import names_of
 from variantlake.writing.table_write import READER_FEATURES
 
 if TYPE_CHECKING:
-    from variantlake.expressions.from_python import TypedPath
+    from variantlake.expressions.from_python import Expr
 
 PROPERTY = "variantlake.mirror"
 """Of a mirror: its table, and what it has of it, as JSON."""
@@ -80,19 +80,18 @@ class MirrorResult(Result):
 
     version: int
     source_version: int
-    rows: int = 0
+    rows_written: int = 0
     files_read: int = 0
     files_written: int = 0
     files_removed: int = 0
     bytes_written: int = 0
     is_rebuilt: bool = False
-    seconds: float = 0.0
 
 
 def mirror(
     table: Table | str | os.PathLike[str],
     target: str | os.PathLike[str],
-    select: str | TypedPath | Sequence[str | TypedPath] | None = None,
+    select: str | Expr | Sequence[str | Expr] | None = None,
     *,
     cluster_by: str | Sequence[str] = (),
     partition_by: str | Sequence[str] = (),
@@ -170,7 +169,7 @@ def _sum(before: MirrorResult | None, done: MirrorResult) -> MirrorResult:
         return done
     return replace(
         done,
-        rows=before.rows + done.rows,
+        rows_written=before.rows_written + done.rows_written,
         files_read=before.files_read + done.files_read,
         files_written=before.files_written + done.files_written,
         files_removed=before.files_removed + done.files_removed,
@@ -329,7 +328,7 @@ class _MirrorRefresh:
         return replace(
             done,
             version=version,
-            rows=sum(add.num_records or 0 for add in new),
+            rows_written=sum(add.num_records or 0 for add in new),
             files_read=read,
             files_written=len(new),
             files_removed=len(gone),

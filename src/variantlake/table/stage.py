@@ -27,7 +27,7 @@ from variantlake.writing.staged_files import (
 from variantlake.writing.table_write import READER_FEATURES
 
 if TYPE_CHECKING:
-    from variantlake.expressions.from_python import Condition, TypedPath
+    from variantlake.expressions.from_python import Expr
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,8 +52,8 @@ class Stage(Shown):
 
     def scan(
         self,
-        select: str | TypedPath | Sequence[str | TypedPath] = "*",
-        where: str | Condition | None = None,
+        select: str | Expr | Sequence[str | Expr] = "*",
+        where: str | Expr | None = None,
         *,
         limit: int | None = None,
     ) -> Scan:
@@ -69,7 +69,7 @@ class Stage(Shown):
         condition = None if where is None else text.condition(str(where))
         return Scan(rows, text.items(select), condition, limit)
 
-    def check(self, *conditions: str | Condition) -> int:
+    def check(self, *conditions: str | Expr) -> int:
         """Raise InvalidValue unless every row of the load fulfils these conditions; gives the rows.
 
         `stage.check("event:ts::timestamp IS NOT NULL", "n >= 0")`. As for WHERE, a row for which a
@@ -100,8 +100,8 @@ class Stage(Shown):
             return LoadResult(version=version, already_loaded=True, load_id=self.id)
         return LoadResult(
             version=version,
-            files=self.files,
-            rows=self.rows,
+            files_written=self.files,
+            rows_written=self.rows,
             bytes_written=self.size,
             load_id=self.id,
         )

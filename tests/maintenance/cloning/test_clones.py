@@ -38,7 +38,7 @@ def test_a_clone_has_the_rows_of_its_source(source: vl.Table, tmp_path: Path, de
     files = found(Path(source.uri))
     done = source.clone(tmp_path / "clone", deep=deep)
     clone = vl.Table.open(tmp_path / "clone")
-    assert (done.version, done.source_version, done.files) == (0, source.version, 2)
+    assert (done.version, done.source_version, done.table_files) == (0, source.version, 2)
     assert clone.digest() == source.digest()
     assert clone.schema == source.schema
     assert clone.snapshot.metadata.id != source.snapshot.metadata.id
@@ -85,10 +85,10 @@ def test_a_deep_clone_is_brought_up_to_date(source: vl.Table, tmp_path: Path) ->
     source.delete("k = 0")
     source.set_properties({"delta.appendOnly": "false", "owner": "me"})
     planned = source.clone(tmp_path / "clone", deep=True, dry_run=True)
-    assert (planned.version, planned.copied_files, planned.removed_files) == (None, 1, 2)
+    assert (planned.version, planned.files_copied, planned.files_removed) == (None, 1, 2)
     steps: list[tuple[int, int]] = []
     done = source.clone(tmp_path / "clone", deep=True, progress=lambda *at: steps.append(at))
-    assert (done.version, done.copied_files, done.removed_files) == (1, 1, 2)
+    assert (done.version, done.files_copied, done.files_removed) == (1, 1, 2)
     clone = vl.Table.open(tmp_path / "clone")
     assert clone.digest() == source.digest()
     assert clone.properties["owner"] == "me"

@@ -73,7 +73,7 @@ def mirror(
 
     def said(done: MirrorResult) -> None:
         if every is not None and done.files_written + done.files_removed:
-            print_note(f"version {done.source_version} of the table, {done.rows:,} rows read")
+            print_note(f"version {done.source_version} of the table, {done.rows_written:,} rows")
 
     with stopping("mirror") as stop:
         result = run_mirror(
@@ -95,7 +95,7 @@ def mirror(
             "mirror": target,
             "version": result.version,
             "version of the table": result.source_version,
-            "rows read": f"{result.rows:,}",
+            "rows read": f"{result.rows_written:,}",
             "files read": f"{result.files_read:,}",
             "files written": f"{result.files_written:,} ({size(result.bytes_written)})",
             "files removed": f"{result.files_removed:,}",

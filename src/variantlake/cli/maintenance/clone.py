@@ -52,11 +52,11 @@ def _text(at: tuple[int, int]) -> str:
 
 
 def _fields(table: str, target: str, done: CloneResult) -> dict[str, Any]:
-    nothing = "nothing to do" if not done.is_dry_run else "nothing done: dry run"
+    nothing = "nothing to do" if not done.dry_run else "nothing done: dry run"
     return {
         "table": f"{table}, version {done.source_version}",
         "clone": f"{target}, {nothing if done.version is None else f'version {done.version}'}",
-        "files": f"{done.files:,}, {size(done.size)}",
-        "copied": f"{done.copied_files:,}, {size(done.copied_size)}",
-        "removed": f"{done.removed_files:,}",
+        "files": f"{done.table_files:,}, {size(done.table_bytes)}",
+        "copied": f"{done.files_copied:,}, {size(done.bytes_copied)}",
+        "removed": f"{done.files_removed:,}",
     }

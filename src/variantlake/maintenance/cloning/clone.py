@@ -32,25 +32,23 @@ OPERATION = "CLONE"
 Progress = Callable[[int, int], object]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CloneResult(Result):
     """What a clone did, or would do.
 
     `version` of the clone has the rows of `source_version`; None for a dry run and if a deep clone
-    had them already. It has `files` of `size` bytes. Of them, deletion vectors included, a deep
-    clone has copied `copied_files` of `copied_size` bytes; the others were there. `removed_files`
+    had them already. It has `table_files` of `table_bytes`. Of them, deletion vectors included, a
+    deep clone has copied `files_copied` of `bytes_copied`; the others were there. `files_removed`
     are those of the clone before it that its version has no more.
     """
 
     source_version: int
-    version: int | None
     is_deep: bool
-    is_dry_run: bool
-    files: int
-    size: int
-    copied_files: int = 0
-    copied_size: int = 0
-    removed_files: int = 0
+    table_files: int
+    table_bytes: int
+    files_copied: int = 0
+    bytes_copied: int = 0
+    files_removed: int = 0
 
 
 def clone(
@@ -84,12 +82,12 @@ def clone(
         source_version=source.version,
         version=version,
         is_deep=deep,
-        is_dry_run=dry_run,
-        files=len(adds),
-        size=sum(add.size for add in adds),
-        copied_files=len(copying),
-        copied_size=_bytes(copying),
-        removed_files=len(change.gone),
+        dry_run=dry_run,
+        table_files=len(adds),
+        table_bytes=sum(add.size for add in adds),
+        files_copied=len(copying),
+        bytes_copied=_bytes(copying),
+        files_removed=len(change.gone),
     )
 
 
