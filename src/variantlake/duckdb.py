@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from variantlake.errors import UnsupportedFeature
+from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.expressions.from_python import Expr
 from variantlake.interop.pushed_scan import PushedScan
 from variantlake.table import Table
@@ -50,4 +50,10 @@ def attach(
             f"DuckDB 2 is not installed: {error}", hint="pip install 'variantlake[duckdb]'"
         ) from error
     pushed = PushedScan(Table.of(table).scan(select, where))
+    if not hasattr(connection, "register"):
+        raise InvalidValue(
+            f"{connection!r:.60} is not a connection of DuckDB",
+            hint="duckdb.connect()",
+            cli_hint="",
+        )
     connection.register(name, DuckDBSource(pushed))

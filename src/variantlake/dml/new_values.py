@@ -47,7 +47,7 @@ class NewValues:
         """
         if not isinstance(given, Mapping):
             raise InvalidValue(
-                f"the new values are a {type(given).__name__}", hint="a dict of values by column"
+                f"the new values are {given!r:.60}", hint="a dict of values by column"
             )
         text = QueryText(snapshot.schema)
         fields = {field.name: field for field in snapshot.schema.fields}

@@ -375,6 +375,19 @@ def expr(sql: str) -> Expr:
     return Expr(sql if plain else f"({sql})")
 
 
+def condition_text(where: object) -> str | None:
+    """A condition as users give it, as text; None for none. Raises InvalidValue for others."""
+    if where is None or isinstance(where, str):
+        return where
+    if isinstance(where, Expr):
+        return where.text
+    raise InvalidValue(
+        f"a condition is text or an expression, not {where!r:.60}",
+        hint='"event:n::int > 7", or vl.path("event:n").int() > 7',
+        cli_hint="",
+    )
+
+
 def operand(value: object) -> str:
     """What stands beside an operator: an expression's text, or a constant's."""
     if isinstance(value, Expr):

@@ -247,8 +247,9 @@ def _array(name: str, values: Sequence[Any], start: int, type_: pa.DataType | No
 
 
 def _not_rows(data: object) -> InvalidValue:
+    what = "None" if data is None else f"a value of type {type(data).__name__}"
     return InvalidValue(
-        f"cannot take rows from a value of type {type(data).__name__}",
+        f"cannot take rows from {what}",
         hint="Table.append takes paths of JSON or Parquet files, vl.ndjson(...), bytes, rows as "
         "dicts or dataclasses, and Arrow data; lake.append takes DataFrames of Spark",
         cli_hint="",

@@ -232,6 +232,8 @@ def profile(
     make = partial(_profiled, options=options, examples=examples)
     if isinstance(source, Documents):
         return make("documents", "", sample_documents(source, sample_rows))
+    if not isinstance(source, str | os.PathLike):
+        raise InvalidValue(f"{source!r:.60} is not a table, a file or documents")
     location = os.fspath(source)
     if format is None and _is_table(location):
         snapshot = Snapshot.read(location, applies=READER_FEATURES)

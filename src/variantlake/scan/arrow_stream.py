@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.encoding.variant import Variant
-from variantlake.errors import MissingDependency, VariantLakeError
+from variantlake.errors import InvalidValue, MissingDependency, VariantLakeError
 from variantlake.shown import Shown, shortened
 from variantlake.shredding.arrays import AnyField, map_leaves, map_types
 from variantlake.shredding.layout import (
@@ -113,7 +113,12 @@ class ArrowStream(Shown):
         return sum(batch.num_rows for batch in self.to_batches())
 
     def head(self, rows: int = 10) -> pa.Table:
-        """The first rows, without reading more files than they need. Raises as `to_batches`."""
+        """The first rows, without reading more files than they need.
+
+        Raises InvalidValue for what is not a number of rows, else as `to_batches`.
+        """
+        if type(rows) is not int or rows < 0:
+            raise InvalidValue(f"head takes a number of rows, not {rows!r:.60}")
         found: list[pa.RecordBatch] = []
         for batch in self.to_batches():
             found.append(batch.slice(0, rows - sum(each.num_rows for each in found)))

@@ -41,7 +41,7 @@ from variantlake.sql.select import Item
 
 def check_limit(limit: int | None) -> None:
     """Raise InvalidValue for what is not a number of rows."""
-    if limit is not None and (not isinstance(limit, int) or limit < 0):
+    if limit is not None and (type(limit) is not int or limit < 0):
         raise InvalidValue(f"the limit is {limit!r}", hint="a whole number from 0 on; None for all")
 
 

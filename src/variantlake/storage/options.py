@@ -80,6 +80,11 @@ def set_storage_options(options: Mapping[str, str]) -> None:
 
     Raises InvalidValue for an option that no store has.
     """
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+        # What was given may hold a secret: it is not repeated.
+        raise InvalidValue(
+            f"storage options are a mapping of names to texts, not a {type(options).__name__}"
+        )
     found = {name.upper(): str(value) for name, value in options.items()}
     if unknown := [name for name in found if not _is_known(name)]:
         raise InvalidValue(

@@ -68,7 +68,7 @@ from variantlake.errors import (
     TableReplaced,
     UnsupportedFeature,
 )
-from variantlake.expressions.from_python import Expr
+from variantlake.expressions.from_python import Expr, condition_text
 from variantlake.feed.commits import version_range
 from variantlake.feed.scan import ChangeScan
 from variantlake.feed.snapshots import change_snapshots
@@ -211,8 +211,15 @@ class Table(Shown):
             InvalidSchema: A DDL does not parse, or Delta cannot hold the columns.
             UnsupportedFeature: A property of a feature that we do not write.
         """
+        for what, words in (("name", name), ("description", description)):
+            if not isinstance(words, str | None):
+                raise InvalidValue(f"the table's {what} is text, not {words!r:.60}")
         columns = _columns(schema)
         configuration = check_properties(properties or {})
+        if shredding is not None and not isinstance(shredding, Mapping):
+            raise InvalidValue(
+                f"shredding is {shredding!r:.60}", hint="{'event': 'kind STRING'}: DDL by column"
+            )
         for column, text in (shredding or {}).items():
             field = columns.get(column)
             if field is None or not isinstance(field.type, VariantType):
@@ -401,9 +408,12 @@ class Table(Shown):
             UnsupportedFeature: An expression that only Spark takes, by name.
         """
         check_limit(limit)
+        if isinstance(select, list | tuple) and not select:
+            raise InvalidValue("no column is selected", hint='leave select out to mean all, "*"')
         version = self._current()
         text = QueryText(version.snapshot.schema)
-        condition = None if where is None else text.condition(str(where))
+        asked = condition_text(where)
+        condition = None if asked is None else text.condition(asked)
         return Scan(version.snapshot, text.items(select), condition, limit, version.decoded)
 
     @overload
@@ -449,6 +459,15 @@ class Table(Shown):
                 read.
             MissingDependency: DuckDB is not installed.
         """
+        if not isinstance(query, str):
+            raise InvalidValue(f"a query is text, not {query!r:.60}")
+        for name, each in (tables or {}).items():
+            if not isinstance(each, Table):
+                raise InvalidValue(
+                    f"the table {name!r} is {each!r:.60}",
+                    hint="vl.Table.open(location)",
+                    cli_hint="",
+                )
         if engine == "duckdb":
             from variantlake.engine.duckdb_query import duckdb_query  # loads more of sqlglot
 
@@ -515,7 +534,8 @@ class Table(Shown):
         snapshots = change_snapshots(self.snapshot, versions)
         text = QueryText(snapshots[0].schema)
         items = text.items(select)
-        condition = None if where is None else text.condition(str(where))
+        asked = condition_text(where)
+        condition = None if asked is None else text.condition(asked)
         return ChangeScan(tuple(Scan(each, items, condition) for each in snapshots))
 
     @_writes
@@ -746,7 +766,7 @@ class Table(Shown):
                 that we do not write, or rows that would lose their ids, by name.
             CommitConflict: Another writer changed the same rows, or added rows that `where` finds.
         """
-        text = None if where is None else str(where)
+        text = condition_text(where)
         return delete(self._newest(), text, dry_run=dry_run)
 
     @_writes
@@ -777,7 +797,7 @@ class Table(Shown):
                 which `lake.update` takes, and one whose rows are tracked.
             CommitConflict: As for `delete`.
         """
-        text = None if where is None else str(where)
+        text = condition_text(where)
         return update(self._newest(), set, text, dry_run=dry_run)
 
     @_writes
@@ -926,7 +946,7 @@ class Table(Shown):
                 written anew; with `purge` a table whose log must not be cut.
             CommitConflict: Other writers were first, again and again.
         """
-        text = None if where is None else str(where)
+        text = condition_text(where)
         return erase(self._newest(), text, purges=purge, dry_run=dry_run)
 
     @_writes
@@ -1292,7 +1312,7 @@ class Table(Shown):
         from variantlake.jobs.threads import run_in_threads
         from variantlake.maintenance.reshredding.reshred import ReshredOptions, reshred
 
-        condition = None if where is None else str(where)
+        condition = condition_text(where)
         options = ReshredOptions(shredding, condition, digest=digest)
         return reshred(self._newest(), run_in_threads, options, dry_run=dry_run, progress=progress)
 
@@ -1374,7 +1394,7 @@ class Table(Shown):
         """
         from variantlake.maintenance.compare_versions import digest_rows
 
-        return digest_rows(self.snapshot, None if where is None else str(where), progress)
+        return digest_rows(self.snapshot, condition_text(where), progress)
 
     def check_rewrite(
         self,
@@ -1444,7 +1464,7 @@ class Table(Shown):
         return optimize(
             self._newest(),
             run_in_threads,
-            where=None if where is None else str(where),
+            where=condition_text(where),
             options=CompactionOptions.of(target_file_size, max_deleted_share),
             dry_run=dry_run,
             digest=digest,
@@ -1741,7 +1761,10 @@ def _clustering(given: str | Sequence[str] | None, schema: StructType) -> Sequen
 
 def _names(given: str | Sequence[str] | None) -> Sequence[str]:
     """Column names as users give them: one, several or none."""
-    return (given,) if isinstance(given, str) else given or ()
+    names = (given,) if isinstance(given, str) else given or ()
+    if isinstance(names, Sequence) and all(isinstance(name, str) for name in names):
+        return names
+    raise InvalidValue(f"columns are named by text or a list of it, not {given!r:.60}")
 
 
 def _limited(pieces: Iterator[pa.Table], limit: int) -> Iterator[pa.Table]:

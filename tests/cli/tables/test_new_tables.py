@@ -95,3 +95,21 @@ def test_tables_have_names(tmp_path: Path, monkeypatch: Patch, capfd: Capture) -
     wrong = variantlake("info", "events")
     assert (wrong.code, "'table' is not a section" in wrong.err) == (1, True)
     (tmp_path / "other.toml").write_text("[tables\n")
+
+
+def test_rows_of_a_table_are_chosen_and_counted(
+    tmp_path: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    table = tmp_path / "t"
+    feed = {"delta.enableChangeDataFeed": "true"}
+    vl.Table.create(table, "n BIGINT", properties=feed).append([{"n": n} for n in range(5)])
+    variantlake = partial(run, monkeypatch, capfd)
+    assert variantlake("cat", table, "--column", "n", "--where", "n > 2").out == "3\n4\n"
+    in_csv = variantlake("cat", table, "--where", "n > 2", "--output-format", "csv").out
+    assert in_csv.count("\n") == 3
+    assert variantlake("cat", table, "--where", "nope > 2").code == 1
+    file = next(table.glob("*.parquet"))
+    assert variantlake("cat", file, "--where", "n > 2").code == 2
+    for limit in (0, 2):
+        shown = variantlake("changes", table, "--from", "1", "--limit", str(limit), "--json").out
+        assert shown.count("\n") == limit

@@ -12,7 +12,7 @@ from variantlake.cli.terminal.formats import (
     Printer,
     chosen_format,
 )
-from variantlake.cli.terminal.local_rows import LocalRows
+from variantlake.cli.terminal.local_rows import FirstRows, LocalRows
 from variantlake.cli.terminal.options import TableArgument, json_option
 from variantlake.table import Table
 
@@ -52,6 +52,10 @@ def changes(
             show_default=False,
         ),
     ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="The maximum number of rows to print.", min=0),
+    ] = None,
     output_format: OutputFormatOption = None,
     output: OutputOption = None,
     as_json: Annotated[bool, json_option("Short for --output-format jsonl.")] = False,
@@ -71,7 +75,8 @@ def changes(
         select=select,
         where=where,
     )
-    Printer(LocalRows(found), form).print(output)
+    rows = found if limit is None else FirstRows(found.schema, found.to_batches(), limit)
+    Printer(LocalRows(rows), form).print(output)
 
 
 def _version_or_time(text: str) -> tuple[int | None, str | None]:

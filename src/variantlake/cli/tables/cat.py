@@ -19,7 +19,7 @@ from variantlake.cli.terminal.formats import (
     Printer,
     chosen_format,
 )
-from variantlake.cli.terminal.local_rows import LocalRows
+from variantlake.cli.terminal.local_rows import FirstRows, LocalRows
 from variantlake.cli.terminal.options import (
     SourceArgument,
     TimestampOption,
@@ -33,7 +33,6 @@ from variantlake.errors import InvalidPath, MissingSource
 from variantlake.parquet.read.reader import Progress
 from variantlake.planning.log_files import LogFiles
 from variantlake.quoting import quote_identifier
-from variantlake.scan.arrow_stream import ArrowStream
 from variantlake.storage.objects import open_object
 from variantlake.storage.store import is_local, local_path
 
@@ -57,6 +56,13 @@ def cat(
     limit: Annotated[
         int | None, typer.Option(metavar="N", help="The maximum number of rows to print.", min=0)
     ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Of a table, only rows that match: \"event:kind::string = 'push'\".",
+        ),
+    ] = None,
     variant: VariantOption = None,
     version: VersionOption = None,
     timestamp: TimestampOption = None,
@@ -70,14 +76,18 @@ def cat(
     left = sys.maxsize if limit is None else limit
     if output_format is not None or output is not None:
         form = chosen_format(output_format, output, as_json=as_json)
-        rows = _CatRows(batches(source, column, variant or [], at=(version, timestamp)), left)
+        found = batches(source, column, variant or [], where=where, at=(version, timestamp))
+        first = next(found, None)
+        schema = pa.schema([]) if first is None else first.schema
+        rows = FirstRows(schema, chain([] if first is None else [first], found), left)
         Printer(LocalRows(rows), form).print(output)
         return
     if left == 0:
         return
     # On a terminal the rows themselves show how far it is.
     with nullcontext(_silent) if sys.stdout.isatty() else rows_of_files() as shown:
-        for batch in batches(source, column, variant or [], shown, at=(version, timestamp)):
+        found = batches(source, column, variant or [], shown, where=where, at=(version, timestamp))
+        for batch in found:
             bare = not as_json and batch.num_columns == 1
             lines = json_lines(batch.slice(0, left), bare=bare)
             print_json_lines(lines)
@@ -88,25 +98,6 @@ def cat(
 
 def _silent(_: str) -> Progress | None:
     return None
-
-
-class _CatRows(ArrowStream):
-    """The first rows of some batches, read once."""
-
-    def __init__(self, found: Iterator[pa.RecordBatch], limit: int) -> None:
-        self._first = next(found, None)
-        self._batches, self._limit = found, limit
-
-    @property
-    def schema(self) -> pa.Schema:
-        return pa.schema([]) if self._first is None else self._first.schema
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        left = self._limit
-        for batch in chain([] if self._first is None else [self._first], self._batches):
-            if left > 0:
-                yield batch.slice(0, left)
-            left -= batch.num_rows
 
 
 def is_file(source: str) -> bool:
@@ -136,12 +127,18 @@ def batches(
     variants: Sequence[str] = (),
     shown: Callable[[str], Progress | None] = _silent,
     *,
+    where: str | None = None,
     at: tuple[int | None, str | None] = (None, None),
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a file, or those of a table, without deleted ones; `at` a version or a time."""
+    """The rows of a file, or those of a table, without deleted ones; `at` a version or a time.
+
+    `where` is a condition on the rows of a table.
+    """
     if is_file(source):
         if at != (None, None):
             raise typer.BadParameter("--version and --timestamp are for tables")
+        if where is not None:
+            raise typer.BadParameter("--where is for tables")
         file = path_of(source)
         columns = None if column is None else [column]
         yield from vl.parquet.iter_batches(
@@ -160,8 +157,9 @@ def batches(
                 f"there is no column {column!r}", file=source, hint=f"columns: {known}"
             )
     done, rows = 0, LogFiles(table.snapshot).row_count
-    progress = None if rows is None else shown(source)
-    for batch in table.scan([quote_identifier(field.name) for field in fields]).to_batches():
+    progress = None if rows is None or where is not None else shown(source)
+    names = [quote_identifier(field.name) for field in fields]
+    for batch in table.scan(names, where).to_batches():
         yield batch
         done += batch.num_rows
         if progress is not None and rows is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +19,27 @@ from variantlake.shredding.fit import raws_of
 from variantlake.shredding.layout import VARIANT_TYPE
 
 Rows = Iterator[tuple[str | None, ...]]
+
+
+class FirstRows(ArrowStream):
+    """The first rows of some batches, read once."""
+
+    def __init__(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], limit: int) -> None:
+        self._schema, self._batches, self._limit = schema, batches, limit
+
+    @property
+    def schema(self) -> pa.Schema:
+        """That of the batches."""
+        return self._schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The batches, the last one cut."""
+        left = self._limit
+        for batch in self._batches if left else ():
+            yield batch.slice(0, left)
+            left -= batch.num_rows
+            if left <= 0:
+                return
 
 
 class LocalRows:

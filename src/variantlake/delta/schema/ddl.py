@@ -67,6 +67,8 @@ def parse_table_ddl(text: str) -> StructType:
 
     Raises InvalidSchema with the offset of what was not understood.
     """
+    if not isinstance(text, str):
+        raise InvalidSchema(f"columns are DDL text, not {text!r:.60}", hint="note STRING, n BIGINT")
     parser = _TableDdlParser(text)
     return StructType(tuple(map(_stored, parser.fields(end=""))))
 

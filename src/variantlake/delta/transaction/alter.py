@@ -120,6 +120,8 @@ def add_constraint(snapshot: Snapshot, name: str, expression: str) -> Changes:
 
 def drop_constraint(snapshot: Snapshot, name: str) -> Changes:
     """Take a CHECK constraint away. Raises InvalidValue for one that is not there."""
+    if not isinstance(name, str):
+        raise InvalidValue(f"a constraint is named by text, not {name!r:.60}")
     key = CONSTRAINT_PREFIX + name.lower()
     configuration = dict(snapshot.metadata.configuration)
     if key not in configuration:
