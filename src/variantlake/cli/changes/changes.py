@@ -12,7 +12,7 @@ from variantlake.cli.terminal.formats import (
     Printer,
     chosen_format,
 )
-from variantlake.cli.terminal.local_rows import FirstRows, LocalRows
+from variantlake.cli.terminal.local_rows import CutRows, LocalRows
 from variantlake.cli.terminal.options import TableArgument, json_option
 from variantlake.table import Table
 
@@ -75,7 +75,7 @@ def changes(
         select=select,
         where=where,
     )
-    rows = found if limit is None else FirstRows(found.schema, found.to_batches(), limit)
+    rows = found if limit is None else CutRows(found.schema, found.to_batches(), limit)
     Printer(LocalRows(rows), form).print(output)
 
 

@@ -19,7 +19,7 @@ from variantlake.cli.terminal.formats import (
     Printer,
     chosen_format,
 )
-from variantlake.cli.terminal.local_rows import FirstRows, LocalRows
+from variantlake.cli.terminal.local_rows import CutRows, LocalRows
 from variantlake.cli.terminal.options import (
     SourceArgument,
     TimestampOption,
@@ -79,7 +79,7 @@ def cat(
         found = batches(source, column, variant or [], where=where, at=(version, timestamp))
         first = next(found, None)
         schema = pa.schema([]) if first is None else first.schema
-        rows = FirstRows(schema, chain([] if first is None else [first], found), left)
+        rows = CutRows(schema, chain([] if first is None else [first], found), left)
         Printer(LocalRows(rows), form).print(output)
         return
     if left == 0:

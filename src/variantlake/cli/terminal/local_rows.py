@@ -21,7 +21,7 @@ from variantlake.shredding.layout import VARIANT_TYPE
 Rows = Iterator[tuple[str | None, ...]]
 
 
-class FirstRows(ArrowStream):
+class CutRows(ArrowStream):
     """The first rows of some batches, read once."""
 
     def __init__(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], limit: int) -> None:
