@@ -1140,6 +1140,7 @@ class Table(Shown):
                 uses the column.
             CommitConflict: As `set_properties`.
         """
+        _check_texts("a type", type)
         snapshot = self._newest()
         changes = change_type(snapshot, column, type, enable_type_widening=enable_type_widening)
         return CommitResult(
@@ -1158,6 +1159,7 @@ class Table(Shown):
             InvalidQuery, InvalidValue: The expression is no constant of the column's type.
             UnsupportedFeature, CommitConflict: As `set_properties`.
         """
+        _check_texts("a default", expression or "")
         snapshot = self._newest()
         if expression is None:
             return _committed(snapshot, alter_columns.set_default(snapshot, column, None))
@@ -1175,6 +1177,7 @@ class Table(Shown):
             InvalidValue: A row breaks it, or the table has one of this name.
             UnsupportedFeature, CommitConflict: As `set_properties`.
         """
+        _check_texts("a constraint", name, expression)
         return CommitResult(version=add_constraint(self._newest(), name, expression, LocalChecks()))
 
     @_writes
@@ -1729,6 +1732,12 @@ class _Version:
     snapshot: Snapshot
     decoded: DecodedLog = field(default_factory=DecodedLog)
     prepared: PreparedQueries = field(default_factory=PreparedQueries)
+
+
+def _check_texts(what: str, *given: object) -> None:
+    for each in given:
+        if not isinstance(each, str):
+            raise InvalidValue(f"{what} is text, not {each!r:.60}")
 
 
 def _committed(snapshot: Snapshot, changes: Changes) -> CommitResult:
