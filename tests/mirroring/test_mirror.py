@@ -97,7 +97,7 @@ def test_a_compaction_reads_nothing(tmp_path: Path) -> None:
 def test_other_readers_give_equal_rows(tmp_path: Path, reader: str) -> None:
     table, target = new_table(tmp_path / "t"), tmp_path / "m"
     refreshed(table, target, cluster_by="n")
-    table.update({"event:user": "'new'"}, "id = 4")
+    table.update({"event:user": "new"}, "id = 4")
     table.delete("id in (7, 8)")
     refreshed(table, target)
     columns = ["id", "n", "user", "first"]

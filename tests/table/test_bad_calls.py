@@ -173,6 +173,16 @@ CALLS: dict[str, Callable[[Place], object]] = {
     "add_constraint_name": lambda p: p.t.add_constraint(7, "id > 0"),
     "set_not_null": lambda p: p.t.set_not_null("nope"),
     "set_not_null_int": lambda p: p.t.set_not_null(7),
+    "tag_int": lambda p: p.t.tag(7),
+    "tag_number": lambda p: p.t.tag("7"),
+    "tag_version": lambda p: p.t.tag("a", 99),
+    "untag": lambda p: p.t.untag("nope"),
+    "untag_int": lambda p: p.t.untag(7),
+    "stage_int": lambda p: p.t.stage(7),
+    "stage_column": lambda p: p.t.stage([{"a": 1}], column="nope"),
+    "clone_int": lambda p: p.t.clone(7),
+    "clone_here": lambda p: p.t.clone(p.table),
+    "clone_version": lambda p: p.t.clone(p.root / "n", version=99),
     "drift": lambda p: p.t.drift("nope"),
     "drift_int": lambda p: p.t.drift(7),
     "reshred": lambda p: p.t.reshred("a INTT"),
@@ -248,4 +258,13 @@ def test_every_verb_of_a_table_is_called_badly() -> None:
     verbs -= {name for name, each in vars(untyped.Table).items() if isinstance(each, property)}
     called = {verb for verb in verbs if f".{verb}(" in Path(__file__).read_text()}
     # Without arguments, or with flags alone: whatever is given is true or false.
-    assert verbs - called == {"checkpoint", "analyze", "files", "health", "report", "unshred"}
+    assert verbs - called == {
+        "checkpoint",
+        "analyze",
+        "files",
+        "health",
+        "report",
+        "unshred",
+        "stages",
+        "tags",
+    }

@@ -41,7 +41,7 @@ def test_every_writer_puts_partition_columns_into_files(
         rows = {"event": ['{"a": 1}', '{"a": 2}'], "day": [DAY, None], "k": [1, None]}
         table.append(pa.table(rows), json_columns=["event"])
     table.optimize()
-    table.update({"k": "5"}, where="k = 1")
+    table.update({"k": 5}, where="k = 1")
     table.delete("event:a::int = 3")
     assert "materializePartitionColumns" in table.snapshot.features or properties is PROPERTY
     files = table.files().to_pylist()

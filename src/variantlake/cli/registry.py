@@ -66,7 +66,7 @@ COMMANDS: dict[str, CommandEntry] = {
         "Keep a table of chosen paths that every Delta reader reads.",
         _LOAD,
         (
-            "variantlake mirror /lake/events /lake/events_typed --select 'event:id::bigint AS id'",
+            "variantlake mirror /lake/events /lake/typed --select 'event:id::bigint AS id'",
             "variantlake mirror /lake/events /lake/events_typed --every 5m",
         ),
     ),
@@ -186,7 +186,7 @@ COMMANDS: dict[str, CommandEntry] = {
         _CHANGE,
         (
             "variantlake alter /lake/events 'RENAME COLUMN kind TO type'",
-            "variantlake alter /lake/events 'ADD COLUMN note STRING' 'ALTER COLUMN n TYPE BIGINT'",
+            "variantlake alter /lake/events 'ADD COLUMN a INT' 'ALTER COLUMN n TYPE BIGINT'",
         ),
     ),
     "erase": CommandEntry(

@@ -1634,6 +1634,8 @@ class Table(Shown):
             UnsupportedFeature: The table needs a feature that we do not write.
             CommitConflict: A table was made there meanwhile.
         """
+        if not isinstance(target, str | os.PathLike):
+            raise InvalidValue(f"a clone's place is a path or URL, not {target!r:.60}")
         source = self.snapshot
         if version is not None or timestamp is not None:
             source = version_of(source, version, timestamp)

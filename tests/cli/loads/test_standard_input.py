@@ -103,7 +103,7 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
 
 def test_a_pipe_has_a_profile() -> None:
     done = piped(b'{"n": 1}\n' * 20, "profile", "-", "--json")
-    assert json.loads(done.stdout)["rows_written"] == 20
+    assert json.loads(done.stdout)["rows"] == 20
 
 
 def test_shells_can_complete_commands() -> None:
