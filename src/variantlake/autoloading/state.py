@@ -127,7 +127,7 @@ class LoadState:
         return replace(self, batch=batch, runs=runs, after=after, listed=listed, ordered=ordered)
 
     def record(self, before: LoadState, now: int) -> CommitRecord:
-        """What a commit says of this state, where the table has been in the one `before`."""
+        """What a commit says of this state if the table has been in the one `before`."""
 
         def is_stale(snapshot: Snapshot) -> bool:
             if FEATURE not in snapshot.features:

@@ -40,7 +40,7 @@ class NewFiles:
 
     @classmethod
     def of(cls, snapshot: Snapshot, *, evaluated: bool) -> NewFiles:
-        """Raises UnsupportedFeature, by name, where we must not write."""
+        """Raises UnsupportedFeature, by name if we must not write."""
         target = TableWrite.of(snapshot, evaluated=evaluated)
         plan = target.file_plan(new_load_id(), LoadOptions())
         ids = RowIdColumns.of(snapshot.properties)

@@ -85,7 +85,7 @@ class RowLevel:
                 raise _same_row(path, version)
 
     def _after(self, changes: Changes, path: str, add: AddFile, version: int) -> Changes:
-        """The change, where the other one took rows of one of its files as well."""
+        """The change if the other one took rows of one of its files as well."""
         taken = self.marked.get(path) or self.gone[path]
         theirs = vector_rows(self.snapshot, add, taken.num_rows)
         if not np.isin(taken.before, theirs).all():

@@ -242,7 +242,7 @@ class _Sources:
         return list(select.expressions) if isinstance(select, exp.Select) else []
 
     def push_conditions(self) -> None:
-        """Leave conditions to the scan of the table that they are about, where it takes them."""
+        """Leave conditions to the scan of the table that they are about if it takes them."""
         select = self._scope.expression
         where = select.args.get("where")
         joins = select.args.get("joins") or []

@@ -21,7 +21,7 @@ _VERSIONED = re.compile(r"\.?(\d{20})\..+")
 
 
 def check_may_purge(snapshot: Snapshot) -> None:
-    """Raise UnsupportedFeature, by name, where the log must not be cut."""
+    """Raise UnsupportedFeature, by name if the log must not be cut."""
     if "checkpointProtection" in snapshot.features:
         raise UnsupportedFeature(
             "the table's log must not be cut (the feature checkpointProtection)",

@@ -60,7 +60,7 @@ def unused_keys(
     named stay too: those of given shredding schemas, of hints and of the clustering. Files outside
     of the table's folder are left out.
 
-    Raises MalformedFile and MalformedVariant, with the file and the row, where a file does not say
+    Raises MalformedFile and MalformedVariant, with the file and the row if a file does not say
     which keys it uses.
     """
     fields = [field for field in snapshot.schema.fields if isinstance(field.type, VariantType)]

@@ -197,7 +197,7 @@ def _over(domains: Domains, op: CompareOp, key: Raw) -> Truths:
 
 
 def _in_files(domains: Domains, on_range: Truths, on_nan: int | np.uint8) -> Truths:
-    """What holds for values in range, for NaN, and for NULLs, where a file may have them."""
+    """What holds for values in range, for NaN, and for NULLs if a file may have them."""
     may = on_range | np.uint8(on_nan) * domains.nan
     return may * domains.values | NULL * domains.nulls
 

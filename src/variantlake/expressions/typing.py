@@ -230,7 +230,7 @@ def is_null(operand: Expression) -> IsNull:
 
 
 def cast(expression: Expression, wanted: ShreddedType) -> Expression:
-    """The expression as another type, where every value of its own has one there."""
+    """The expression as another type if every value of its own has one there."""
     if type_of(expression) == wanted:
         return expression
     if isinstance(expression, Literal) and expression.value is None:

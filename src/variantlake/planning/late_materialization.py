@@ -1,6 +1,6 @@
 """Late materialisation: rows are found on typed columns first, and only their Variants rebuilt.
 
-Assembling Variants dominates a query that needs them whole (EXACTNESS, rule 14). Where a conjunct
+Assembling Variants dominates a query that needs them whole (EXACTNESS, rule 14). If a conjunct
 of its condition can be read from typed columns, our kernels read those alone, and then rebuild the
 rows for which no conjunct is false or NULL. The engine evaluates the whole condition again on these
 rows, so a conjunct that is left out here costs time and never rows.

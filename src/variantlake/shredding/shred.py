@@ -32,7 +32,7 @@ def shred(values: Iterable[Variant | None], schema: ShreddingSchema) -> pa.Struc
     nullable. Values that stay whole are copied and not looked into, so that a type of a later
     version passes through.
 
-    Raises MalformedVariant, with row and path, where the bytes on the way to a column are no
+    Raises MalformedVariant, with row and path if the bytes on the way to a column are no
     Variant; InvalidSchema for a schema that must not be written.
     """
     column_type = arrow_type(schema)

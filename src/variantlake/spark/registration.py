@@ -23,7 +23,7 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 def register(spark: SparkSession) -> None:
     """Make `format("variantlake")` known to a session, classic or Connect.
 
-    `spark.read` and `spark.readStream` read a table with it, `df.writeStream` writes one. Where the
+    `spark.read` and `spark.readStream` read a table with it, `df.writeStream` writes one. If the
     session lets filters be pushed to data sources in Python
     (`spark.sql.python.filterPushdown.enabled`), conditions on ordinary columns skip files and rows.
     The workers need the package. Raises UnsupportedFeature for a Spark before 4.1.

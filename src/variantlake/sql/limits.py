@@ -1,6 +1,6 @@
 """The LIMIT of a SELECT over one table, where Spark shows no plan.
 
-Names in ORDER BY mean columns of the result first. Where the text does not tell whether they do,
+Names in ORDER BY mean columns of the result first. If the text does not tell whether they do,
 as for an item without a name of its own, nothing is known of the order.
 """
 

@@ -108,7 +108,7 @@ class InputFile:
 class ObjectFile:
     """An object as a file that is read and not written; what was fetched last is kept.
 
-    `name` is what errors call it. Where the `size` is not given, the first request is for the end.
+    `name` is what errors call it. If the `size` is not given, the first request is for the end.
     `window` are the bytes that a read of something new fetches at least.
     """
 

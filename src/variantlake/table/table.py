@@ -359,7 +359,7 @@ class Table(Shown):
     def refresh(self) -> Self:
         """Move to the newest version of the table at the location; gives this handle.
 
-        Where it was removed and made again, that is the new one's.
+        If it was removed and made again, that is the new one's.
 
         Raises InvalidValue for a handle that is fixed at a version, NotADeltaTable if the table was
         removed, MalformedLog and UnsupportedFeature for a log that cannot be read, StoreFailed.
@@ -751,7 +751,7 @@ class Table(Shown):
     def delete(self, where: str | Expr | None = None, *, dry_run: bool = False) -> ChangeResult:
         """Delete rows of the newest version in one commit, without Spark.
 
-        Files are skipped by bounds and rows found on typed columns. Where the table has deletion
+        Files are skipped by bounds and rows found on typed columns. If the table has deletion
         vectors (`delta.enableDeletionVectors`) no file is written anew, but one that would be
         almost empty.
 

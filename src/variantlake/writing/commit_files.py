@@ -83,7 +83,7 @@ Decide = Callable[[TableWrite, Sequence[AddFile]], DecidedRows]
 def loaded(target: TableWrite, load_id: str) -> int | None:
     """The version that a load of this id committed; None when there was none.
 
-    Where the log no longer holds that version, it is one that was before or at it. Raises
+    If the log no longer holds that version, it is one that was before or at it. Raises
     CommitUnknown as `find_own_load`.
     """
     if target.snapshot is None:

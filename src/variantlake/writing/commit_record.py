@@ -20,7 +20,7 @@ class CommitRecord:
 
     `is_stale` tells whether a newer version says something else, so that the rows may be in the
     table already: then nothing is committed. `version_in` gives the version that brought these very
-    rows, where one did. `provenance` are fields of `commitInfo` in the place
+    rows if one did. `provenance` are fields of `commitInfo` in the place
     of a load's own.
     """
 

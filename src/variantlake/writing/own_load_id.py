@@ -1,7 +1,7 @@
 """The id that a load has of its own, where its caller gives it none.
 
 It stands in the commit's `commitInfo` (`loadId`), not as a transaction: every snapshot of a table
-carries all transactions, and most loads are never repeated. Where the answer of a store was lost,
+carries all transactions, and most loads are never repeated. If the answer of a store was lost,
 a repeat of the load with this id looks for it in the commits from the first one that it can be.
 """
 

@@ -53,7 +53,7 @@ class StreamBatch:
     def version_in(self, snapshot: Snapshot) -> int | None:
         """The version that brought this batch; None if the table does not have it.
 
-        Where the log no longer holds that version, it is the newest.
+        If the log no longer holds that version, it is the newest.
 
         Raises LostCheckpoint if the table is further than the query, or was written by a query
         with another checkpoint: this batch may hold other rows than the one of its number.

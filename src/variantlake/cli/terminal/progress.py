@@ -25,7 +25,7 @@ def counting(
 ) -> Iterator[Callable[[T], None]]:
     """Gives what is to be called with how far it is; `words` says that in a few.
 
-    Where stderr is not a terminal nothing is shown. `with_results` says that the block
+    If stderr is not a terminal nothing is shown. `with_results` says that the block
     prints results.
     """
     console = stderr()

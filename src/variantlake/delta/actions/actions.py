@@ -223,7 +223,7 @@ class CommitInfo:
 
     @property
     def in_commit_timestamp(self) -> int | None:
-        """Milliseconds since the epoch, rising with every commit, where the table keeps them."""
+        """Milliseconds since the epoch, rising with every commit, if the table keeps them."""
         value = self.fields.get("inCommitTimestamp")
         return value if type(value) is int else None
 

@@ -77,7 +77,7 @@ def write_checkpoint(store: Store, version: int | None = None) -> int:
 def write_state(store: Store, version: int, state: LogState, *, reuse: bool = True) -> list[str]:
     """Write the checkpoint of `version`, whose state is known; the paths of its files.
 
-    With `reuse` some of them may be sidecars of the checkpoint before. Where the state does not say
+    With `reuse` some of them may be sidecars of the checkpoint before. If the state does not say
     which files were removed, the log is asked for them alone. Else as `write_checkpoint`. Raises
     UnsupportedFeature, by name, for a protocol that we must not write, and for actions that a
     checkpoint of ours would lose.
@@ -110,7 +110,7 @@ def write_state(store: Store, version: int, state: LogState, *, reuse: bool = Tr
 
 
 def check_actions_known(state: LogState | Snapshot) -> None:
-    """Raise UnsupportedFeature, by name, where a checkpoint of ours would leave out actions."""
+    """Raise UnsupportedFeature, by name if a checkpoint of ours would leave out actions."""
     if state.unknown_actions:
         names = sorted(state.unknown_actions)
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""

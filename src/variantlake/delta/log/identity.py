@@ -66,7 +66,7 @@ def check_same_table(snapshot: Snapshot, newest: Snapshot) -> None:
 def _newest_if_changed(snapshot: Snapshot) -> int | None:
     """The log's newest version, None if the snapshot's own is there as it was.
 
-    Where it is another one, not above the snapshot's.
+    If it is another one, not above the snapshot's.
     """
     store = snapshot.store
     now = store.entry(snapshot.last.path)

@@ -1,7 +1,7 @@
 """The last commit of this process to each table, to be looked at again.
 
 Log stores that look and then rename can overwrite a commit after it was read back. Such a loss is
-found at the next look at the table, and said once. Where the commit before it changed as well it
+found at the next look at the table, and said once. If the commit before it changed as well it
 was no such writer: the table was made again, or restored from a copy.
 """
 

@@ -166,7 +166,7 @@ class Snapshot(Shown):
     def refresh(self) -> Snapshot:
         """The newest version; reads only what was committed since, and is `self` if nothing was.
 
-        Where the log does not hold this version any more as it was read, all of the log is read:
+        If the log does not hold this version any more as it was read, all of the log is read:
         then it may be another table's. Raises as `load`.
         """
         allowed = self.absolute_paths is AbsolutePaths.ALLOW
@@ -359,7 +359,7 @@ def _check_metadata(metadata: Metadata, schema: StructType) -> None:
 
 
 def _history_entry(store: Store, version: int, entry: Entry, written: int | None) -> HistoryEntry:
-    """`written` is when, where the commit's file tells it."""
+    """`written` is when if the commit's file tells it."""
     info = info_of(read_commit(store, entry.path))
     stamped = None if info is None else info.in_commit_timestamp
     time = next(each for each in (written, stamped, entry.modified) if each is not None)

@@ -51,7 +51,7 @@ def new_table(
     """The first protocol and metadata of a table.
 
     A table with a Variant column gets `variantShredding` too, enabled, unless the properties say
-    that it is not, and statistics as columns in its checkpoints. Where the properties ask for
+    that it is not, and statistics as columns in its checkpoints. If the properties ask for
     column mapping, columns get ids and physical names; where for row tracking, the columns of
     copied rows are named. `clustered` adds the feature of clustered tables.
 

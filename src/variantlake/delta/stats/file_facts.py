@@ -74,7 +74,7 @@ def _path(
     *,
     whole: bool,
 ) -> PathFacts:
-    """One node. Where rows were deleted (not `whole`), bounds enclose but need not be reached."""
+    """One node. If rows were deleted (not `whole`), bounds enclose but need not be reached."""
     typed, nulls, residuals, flags = facts
     low = high = None
     exact = False

@@ -50,7 +50,7 @@ def _leaf(schema: ShreddingSchema | None, path: Path) -> Leaf | None:
 
 
 def _named_leaf(snapshot: Snapshot, clustered: ClusterPath) -> Leaf | None:
-    """The column for a path that no row has, where the property names its type."""
+    """The column for a path that no row has if the property names its type."""
     named = column_path(clustered.text, snapshot.schema, "cluster").type
     with contextlib.suppress(InvalidSchema):  # a type that Variants do not have
         schema = parse_ddl(f"x {named}")

@@ -276,7 +276,7 @@ def write_json(tape: Tape) -> tuple[AnyArray, Bytes]:
     The second: uint8, 1 for rows that only the twin can write (types of a later version); they are
     empty strings here.
 
-    Raises LimitExceeded, with the row, where the texts pass the 2 GB of one Arrow array: names of
+    Raises LimitExceeded, with the row if the texts pass the 2 GB of one Arrow array: names of
     fields stand in a Variant once, and in its text for each field.
     """
     rows = tape.rows

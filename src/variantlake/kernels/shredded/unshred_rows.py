@@ -83,7 +83,7 @@ def _is_set(data: Bytes, bits: int, slot: int) -> bool:
 def _put_number(value: int, head: int, width: int, form: int, out: Bytes, to: int) -> int:
     """Write a decimal without zeros at the end of its fraction, an integer if none is left of it.
 
-    Where only integers are to come back as such, a decimal with a fraction keeps its zeros. head,
+    If only integers are to come back as such, a decimal with a fraction keeps its zeros. head,
     form: as in GROUP; width: bytes of the decimal, 16 at most. Returns the end.
     """
     stored = value

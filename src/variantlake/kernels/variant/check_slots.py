@@ -178,7 +178,7 @@ def _are_in_order(
 ) -> bool:
     """Whether field ids are among the `held` ones of the dictionary at `place`, names in order.
 
-    Where `partial` is set, the names must not be among the members.
+    If `partial` is set, the names must not be among the members.
     """
     header = load8(metadata, place)
     width = (header >> 6) + 1

@@ -1,6 +1,6 @@
 """The cheapest way to join files: their row groups copied as bytes.
 
-The plan expects it by what the log says; the footers decide. Where they say no, the rows of the
+The plan expects it by what the log says; the footers decide. If they say no, the rows of the
 group are rewritten like any others.
 """
 

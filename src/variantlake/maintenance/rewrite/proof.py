@@ -1,7 +1,7 @@
 """Whether a rewrite kept its rows: what was read and what is written, compared before the commit.
 
 Rows that are read are hashed as their file holds them, before anything is made of them; rows that
-are written, as they go into Parquet's encoder, after everything was. Where the sums differ the
+are written, as they go into Parquet's encoder, after everything was. If the sums differ the
 files are read again, and the first row without a partner is named.
 """
 
@@ -36,7 +36,7 @@ class RewriteProof:
 
     `table` is the version that is rewritten, `partition` the group's values by physical names.
     `as_stored` says that no Variant is built on the way: then their bytes are hashed, which takes
-    half the time. Where that proves wrong, or shows a difference, the files are read again.
+    half the time. If that proves wrong, or shows a difference, the files are read again.
     """
 
     def __init__(

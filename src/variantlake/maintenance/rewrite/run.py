@@ -165,7 +165,7 @@ def run_rewrite(
 ) -> RewriteTotals:
     """Do all steps of the work that `prepare` finds in a version of the table.
 
-    Where another writer was first, the rest of the work is prepared again on the newest version,
+    If another writer was first, the rest of the work is prepared again on the newest version,
     at most MAX_ATTEMPTS times.
 
     Raises what a task raises, and CommitConflict after the last attempt; steps that are committed

@@ -81,7 +81,7 @@ _BINARY, _LIST, _SET, _STRUCT = map(int, (Wire.BINARY, Wire.LIST, Wire.SET, Wire
 class CompactReader:
     """A cursor over `data`, which is `what`; `base` is the offset of its first byte in the file.
 
-    Every method raises MalformedFile, with the offset in the file, where the bytes end too early
+    Every method raises MalformedFile, with the offset in the file if the bytes end too early
     or break the protocol.
     """
 

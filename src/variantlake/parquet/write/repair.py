@@ -1,7 +1,7 @@
 """Make batches safe for pyarrow's Parquet writer, which trusts a field that says "not null".
 
 Below a null struct a required leaf may have holes in Arrow; the writer refuses them although it
-would not store them. Where nothing above is null, it silently stores a required struct or list that
+would not store them. If nothing above is null, it silently stores a required struct or list that
 is null as one that is not (a null becomes a zero): that is refused here.
 """
 
@@ -37,7 +37,7 @@ class RequiredFields:
     def fill(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """`batch`, of that schema, with the holes of required leaves filled; itself without any.
 
-        Raises InvalidValue, naming column and row, where a required value is missing although
+        Raises InvalidValue, naming column and row if a required value is missing although
         nothing above it is null.
         """
         arrays: list[Any] = batch.columns

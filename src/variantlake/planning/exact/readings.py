@@ -105,7 +105,7 @@ class LayoutPosition:
     node. `twin` tells that the next step is not a field but equals one when case is folded.
     `if_clean` is the reading of a clean path where the layout alone decides it.
 
-    Where the way leads into an array, `index` is that array's and `node` inside of its elements.
+    If the way leads into an array, `index` is that array's and `node` inside of its elements.
     The path is then clean only if the array is, and the array's `clean_inside` has all bits of
     `inside`: the node's own, and those of arrays on the way.
     """

@@ -185,7 +185,7 @@ def _types_in(of: Mapping[str, str], runner: Runner, resolve: Resolve, args: Any
 
 
 def finds_of(target: Named, where: str | None) -> Callable[[Snapshot, AddFile], bool]:
-    """Whether a condition is true of a row of a file, where the local engine takes it."""
+    """Whether a condition is true of a row of a file if the local engine takes it."""
 
     def finds(snapshot: Snapshot, add: AddFile) -> bool:
         if where is None or "\\" in where or '"' in where:  # settings say what these mean

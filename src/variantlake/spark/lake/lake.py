@@ -560,7 +560,7 @@ class Lake(Shown):
             shredding: As for `append`.
             properties: As for `append`.
             merge_schema: As for `append`.
-            auto_compact: Whether small files are joined after the commit, where a partition has
+            auto_compact: Whether small files are joined after the commit if a partition has
                 many of them. None asks the table's property `delta.autoOptimize.autoCompact`.
             metrics_file: A file in which the figures of this stream are kept, in the text form of
                 Prometheus; of one query alone.
@@ -631,7 +631,7 @@ class Lake(Shown):
     ) -> ChangeResult:
         """Delete rows in one commit; gives what was done.
 
-        Where the local engine takes the condition the rows are found without a job of Spark, on
+        If the local engine takes the condition the rows are found without a job of Spark, on
         bounds and typed columns; else Spark finds them by any condition that it takes.
 
         Args:

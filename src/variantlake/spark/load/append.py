@@ -87,11 +87,11 @@ def append(
             None makes none.
         merge_schema: Columns of the frame, and fields of its structs, that the table does not have
             are added to it.
-        overwrite: The rows take the place of these rows; None adds them. Where the frame was read
+        overwrite: The rows take the place of these rows; None adds them. If the frame was read
             of the table's newest version then, that is the one expected.
         batch: The batch of a stream that the rows are; the table never has it twice.
         **options: What becomes of bad documents, a load id, the order and size of files: see
-            `LoadOptions`. Where a VARIANT column has no shredding schema yet, one is inferred from
+            `LoadOptions`. If a VARIANT column has no shredding schema yet, one is inferred from
             a sample, for which the frame's plan runs once more.
 
     Raises:

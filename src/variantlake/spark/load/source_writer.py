@@ -145,7 +145,7 @@ class SourceWriter:
     def give_up(self, messages: Sequence[WriterCommitMessage | None], what: str) -> None:
         """Remove the files of a write of which a task failed.
 
-        Where all tasks were done the commit failed: it left no files, or does not know whether the
+        If all tasks were done the commit failed: it left no files, or does not know whether the
         log has them. Those stay. What no task gave back is left to VACUUM.
         """
         parts = [each for each in messages if isinstance(each, WrittenPart)]

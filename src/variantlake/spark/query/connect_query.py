@@ -1,6 +1,6 @@
 """Queries through Spark Connect, which shows no plan and no JVM.
 
-Tables and paths are found by the tokens of the text (`token_tables`, `token_paths`). Where nothing
+Tables and paths are found by the tokens of the text (`token_tables`, `token_paths`). If nothing
 but paths reads a Variant, it becomes a struct of columns, as in a classic session; a text that
 Spark then takes for something else, or does not take, runs on whole Variants. Conditions of a plain
 SELECT skip files.

@@ -83,7 +83,7 @@ def planner_of(spark: SparkSession) -> RulePlanner | None:
 def table_frame(spark: SparkSession, relation: TableRelation) -> DataFrame | None:
     """A table as a DataFrame that the rule plans, and that has all its rows without it.
 
-    Puts the rule into the session, where it leaves all other tables to Spark. None on a Spark that
+    Puts the rule into the session; it leaves all other tables to Spark. None on a Spark that
     is newer than the versions that were tried.
     """
     if _rule_in(spark) is None:

@@ -73,7 +73,7 @@ def scan(
     that the query looks at, by the names in files; all when None.
 
     Raises UnsupportedFeature for files in an object store with types that Spark's Variant reader
-    lacks, where one of their Variants is needed.
+    lacks if one of their Variants is needed.
     """
     joined = joined if plan.reach is None else (*joined, plan.reach)
     if table.required:

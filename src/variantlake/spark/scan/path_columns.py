@@ -50,7 +50,7 @@ def field_splice(
 ) -> Splice:
     """The change of one path's expression, at `span`, into the field of its column's struct.
 
-    `name` is where the column's name stands in it. Where some files are read natively the
+    `name` is where the column's name stands in it. If some files are read natively the
     expression itself stays, over the Variant inside the struct, and as the type `cast` if one is
     given: evaluated only in rows whose field is NULL, and only if the query itself comes to
     evaluate it.

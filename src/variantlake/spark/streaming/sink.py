@@ -74,7 +74,7 @@ class TableStreamWriter(SourceWriter, DataSourceStreamArrowWriter):  # type: ign
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Remove the files of a batch of which a task failed.
 
-        Where all tasks were done the commit failed: it left no files, or does not know whether the
+        If all tasks were done the commit failed: it left no files, or does not know whether the
         log has them. Those stay. What no task gave back is left to VACUUM.
         """
         self.give_up(messages, f"batch {batchId}")

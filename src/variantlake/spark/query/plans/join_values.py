@@ -1,7 +1,7 @@
 """Values of a small joined side, which skip files of the other one.
 
 `SELECT … FROM events e JOIN ids i ON e.event:user.id::bigint = i.id`: only rows of `e` whose key is
-among those of `i` are in the answer. Where `i` is small, its values are read once more, before the
+among those of `i` are in the answer. If `i` is small, its values are read once more, before the
 query, and become `e.event:user.id::bigint IN (…)`. So it is for a side whose unmatched rows the
 join drops (EXACTNESS, rule 18), and for a small side that cannot change until the query runs:
 constants, and tables of ours, whose version is fixed.
