@@ -116,7 +116,7 @@ class Job:
         half = self.folder / "half.ndjson"
         half.write_text("\n".join(self.text[: ROWS // 2]), encoding="utf-8")
         result = self.lake().ingest(vl.ndjson(str(half)), self.table)
-        assert result.rows == ROWS // 2, result
+        assert result.rows_written == ROWS // 2, result
 
     def append(self) -> None:
         """The others as a DataFrame: a quarter as text, a quarter as Variants."""
@@ -127,7 +127,7 @@ class Job:
         loaded = self.lake().append(
             texts.withColumnRenamed("e", "event"), self.table, json_columns=["event"]
         )
-        assert loaded.rows == ROWS // 4, loaded
+        assert loaded.rows_written == ROWS // 4, loaded
         others = spark.createDataFrame([(text,) for text in self.text[middle:]], "e string")
         self.lake().append(others.selectExpr("parse_json(e) AS event"), self.table)
 

@@ -380,7 +380,7 @@ def test_a_load_stops_at_too_many_bad_documents(
             done = table.append(rows, json_columns=["event"], mode=mode, max_bad=limit)
         else:
             done = table.append(vl.ndjson(source), mode=mode, max_bad=limit)
-        bad: int = done.bad_rows
+        bad: int = done.rows_bad
         return bad
 
     before = bad_input.listing(tmp_path / "t")

@@ -76,7 +76,7 @@ def append(spark: SparkSession, lake: Any, load: dict[str, Any]) -> Any:
         result = lake.append(spark.sql(load["query"]), load["table"], **load["options"])
     except vl.VariantLakeError as error:
         return f"{type(error).__name__}: {error}"
-    return [result.version, result.rows, result.bad_rows]
+    return [result.version, result.rows_written, result.rows_bad]
 
 
 def stream(spark: SparkSession, source: str, tables: list[str], checkpoint: str) -> None:

@@ -88,6 +88,6 @@ def test_merges_of_every_kind(spark: SparkSession, tmp_path: Path) -> None:
         right = counts_of(partial(_first, spark, text))
         table = vl.Table.open(tmp_path / "ours")
         done = counts_of(partial(table.merge, source, on, *clauses, json_columns=["event"]))
-        found = (done.updated, done.deleted, done.inserted) if done else None
+        found = (done.rows_updated, done.rows_deleted, done.rows_inserted) if done else None
         assert found == (tuple(right)[1:] if right else None), text
         twins.same_rows(text)

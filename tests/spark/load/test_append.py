@@ -128,7 +128,7 @@ def test_all_columns_are_written_with_partitions_and_nulls(
            FROM range(0, 40, 1, 2)"""
     )
     result = append(spark, frame, table, json_columns=["event"])
-    assert (result.version, result.rows, result.bad_rows) == (1, 40, 0)
+    assert (result.version, result.rows_written, result.rows_bad) == (1, 40, 0)
     found = spark.read.format("delta").load(str(table))
     columns = ["n", "at", "price", "tags", "info", "m", "note", "day", "kind"]
     texts = ["to_json(event) AS event", "to_json(other) AS other"]
@@ -188,12 +188,12 @@ def test_bad_documents_of_a_frame_in_every_mode(spark: SparkSession, tmp_path: P
     result = append(
         spark, frame, tmp_path / "quarantine", json_columns=["event"], mode="quarantine"
     )
-    assert (result.rows, result.bad_rows) == (16, 4)
+    assert (result.rows_written, result.rows_bad) == (16, 4)
     records = quarantined(result.quarantine)
     assert sorted(record["values"]["n"] for record in records) == [2, 7, 12, 17]
     assert {record["values"]["event"] for record in records} == {bad}
     result = append(spark, frame, tmp_path / "null", json_columns=["event"], mode="null")
-    assert (result.rows, result.bad_rows) == (20, 4)
+    assert (result.rows_written, result.rows_bad) == (20, 4)
     found = json_of(spark.read.format("delta").load(str(tmp_path / "null")))
     assert found == [None if i % 5 == 2 else "1" for i in range(20)]
 
@@ -221,7 +221,7 @@ def test_an_append_with_an_id_is_made_once(spark: SparkSession, tmp_path: Path) 
     again = append(spark, frame, tmp_path / "t", load_id="x")
     assert (first.version, again.version, again.already_loaded) == (1, 1, True)
     empty = append(spark, frame.limit(0), tmp_path / "t")
-    assert (empty.version, empty.rows) == (1, 0)
+    assert (empty.version, empty.rows_written) == (1, 0)
 
 
 def test_what_does_not_fit_is_refused(spark: SparkSession, tmp_path: Path) -> None:

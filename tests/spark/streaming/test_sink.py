@@ -391,7 +391,7 @@ def test_foreach_batch(
     assert "begins with batch 0, and 1 other queries" in caplog.text
     assert ids(table) == [1, 1]
     assert transactions(table) == {"orders": 0, own: 0}
-    assert [each.rows for each in results] == [1, 1]
+    assert [each.rows_written for each in results] == [1, 1]
     # Outside of a stream the query must be named.
     batch = spark.sql("""SELECT '{"id": 5}' AS event""")
     with pytest.raises(InvalidValue, match="unknown here"):
