@@ -106,9 +106,9 @@ def keep_up(lake: Any, table: str) -> list[int]:
         lake.cluster(table, budget=1 << 30).files_read,
         lake.reshred(table, "user STRING").files_read,
         lake.unshred(table).files_read,
-        lake.drop_feature(table, "variantShredding"),
+        lake.drop_feature(table, "variantShredding").version,
         lake.restore(table, 1).version,
-        lake.vacuum(table, dry_run=True).files,
+        lake.vacuum(table, dry_run=True).files_unneeded,
     ]
 
 
@@ -117,7 +117,7 @@ def constrain(lake: Any, *, table: str, texts: list[str]) -> list[int | str]:
     found: list[int | str] = []
     for number, text in enumerate(texts):
         try:
-            found.append(lake.add_constraint(table, f"c{number}", text))
+            found.append(lake.add_constraint(table, f"c{number}", text).version)
         except VariantLakeError as error:
             found.append(error.message)
     return found
@@ -172,7 +172,7 @@ def overwrite(spark: SparkSession, lake: Any, table: str) -> list[str]:
     said = []
     for frame in frames:
         try:
-            said.append(str(lake.overwrite(frame, table).rows))
+            said.append(str(lake.overwrite(frame, table).rows_written))
         except vl.VariantLakeError as error:
             said.append(type(error).__name__)
     return said
