@@ -74,7 +74,7 @@ def test_an_array_is_loaded_like_its_lines(tmp_path: Path) -> None:
         result = ingest_here(vl.json_array(tmp_path / f"{name}.json"), tmp_path / name)
         assert result.rows_written == len(lines)
         assert documents(tmp_path / name) == expected
-    assert "geometry" in result.shredding
+    assert "geometry" in result.shredding["event"]
 
 
 @pytest.mark.parametrize("name", [name for name in LINES if name != "cut document"])
