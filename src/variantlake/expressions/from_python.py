@@ -230,7 +230,9 @@ class SortOrder(_SparkColumn):
 
     def _column(self) -> Any:
         column = _spark_column(self.text)
-        return column and (column.desc() if self.is_descending else column.asc())
+        if column is None:
+            return None
+        return column.desc() if self.is_descending else column.asc()
 
     def __str__(self) -> str:
         return f"{self.text} {'DESC' if self.is_descending else 'ASC'}"

@@ -12,14 +12,14 @@ from variantlake.table import Table
 def checkpoint(
     table: TableArgument,
     *,
-    as_json: Annotated[bool, json_option("Print the version as one JSON object.")] = False,
+    as_json: Annotated[bool, json_option("Print the result as one JSON object.")] = False,
 ) -> None:
     """Write a checkpoint of the newest version, so that readers need not read every commit.
 
     Commits do this at the table's interval. Use it if other writers wrote none.
     """
-    version = Table.open(table).checkpoint()
+    done = Table.open(table).checkpoint()
     if as_json:
-        print_json({"version": version})
+        print_json(done.to_dict())
     else:
-        print_line(f"checkpoint of version {version}")
+        print_line(f"checkpoint of version {done.version}")
