@@ -34,7 +34,7 @@ def check_storable(schema: StructType, partition_columns: Collection[str] = ()) 
         if any(read_only_type(type_) for type_ in types_in(item.type)):
             raise UnsupportedFeature(
                 f"no rows can be written into this table: column {item.name!r} is {item.type}",
-                hint="such values are read, and written by Spark 4.2 or newer alone",
+                hint="cast the values to a type of Delta's; Spark 4.2 or newer writes these",
             )
     stored = [item for item in schema.fields if item.name not in partition_columns]
     for item in stored:

@@ -52,8 +52,8 @@ def check_name(name: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > MAX_NAME:
         raise InvalidValue(
             f"{name!r:.150} cannot be the name of a version",
-            hint=f"up to {MAX_NAME} letters, digits, dots, dashes and underscores, as 'audit-2026';"
-            " not a number",
+            hint="a version is a whole number, and its name, as 'audit-2026', has at most "
+            f"{MAX_NAME} letters, digits, dots, dashes and underscores, and is not a number",
         )
 
 
