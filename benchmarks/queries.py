@@ -142,10 +142,16 @@ def _path(path: str, type_: str, name: str) -> Column:
     return sf.expr(f"event:{path}::{type_}").alias(name)
 
 
+def _collection() -> Column:
+    return _path("commit.collection", "string", "c")
+
+
+def _did() -> Column:
+    return _path("did", "string", "d")
+
+
 def _last(table: DataFrame, *order: Column) -> DataFrame:
-    return table.select(_path("time_us", "bigint", "t"), _path("did", "string", "d")).orderBy(
-        *order
-    )
+    return table.select(_path("time_us", "bigint", "t"), _did()).orderBy(*order)
 
 
 def _spans(table: DataFrame, value: Column, *order: Column) -> DataFrame:
@@ -156,37 +162,35 @@ def _spans(table: DataFrame, value: Column, *order: Column) -> DataFrame:
     return posts.groupBy("who").agg(value.alias("v")).orderBy(*order).limit(3)
 
 
-_COLLECTION = _path("commit.collection", "string", "c")
-_DID = _path("did", "string", "d")
 _RANGE = "event:time_us::bigint BETWEEN {low} AND {high}"
 
 FRAMES_OF: dict[str, Callable[[DataFrame, Mapping[str, int]], DataFrame]] = {
-    "JSONBench 1": lambda t, _: t.groupBy(_COLLECTION).count(),
+    "JSONBench 1": lambda t, _: t.groupBy(_collection()).count(),
     "JSONBench 2": lambda t, _: (
         t.where(CREATED)
-        .groupBy(_COLLECTION)
-        .agg(sf.count("*").alias("n"), sf.countDistinct(_DID).alias("users"))
+        .groupBy(_collection())
+        .agg(sf.count("*").alias("n"), sf.countDistinct(_did()).alias("users"))
     ),
     "JSONBench 3": lambda t, _: (
         t.where(LIKED)
-        .groupBy(_COLLECTION, sf.expr("hour(timestamp_micros(event:time_us::bigint))").alias("h"))
+        .groupBy(_collection(), sf.expr("hour(timestamp_micros(event:time_us::bigint))").alias("h"))
         .count()
     ),
     "JSONBench 4": lambda t, _: _spans(t, sf.min("t"), sf.col("v"), sf.col("who")),
     "JSONBench 5": lambda t, _: _spans(
         t, sf.max("t") - sf.min("t"), sf.col("v").desc(), sf.col("who")
     ),
-    "aggregate": lambda t, _: t.groupBy(_COLLECTION).agg(
+    "aggregate": lambda t, _: t.groupBy(_collection()).agg(
         sf.count("*").alias("n"), sf.max(_path("time_us", "bigint", "t")).alias("last")
     ),
     "distinct": lambda t, _: t.where("event:commit.collection::string = 'app.bsky.feed.like'").agg(
-        sf.countDistinct(_DID).alias("n")
+        sf.countDistinct(_did()).alias("n")
     ),
     "range of 64 files": lambda t, at: t.where(_RANGE.format(**at)).agg(
-        sf.count("*").alias("n"), sf.max(_DID).alias("d")
+        sf.count("*").alias("n"), sf.max(_did()).alias("d")
     ),
     "point of 64 files": lambda t, at: t.where(f"event:time_us::bigint = {at['point']}").select(
-        _DID, _path("kind", "string", "k")
+        _did(), _path("kind", "string", "k")
     ),
     "first rows of 64 files": lambda t, _: _last(t, sf.col("t").desc(), sf.col("d")).limit(10),
 }
