@@ -227,6 +227,18 @@ def test_rule_39_nothing_is_pushed_to_values_where_spark_moves_literals(
     assert reading.pushable is pushable
 
 
+@pytest.mark.rule(39)
+@pytest.mark.parametrize("order", [1, -1])
+def test_rule_39_each_of_many_files_is_pushed_to_by_its_own_values(order: int) -> None:
+    files = [between("DATE", 0, 8_000), between("DATE", -200_000, 8_000)][::order]
+    many = Reader(path("$.a", "date")).read_all(RecordColumns(files))
+    found = [many.choices[code] for code in many.codes]
+    assert [isinstance(each, PhysicalColumn) and each.pushable for each in found] == [
+        True,
+        False,
+    ][::order]
+
+
 @pytest.mark.rule(9)
 def test_rule_9_clean_is_no_residual_but_variant_nulls() -> None:
     def of(**own: int) -> Reading:
