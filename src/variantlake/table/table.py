@@ -794,7 +794,7 @@ class Table(Shown):
             InvalidQuery: Text that does not parse, or names what the table does not have.
             InvalidValue: A value that cannot be cast, or that the column does not hold.
             UnsupportedFeature: As for `delete`; also a table with constraints or generated columns,
-                which `lake.update` takes, and one whose rows are tracked.
+                which `lake.update` takes.
             CommitConflict: As for `delete`.
         """
         text = condition_text(where)
@@ -885,7 +885,7 @@ class Table(Shown):
     @_writes
     def upsert(
         self,
-        rows: Any,
+        rows: Rows,
         key: str | Sequence[str],
         *,
         json_columns: Collection[str] = (),

@@ -211,7 +211,8 @@ def _with_struct(
             if path[0] == "key":
                 return replace(type_, key=_with_struct(key, path[1:], change))
             return replace(type_, value=_with_struct(value, path[1:], change))
-    raise AssertionError(f"{path} is resolved")  # pragma: no cover
+    # `field_path` gave the path: it goes through no type without parts.
+    raise AssertionError(f"{path} is resolved")
 
 
 def _step(type_: DataType, part: str, names: Sequence[str]) -> tuple[str, DataType]:
