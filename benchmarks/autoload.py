@@ -76,10 +76,10 @@ def files(count: int, *, spark_too: bool) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         source, table = Path(scratch, "in"), Path(scratch, "ours")
         write_files(source, 0, count)
-        first = timed(f"autoload of {count:,} files", lambda: vl.autoload(source, table, settle=0))
-        timed("autoload with nothing new", lambda: vl.autoload(source, table, settle=0))
+        first = timed(f"autoload of {count:,} files", lambda: vl.autoload(table, source, settle=0))
+        timed("autoload with nothing new", lambda: vl.autoload(table, source, settle=0))
         write_files(source, count, 100)
-        timed("autoload of 100 more", lambda: vl.autoload(source, table, settle=0))
+        timed("autoload of 100 more", lambda: vl.autoload(table, source, settle=0))
         rows = vl.Table.open(table).scan("event:id::int AS id").to_arrow().num_rows
         sys.stdout.write(f"  {rows:,} rows of {DOCUMENTS * (count + 100):,} documents\n")
         if not spark_too:

@@ -74,7 +74,7 @@ class Bench:
         """NDJSON to a table; DuckDB writes one Parquet file and no log."""
 
         def ours(table: Path) -> None:
-            self.lake.ingest(str(source), str(table))
+            self.lake.ingest(str(table), str(source))
 
         def delta(table: Path) -> None:
             frame = self.spark.read.text(str(source)).selectExpr("parse_json(value) AS event")
@@ -127,7 +127,7 @@ class Bench:
         def ours(table: Path) -> None:
             vl.Table.create(table, "event VARIANT")
             json_columns = ["event"] if form == "text" else []
-            self.lake.append(read(), str(table), json_columns=json_columns)
+            self.lake.append(str(table), read(), json_columns=json_columns)
 
         def delta(table: Path) -> None:
             frame = read()

@@ -38,7 +38,7 @@ def rebuild(file: Path) -> None:
 
 def convert(file: Path) -> None:
     """Make a new table of it."""
-    vl.convert(file, tempfile.mkdtemp(dir=file.parent), rewrite=True)
+    vl.convert(tempfile.mkdtemp(dir=file.parent), file, rewrite=True)
 
 
 def measure(count: int) -> None:

@@ -56,7 +56,7 @@ def spark_text(source: Path, folder: Path) -> float:
     from benchmarks.engines import spark_session
 
     lake = vl.spark.connect(spark_session(2))
-    return _peak_of_workers(lambda: lake.ingest(str(source), str(folder)))
+    return _peak_of_workers(lambda: lake.ingest(str(folder), str(source)))
 
 
 def spark_computed(source: Path, folder: Path) -> float:
@@ -68,7 +68,7 @@ def spark_computed(source: Path, folder: Path) -> float:
     lake = vl.spark.connect(spark)
     vl.Table.create(folder, "event VARIANT")
     frame = spark.read.text(str(source)).selectExpr("concat(value, ' ') AS event")
-    return _peak_of_workers(lambda: lake.append(frame, str(folder), json_columns=["event"]))
+    return _peak_of_workers(lambda: lake.append(str(folder), frame, json_columns=["event"]))
 
 
 LOADS: dict[str, Callable[[Path, Path], float]] = {

@@ -236,7 +236,7 @@ class Bench:
             )
         for name, files in tables.items():
             rows = None if files is None else -(-self.count // files)
-            self.lake.ingest(str(source), str(self.folder / f"{name}-ours"), max_rows_per_file=rows)
+            self.lake.ingest(str(self.folder / f"{name}-ours"), str(source), max_rows_per_file=rows)
             frame = self.spark.read.text(str(source)).selectExpr("parse_json(value) AS event")
             if files is not None:
                 frame = frame.repartitionByRange(files, sf.expr("event:time_us::bigint"))

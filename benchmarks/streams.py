@@ -63,7 +63,7 @@ def ways(spark: SparkSession) -> list[Way]:
 
     def foreach(frame: DataFrame, table: Path, checkpoint: Path) -> Any:
         def take(batch: DataFrame, number: int) -> None:
-            lake.write_batch(batch, number, str(table), json_columns=["event"])
+            lake.write_batch(str(table), batch, number, json_columns=["event"])
 
         writer = frame.writeStream.foreachBatch(take)
         writer = writer.option("checkpointLocation", str(checkpoint))

@@ -53,7 +53,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="variantlake-demo-") as folder:
         table = str(Path(folder) / "earthquakes")
         started = time.perf_counter()
-        result = lake.ingest(str(SOURCE), table, max_rows_per_file=150)
+        result = lake.ingest(table, str(SOURCE), max_rows_per_file=150)
         console.rule("Ingest")
         console.print(
             f"{result.rows_written:,} documents into {result.files_written} files, "

@@ -115,7 +115,7 @@ class Job:
         self.source.write_text(whole, encoding="utf-8")
         half = self.folder / "half.ndjson"
         half.write_text("\n".join(self.text[: ROWS // 2]), encoding="utf-8")
-        result = self.lake().ingest(vl.ndjson(str(half)), self.table)
+        result = self.lake().ingest(self.table, vl.ndjson(str(half)))
         assert result.rows_written == ROWS // 2, result
 
     def append(self) -> None:
@@ -125,11 +125,11 @@ class Job:
             [(text,) for text in self.text[ROWS // 2 : middle]], "e string"
         )
         loaded = self.lake().append(
-            texts.withColumnRenamed("e", "event"), self.table, json_columns=["event"]
+            self.table, texts.withColumnRenamed("e", "event"), json_columns=["event"]
         )
         assert loaded.rows_written == ROWS // 4, loaded
         others = spark.createDataFrame([(text,) for text in self.text[middle:]], "e string")
-        self.lake().append(others.selectExpr("parse_json(e) AS event"), self.table)
+        self.lake().append(self.table, others.selectExpr("parse_json(e) AS event"))
 
     def queries(self) -> None:
         """Paths in all sorts of places, by `lake.sql` and by Spark on what was parsed."""

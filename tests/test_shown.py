@@ -40,7 +40,7 @@ def test_objects_of_a_table_fit_a_line_and_list_public_names(tmp_path: Path) -> 
         t.history()[0], t.scan("event:a::int AS a"), t.scan(["event"] * 50), t.check_rewrite(0, 1),
         vl.profile(place), vl.profile(place).paths[0], vl.ndjson("examples/earthquakes.ndjson.gz"),
         vl.path("event", "$.a"), vl.path("event", "$.a").int(), vl.parse_json("1"), t,
-        vl.autoload(tmp_path, tmp_path / "other"),
+        vl.autoload(tmp_path / "other", tmp_path),
     ]  # fmt: skip
     for each in shown:
         line = repr(each)

@@ -17,7 +17,7 @@ def load() -> dict[str, Any]:
     """Load each new file once; a repeated task goes on where the table is."""
     import variantlake as vl  # here, as Airflow reads this file every few seconds
 
-    return vl.autoload(SOURCE, TABLE, name="events", mode="quarantine").to_dict()
+    return vl.autoload(TABLE, SOURCE, name="events", mode="quarantine").to_dict()
 
 
 @task

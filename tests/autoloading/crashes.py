@@ -56,7 +56,7 @@ def load(root: Path, mode: str, **options: Any) -> None:
     given = MODES[mode] | {"max_files": 2} | options
     if given.get("after", "").startswith("move:"):
         given["after"] = f"move:{root / 'done'}"
-    vl.autoload(root / "in", root / "table", name="events", **given)
+    vl.autoload(root / "table", root / "in", name="events", **given)
 
 
 @contextlib.contextmanager

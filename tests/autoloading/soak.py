@@ -138,7 +138,7 @@ def soak(seconds: float, seed: int, scratch: Path) -> str:
     finally:
         for worker in workers:
             worker.kill()
-    done = vl.autoload(folder, table, name="events", settle=0)
+    done = vl.autoload(table, folder, name="events", settle=0)
     assert done.files_failed == 0
     assert ids(table) == list(range(documents))
     assert not vl.Table.open(table).loads(state="failed").num_rows

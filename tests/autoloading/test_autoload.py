@@ -40,7 +40,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def load(source: Path | str, table: Path, **options: Any) -> AutoloadResult:
-    return vl.autoload(source, table, **options)
+    return vl.autoload(table, source, **options)
 
 
 def test_only_what_is_new_is_loaded(source: Path, table: Path) -> None:

@@ -44,15 +44,15 @@ def test_a_prefix_is_loaded_into_a_table_of_the_same_store(bucket: ObjectStore) 
     put(bucket, "one/in/_temporary/b.json", 11)
     put(bucket, "one/in/empty.json")
     source, table = f"{URL}/one/in/", f"{URL}/one/table"
-    result = vl.autoload(source, table, name="events", max_files=3)
+    result = vl.autoload(table, source, name="events", max_files=3)
     assert (result.files_read, result.batches, result.files_empty) == (5, 2, 1)
-    assert vl.autoload(source, table, name="events").batches == 0
+    assert vl.autoload(table, source, name="events").batches == 0
     put(bucket, "one/in/empty.json", 12)
     put(bucket, "one/in/2b.json", 13)
-    assert vl.autoload(source, table, name="events").files_read == 2
+    assert vl.autoload(table, source, name="events").files_read == 2
     assert ids(table) == [0, 1, 2, 3, 10, 12, 13]
     put(bucket, "one/in/1.json", 1, 14)
-    changed = vl.autoload(source, table, name="events", on_change="reload")
+    changed = vl.autoload(table, source, name="events", on_change="reload")
     assert (changed.files_read, changed.rows_written) == (1, 2)
     assert ids(table) == [0, 1, 1, 2, 3, 10, 12, 13, 14]
 
@@ -71,15 +71,15 @@ def test_where_names_ascend_the_listing_begins_after_the_last(
         return pages(self, after)
 
     with patch.object(ObjectFolder, "pages", watched), patch.object(discover, "MANY_FILES", 2):
-        vl.autoload(source, table)
+        vl.autoload(table, source)
         put(bucket, "two/in/d.json", 3)
-        vl.autoload(source, table)
+        vl.autoload(table, source)
         put(bucket, "two/in/b.json", 4)
-        vl.autoload(source, table)
+        vl.autoload(table, source)
         assert starts == [None, b"c.json", b"d.json"]
         assert ids(table) == [1, 2, 3]
-        vl.autoload(source, table, backfill=0)  # the late one
-        vl.autoload(source, table)  # names have not always come in order
+        vl.autoload(table, source, backfill=0)  # the late one
+        vl.autoload(table, source)  # names have not always come in order
     assert starts[3:] == [None, None]
     assert ids(table) == [1, 2, 3, 4]
 
@@ -90,17 +90,17 @@ def test_objects_are_moved_and_deleted_after_the_commit(
     put(bucket, "three/in/a.json", 1)
     put(bucket, "three/in/x/b.json", 2)
     source, table = f"{URL}/three/in", tmp_path / "table"
-    vl.autoload(source, table, after=f"move:{URL}/three/done")
+    vl.autoload(table, source, after=f"move:{URL}/three/done")
     assert not list(bucket.list_from("three/in"))
     assert bucket.entry("three/done/a.json") is not None
     assert bucket.entry("three/done/x/b.json") is not None
     put(bucket, "three/in/c.json", 3)
-    vl.autoload(source, table, after="delete")
+    vl.autoload(table, source, after="delete")
     assert bucket.entry("three/in/c.json") is None
     assert ids(table) == [1, 2, 3]
     assert set(states(table).values()) == {"loaded"}
     with pytest.raises(InvalidValue, match="found there again"):
-        vl.autoload(source, table, after=f"move:{URL}/three/in/done")
+        vl.autoload(table, source, after=f"move:{URL}/three/in/done")
 
 
 @pytest.mark.parametrize("after", ["keep", "delete"])
@@ -113,7 +113,7 @@ def test_a_store_that_fails_or_loses_its_answer_leaves_each_document_once(
         put(bucket, f"{root}/in/a.json", 1, 2)
         put(bucket, f"{root}/in/b.json", 3)
         source, table = f"{URL}/{root}/in", f"{URL}/{root}/table"
-        vl.autoload(source, table, max_files=1, after=after)
+        vl.autoload(table, source, max_files=1, after=after)
         put(bucket, f"{root}/in/c.json", 4)
         put(bucket, f"{root}/in/d.json", 5)
         # The first time nothing fails, so that the moments are counted.
@@ -121,10 +121,10 @@ def test_a_store_that_fails_or_loses_its_answer_leaves_each_document_once(
         with objects_watched(moments), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that there is no checkpoint
             with contextlib.suppress(VariantLakeError):
-                vl.autoload(source, table, max_files=1, after=after)
+                vl.autoload(table, source, max_files=1, after=after)
         found = ids(table)
         assert len(found) == len(set(found))
-        vl.autoload(source, table, after=after)
+        vl.autoload(table, source, after=after)
         assert ids(table) == [1, 2, 3, 4, 5]
         left = [entry.path for entry in bucket.list_from(f"{root}/in")]
         assert len(left) == (0 if after == "delete" else 4)

@@ -96,7 +96,7 @@ def test_runs_stay_few_and_small_batches_cost_little(tmp_path: Path) -> None:
 
 def _loaded(tmp_path: Path) -> Path:
     put(tmp_path / "in" / "a.json", 1)
-    vl.autoload(tmp_path / "in", tmp_path / "table", name="events")
+    vl.autoload(tmp_path / "table", tmp_path / "in", name="events")
     return tmp_path / "table"
 
 
@@ -107,7 +107,7 @@ def test_a_damaged_or_missing_run_is_said_and_nothing_is_loaded_again(tmp_path: 
     for broken in (data[:-1] + b"\0", data[:9], None):
         run.unlink() if broken is None else run.write_bytes(broken)
         with pytest.raises(MalformedLog, match="names of what was loaded"):
-            vl.autoload(tmp_path / "in", table, name="events")
+            vl.autoload(table, tmp_path / "in", name="events")
         with pytest.raises(MalformedLog):
             vl.Table.open(table).loads()
     assert ids(table) == [1]
@@ -140,7 +140,7 @@ def test_vacuum_removes_runs_that_no_version_within_the_retention_names(tmp_path
     source, table = tmp_path / "in", tmp_path / "table"
     for number in range(1, 5):
         put(source / f"{number}.json", number)
-        vl.autoload(source, table, name="n")
+        vl.autoload(table, source, name="n")
     folder = table / FOLDER / "n"
     orphan = folder / f"{9:010d}-{'0' * 32}.parquet"
     other = folder / "notes.txt"
@@ -158,5 +158,5 @@ def test_vacuum_removes_runs_that_no_version_within_the_retention_names(tmp_path
     assert done.kinds == {"state of an autoload": done.files_removed}
     assert {file.name for file in folder.iterdir()} == {*live, "notes.txt"}
     put(source / "5.json", 5)
-    assert vl.autoload(source, table, name="n").files_read == 1
+    assert vl.autoload(table, source, name="n").files_read == 1
     assert ids(table) == [1, 2, 3, 4, 5]

@@ -138,7 +138,7 @@ def test_an_autoload_replaces_what_comes_again(tmp_path: Path) -> None:
     for name, first in (("a", 0), ("b", 3)):
         lines = (f'{{"id":{n},"n":{n + first}}}\n' for n in range(first, first + 6))
         (tmp_path / "in" / f"{name}.json").write_text("".join(lines))
-        vl.autoload(tmp_path / "in", tmp_path / "t", unique_by=KEY, settle=0)
+        vl.autoload(tmp_path / "t", tmp_path / "in", unique_by=KEY, settle=0)
     table = vl.Table.open(tmp_path / "t")
     assert pairs_of(table) == [(0, 0), (1, 1), (2, 2), *((n, n + 3) for n in range(3, 9))]
 

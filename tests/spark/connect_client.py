@@ -73,7 +73,7 @@ def done(work: dict[str, Any]) -> dict[str, Any]:
 def append(spark: SparkSession, lake: Any, load: dict[str, Any]) -> Any:
     """The rows of a query into a table: rows and bad rows, or the error."""
     try:
-        result = lake.append(spark.sql(load["query"]), load["table"], **load["options"])
+        result = lake.append(load["table"], spark.sql(load["query"]), **load["options"])
     except vl.VariantLakeError as error:
         return f"{type(error).__name__}: {error}"
     return [result.version, result.rows_written, result.rows_bad]
@@ -93,7 +93,7 @@ def stream(spark: SparkSession, source: str, tables: list[str], checkpoint: str)
     run(sink.option("path", first), "first")
 
     def take(batch: Any, number: int) -> None:
-        vl.spark.connect(batch.sparkSession).write_batch(batch, number, second, query="copy")
+        vl.spark.connect(batch.sparkSession).write_batch(second, batch, number, query="copy")
 
     read = spark.readStream.format("variantlake").option("where", "event:id::int > 1").load(first)
     run(read.writeStream.foreachBatch(take), "second")
@@ -151,9 +151,9 @@ def use_names(
 
     return [
         [
-            after(table, lambda table=table: lake.ingest(source, table)),
-            after(table, lambda table=table: lake.append(frame, table)),
-            after(table, lambda table=table: lake.overwrite(frame, table)),
+            after(table, lambda table=table: lake.ingest(table, source)),
+            after(table, lambda table=table: lake.append(table, frame)),
+            after(table, lambda table=table: lake.overwrite(table, frame)),
         ]
         for table in tables
     ]
@@ -168,11 +168,11 @@ def overwrite(spark: SparkSession, lake: Any, table: str) -> list[str]:
         spark.table("read_before").limit(7),
         spark.range(1).selectExpr("parse_json('1') AS event", "1L AS n"),
     ]
-    lake.append(spark.sql("SELECT parse_json('{\"a\": 1}') AS event, 99L AS n"), table)
+    lake.append(table, spark.sql("SELECT parse_json('{\"a\": 1}') AS event, 99L AS n"))
     said = []
     for frame in frames:
         try:
-            said.append(str(lake.overwrite(frame, table).rows_written))
+            said.append(str(lake.overwrite(table, frame).rows_written))
         except vl.VariantLakeError as error:
             said.append(type(error).__name__)
     return said

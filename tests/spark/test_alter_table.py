@@ -180,7 +180,7 @@ def test_spark_checks_what_rows_must_fulfil(
     with pytest.raises(InvalidQuery, match="the default of column 'n' is no constant"):
         lake.sql("ALTER TABLE checked ALTER COLUMN n SET DEFAULT s.x")
     lake.sql("ALTER TABLE checked ALTER COLUMN n SET DEFAULT int(substr('x17', 2))")
-    lake.append(spark.sql("SELECT struct(5 AS x) AS s"), tmp_path)
+    lake.append(tmp_path, spark.sql("SELECT struct(5 AS x) AS s"))
     assert table.refresh().scan("n", "n = 17").count() == 1
     assert lake.alter("checked", "ADD CONSTRAINT c CHECK (s IS NULL OR s.x > 0)").version == 4
     with pytest.raises(UnsupportedFeature, match="needs column mapping"):
@@ -263,7 +263,7 @@ def _append(lake: Lake, spark: SparkSession, table: Path, step: int, *, ours: bo
     columns = [f"{_value(field.dataType, step)} AS `{field.name}`" for field in schema.fields]
     frame = spark.sql(f"SELECT {', '.join(columns)} FROM range(0, 12, 1, 1)")
     if ours:
-        lake.append(frame, table)
+        lake.append(table, frame)
     else:
         frame.write.format("delta").mode("append").save(str(table))
 
@@ -320,11 +320,11 @@ def test_two_writers_give_out_the_numbers_of_one_column(
     )
     frame = spark.sql("SELECT int(id) AS n, parse_json('{}') AS v FROM range(0, 6, 1, 2)")
     for _ in range(2):
-        lake.append(frame, tmp_path)
+        lake.append(tmp_path, frame)
         spark.sql(f"INSERT INTO delta.`{tmp_path}` (n) VALUES (7), (8)")
-        lake.append(spark.sql("SELECT 5L AS back"), tmp_path)
+        lake.append(tmp_path, spark.sql("SELECT 5L AS back"))
     with pytest.raises(InvalidSchema, match="gives out its numbers itself"):
-        lake.append(spark.sql("SELECT 5L AS id"), tmp_path)
+        lake.append(tmp_path, spark.sql("SELECT 5L AS id"))
     found = lake.read(tmp_path).collect()
     ids = [row.id for row in found]
     assert len(ids) == len(set(ids)) == 18

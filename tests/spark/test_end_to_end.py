@@ -71,7 +71,7 @@ def judge(spark: SparkSession, documents: list[str]) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = str(tmp_path_factory.mktemp("lake") / "earthquakes")
-    result = vl.spark.connect(spark).ingest(str(EARTHQUAKES), path, max_rows_per_file=150)
+    result = vl.spark.connect(spark).ingest(path, str(EARTHQUAKES), max_rows_per_file=150)
     assert (result.rows_written, result.files_written) == (1707, 12)
     return path
 
@@ -118,7 +118,7 @@ def test_answers_hold_after_delta_spark_appended(
 def appended(delta_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A table of ours to which Delta Spark appended rows of its own, some of another shape."""
     path = str(tmp_path_factory.mktemp("lake") / "appended")
-    vl.spark.connect(delta_spark).ingest(str(EARTHQUAKES), path, max_rows_per_file=400)
+    vl.spark.connect(delta_spark).ingest(path, str(EARTHQUAKES), max_rows_per_file=400)
     own = [
         {"id": "us-own-1", "properties": {"net": "us", "mag": 6.5, "time": 1517710000000}},
         {"id": 17, "properties": {"net": "ci", "mag": "strong", "felt": None}},
@@ -156,7 +156,7 @@ def test_every_row_comes_back_as_spark_parses_it(
         write_documents("events", source, 3000)
     path = str(tmp_path / "table")
     lake = vl.spark.connect(spark)
-    lake.ingest(str(source), path)
+    lake.ingest(path, str(source))
     ours = lake.read(path).selectExpr("to_json(event) AS j")
     theirs = spark.read.text(str(source)).selectExpr("to_json(parse_json(value)) AS j")
     assert sorted(row.j for row in ours.collect()) == sorted(row.j for row in theirs.collect())

@@ -101,7 +101,7 @@ def test_loads_by_spark_land_in_the_store(s3: SparkSession) -> None:
     frame = s3.range(0, 10, 1, 2).selectExpr("id", "format_string('{\"n\": %d}', id) AS event")
     location = f"{ROOT}/appended"
     vl.Table.create(location, "id BIGINT, event VARIANT")
-    lake.append(frame, location, json_columns=["event"])
+    lake.append(location, frame, json_columns=["event"])
     rows = lake.sql(f"SELECT id, event:n::int AS n FROM {DELTA.format(location)}").collect()
     assert sorted(map(tuple, rows)) == [(n, n) for n in range(10)]
 

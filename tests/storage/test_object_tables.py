@@ -145,12 +145,12 @@ def test_files_are_converted_from_a_store_into_it_and_out_of_it(table: str, tmp_
     assert numbers(f"{ROOT}/raw") == expected
     files = [step.path for step in done.steps]
     for target in (str(tmp_path / "t"), f"{ROOT}/copied"):
-        assert {step.action.value for step in vl.convert(files, target).steps} == {"copy"}
+        assert {step.action.value for step in vl.convert(target, files).steps} == {"copy"}
         assert numbers(target) == expected
-    vl.convert(files, f"{ROOT}/rewritten", rewrite=True)
+    vl.convert(f"{ROOT}/rewritten", files, rewrite=True)
     assert numbers(f"{ROOT}/rewritten") == expected
     with pytest.raises(vl.VariantLakeError, match="is a Delta table"):
-        vl.convert(table, str(tmp_path / "u"))
+        vl.convert(str(tmp_path / "u"), table)
 
 
 def test_files_without_tags_are_read_by_their_footers_and_analyzed(table: str) -> None:

@@ -133,6 +133,6 @@ def test_row_groups_with_a_void_column_are_not_copied(
 
 def test_a_converted_file_leaves_its_void_column_behind(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1], "v": pa.nulls(1)}), tmp_path / "a.parquet")
-    vl.convert(str(tmp_path / "a.parquet"), tmp_path / "t")
+    vl.convert(tmp_path / "t", str(tmp_path / "a.parquet"))
     assert _stored(tmp_path / "t") == {("id",)}
     assert vl.Table.open(tmp_path / "t").scan().to_arrow().to_pylist() == [{"id": 1, "v": None}]

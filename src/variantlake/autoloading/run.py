@@ -23,8 +23,8 @@ class AutoloadOptionKeywords(AutoloadKeywords, IngestKeywords, total=False):
 
 
 def autoload(
-    source: str | os.PathLike[str],
     table: str | os.PathLike[str],
+    source: str | os.PathLike[str],
     *,
     name: str | None = None,
     every: Duration | None = None,
@@ -42,9 +42,9 @@ def autoload(
     several processes may run it at once.
 
     Args:
+        table: The table's location; the first batch creates the table if it does not exist.
         source: A folder, a glob or one file, on a disk or in an object store, of files as `ingest`
             takes them. Of a folder and its subfolders, it takes files with a name of JSON.
-        table: The table's location; the first batch creates the table if it does not exist.
         name: The name of this autoload in the table; another name loads all files again. None
             derives one from the source's location.
         every: The seconds between two rounds, or text such as `30s`. None runs one round.

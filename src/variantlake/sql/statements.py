@@ -38,7 +38,7 @@ _INSTEAD = {
     "DESC HISTORY": ("Table.history() lists versions", "`variantlake history` lists versions"),
     "DESCRIBE HISTORY": ("Table.history() lists versions", "`variantlake history` lists versions"),
     "DROP": ("remove the table's folder", "remove the table's folder"),
-    "INSERT": ("lake.append(df, table) adds rows", "`variantlake ingest` adds documents"),
+    "INSERT": ("lake.append(table, df) adds rows", "`variantlake ingest` adds documents"),
     "LOAD": ("lake.ingest(...) loads files", "`variantlake ingest` loads files"),
     "MERGE": (
         f"lake.sql(...) and lake.merge(...) merge rows; {_DELTA}",

@@ -696,8 +696,8 @@ class Table(Shown):
         if "column" not in options:
             options["column"] = self._only_variant()
         return autoload(
-            source,
             self._newest().store.uri,
+            source,
             name=name,
             every=every,
             stop=stop,

@@ -103,7 +103,7 @@ def test_files_that_are_copied_into_a_table_are_durable(
     (file,) = (tmp_path / "t").glob("*.parquet")
     (tmp_path / "source").mkdir()
     shutil.copy(file, tmp_path / "source")
-    vl.convert(tmp_path / "source", tmp_path / "new")
+    vl.convert(tmp_path / "new", tmp_path / "source")
     _, before = flushed[-1]
     (copied,) = (tmp_path / "new").glob("*.parquet")
     assert {str(copied), str(copied.parent)} <= before

@@ -68,12 +68,12 @@ def test_convert_and_its_dry_run_say_the_same(tmp_path: Path, column: str) -> No
     said = []
     for dry_run in (True, False):
         with pytest.raises(InvalidValue, match=rf"column '{column}'.*below") as caught:
-            vl.convert(str(file), target, dry_run=dry_run)
+            vl.convert(target, str(file), dry_run=dry_run)
         said.append(str(caught.value))
         assert (caught.value.file, caught.value.row) == (str(file), 2)
     assert said[0] == said[1]
-    vl.convert(str(file), target, dry_run=True, truncate_timestamps=True)
-    vl.convert(str(file), target, truncate_timestamps=True)
+    vl.convert(target, str(file), dry_run=True, truncate_timestamps=True)
+    vl.convert(target, str(file), truncate_timestamps=True)
     found = vl.Table.open(target).scan().to_arrow().to_pylist()
     assert found == [{column: row[column]} for row in cut(1, 2, 3, None)]
 
@@ -85,8 +85,8 @@ def test_int96_is_an_instant_at_any_depth_and_its_digits_are_looked_at(tmp_path:
     table = pa.table({"t": pa.array(times, MICROS), "l": [[value] for value in times]})
     pq.write_table(table, file, use_deprecated_int96_timestamps=True)
     target = str(tmp_path / "t")
-    vl.convert(str(file), target, dry_run=True)
-    vl.convert(str(file), target)
+    vl.convert(target, str(file), dry_run=True)
+    vl.convert(target, str(file))
     opened = vl.Table.open(target)
     assert [str(field.type) for field in opened.schema.fields] == ["timestamp", "array<timestamp>"]
     aware = [value and value.replace(tzinfo=dt.UTC) for value in times]
@@ -95,7 +95,7 @@ def test_int96_is_an_instant_at_any_depth_and_its_digits_are_looked_at(tmp_path:
     pq.write_table(rows(1_000, 2_001).select(["t"]), file, use_deprecated_int96_timestamps=True)
     for dry_run in (True, False):
         with pytest.raises(InvalidValue, match="below microseconds") as caught:
-            vl.convert(str(file), str(tmp_path / "u"), dry_run=dry_run)
+            vl.convert(str(tmp_path / "u"), str(file), dry_run=dry_run)
         assert caught.value.row == 1
 
 
@@ -104,8 +104,8 @@ def test_nanoseconds_of_variants_stay(tmp_path: Path) -> None:
     value = Variant(b"\x01\x00\x00", encode_scalar(Scalar(Primitive.TIMESTAMP_NTZ_NANOS, 1_001)))
     table = pa.table({"v": variant_array([value])})
     vl.parquet.write_table(table, file, shredding={"v": "TIMESTAMP_NTZ_NANOS"})
-    vl.convert(str(file), str(tmp_path / "t"), rewrite=True, dry_run=True)
-    vl.convert(str(file), str(tmp_path / "t"), rewrite=True, truncate_timestamps=True)
+    vl.convert(str(tmp_path / "t"), str(file), rewrite=True, dry_run=True)
+    vl.convert(str(tmp_path / "t"), str(file), rewrite=True, truncate_timestamps=True)
     (kept,) = variants(vl.Table.open(tmp_path / "t").scan().to_arrow()["v"])
     assert kept == value
 

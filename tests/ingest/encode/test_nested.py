@@ -111,7 +111,7 @@ def test_frames_with_variants_anywhere(delta_spark: SparkSession, tmp_path: Path
         map('x', array(named_struct('v', parse_json('"s"')))) AS deep FROM range(3)"""
     )
     vl.Table.create(tmp_path, DDL)
-    vl.spark.connect(delta_spark).append(frame, tmp_path)
+    vl.spark.connect(delta_spark).append(tmp_path, frame)
     found = delta_spark.read.format("delta").load(str(tmp_path))
     shown = ["to_json(struct(*)) AS row"]
     assert sorted(found.selectExpr(*shown).collect()) == sorted(frame.selectExpr(*shown).collect())

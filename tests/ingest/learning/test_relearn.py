@@ -175,12 +175,12 @@ def test_loads_of_documents_take_hints(tmp_path: Path) -> None:
         ("two", None, "a STRING, n DOUBLE"),
         ("three", "a.b INT", "a STRUCT<b: INT>, n DOUBLE"),
     ):
-        assert vl.autoload(source, target, name=name, hints=hints, settle=0).rows_written == 100
+        assert vl.autoload(target, source, name=name, hints=hints, settle=0).rows_written == 100
         assert vl.Table.open(target).properties[SCHEMA] == expected
     table = vl.Table.open(target)
     assert table.properties["variantlake.hints.event"] == "a.b INT"
     # A schema that is given has them too.
-    vl.autoload(source, target, name="four", shredding="n DOUBLE", hints="x.y INT", settle=0)
+    vl.autoload(target, source, name="four", shredding="n DOUBLE", hints="x.y INT", settle=0)
     assert now(table).properties[SCHEMA] == "n DOUBLE, x STRUCT<y: INT>"
     with pytest.raises(InvalidSchema):
         now(table).append(vl.ndjson(str(source)), hints="x FOO")
@@ -193,7 +193,7 @@ def test_an_autoload_goes_on_and_learns(tmp_path: Path, caplog: pytest.LogCaptur
         for number, kind in enumerate((OLD, NEW, NEW, NEW)):
             lines = documents(kind, seed=number)
             (source / f"{number}.json").write_text("\n".join(lines))
-            assert vl.autoload(source, target, name="n", settle=0).rows_written == 100
+            assert vl.autoload(target, source, name="n", settle=0).rows_written == 100
     table = vl.Table.open(target)
     assert paths(table) == {"a", "n", "x", "y", "z"}
     assert "new files get another schema" in caplog.text

@@ -42,8 +42,8 @@ class Driver:
         """Load, query, by a client of Connect and on S3 too; lose workers in loads and rewrites."""
         return {
             "seen": self.seen_by_workers(),
-            "ingested": said(lambda: self.lake.ingest(self.sources[:1], self.table)),
-            "appended": said(lambda: self.lake.append(self.spark.sql(MORE), self.table)),
+            "ingested": said(lambda: self.lake.ingest(self.table, self.sources[:1])),
+            "appended": said(lambda: self.lake.append(self.table, self.spark.sql(MORE))),
             "queries": {name: self.queried(query) for name, query in self.work["queries"].items()},
             "odd": said(self.rebuilt),
             "source": said(self.data_source),
@@ -65,8 +65,8 @@ class Driver:
         """The same in a cluster without the package."""
         native = self.work["queries"]["paths"]
         return {
-            "ingested": said(lambda: self.lake.ingest(self.sources[:1], f"{self.table}-none")),
-            "appended": said(lambda: self.lake.append(self.spark.sql(MORE), self.table)),
+            "ingested": said(lambda: self.lake.ingest(f"{self.table}-none", self.sources[:1])),
+            "appended": said(lambda: self.lake.append(self.table, self.spark.sql(MORE))),
             "queries": {"paths": self.queried(native)},
             "odd": said(self.rebuilt),
         }
@@ -116,7 +116,7 @@ class Driver:
         """Rows that tasks write to S3, and read there by Spark's reader and by ours."""
         table = f"{self.work['bucket']}/table"
         vl.Table.create(table, "event VARIANT", shredding={"event": "n INT, kind STRING"})
-        appended = self.lake.append(self.spark.sql(MORE), table)
+        appended = self.lake.append(table, self.spark.sql(MORE))
         vl.spark.register(self.spark)
         source = self.spark.read.format("variantlake").load(table)
         return [
@@ -137,7 +137,7 @@ class Driver:
         before, rows_before = self.state()
         done = said(
             lambda: self.lake.ingest(
-                self.sources, self.table, load_id=name, max_rows_per_file=5_000, progress=watch
+                self.table, self.sources, load_id=name, max_rows_per_file=5_000, progress=watch
             )
         )
         after, rows = self.state()
@@ -147,7 +147,7 @@ class Driver:
             "done": done,
             "versions": [before, after],
             "rows": rows,
-            "again": said(lambda: self.lake.ingest(self.sources, self.table, load_id=name)),
+            "again": said(lambda: self.lake.ingest(self.table, self.sources, load_id=name)),
             "rows_again": self.state()[1],
         }
 

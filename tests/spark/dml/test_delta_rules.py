@@ -33,7 +33,7 @@ def lake(spark: SparkSession, tmp_path: Path) -> vl.spark.Lake:
     table = vl.Table.create(
         tmp_path, "id INT, n INT, v STRING", properties={"delta.enableDeletionVectors": "true"}
     )
-    lake.append(spark.createDataFrame(ROWS, "id INT, n INT, v STRING"), table.uri)
+    lake.append(table.uri, spark.createDataFrame(ROWS, "id INT, n INT, v STRING"))
     lake.register("db.t", table.uri)
     return lake
 
@@ -171,7 +171,7 @@ def test_defaults_by_name(lake: vl.spark.Lake, tmp_path: Path, spark: SparkSessi
 def test_a_broken_rule_shows_the_row(lake: vl.spark.Lake, tmp_path: Path) -> None:
     table = vl.Table.create(tmp_path / "k", "id INT, ts TIMESTAMP, event VARIANT")
     row = "1 AS id, TIMESTAMP'2020-01-01' AS ts, parse_json('{\"x\":1}') AS event"
-    lake.append(lake.sql(f"SELECT {row}"), table.uri)
+    lake.append(table.uri, lake.sql(f"SELECT {row}"))
     lake.add_constraint(table.uri, "small", "variant_get(event, '$.x', 'int') < 5")
     shown = '{"event":{"x":7},"id":1,"ts":"2020-01-01T00:00:00.000Z"}'
     with pytest.raises(InvalidValue, match="'small'") as caught:
@@ -194,7 +194,7 @@ def test_a_column_with_the_name_of_spark_for_places(
     lake = vl.spark.connect(spark)
     properties = {"delta.enableDeletionVectors": vectors}
     table = vl.Table.create(tmp_path, "id INT, _metadata INT", properties=properties)
-    lake.append(spark.createDataFrame([(1, 10), (2, 20)], "id INT, _metadata INT"), table.uri)
+    lake.append(table.uri, spark.createDataFrame([(1, 10), (2, 20)], "id INT, _metadata INT"))
     name = f"delta.`{table.uri}`"
     texts = (
         f"MERGE INTO {name} t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
@@ -215,7 +215,7 @@ def test_a_column_with_the_name_of_spark_for_places(
 def test_what_a_function_raises_in_a_task(lake: vl.spark.Lake, tmp_path: Path) -> None:
     call = "variant_insert(t.event, '$.x', 1)"
     table = vl.Table.create(tmp_path / "k", "id INT, event VARIANT")
-    lake.append(lake.sql("SELECT 1 AS id, parse_json('{\"x\":1}') AS event"), table.uri)
+    lake.append(table.uri, lake.sql("SELECT 1 AS id, parse_json('{\"x\":1}') AS event"))
     target = f"delta.`{table.uri}` AS t"
     source = "(SELECT 1 AS id) AS s ON t.id = s.id WHEN MATCHED THEN"
     for text in (

@@ -64,7 +64,7 @@ def test_conditions_of_methods_have_no_name_for_the_table(
     lake = vl.spark.connect(spark)
     table = vl.Table.create(tmp_path, "x INT, t STRUCT<x: INT>")
     rows = "VALUES (1, named_struct('x', 2)), (2, named_struct('x', 1)), (3, named_struct('x', 3))"
-    lake.append(spark.sql(f"SELECT col1 AS x, col2 AS t FROM {rows}"), table.uri)
+    lake.append(table.uri, spark.sql(f"SELECT col1 AS x, col2 AS t FROM {rows}"))
     assert [row.x for row in lake.table(table.uri).where("t.x = 1").select("x").collect()] == [2]
     lake.delete(table.uri, "t.x = 1")
     lake.update(table.uri, {"x": vl.expr("t.x + 10")}, "t.x + 0 = 2")
@@ -77,7 +77,7 @@ def test_double_quotes_hold_names_where_the_session_says_so(
 ) -> None:
     lake = vl.spark.connect(spark)
     table = vl.Table.create(tmp_path, "a STRING, b STRING")
-    lake.append(spark.sql("VALUES ('b', 'z'), ('z', 'z')").toDF("a", "b"), table.uri)
+    lake.append(table.uri, spark.sql("VALUES ('b', 'z'), ('z', 'z')").toDF("a", "b"))
     with changed(spark, {"spark.sql.ansi.doubleQuotedIdentifiers": "true"}):
         with pytest.raises(UnsupportedFeature, match="double quotes"):
             lake.delete(table.uri, condition, dry_run=True)
@@ -134,7 +134,7 @@ def test_no_value_is_stored_that_does_not_fit(
 ) -> None:
     lake = vl.spark.connect(spark)
     table = vl.Table.create(tmp_path, "id INT, small TINYINT, text STRING")
-    lake.append(spark.sql("SELECT 1 AS id, 2Y AS small, 'x' AS text"), table.uri)
+    lake.append(table.uri, spark.sql("SELECT 1 AS id, 2Y AS small, 'x' AS text"))
     merge = f"MERGE INTO delta.`{table.uri}` t USING (SELECT 1 AS k) s ON t.id = s.k "
     with changed(spark, {"spark.sql.ansi.enabled": "false"}):
         with pytest.raises(InvalidValue, match=f"does not fit column '{column}'"):

@@ -41,10 +41,10 @@ def write(spark: SparkSession, lake: Lake, place: Place, way: str) -> None:
         """parse_json('{"a":' || id || '}') AS event""", "CAST(id AS INT) AS n"
     )
     if way == "append":
-        lake.append(rows, place.location)
+        lake.append(place.location, rows)
         place.wrote(new)
     else:
-        lake.overwrite(rows, place.location)
+        lake.overwrite(place.location, rows)
         place.versions.append(new)
 
 
@@ -79,8 +79,8 @@ def test_documents_go_into_the_table_that_is_there(spark: SparkSession, tmp_path
         with pytest.raises(VariantLakeError):
             lake.read(table)
         vl.Table.create(table, schema)
-        lake.ingest(str(source), table)
-        lake.ingest(str(source), table)
+        lake.ingest(table, str(source))
+        lake.ingest(table, str(source))
         assert numbers(lake.sql(f"SELECT event:a::int FROM delta.`{table}`")) == [1, 1]
         assert str(vl.Table.open(table).schema.to_arrow().names) == str(lake.read(table).columns)
 

@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 
 def append(spark: SparkSession, frame: DataFrame, table: Path, **options: Any) -> Any:
-    return vl.spark.connect(spark).append(frame, table, **options)
+    return vl.spark.connect(spark).append(table, frame, **options)
 
 
 def json_of(frame: DataFrame, column: str = "event") -> list[str | None]:
@@ -253,20 +253,20 @@ def test_frames_and_documents_take_the_place_of_rows(spark: SparkSession, tmp_pa
     def numbers() -> list[int]:
         return sorted(row.n for row in lake.read(path).select("n").collect())
 
-    lake.append(frame((1, "a"), (2, "b"), (3, "c")), path)
-    lake.overwrite(frame((4, "b")), path, where="day > 'a' AND day < 'c'")
+    lake.append(path, frame((1, "a"), (2, "b"), (3, "c")))
+    lake.overwrite(path, frame((4, "b")), where="day > 'a' AND day < 'c'")
     assert numbers() == [1, 3, 4]
-    lake.overwrite(frame((5, "c")), path, partitions=True)
+    lake.overwrite(path, frame((5, "c")), partitions=True)
     assert numbers() == [1, 4, 5]
     with pytest.raises(InvalidValue, match="outside the overwritten partitions"):
-        lake.overwrite(frame((6, "c")), path, where={"day": "a"})
-    lake.overwrite(frame((7, "x")).limit(0), path)
+        lake.overwrite(path, frame((6, "c")), where={"day": "a"})
+    lake.overwrite(path, frame((7, "x")).limit(0))
     assert numbers() == []
     assert table.refresh().version == 4
     (tmp_path / "a.ndjson").write_text('{"a": 1}\n')
     plain = tmp_path / "plain"
     for _ in range(2):
-        lake.overwrite(vl.ndjson(tmp_path / "a.ndjson"), plain)
+        lake.overwrite(plain, vl.ndjson(tmp_path / "a.ndjson"))
     assert lake.read(plain).count() == 1
 
 
@@ -302,22 +302,22 @@ def test_what_was_read_of_a_table_does_not_replace_what_came_later(
     append(4)
     for frame in frames:
         with pytest.raises(CommitConflict, match="added file"):
-            lake.overwrite(frame, path)
+            lake.overwrite(path, frame)
     assert numbers() == [1, 2, 3, 4]
     # Another table, an older version that was asked for, and what the caller says.
-    lake.overwrite(lake.read(path), other.uri)
-    lake.overwrite(frames[0], path, expected_version=table.refresh().version)
+    lake.overwrite(other.uri, lake.read(path))
+    lake.overwrite(path, frames[0], expected_version=table.refresh().version)
     assert numbers() == [1, 2, 3]
-    lake.overwrite(lake.read(path, 1).where("n = 1"), path)
+    lake.overwrite(path, lake.read(path, 1).where("n = 1"))
     assert numbers() == [1]
-    lake.overwrite(lake.read(path).selectExpr("event", "n + 1 AS n"), path)
+    lake.overwrite(path, lake.read(path).selectExpr("event", "n + 1 AS n"))
     assert numbers() == [2]
     frame = lake.read(path)
     shutil.rmtree(path)
     table = vl.Table.create(path, "event VARIANT, n INT")
     with pytest.raises(TableReplaced):
-        lake.overwrite(frame.limit(0), path)
-    lake.overwrite(lake.read(path), path)
+        lake.overwrite(path, frame.limit(0))
+    lake.overwrite(path, lake.read(path))
     assert numbers() == []
 
 
@@ -334,7 +334,7 @@ def test_columns_may_have_any_name_that_a_table_can(
     table = tmp_path / "table"
     ddl = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in reversed(names[1:]))
     vl.Table.create(table, f"`a.b` VARIANT, {ddl}")
-    lake.append(frame.distinct() if way == "computed" else frame, table, json_columns=["a.b"])
+    lake.append(table, frame.distinct() if way == "computed" else frame, json_columns=["a.b"])
     (found,) = (
         lake.read(table)
         .selectExpr("to_json(`a.b`)", *(f"`{n.replace('`', '``')}`" for n in names[1:]))

@@ -161,10 +161,10 @@ def test_rows_are_evaluated_on_their_way_into_the_table(
 
     lake = vl.spark.connect(spark)
     good = spark.sql("""SELECT '{"kind": "a"}' AS event, CAST(id AS INT) AS n FROM range(1, 4)""")
-    assert lake.append(good, table.store.uri, json_columns=["event"]).version == 1
+    assert lake.append(table.store.uri, good, json_columns=["event"]).version == 1
     bad = spark.sql("""SELECT '{"kind": "z"}' AS event, 7 AS n""")
     with pytest.raises(InvalidValue, match="breaks the CHECK constraint 'kind'"):
-        lake.append(bad, table.store.uri, json_columns=["event"])
+        lake.append(table.store.uri, bad, json_columns=["event"])
     name = f"delta.`{table.store.uri}`"
     rows = spark.sql(f"SELECT n, day, twice FROM {name} ORDER BY n").collect()
     assert [tuple(row) for row in rows] == [(n, "2026-01", 2 * n) for n in (1, 2, 3)]
@@ -203,10 +203,10 @@ def test_a_constraint_is_added_once_every_row_fulfils_it(
         lake.add_constraint(tmp_path, "kinds", "n > 0")
     bad = spark.sql("""SELECT parse_json('{"k": "c"}') AS event, 4 AS n""")
     with pytest.raises(InvalidValue, match="'kinds'"):
-        lake.append(bad, tmp_path)
+        lake.append(tmp_path, bad)
     # Delta Spark keeps to them, and drops them.
     for values in ('parse_json(\'{"k": "c"}\'), 4', "NULL, NULL"):
         with pytest.raises(Exception, match=r"DELTA_(VIOLATE|NOT_NULL)"):
             spark.sql(f"INSERT INTO delta.`{tmp_path}` SELECT {values}")
     spark.sql(f"ALTER TABLE delta.`{tmp_path}` DROP CONSTRAINT kinds")
-    assert lake.append(bad, tmp_path).version == 5
+    assert lake.append(tmp_path, bad).version == 5

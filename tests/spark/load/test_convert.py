@@ -32,7 +32,7 @@ def test_files_of_all_layouts_become_one_table(spark: SparkSession, tmp_path: Pa
         )
     table = tmp_path / "table"
     lake = vl.spark.connect(spark)
-    result = lake.convert(files, table)
+    result = lake.convert(table, files)
     assert [step.action for step in result.steps] == [Action.REWRITE, Action.COPY, Action.REWRITE]
     found = lake.sql(
         "SELECT event:n::int AS n, event:kind::string AS kind, event:rest[0]::int AS rest "

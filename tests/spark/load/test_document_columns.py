@@ -57,7 +57,7 @@ def test_paths_are_cast_as_spark_casts_them(
         lines = [line for line in lines if "\\uff12" not in line]  # whose digits only Java knows
     (tmp_path / "a.json").write_text("\n".join(lines) + '\n{"k": -1}\n')
     path = f"try_variant_get(event, '$.v', '{type_}')"
-    result = lake.ingest(tmp_path / "a.json", tmp_path / "t", partition_by=f"p={path}")
+    result = lake.ingest(tmp_path / "t", tmp_path / "a.json", partition_by=f"p={path}")
     assert result.rows_written == len(lines) + 1
     frame = spark.read.text(str(tmp_path / "a.json")).selectExpr("parse_json(value) AS event")
     ask = ["event:k::int AS k", "p"]
@@ -77,7 +77,7 @@ def test_folders_the_file_and_the_time_by_tasks(lake: Lake, tmp_path: Path) -> N
         (folder / "a.ndjson").write_text(f'{{"k": {day}}}\n')
         (folder / "empty.ndjson").touch()
     result = lake.ingest(
-        tmp_path / "src", tmp_path / "t", partition_by="day DATE", file_column="_file",
+        tmp_path / "t", tmp_path / "src", partition_by="day DATE", file_column="_file",
         loaded_at_column="_loaded_at",
     )  # fmt: skip
     assert (result.rows_written, result.files_empty) == (3, 3)
@@ -90,7 +90,7 @@ def test_folders_the_file_and_the_time_by_tasks(lake: Lake, tmp_path: Path) -> N
     report = lake.explain(f"SELECT event:k FROM delta.`{tmp_path}/t` WHERE day = DATE '2026-01-02'")
     assert report.tables[0].scan.read_files == 1
     with pytest.raises(InvalidValue, match="did you mean partition_by"):
-        lake.ingest(tmp_path / "src", tmp_path / "t", partition_byy="day")  # type: ignore[call-arg]
+        lake.ingest(tmp_path / "t", tmp_path / "src", partition_byy="day")  # type: ignore[call-arg]
 
 
 def test_a_dataframe_makes_its_table(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_dataframe_makes_its_table(spark: SparkSession, lake: Lake, tmp_path: 
         "named_struct('x', 1) AS s"
     )
     result = lake.append(
-        frame, tmp_path / "t", json_columns=["event"], partition_by="day",
+        tmp_path / "t", frame, json_columns=["event"], partition_by="day",
         shredding="kind STRING", properties={"mine": "yes"},
     )  # fmt: skip
     assert (result.version, result.rows_written) == (0, 1)
@@ -107,10 +107,10 @@ def test_a_dataframe_makes_its_table(spark: SparkSession, lake: Lake, tmp_path: 
     assert table.snapshot.partition_columns == ("day",)
     assert table.properties["variantlake.shredding.event"] == "kind STRING"
     assert table.properties["mine"] == "yes"
-    assert lake.append(frame, tmp_path / "t", json_columns=["event"]).version == 1
+    assert lake.append(tmp_path / "t", frame, json_columns=["event"]).version == 1
     assert spark.read.format("delta").load(str(tmp_path / "t")).count() == 2
     with pytest.raises(InvalidSchema, match="partitioned by day"):
-        lake.append(frame, tmp_path / "t", json_columns=["event"], partition_by="id")
+        lake.append(tmp_path / "t", frame, json_columns=["event"], partition_by="id")
 
 
 def test_new_columns_of_a_dataframe(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
@@ -119,16 +119,16 @@ def test_new_columns_of_a_dataframe(spark: SparkSession, lake: Lake, tmp_path: P
         "SELECT parse_json('2') AS event, named_struct('x', 1, 'y', 'z') AS s, 8 AS n, "
         "true AS more, parse_json('3') AS other"
     )
-    lake.append(first, tmp_path / "t")
+    lake.append(tmp_path / "t", first)
     with pytest.raises(InvalidSchema) as caught:
-        lake.append(more, tmp_path / "t")
+        lake.append(tmp_path / "t", more)
     assert "merge_schema=True" in caught.value.hint
-    assert lake.append(more, tmp_path / "t", merge_schema=True).version == 1
+    assert lake.append(tmp_path / "t", more, merge_schema=True).version == 1
     rows = lake.sql(
         f"SELECT n, s.y AS y, more, other::int AS o FROM delta.`{tmp_path}/t` ORDER BY n"
     )
     assert [tuple(row) for row in rows.collect()] == [(7, None, None, None), (8, "z", True, 3)]
     with pytest.raises(InvalidSchema, match="'n' is integer"):
-        lake.append(spark.sql("SELECT 'x' AS n"), tmp_path / "t", merge_schema=True)
-    lake.overwrite(more, tmp_path / "t", merge_schema=True)
+        lake.append(tmp_path / "t", spark.sql("SELECT 'x' AS n"), merge_schema=True)
+    lake.overwrite(tmp_path / "t", more, merge_schema=True)
     assert lake.read(tmp_path / "t").count() == 1

@@ -62,7 +62,7 @@ def test_rows_are_those_that_spark_reads(spark: SparkSession, folder: str, tmp_p
     tables = {name: tmp_path / name for name in ("ours", "sparks")}
     for name, given in (("ours", frame), ("sparks", frame.where("i8 >= 0"))):
         vl.Table.create(tables[name], COLUMNS.replace("text STRING", "other VARIANT"))
-        vl.spark.connect(spark).append(given, tables[name], json_columns=["other"])
+        vl.spark.connect(spark).append(tables[name], given, json_columns=["other"])
     assert file_scan(spark, frame.where("i8 >= 0")) is None
     key = ["to_json(other) AS j", "to_json(event) AS e", *frame.columns[2:]]
     ours, theirs = (
@@ -119,7 +119,7 @@ def test_files_of_other_columns_go_through_spark(spark: SparkSession, tmp_path: 
     with pytest.raises(LeftToSpark, match="no column 'n'"):
         list(part_rows([part for group in scan.groups for part in group], scan.columns))
     vl.Table.create(tmp_path / "t", "event VARIANT, n BIGINT")
-    result = vl.spark.connect(spark).append(frame, tmp_path / "t", json_columns=["event"])
+    result = vl.spark.connect(spark).append(tmp_path / "t", frame, json_columns=["event"])
     assert result.rows_written == 6
     found = vl.Table.open(tmp_path / "t").scan(select=["n"]).to_arrow().column("n").to_pylist()
     assert sorted(found, key=str) == [1, 2, 3, None, None, None]
@@ -140,9 +140,9 @@ def test_bad_rows_are_told_with_their_row(spark: SparkSession, tmp_path: Path) -
     vl.Table.create(tmp_path / "t", "event VARIANT")
     lake = vl.spark.connect(spark)
     with pytest.raises(InvalidJson) as caught:
-        lake.append(frame, tmp_path / "t", json_columns=["event"])
+        lake.append(tmp_path / "t", frame, json_columns=["event"])
     assert caught.value.row == 2
-    result = lake.append(frame, tmp_path / "t", json_columns=["event"], mode="quarantine")
+    result = lake.append(tmp_path / "t", frame, json_columns=["event"], mode="quarantine")
     assert (result.rows_written, result.rows_bad) == (3, 1)
 
 

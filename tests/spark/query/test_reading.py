@@ -263,7 +263,7 @@ def test_rule_13_a_condition_through_a_cast_is_filtered_inside_of_the_files(
     source, path = tmp_path / "m.ndjson", tmp_path / "t"
     values = [1, 2.5, -3, 3, 3.75, None, 12]  # one decimal column
     source.write_text("".join(json.dumps({"m": m}) + "\n" for m in values), encoding="utf-8")
-    lake.ingest(source, path)
+    lake.ingest(path, source)
     wanted = {"event:m::bigint >= 3": 3, "event:m::int < 3": 3, "event:m::double > 2.5D": 3}
     for condition, count in wanted.items():
         frame = lake.sql(f"SELECT count(*) FROM delta.`{path}` WHERE {condition}")

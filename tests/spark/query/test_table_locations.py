@@ -124,15 +124,15 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
 def everything(lake: Lake, spark: SparkSession, name: str, source: str) -> None:
     """All that a Lake does with a table, by one name; the table has a column `event`."""
     before = lake.read(name).count()
-    assert lake.ingest(source, name).rows_written == 2
+    assert lake.ingest(name, source).rows_written == 2
     frame = spark.sql("SELECT parse_json('{\"n\": 3}') AS event")
-    lake.append(frame, name)
+    lake.append(name, frame)
     assert lake.read(name).count() == before + 3
     assert lake.table(name).selectExpr("event:n::int AS n").count() == before + 3
     assert lake.sql(f"SELECT event:n::int FROM {name}").count() == before + 3
     assert len(lake.explain(f"SELECT event:n::int FROM {name}").tables) == 1
     lake.add_constraint(name, "positive", "event:n::int > 0")
-    lake.overwrite(frame, name)
+    lake.overwrite(name, frame)
     assert lake.read(name).count() == 1
 
 
@@ -164,7 +164,7 @@ def test_one_name_for_all(
                 with pytest.raises(VariantLakeError):
                     act(source, wrong)
             with pytest.raises(VariantLakeError):
-                lake.append(spark.sql("SELECT parse_json('1') AS event"), wrong)
+                lake.append(wrong, spark.sql("SELECT parse_json('1') AS event"))
         with pytest.raises(NotADeltaTable):
             lake.sql("SELECT 1 FROM t", tables={"t": "missing"})
     finally:

@@ -166,5 +166,5 @@ def test_the_data_source_is_planned_too(
 
 def test_a_table_overwrites_what_it_was_read_of(lake: Lake, tmp_path: Path) -> None:
     location = make(tmp_path / "t")
-    lake.overwrite(lake.table(location).where("event:kind::string = 'k1'"), location)
+    lake.overwrite(location, lake.table(location).where("event:kind::string = 'k1'"))
     assert lake.table(location).count() == 8

@@ -26,26 +26,26 @@ def test_wrong_arguments_are_told_where_they_belong(spark: SparkSession, tmp_pat
     wrong_number: Any = 5
     wrong: list[tuple[Callable[[], object], str]] = [
         (lambda: vl.spark.connect(nothing), "SparkSession"),
-        (lambda: lake.ingest(frame, tmp_path / "t"), "lake.append"),
+        (lambda: lake.ingest(tmp_path / "t", frame), "lake.append"),
         (lambda: lake.sql("SELECT * FROM t", tables={"t": frame}), "createOrReplaceTempView"),
         (lambda: lake.sql("SELECT * FROM t", tables=[text]), "tables={'t'"),  # type: ignore[arg-type] # wrong on purpose
         (lambda: lake.explain("SELECT * FROM t", tables=text), "tables={'t'"),
         (lambda: lake.register("t", frame), "createOrReplaceTempView"),
         (lambda: lake.sql(frame), "lake.sql"),
-        (lambda: lake.append(text, tmp_path / "t"), "lake.ingest"),
-        (lambda: lake.append(frame, nothing), "location"),
+        (lambda: lake.append(tmp_path / "t", text), "lake.ingest"),
+        (lambda: lake.append(nothing, frame), "location"),
         (lambda: lake.read(nothing), "location"),
         (lambda: lake.table(tmp_path / "t", text), "whole number"),
         (lambda: lake.table(tmp_path / "t", 0, timestamp="2026-01-02"), "not both"),
-        (lambda: lake.convert(frame, tmp_path / "t"), "lake.append"),
+        (lambda: lake.convert(tmp_path / "t", frame), "lake.append"),
         (lambda: lake.table(tmp_path / "t", timestamp=wrong_number), "datetime"),
         (lambda: lake.table(tmp_path / "t", True), "whole number"),
         (lambda: lake.table(tmp_path / "t", 0, timestamp="2026-01-01"), "not both"),
         (lambda: lake.add_constraint(tmp_path / "t", "c", nothing), "lake"),
-        (lambda: lake.append(frame, tmp_path / "t", json_columns=wrong_number), "list of texts"),
-        (lambda: lake.append(frame, tmp_path / "n", partition_by=wrong_number), "list of texts"),
-        (lambda: lake.append(frame, tmp_path / "n", shredding=wrong_number), "DDL"),
-        (lambda: lake.append(frame, tmp_path / "n", properties=wrong_number), "mapping"),
+        (lambda: lake.append(tmp_path / "t", frame, json_columns=wrong_number), "list of texts"),
+        (lambda: lake.append(tmp_path / "n", frame, partition_by=wrong_number), "list of texts"),
+        (lambda: lake.append(tmp_path / "n", frame, shredding=wrong_number), "DDL"),
+        (lambda: lake.append(tmp_path / "n", frame, properties=wrong_number), "mapping"),
         (lambda: vl.Table.open(nothing), "location"),
         (lambda: vl.Table.open(""), "location"),
         (lambda: vl.Table.open(tmp_path / "t", text), "whole number"),
@@ -60,13 +60,13 @@ def test_wrong_arguments_are_told_where_they_belong(spark: SparkSession, tmp_pat
 def test_names_are_those_of_the_table_in_any_case(spark: SparkSession, tmp_path: Path) -> None:
     lake, table = vl.spark.connect(spark), tmp_path / "t"
     first = spark.sql("SELECT 1 AS Id, DATE'2026-01-31' AS Day, true AS flag")
-    lake.append(first, table, partition_by="DAY")
-    lake.append(spark.sql("SELECT 2 AS ID, DATE'2026-02-01' AS day"), table, partition_by=["day"])
+    lake.append(table, first, partition_by="DAY")
+    lake.append(table, spark.sql("SELECT 2 AS ID, DATE'2026-02-01' AS day"), partition_by=["day"])
     assert vl.Table.open(table).snapshot.partition_columns == ("Day",)
     assert sorted(row.asDict()["Id"] for row in lake.read(table).collect()) == [1, 2]
     texts = spark.sql("""SELECT '{"a": 1}' AS Event""")
-    lake.append(texts, tmp_path / "e", json_columns="Event")
-    lake.append(texts.toDF("EVENT"), tmp_path / "e", json_columns="event", merge_schema=True)
+    lake.append(tmp_path / "e", texts, json_columns="Event")
+    lake.append(tmp_path / "e", texts.toDF("EVENT"), json_columns="event", merge_schema=True)
     assert vl.Table.open(tmp_path / "e").scan("event:a::int AS a").to_arrow()["a"].to_pylist() == [
         1,
         1,
@@ -75,13 +75,13 @@ def test_names_are_those_of_the_table_in_any_case(spark: SparkSession, tmp_path:
 
 def test_one_column_alone_is_a_condition(spark: SparkSession, tmp_path: Path) -> None:
     lake = vl.spark.connect(spark)
-    lake.append(spark.sql("SELECT * FROM VALUES (true), (false) AS t(flag)"), tmp_path / "t")
+    lake.append(tmp_path / "t", spark.sql("SELECT * FROM VALUES (true), (false) AS t(flag)"))
     assert lake.table(tmp_path / "t").where("flag").collect() == [(True,)]
 
 
 def test_types_that_delta_lacks_make_no_table(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedFeature, match="interval day") as caught:
-        vl.spark.connect(spark).append(spark.sql("SELECT INTERVAL 1 DAY AS i"), tmp_path / "t")
+        vl.spark.connect(spark).append(tmp_path / "t", spark.sql("SELECT INTERVAL 1 DAY AS i"))
     assert "cast" in caught.value.hint
     assert not (tmp_path / "t").exists()
 

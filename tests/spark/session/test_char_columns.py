@@ -105,7 +105,7 @@ def test_partitions_of_chars(delta_spark: SparkSession, lake: Lake, tmp_path: Pa
 def test_an_append_checks_lengths(delta_spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     table = Table.create(tmp_path / "t", COLUMNS)
     names = "SELECT {} AS c, {} AS v, named_struct('a', {}) AS s, array({}) AS l"
-    lake.append(delta_spark.sql(names.format("'ab   '", "'abc  '", "'x'", "'p'")), table.uri)
+    lake.append(table.uri, delta_spark.sql(names.format("'ab   '", "'abc  '", "'x'", "'p'")))
     for long in (
         ("'abcdef'", "''", "''", "''"),
         ("''", "'abc d'", "''", "''"),
@@ -113,9 +113,9 @@ def test_an_append_checks_lengths(delta_spark: SparkSession, lake: Lake, tmp_pat
         ("''", "''", "''", "'pppp'"),
     ):
         with pytest.raises(InvalidValue, match="holds up to"):
-            lake.append(delta_spark.sql(names.format(*long)), table.uri)
+            lake.append(table.uri, delta_spark.sql(names.format(*long)))
         with pytest.raises(InvalidValue, match="holds up to"):
-            lake.overwrite(delta_spark.sql(names.format(*long)), table.uri)
+            lake.overwrite(table.uri, delta_spark.sql(names.format(*long)))
     query = f"SELECT c, v, s, l FROM delta.`{table.uri}`"
     assert_same(lake.sql(query), delta_spark.sql(query), query)
     assert [tuple(row) for row in lake.sql(f"SELECT c, v FROM delta.`{table.uri}`").collect()] == [

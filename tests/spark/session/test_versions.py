@@ -123,7 +123,7 @@ def test_an_untried_spark_reads_whole_tables_natively(
     assert not any(path.physical for path in said.tables[0].scan.paths)
     assert said.tables[0].whole == ("event",)
     assert rows(lake.read(table)) == rows(known.read(table))
-    assert lake.append(lake.read(table), str(Path(table).with_name("copy"))).rows_written == 20
+    assert lake.append(str(Path(table).with_name("copy")), lake.read(table)).rows_written == 20
 
 
 @pytest.mark.spark

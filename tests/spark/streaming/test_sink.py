@@ -374,7 +374,7 @@ def test_foreach_batch(
     def load(query: str | None) -> str:
         def take(batch: DataFrame, number: int) -> None:
             given = {"query": query, "json_columns": ["event"]}
-            results.append(lake.write_batch(batch, number, table, **given))  # type: ignore[arg-type]
+            results.append(lake.write_batch(table, batch, number, **given))  # type: ignore[arg-type]
 
         writer = frame.writeStream.foreachBatch(take).trigger(availableNow=True)
         started = writer.option("checkpointLocation", str(checkpoint)).start()
@@ -395,16 +395,16 @@ def test_foreach_batch(
     # Outside of a stream the query must be named.
     batch = spark.sql("""SELECT '{"id": 5}' AS event""")
     with pytest.raises(InvalidValue, match="unknown here"):
-        lake.write_batch(batch, 0, table, json_columns=["event"])
-    done = lake.write_batch(batch, 4, table, query="q", json_columns=["event"])
-    again = lake.write_batch(batch, 4, table, query="q", json_columns=["event"])
+        lake.write_batch(table, batch, 0, json_columns=["event"])
+    done = lake.write_batch(table, batch, 4, query="q", json_columns=["event"])
+    again = lake.write_batch(table, batch, 4, query="q", json_columns=["event"])
     assert (again.already_loaded, again.version) == (True, done.version)
     with pytest.raises(LostCheckpoint, match="up to 4"):
-        lake.write_batch(batch, 3, table, query="q", json_columns=["event"])
+        lake.write_batch(table, batch, 3, query="q", json_columns=["event"])
     # Constraints are for this way alone.
     lake.add_constraint(table, "positive", "event:id::int > 0")
     with pytest.raises(UnsupportedFeature, match="constraints") as refused:
         writer(table, StructType(COLUMNS.fields[:1]))
     assert "foreachBatch" in refused.value.hint
-    lake.write_batch(batch, 5, table, query="q", json_columns=["event"])
+    lake.write_batch(table, batch, 5, query="q", json_columns=["event"])
     assert ids(table) == [1, 1, 5, 5]

@@ -199,8 +199,8 @@ def autoload(
         confirm(f"Delete the files of {source} that are loaded?", yes=yes)
     with nullcontext() if is_quiet() else batches_logged(), stopping("autoload") as stop:
         result = run_autoload(
-            source,
             table,
+            source,
             name=name,
             every=every,
             stop=stop.is_set,

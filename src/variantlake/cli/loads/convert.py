@@ -99,7 +99,7 @@ def convert(
             return convert_by_spark(session, sources, table, progress=progress, **options)
 
         result = load_by(
-            engine, lambda: vl.convert(sources, table, progress=progress, **options), by_spark
+            engine, lambda: vl.convert(table, sources, progress=progress, **options), by_spark
         )
     if as_json:
         print_json(result.to_dict())

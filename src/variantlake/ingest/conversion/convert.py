@@ -54,8 +54,8 @@ class ConvertResult(LoadCounts):
 
 
 def convert(
-    sources: SourceSpec | Iterable[SourceSpec],
     table: str | os.PathLike[str],
+    sources: SourceSpec | Iterable[SourceSpec],
     *,
     json_columns: Collection[str] = (),
     variant_columns: Collection[str] = (),
@@ -70,9 +70,9 @@ def convert(
     """Convert Parquet files into a Delta table, in one commit, in this process.
 
     Args:
-        sources: Files, globs or folders of Parquet files, on a disk or in an object store.
-        table: The table's location; it is made, with the files' columns, when there is none. A
+        table: The table's location; it is made, with the files' columns, if there is none. A
             folder that holds the files themselves becomes a table in place.
+        sources: Files, globs or folders of Parquet files, on a disk or in an object store.
         json_columns: Columns of JSON text that become Variants.
         variant_columns: Groups to read as Variants although neither a mark nor their members say
             so.

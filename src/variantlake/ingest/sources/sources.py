@@ -250,7 +250,7 @@ def specs(sources: SourceSpec | Iterable[SourceSpec]) -> list[SourceSpec]:
         given = wrong[0]
     raise InvalidValue(
         f"files are named by paths or URLs, not by a {type(given).__name__}",
-        hint="append data that is in memory: lake.append(frame, table) takes "
+        hint="append data that is in memory: lake.append(table, frame) takes "
         "Spark's DataFrames, Table.append(data) Arrow's tables",
         cli_hint="",
     )

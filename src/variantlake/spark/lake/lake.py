@@ -294,8 +294,8 @@ class Lake(Shown):
 
     def ingest(
         self,
-        sources: Documents | SourceSpec | Iterable[SourceSpec],
         table: Location,
+        sources: Documents | SourceSpec | Iterable[SourceSpec],
         *,
         progress: Callable[[LoadProgress], None] | None = None,
         **options: Unpack[IngestKeywords],
@@ -306,10 +306,10 @@ class Lake(Shown):
         through the JVM. Executors must reach sources and table by the same names.
 
         Args:
+            table: Its name, path or URL, as for `read`; it is made if there is none.
             sources: Files, globs or folders of newline-delimited JSON, plain, gzip, zstd or
                 bz2, on a disk or in an object store; or `vl.ndjson(...)`, `vl.json_array(...)`,
                 `vl.json_files(...)`.
-            table: Its name, path or URL, as for `read`; it is made when there is none.
             progress: Called a few times a second while tasks run.
             **options: Each of them may be left out.
 
@@ -363,8 +363,8 @@ class Lake(Shown):
 
     def autoload(
         self,
-        source: str | os.PathLike[str],
         table: Location,
+        source: str | os.PathLike[str],
         *,
         name: str | None = None,
         every: Duration | None = None,
@@ -382,8 +382,8 @@ class Lake(Shown):
 
         location = self._session.written_to(table)
         return autoload(
-            source,
             location,
+            source,
             name=name,
             every=every,
             stop=stop,
@@ -396,8 +396,8 @@ class Lake(Shown):
 
     def convert(
         self,
-        sources: SourceSpec | Iterable[SourceSpec],
         table: Location,
+        sources: SourceSpec | Iterable[SourceSpec],
         *,
         progress: Callable[[LoadProgress], None] | None = None,
         **options: Unpack[ConvertKeywords],
@@ -420,8 +420,8 @@ class Lake(Shown):
 
     def append(
         self,
-        frame: DataFrame,
         table: Location,
+        data: DataFrame,
         *,
         json_columns: Collection[str] = (),
         partition_by: str | Sequence[str] = (),
@@ -433,8 +433,8 @@ class Lake(Shown):
         """Append the rows of a DataFrame in one commit, to a new table if there is none.
 
         Args:
-            frame: Rows with the table's columns by name; VARIANT columns as they are.
             table: Its name, path or URL, as for `read`.
+            data: A DataFrame with the table's columns by name; VARIANT columns as they are.
             json_columns: VARIANT columns that the DataFrame gives as JSON text.
             partition_by: Name or names of a new table's partition columns.
             shredding: DDL of what becomes columns, by VARIANT column, or of the only one. None
@@ -456,10 +456,10 @@ class Lake(Shown):
         from variantlake.spark.load.append import append
         from variantlake.spark.load.append_target import NewTable
 
-        check_frame(frame)
+        check_frame(data)
         return append(
             self._session.spark,
-            frame,
+            data,
             self._session.written_to(table),
             json_columns=json_columns,
             new=NewTable.of(partition_by, shredding, properties),
@@ -469,8 +469,8 @@ class Lake(Shown):
 
     def overwrite(
         self,
-        data: DataFrame | Documents,
         table: Location,
+        data: DataFrame | Documents,
         *,
         where: Where | None = None,
         partitions: bool = False,
@@ -482,9 +482,9 @@ class Lake(Shown):
         """Put rows in the place of a table's rows, or of some partitions', in one commit.
 
         Args:
+            table: Its name, path or URL, as for `read`.
             data: A DataFrame, as for `append`; `vl.ndjson(...)` or `vl.json_array(...)`, as for
                 `ingest`.
-            table: Its name, path or URL, as for `read`.
             where: Only these partitions: `{"day": date(2026, 1, 2)}` or `"day >= '2026-01-02'"`,
                 a condition over partition columns. All new rows must be in them.
             partitions: Only those partitions are replaced that the new rows are in.
@@ -530,9 +530,9 @@ class Lake(Shown):
 
     def write_batch(
         self,
-        frame: DataFrame,
-        batch_id: int,
         table: Location,
+        data: DataFrame,
+        batch_id: int,
         *,
         query: str | None = None,
         json_columns: Collection[str] = (),
@@ -550,9 +550,9 @@ class Lake(Shown):
         already is not written again: `already_loaded` in the result says so.
 
         Args:
-            frame: The batch.
-            batch_id: Its number.
             table: Its name, path or URL, as for `read`.
+            data: The batch.
+            batch_id: Its number.
             query: The name by which the table knows the stream. None takes the id that Spark keeps
                 in its checkpoint; Spark Connect does not tell that one.
             json_columns: As for `append`.
@@ -575,10 +575,10 @@ class Lake(Shown):
         from variantlake.spark.load.append_target import NewTable
         from variantlake.spark.streaming.foreach_batch import write_batch
 
-        check_frame(frame)
+        check_frame(data)
         return write_batch(
             self._session.spark,
-            frame,
+            data,
             batch_id,
             self._session.written_to(table),
             query=query,

@@ -165,7 +165,7 @@ class TableBatchWriter(SourceWriter, DataSourceArrowWriter):  # type: ignore[mis
     is replaced raise CommitConflict.
     """
 
-    hint = "vl.spark.connect(spark).append(frame, path) can, and .overwrite"
+    hint = "vl.spark.connect(spark).append(path, frame) can, and .overwrite"
 
     def __init__(self, options: SinkOptions, schema: StructType, stores: Mapping[str, str]) -> None:
         """Plan a write of rows with the columns of `schema`. Raises as `append`, before any row."""

@@ -55,7 +55,8 @@ def find_place(table: Location, registered: Mapping[str, str], find: Find) -> Na
     if not isinstance(table, str | os.PathLike) or not isinstance(os.fspath(table), str):
         raise InvalidValue(
             f"a table is named by its name, path or URL, not by a {type(table).__name__}",
-            hint="give its name or its location as a string or a path",
+            hint="the table comes first: its name or its location, as a string or a path",
+            cli_hint="give its name or its location as a string or a path",
         )
     text = os.fspath(table)
     if not isinstance(table, str):

@@ -23,7 +23,7 @@ _OF_CATALOG = "owner"
 
 _NOT_IN_CATALOG = (
     "a catalog of Spark does not tell a data source in Python where its tables are: write by "
-    "vl.spark.connect(spark).append(frame, path), and give the path a name by CREATE TABLE name "
+    "vl.spark.connect(spark).append(path, frame), and give the path a name by CREATE TABLE name "
     "USING delta LOCATION 'path' (with Delta Spark), or by CREATE TEMPORARY VIEW name USING "
     "variantlake OPTIONS (path 'path')"
 )

@@ -76,7 +76,7 @@ def check_frame(given: object) -> None:
     if not is_frame(given):
         raise InvalidValue(
             f"append takes a DataFrame of Spark, not {described(given)}",
-            hint="lake.ingest(paths, table) loads files of JSON; spark.createDataFrame(...) makes "
+            hint="lake.ingest(table, paths) loads files of JSON; spark.createDataFrame(...) makes "
             "one of rows, pandas' and Arrow's tables",
             cli_hint="",
         )
@@ -87,7 +87,7 @@ def check_sources(given: object) -> None:
     if is_frame(given):
         raise InvalidValue(
             "ingest takes files of JSON documents, not a DataFrame",
-            hint="lake.append(df, table) writes its rows; json_columns=[...] names columns of JSON",
+            hint="lake.append(table, df) writes its rows; json_columns=[...] names columns of JSON",
             cli_hint="",
         )
 
