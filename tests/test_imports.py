@@ -19,6 +19,7 @@ LAYERS = [
     "units",
     "logs",
     "batches",
+    "progress",
     "paths",
     "quoting",
     "types",

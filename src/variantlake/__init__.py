@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from variantlake.ingest.conversion.convert import ConvertResult, convert
     from variantlake.ingest.sources.sources import json_array, json_files, ndjson
     from variantlake.interop.polars_scan import scan_polars
-    from variantlake.jobs.progress import LoadProgress
     from variantlake.kernels.digest.rows import Digest
     from variantlake.maintenance.clustering.cluster import ClusterResult
     from variantlake.maintenance.compare_versions import VersionComparison
@@ -82,6 +81,7 @@ if TYPE_CHECKING:
     from variantlake.maintenance.vacuuming.vacuum import VacuumResult
     from variantlake.mirroring.mirror import mirror
     from variantlake.planning.explain import Explanation
+    from variantlake.progress import Progress
     from variantlake.report.profile import SourceProfile, profile
     from variantlake.report.table_report import TableReport
     from variantlake.scan.table_scan import Scan
@@ -117,7 +117,6 @@ __all__ = [
     "InvalidSchema",
     "InvalidValue",
     "LimitExceeded",
-    "LoadProgress",
     "LoadResult",
     "LocalQuery",
     "LostCheckpoint",
@@ -131,6 +130,7 @@ __all__ = [
     "NotCompiled",
     "OptimizeResult",
     "PathTypeMismatch",
+    "Progress",
     "ReshredResult",
     "RestoreResult",
     "Result",
@@ -191,7 +191,7 @@ _HOMES = {
     "Health": "variantlake.maintenance.health_findings",
     "HealthFinding": "variantlake.maintenance.health_findings",
     "HistoryEntry": "variantlake.delta.log.snapshot",
-    "LoadProgress": "variantlake.jobs.progress",
+    "Progress": "variantlake.progress",
     "LoadResult": "variantlake.ingest.commit_load",
     "LocalQuery": "variantlake.engine.run",
     "MergeBuilder": "variantlake.dml.merge.builder",

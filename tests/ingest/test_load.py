@@ -35,8 +35,8 @@ from variantlake.ingest.load import LoadTask
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.sources.sources import json_array, ndjson
 from variantlake.jobs import threads
-from variantlake.jobs.progress import LoadProgress
 from variantlake.parquet.read.reader import read_table
+from variantlake.progress import Progress
 from variantlake.writing.files import new_load_id
 
 
@@ -117,9 +117,9 @@ def test_another_column_can_be_named(tmp_path: Path) -> None:
 
 def test_progress_reaches_the_total(tmp_path: Path) -> None:
     (tmp_path / "a").write_text('{"a": 1}\n' * 10)
-    seen: list[LoadProgress] = []
+    seen: list[Progress] = []
     ingest_here(tmp_path / "a", tmp_path / "table", progress=seen.append)
-    assert seen[-1] == LoadProgress(bytes_read=90, bytes_total=90, files=1)
+    assert seen[-1] == Progress(90, 90, "bytes", "read", files_written=1)
 
 
 @pytest.mark.parametrize("name", bad_input.CASES)

@@ -35,9 +35,10 @@ from variantlake.ingest.sources.sources import (
     Split,
     split_sources,
 )
-from variantlake.jobs.progress import LoadProgress, watcher
+from variantlake.jobs.progress import bytes_read, watcher
 from variantlake.jobs.tasks import Runner, TaskResult, collect, run_task
 from variantlake.jobs.write_rows import write_rows
+from variantlake.progress import OnProgress
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.inference.hints import with_hints
 from variantlake.shredding.inference.infer import InferenceOptions, infer
@@ -94,7 +95,7 @@ def run_load(
     run: Runner,
     options: DocumentOptions,
     *,
-    progress: Callable[[LoadProgress], None] | None,
+    progress: OnProgress | None,
     parallelism: int,
     overwrite: Overwrite | Staging | None = None,
     snapshot: Snapshot | None = None,
@@ -131,7 +132,7 @@ def run_load(
         raise _no_document(empty or named, skip_empty=options.skip_empty)
     done = commit_load(target, task.files, results, options.load, started, empty_sources=len(empty))
     if progress is not None:
-        progress(LoadProgress(total, total, done.files_written))
+        progress(bytes_read(total, total, done.files_written))
     shredding = {options.column: format_ddl(task.shredding)}
     return replace(done, bytes_read=total, shredding=shredding)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Unpack
 
 from variantlake.delta.log.snapshot import Snapshot
@@ -12,8 +12,8 @@ from variantlake.ingest.encode.document_options import DocumentOptions, IngestKe
 from variantlake.ingest.load import run_load
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.sources import Documents, SourceSpec
-from variantlake.jobs.progress import LoadProgress
 from variantlake.jobs.threads import run_in_threads
+from variantlake.progress import OnProgress
 from variantlake.storage.store import location_text
 from variantlake.writing.staged_files import Staging
 
@@ -24,7 +24,7 @@ def ingest_here(
     sources: Documents | SourceSpec | Iterable[SourceSpec],
     table: str | os.PathLike[str],
     *,
-    progress: Callable[[LoadProgress], None] | None = None,
+    progress: OnProgress | None = None,
     overwrite: Overwrite | Staging | None = None,
     snapshot: Snapshot | None = None,
     **options: Unpack[IngestKeywords],

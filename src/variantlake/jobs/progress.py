@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from variantlake.jobs.tasks import Tasks
+from variantlake.progress import OnProgress, Progress
 from variantlake.storage.store import Store
 from variantlake.writing.files import count_files
 
 _PROGRESS_SECONDS = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class LoadProgress:
-    """How far a load is: bytes of the sources as stored, and files begun so far."""
-
-    bytes_read: int
-    bytes_total: int
-    files: int
+def bytes_read(done: int, total: int, files_written: int) -> Progress:
+    """How far a job is, in bytes of its input as stored."""
+    return Progress(done, total, "bytes", "read", files_written)
 
 
-def watcher(
-    task: Tasks, store: Store, progress: Callable[[LoadProgress], None] | None
-) -> Callable[[int], None]:
+def watcher(task: Tasks, store: Store, progress: OnProgress | None) -> Callable[[int], None]:
     """Finished tasks as progress: their share of the input, and files counted on a local disk."""
     total = sum(split.size for group in task.groups for split in group)
 
@@ -36,6 +30,6 @@ def watcher(
             return
         last = time.monotonic()
         read = total * min(finished, len(task.groups)) // len(task.groups)
-        progress(LoadProgress(read, total, count_files(store, task.files.load_id)))
+        progress(bytes_read(read, total, max(count_files(store, task.files.load_id), 0)))
 
     return watch

@@ -19,7 +19,8 @@ from variantlake.delta.log.time_travel import check_version
 from variantlake.errors import InvalidQuery, InvalidValue
 from variantlake.kernels.digest.rows import Digest
 from variantlake.kernels.native.declared import Int64s
-from variantlake.maintenance.digest import DigestFile, FileDigester, Progress, table_digest
+from variantlake.maintenance.digest import DigestFile, FileDigester, table_digest
+from variantlake.progress import OnProgress, count_rows_read
 from variantlake.scan.table_scan import Scan
 from variantlake.shown import Shown
 from variantlake.sql.select import QueryText
@@ -102,7 +103,7 @@ def check_rewrite(
     snapshot: Snapshot,
     from_version: int | None = None,
     to_version: int | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> VersionComparison:
     """Compare two versions of a table, by default those around the last rewrite.
 
@@ -121,23 +122,24 @@ def check_rewrite(
 
 
 def digest_rows(
-    snapshot: Snapshot, where: str | None = None, progress: Progress | None = None
+    snapshot: Snapshot, where: str | None = None, progress: OnProgress | None = None
 ) -> Digest:
     """The digest of a version's rows, or of those that fulfil a condition. See `Table.digest`."""
     check_before_read(snapshot)
     if where is None:
-        return table_digest(snapshot, progress)
+        return table_digest(snapshot, count_rows_read(progress))
     condition = QueryText(snapshot.schema).condition(where)
     digester = FileDigester(snapshot)
+    count = count_rows_read(progress)
     total = Digest()
     for found in Scan(snapshot, (), condition).places():
         file = DigestFile(found.file.path, found.file.vector, dict(found.file.partition))
-        total += digester.digest(file, progress, places=found.places)
+        total += digester.digest(file, count, places=found.places)
     return total
 
 
 def compare_versions(
-    before: Snapshot, after: Snapshot, progress: Progress | None = None
+    before: Snapshot, after: Snapshot, progress: OnProgress | None = None
 ) -> VersionComparison:
     """Compare the rows of two versions of one table, by the columns of the later one.
 
@@ -150,7 +152,8 @@ def compare_versions(
         for snapshot, files, others in ((before, own, other), (after, other, own))
     ]
     digester = FileDigester(after)
-    digests = [digester.sum(files, progress) for files in only]
+    count = count_rows_read(progress)
+    digests = [digester.sum(files, count) for files in only]
     found: tuple[RowDifference, ...] = ()
     if digests[0] != digests[1]:
         sides = [

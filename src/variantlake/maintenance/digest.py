@@ -35,7 +35,7 @@ from variantlake.scan.conform import conformed, find_field
 from variantlake.storage.input_file import InputFile
 from variantlake.storage.opening import Source, open_file
 
-Progress = Callable[[int], object]
+CountRows = Callable[[int], object]
 """Called now and then with the rows that were read since the last call."""
 
 _NO_ROWS = np.empty(0, np.int64)
@@ -200,7 +200,7 @@ class FileDigester:
     def rows(
         self,
         file: DigestFile,
-        progress: Progress | None = None,
+        count: CountRows | None = None,
         *,
         source: Source | None = None,
         places: Int64s | None = None,
@@ -218,8 +218,8 @@ class FileDigester:
             weigh = lambda given: given[1].get_total_buffer_size()
             for found in ahead(reading.batches(), reading.hashed, weigh):
                 yield found
-                if progress is not None:
-                    progress(len(found.hashes))
+                if count is not None:
+                    count(len(found.hashes))
 
     def _reading(
         self, opened: InputFile, file: DigestFile, places: Int64s | None
@@ -237,18 +237,18 @@ class FileDigester:
     def digest(
         self,
         file: DigestFile,
-        progress: Progress | None = None,
+        count: CountRows | None = None,
         *,
         source: Source | None = None,
         places: Int64s | None = None,
     ) -> Digest:
         """The digest of a file's rows; the arguments are those of `rows`, and so are its errors."""
-        found = self.rows(file, progress, source=source, places=places)
+        found = self.rows(file, count, source=source, places=places)
         return sum((each.digest for each in found), Digest())
 
-    def sum(self, files: Iterable[DigestFile], progress: Progress | None = None) -> Digest:
+    def sum(self, files: Iterable[DigestFile], count: CountRows | None = None) -> Digest:
         """The digest of the rows of several files. Raises as `rows`."""
-        return sum((self.digest(file, progress) for file in files), Digest())
+        return sum((self.digest(file, count) for file in files), Digest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +306,7 @@ def file_batches(
             yield pa.RecordBatch.from_arrays([pa.nulls(count)], names=[""])
 
 
-def table_digest(snapshot: Snapshot, progress: Progress | None = None) -> Digest:
+def table_digest(snapshot: Snapshot, count: CountRows | None = None) -> Digest:
     """The digest of all rows of a version. Raises as `FileDigester.rows`."""
     files = (DigestFile.of(snapshot, add) for add in snapshot.add_files())
-    return FileDigester(snapshot).sum(files, progress)
+    return FileDigester(snapshot).sum(files, count)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from variantlake.delta.log.identity import check_same_table
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.jobs.progress import LoadProgress
 from variantlake.jobs.tasks import Runner
 from variantlake.maintenance.plan_compaction import (
     CompactionOptions,
@@ -28,6 +27,7 @@ from variantlake.maintenance.rewrite.groups import (
     joined,
 )
 from variantlake.maintenance.rewrite.run import RewriteResult, RewriteTotals, run_rewrite
+from variantlake.progress import OnProgress
 from variantlake.scan.table_names import files_matching
 
 
@@ -62,7 +62,7 @@ def optimize(
     options: CompactionOptions,
     dry_run: bool = False,
     digest: bool = True,
-    progress: Callable[[LoadProgress], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> OptimizeResult:
     """Compact the files that may match `where`, with this runner of tasks.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime as dt
 import os
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -28,6 +27,7 @@ from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.errors import InvalidValue, MissingSource
 from variantlake.maintenance.restore_state import Difference, difference
+from variantlake.progress import OnProgress, Progress
 from variantlake.shown import Result
 from variantlake.storage.opening import store_of
 from variantlake.units import Time, milliseconds, moment
@@ -70,7 +70,7 @@ def restore(
     timestamp: Time | None = None,
     dry_run: bool = False,
     missing: Missing = "refuse",
-    progress: Callable[[int, int], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> RestoreResult:
     """Make an older version the newest one. See `Table.restore`.
 
@@ -183,7 +183,7 @@ class _MissingFiles:
 
     @classmethod
     def of(
-        cls, old: Snapshot, back: LogicalFiles, progress: Callable[[int, int], None] | None = None
+        cls, old: Snapshot, back: LogicalFiles, progress: OnProgress | None = None
     ) -> _MissingFiles:
         names: list[str] = []
         is_there: list[bool] = []
@@ -195,7 +195,7 @@ class _MissingFiles:
                     count += bool(lacking)
                     names += lacking[: MAX_NAMED - len(names)]
                 if progress is not None:
-                    progress(len(is_there), back.num_rows)
+                    progress(Progress(len(is_there), back.num_rows, "files", "looked for"))
         return cls(count, names, is_there)
 
     def error(self, old: Snapshot, of: int) -> MissingSource:

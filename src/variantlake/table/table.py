@@ -86,7 +86,8 @@ from variantlake.maintenance.health_findings import Health
 from variantlake.maintenance.reshredding.drift import Drift, drift
 from variantlake.maintenance.restore import Missing, RestoreResult, restore, version_of
 from variantlake.maintenance.vacuuming.listing import UnneededFile
-from variantlake.maintenance.vacuuming.vacuum import VacuumProgress, VacuumResult, vacuum
+from variantlake.maintenance.vacuuming.vacuum import VacuumResult, vacuum
+from variantlake.progress import OnProgress
 from variantlake.report.table_report import TableReport, report_table
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.table_scan import Scan, check_limit
@@ -104,14 +105,12 @@ from variantlake.writing.table_write import READER_FEATURES
 
 if TYPE_CHECKING:
     from variantlake.engine.duckdb_query import DuckQuery
-    from variantlake.jobs.progress import LoadProgress
     from variantlake.kernels.digest.rows import Digest
     from variantlake.maintenance.clustering.cluster import ClusterResult
     from variantlake.maintenance.compare_versions import VersionComparison
     from variantlake.maintenance.optimize import OptimizeResult
     from variantlake.maintenance.reshredding.reshred import ReshredResult
 
-Progress = Callable[[int, int], None]
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -1222,14 +1221,14 @@ class Table(Shown):
         changes = alter.add_columns(snapshot, parse_table_ddl(column))
         return _committed(snapshot, changes)
 
-    def drift(self, column: str | None = None, *, progress: Progress | None = None) -> Drift:
+    def drift(self, column: str | None = None, *, progress: OnProgress | None = None) -> Drift:
         """How much is in residuals, by version, and which paths would be worth a column.
 
         Reads the footers of at most a few hundred files and a sample of rows; writes nothing.
 
         Args:
             column: One VARIANT column; all of them when None.
-            progress: Called with the files that are read and all that will be.
+            progress: Called now and then with how far it is.
 
         Raises:
             InvalidSchema: There is no such VARIANT column.
@@ -1246,7 +1245,7 @@ class Table(Shown):
         target_file_size: Size = CLUSTERED_FILE_BYTES,
         dry_run: bool = False,
         digest: bool = True,
-        progress: Callable[[LoadProgress], None] | None = None,
+        progress: OnProgress | None = None,
     ) -> ClusterResult:
         """Order rows across files by the paths that the table is clustered by; no row changes.
 
@@ -1287,7 +1286,7 @@ class Table(Shown):
         *,
         dry_run: bool = False,
         digest: bool = True,
-        progress: Callable[[LoadProgress], None] | None = None,
+        progress: OnProgress | None = None,
     ) -> ReshredResult:
         """Change which paths are typed columns, and rewrite the files in which a value moves.
 
@@ -1325,7 +1324,7 @@ class Table(Shown):
         *,
         dry_run: bool = False,
         digest: bool = True,
-        progress: Callable[[LoadProgress], None] | None = None,
+        progress: OnProgress | None = None,
     ) -> ReshredResult:
         """Store all Variants whole, for readers without shredding; no row changes.
 
@@ -1346,7 +1345,7 @@ class Table(Shown):
         name: str = "variantShredding",
         *,
         dry_run: bool = False,
-        progress: Callable[[LoadProgress], None] | None = None,
+        progress: OnProgress | None = None,
     ) -> ReshredResult:
         """Remove `variantShredding` from the table's protocol, for readers that lack it.
 
@@ -1377,7 +1376,7 @@ class Table(Shown):
         self,
         where: str | Expr | None = None,
         *,
-        progress: Callable[[int], object] | None = None,
+        progress: OnProgress | None = None,
     ) -> Digest:
         """A hash of the table's rows that does not depend on their order, files or layout.
 
@@ -1388,7 +1387,7 @@ class Table(Shown):
 
         Args:
             where: Only rows that fulfil this condition, as for `scan`.
-            progress: Called now and then with the rows that were read since the last call.
+            progress: Called now and then with how far it is.
 
         Raises:
             MalformedFile, MalformedVariant: A file that breaks a specification, with its row.
@@ -1404,7 +1403,7 @@ class Table(Shown):
         from_version: int | None = None,
         to_version: int | None = None,
         *,
-        progress: Callable[[int], object] | None = None,
+        progress: OnProgress | None = None,
     ) -> VersionComparison:
         """Whether two versions have the same rows, each as often; names those that differ.
 
@@ -1436,7 +1435,7 @@ class Table(Shown):
         max_deleted_share: float = 0.05,
         dry_run: bool = False,
         digest: bool = True,
-        progress: Callable[[LoadProgress], None] | None = None,
+        progress: OnProgress | None = None,
     ) -> OptimizeResult:
         """Join small files, and rewrite files of which many rows are deleted; no row changes.
 
@@ -1483,8 +1482,8 @@ class Table(Shown):
         force: bool = False,
         quarantine: bool = False,
         lite: bool = False,
-        report: Callable[[UnneededFile], None] | None = None,
-        progress: Callable[[VacuumProgress], None] | None = None,
+        on_file: Callable[[UnneededFile], None] | None = None,
+        progress: OnProgress | None = None,
     ) -> VacuumResult:
         """Remove files below the table's folder that no version within the retention needs.
 
@@ -1502,7 +1501,7 @@ class Table(Shown):
             lite: Go by the log alone, as Delta's VACUUM LITE: files that left the table go, what
                 was never in the log stays, and no folder is listed. For large tables that are
                 vacuumed often. The log must reach back to version 0 or to an earlier vacuum.
-            report: Called with each file (`path`, `size`, `kind`) before any is removed.
+            on_file: Called with each file (`path`, `size`, `kind`) before any is removed.
             progress: Called now and then with how far it is.
 
         Raises:
@@ -1520,7 +1519,7 @@ class Table(Shown):
             force=force,
             quarantine=quarantine,
             lite=lite,
-            report=report,
+            on_file=on_file,
             progress=progress,
         )
 
@@ -1532,7 +1531,7 @@ class Table(Shown):
         timestamp: Time | None = None,
         dry_run: bool = False,
         missing: Missing = "refuse",
-        progress: Callable[[int, int], None] | None = None,
+        progress: OnProgress | None = None,
     ) -> RestoreResult:
         """Make an older version the newest one, in one commit: rows, schema, properties.
 
@@ -1545,7 +1544,7 @@ class Table(Shown):
             dry_run: Commit nothing; the result tells what would be, and which files are gone.
             missing: What to do if files of the version are gone: "refuse", or "skip" to leave out
                 the rows of these files.
-            progress: Called with the files that were looked for so far, and all that will be.
+            progress: Called now and then with how far it is.
 
         Raises:
             MissingSource: There is no such version, or files of it are gone, by name.
@@ -1610,7 +1609,7 @@ class Table(Shown):
         version: int | str | None = None,
         timestamp: Time | None = None,
         dry_run: bool = False,
-        progress: Progress | None = None,
+        progress: OnProgress | None = None,
     ) -> CloneResult:
         """Make another table with the rows, schema and properties of a version of this one.
 
@@ -1626,7 +1625,7 @@ class Table(Shown):
             version: The version to clone, by number or name; None is that of this handle.
             timestamp: The version of this time instead; in UTC without a time zone.
             dry_run: Do nothing; the result tells what would be done.
-            progress: Called with the files that a deep clone has seen to, and all of them.
+            progress: Called now and then with how far it is.
 
         Raises:
             InvalidValue: Another table is there, or the clone was changed since.

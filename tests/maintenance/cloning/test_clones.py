@@ -86,13 +86,13 @@ def test_a_deep_clone_is_brought_up_to_date(source: vl.Table, tmp_path: Path) ->
     source.set_properties({"delta.appendOnly": "false", "owner": "me"})
     planned = source.clone(tmp_path / "clone", deep=True, dry_run=True)
     assert (planned.version, planned.files_copied, planned.files_removed) == (None, 1, 2)
-    steps: list[tuple[int, int]] = []
-    done = source.clone(tmp_path / "clone", deep=True, progress=lambda *at: steps.append(at))
+    steps: list[vl.Progress] = []
+    done = source.clone(tmp_path / "clone", deep=True, progress=steps.append)
     assert (done.version, done.files_copied, done.files_removed) == (1, 1, 2)
     clone = vl.Table.open(tmp_path / "clone")
     assert clone.digest() == source.digest()
     assert clone.properties["owner"] == "me"
-    assert steps[-1][0] == steps[-1][1]
+    assert steps[-1] == vl.Progress(2, 2, "files", "copied")
     clone.delete("n = 460")
     with pytest.raises(vl.InvalidValue, match="changed after its version 1"):
         source.clone(tmp_path / "clone", deep=True)

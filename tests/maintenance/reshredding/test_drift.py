@@ -71,13 +71,13 @@ def test_many_versions_share_groups_and_few_footers_are_read(
 ) -> None:
     monkeypatch.setattr(module, "MAX_GROUPS", 2)
     monkeypatch.setattr(module, "MAX_FILES", 2)
-    seen: list[tuple[int, int]] = []
-    report = table.drift(progress=lambda done, total: seen.append((done, total)))
+    seen: list[vl.Progress] = []
+    report = table.drift(progress=seen.append)
     assert [(e.first_version, e.last_version, e.files, e.examined) for e in report.versions] == [
         (1, 2, 2, 1),
         (3, 3, 1, 1),
     ]
-    assert seen == [(n, 5) for n in range(1, 6)]
+    assert [(at.done, at.total) for at in seen] == [(n, 5) for n in range(1, 6)]
 
 
 def test_a_table_without_files_or_drift_has_nothing_to_report(tmp_path: Path) -> None:

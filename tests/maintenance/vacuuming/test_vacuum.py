@@ -83,7 +83,7 @@ def test_what_the_log_does_not_name_goes_once_it_is_old(tmp_path: Path) -> None:
     kept = stays | {"young.parquet", "inner/_delta_log/00000000000000000000.json"}
 
     planned: list[UnneededFile] = []
-    plan = vl.Table.open(tmp_path).vacuum(dry_run=True, report=planned.append)
+    plan = vl.Table.open(tmp_path).vacuum(dry_run=True, on_file=planned.append)
     assert {each.path for each in planned} == goes == set(plan.sample)
     assert (plan.files_unneeded, plan.bytes_unneeded, plan.files_removed) == (
         len(goes),
@@ -422,7 +422,7 @@ def test_every_version_within_the_retention_keeps_its_files(
     before = found(root)
     by_log: list[UnneededFile] = []
     vacuum(
-        opened(root), retention, force=True, now=now, lite=True, dry_run=True, report=by_log.append
+        opened(root), retention, force=True, now=now, lite=True, dry_run=True, on_file=by_log.append
     )
     assert {each.path for each in by_log} == before - kept
     done = vacuum(opened(root), retention, force=True, now=now)

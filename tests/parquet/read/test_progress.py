@@ -11,6 +11,7 @@ import pytest
 
 import variantlake.parquet as vp
 from variantlake.parquet.write.file_writer import WriteOptions
+from variantlake.progress import Progress
 
 ROWS = 20_000
 WORK: dict[str, Callable[..., Any]] = {
@@ -41,22 +42,22 @@ def file(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def is_progress(calls: list[tuple[int, int]], rows: int) -> bool:
-    done = [each for each, _ in calls]
-    return done == sorted(set(done)) and done[-1] == rows and {all_ for _, all_ in calls} == {rows}
+def is_progress(calls: list[Progress], rows: int) -> bool:
+    done = [each.done for each in calls]
+    return done == sorted(set(done)) and done[-1] == rows and {at.total for at in calls} == {rows}
 
 
 @pytest.mark.parametrize("name", WORK)
 def test_progress_of_reading(file: Path, name: str) -> None:
-    calls: list[tuple[int, int]] = []
-    WORK[name](file, progress=lambda *state: calls.append(state))
+    calls: list[Progress] = []
+    WORK[name](file, progress=calls.append)
     assert is_progress(calls, 5_000 if name == "one row group" else ROWS)
     assert len(calls) > 1 or name == "one row group"
 
 
 def test_progress_of_writing(table: pa.Table, tmp_path: Path) -> None:
-    calls: list[tuple[int, int]] = []
-    vp.write_table(table, tmp_path / "t.parquet", progress=lambda *state: calls.append(state))
+    calls: list[Progress] = []
+    vp.write_table(table, tmp_path / "t.parquet", progress=calls.append)
     assert is_progress(calls, ROWS)
 
 

@@ -24,6 +24,7 @@ from variantlake.parquet.read.reader import iter_batches, read_table
 from variantlake.parquet.variant.variant_group import variant_groups
 from variantlake.parquet.write.file_writer import WriteOptions
 from variantlake.parquet.write.table_writer import write_table
+from variantlake.progress import Progress
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.layout import VARIANT_TYPE
@@ -296,10 +297,9 @@ def test_an_error_names_file_row_and_path(tmp_path: Path) -> None:
 
 def test_progress_counts_rows(tmp_path: Path) -> None:
     write_table(pa.table({"v": of(*range(5))}), tmp_path / "t")
-    seen: list[tuple[int, int]] = []
-    progress = lambda done, total: seen.append((done, total))
-    assert list(check_file(tmp_path / "t", batch_rows=2, progress=progress)) == []
-    assert seen == [(2, 5), (4, 5), (5, 5)]
+    seen: list[Progress] = []
+    assert list(check_file(tmp_path / "t", batch_rows=2, progress=seen.append)) == []
+    assert seen == [Progress(n, 5, "rows", "checked") for n in (2, 4, 5)]
 
 
 def test_a_file_that_is_none_is_a_finding(tmp_path: Path) -> None:

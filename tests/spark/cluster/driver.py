@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 import variantlake as vl
 from tests.spark.layouts import rows
 from variantlake.ingest.commit_load import LoadResult
-from variantlake.jobs.progress import LoadProgress
+from variantlake.progress import Progress
 
 
 class Driver:
@@ -130,9 +130,9 @@ class Driver:
         """A load in which something is killed once it has written a file; then what there is."""
         killed: list[int] = []
 
-        def watch(progress: LoadProgress) -> None:
-            if progress.files and kill():
-                killed.append(progress.files)
+        def watch(progress: Progress) -> None:
+            if progress.files_written and kill():
+                killed.append(progress.files_written)
 
         before, rows_before = self.state()
         done = said(
@@ -185,15 +185,15 @@ class Driver:
         """A rewrite in which a node dies once a group of files is written."""
         killed: list[int] = []
 
-        def watch(progress: LoadProgress) -> None:
-            if progress.files and self.end_a_node("three"):
-                killed.append(progress.files)
+        def watch(progress: Progress) -> None:
+            if progress.files_written and self.end_a_node("three"):
+                killed.append(progress.files_written)
 
         before = self.state()
         done = said(lambda: self.optimized(watch))
         return {"killed": killed, "states": [before, self.state()], "done": done}
 
-    def optimized(self, watch: Callable[[LoadProgress], None] | None = None) -> tuple[int, ...]:
+    def optimized(self, watch: Callable[[Progress], None] | None = None) -> tuple[int, ...]:
         """The versions that a rewrite of many groups makes."""
         done = self.lake.optimize(self.table, target_file_size=20_000, progress=watch)
         return done.versions

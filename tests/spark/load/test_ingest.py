@@ -24,7 +24,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.ingest import load
-from variantlake.jobs.progress import LoadProgress
+from variantlake.progress import Progress
 from variantlake.spark.load.ingest import ingest
 from variantlake.spark.session.jobs import run_tasks
 
@@ -50,12 +50,12 @@ def test_a_plain_file_is_shared_by_tasks(
     (tmp_path / "a.ndjson").write_bytes(text)
     monkeypatch.setattr(load, "SMALLEST_TASK_BYTES", len(text) // 7)
     monkeypatch.setattr(load, "TASK_BYTES", len(text) // 7)
-    seen: list[LoadProgress] = []
+    seen: list[Progress] = []
     result = ingest(spark, tmp_path / "a.ndjson", tmp_path / "table", progress=seen.append)
     assert result.files_written == 7
     # In the order of the input, so that bounds of ordered fields are narrow.
     assert documents(tmp_path / "table") == [parse_json(line) for line in text.splitlines()]
-    assert seen[-1] == LoadProgress(len(text), len(text), 7)
+    assert seen[-1] == Progress(len(text), len(text), "bytes", "read", files_written=7)
 
 
 def test_spark_itself_reads_the_table_as_it_parses_the_text(

@@ -17,7 +17,7 @@ from variantlake.cli.terminal.output import print_fields, print_json
 from variantlake.cli.terminal.progress import counting, staying_whole
 from variantlake.cli.terminal.table_names import located
 from variantlake.maintenance.cloning.clone import CloneResult
-from variantlake.shown import counted, size
+from variantlake.shown import size
 from variantlake.table import Table
 
 
@@ -37,18 +37,14 @@ def clone(
 ) -> None:
     """Make a table with the rows of another one, whose files it names or, with --deep, copies."""
     whole = "Nothing was committed. A repeat copies what is missing."
-    with staying_whole(whole), counting(_text) as told:
+    with staying_whole(whole), counting() as progress:
         done = Table.open(table, version, timestamp=timestamp).clone(
-            target, deep=deep, dry_run=dry_run, progress=lambda at, of: told((at, of))
+            target, deep=deep, dry_run=dry_run, progress=progress
         )
     if as_json:
         print_json(done.to_dict())
         return
     print_fields(_fields(table, target, done))
-
-
-def _text(at: tuple[int, int]) -> str:
-    return f"{at[0]:,} of {counted(at[1], 'file')} copied"
 
 
 def _fields(table: str, target: str, done: CloneResult) -> dict[str, Any]:

@@ -46,13 +46,13 @@ def restore(
     if (version is None) == (timestamp is None):
         raise typer.BadParameter("give --version or --timestamp, one of them")
     whole = "The table is whole: it has the old or the restored version, see its history."
-    with staying_whole(whole), counting(_text) as told:
+    with staying_whole(whole), counting() as progress:
         done = Table.open(table).restore(
             version,
             timestamp=timestamp,
             dry_run=dry_run,
             missing="skip" if skip_missing else "refuse",
-            progress=lambda looked_for, of: told((looked_for, of)),
+            progress=progress,
         )
     if as_json:
         print_json(done.to_dict())
@@ -61,10 +61,6 @@ def restore(
     if done.files_missing and dry_run:
         names = ", ".join(done.missing[:10])
         print_note(f"{counted(done.files_missing, 'missing file')}: {names}")
-
-
-def _text(at: tuple[int, int]) -> str:
-    return f"{at[0]:,} of {counted(at[1], 'file')} looked for"
 
 
 def _fields(table: str, done: RestoreResult) -> dict[str, Any]:

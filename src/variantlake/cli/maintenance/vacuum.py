@@ -17,7 +17,7 @@ from variantlake.cli.terminal.options import (
 from variantlake.cli.terminal.output import print_fields, print_json, print_note, print_rows
 from variantlake.cli.terminal.progress import counting, staying_whole
 from variantlake.maintenance.vacuuming.listing import UnneededFile
-from variantlake.maintenance.vacuuming.vacuum import VacuumProgress, VacuumResult
+from variantlake.maintenance.vacuuming.vacuum import VacuumResult
 from variantlake.shown import counted, size
 from variantlake.table import Table
 from variantlake.units import seconds
@@ -80,14 +80,14 @@ def vacuum(
             shown.append(found)
 
     whole = "The table is whole: only files that nobody needs are gone. A repeat removes the rest."
-    with staying_whole(whole), counting(_text) as progress:
+    with staying_whole(whole), counting() as progress:
         done = opened.vacuum(
             retention,
             dry_run=dry_run,
             force=force,
             quarantine=quarantine,
             lite=lite,
-            report=report,
+            on_file=report,
             progress=progress,
         )
     if as_json:
@@ -99,12 +99,6 @@ def vacuum(
             "The log does not know of shallow clones: one elsewhere that was made of an older "
             "version still reads these files."
         )
-
-
-def _text(at: VacuumProgress) -> str:
-    if at.deleted:
-        return f"{at.deleted:,} of {counted(at.unneeded, 'file')} deleted"
-    return f"{counted(at.listed, 'file')} listed, {at.unneeded:,} of them not needed"
 
 
 def _print(table: str, done: VacuumResult, shown: list[UnneededFile]) -> None:

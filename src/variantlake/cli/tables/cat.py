@@ -30,8 +30,8 @@ from variantlake.cli.terminal.output import print_json_lines
 from variantlake.cli.terminal.progress import rows_of_files
 from variantlake.cli.terminal.rows import json_lines
 from variantlake.errors import InvalidPath, MissingSource
-from variantlake.parquet.read.reader import Progress
 from variantlake.planning.log_files import LogFiles
+from variantlake.progress import OnProgress, Progress
 from variantlake.quoting import quote_identifier
 from variantlake.storage.objects import open_object
 from variantlake.storage.store import is_local, local_path
@@ -96,7 +96,7 @@ def cat(
                 break
 
 
-def _silent(_: str) -> Progress | None:
+def _silent(_: str) -> OnProgress | None:
     return None
 
 
@@ -125,7 +125,7 @@ def batches(
     source: str,
     column: str | None = None,
     variants: Sequence[str] = (),
-    shown: Callable[[str], Progress | None] = _silent,
+    shown: Callable[[str], OnProgress | None] = _silent,
     *,
     where: str | None = None,
     at: tuple[int | None, str | None] = (None, None),
@@ -163,4 +163,4 @@ def batches(
         yield batch
         done += batch.num_rows
         if progress is not None and rows is not None:
-            progress(done, rows)
+            progress(Progress(done, rows, "rows", "read"))

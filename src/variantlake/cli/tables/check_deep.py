@@ -22,14 +22,7 @@ def check_deep(
 ) -> None:
     """Compare the rows of two versions by their digests; exit code 4 if they differ."""
     table = Table.open(source)
-    rows = 0
-    with counting(lambda done: f"{done:,} rows read") as shown:
-
-        def progress(count: int) -> None:
-            nonlocal rows
-            rows += count
-            shown(rows)
-
+    with counting() as progress:
         try:
             found = table.check_rewrite(from_version, to_version, progress=progress)
         except InvalidQuery:

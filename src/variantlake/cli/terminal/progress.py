@@ -6,24 +6,20 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from rich.live import Live
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 from rich.spinner import Spinner
 from rich.text import Text
 
 from variantlake.cli.terminal.output import print_note, stderr, visible
-from variantlake.jobs.progress import LoadProgress
-
-T = TypeVar("T")
+from variantlake.progress import OnProgress, Progress
 
 
 @contextmanager
-def counting(
-    words: Callable[[T], str], *, with_results: bool = False
-) -> Iterator[Callable[[T], None]]:
-    """Gives what is to be called with how far it is; `words` says that in a few.
+def counting(*, with_results: bool = False) -> Iterator[Callable[[object], None]]:
+    """Gives what is to be called with how far it is: a `Progress`, or other words for it.
 
     If stderr is not a terminal nothing is shown. `with_results` says that the block
     prints results.
@@ -36,24 +32,20 @@ def counting(
     # Of two terminals, results stand above the line; a file or a pipe gets them as ever.
     redirects = with_results and sys.stdout.isatty()
     with Live(spinner, console=console, transient=True, redirect_stdout=redirects):
-        yield lambda at: spinner.update(text=Text(visible(words(at))))
+        yield lambda at: spinner.update(text=Text(visible(str(at))))
 
 
 @contextmanager
-def rows_of_files() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
-    """Gives, for the name of a file, what is to be called with its rows that are done and all."""
-
-    def words(at: tuple[str, int, int]) -> str:
-        return f"{Path(at[0]).name}: row {at[1]:,} of {at[2]:,}"
-
-    with counting(words, with_results=True) as show:
-        yield lambda file: lambda done, rows: show((file, done, rows))
+def rows_of_files() -> Iterator[Callable[[str], OnProgress]]:
+    """Gives, for the name of a file, what is to be called with how far its reading is."""
+    with counting(with_results=True) as show:
+        yield lambda file: lambda at: show(f"{Path(file).name}: {at}")
 
 
 @contextmanager
 def bytes_bar(
     doing: str, *, before: str = "Starting", files: str = "files"
-) -> Iterator[Callable[[LoadProgress], None]]:
+) -> Iterator[OnProgress]:
     """A bar of bytes read while the block runs; nothing if stderr is not a terminal.
 
     `before` stands there until the first call, `doing` from then on, and `files` behind the number
@@ -67,25 +59,22 @@ def bytes_bar(
         TextColumn(f"{{task.fields[files]}} {files}"),
         TimeElapsedColumn(),
     )
-    with Progress(
+    with Bar(
         *columns, console=console, transient=True, disable=console.quiet or not console.is_terminal
     ) as bar:
         line = bar.add_task(before, total=None, files=0)
 
-        def show(state: LoadProgress) -> None:
+        def show(state: Progress) -> None:
+            written = state.files_written
             bar.update(
-                line,
-                description=doing,
-                completed=state.bytes_read,
-                total=state.bytes_total,
-                files=max(state.files, 0),
+                line, description=doing, completed=state.done, total=state.total, files=written
             )
 
         yield show
 
 
 @contextmanager
-def rewriting() -> Iterator[Callable[[LoadProgress], None]]:
+def rewriting() -> Iterator[OnProgress]:
     """The bar of commands that rewrite files; Ctrl-C says what becomes of the table."""
     whole = "The table is whole. What is committed stays, a repeat does the rest."
     with staying_whole(whole), bytes_bar("Rewriting", before="Planning", files="new files") as bar:

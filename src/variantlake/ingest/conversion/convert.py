@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -28,9 +28,10 @@ from variantlake.ingest.conversion.request import Request
 from variantlake.ingest.conversion.shredding import with_shredding
 from variantlake.ingest.conversion.tasks import ConvertTask, check_old_times, check_timestamps
 from variantlake.ingest.sources.sources import SourceSpec
-from variantlake.jobs.progress import LoadProgress, watcher
+from variantlake.jobs.progress import watcher
 from variantlake.jobs.tasks import Runner, collect
 from variantlake.jobs.threads import run_in_threads
+from variantlake.progress import OnProgress
 from variantlake.shredding.ddl import format_ddl
 from variantlake.storage.store import location_text
 from variantlake.writing.files import new_load_id
@@ -65,7 +66,7 @@ def convert(
     truncate_timestamps: bool = False,
     dry_run: bool = False,
     skip_empty: bool = True,
-    progress: Callable[[LoadProgress], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> ConvertResult:
     """Convert Parquet files into a Delta table, in one commit, in this process.
 
@@ -123,7 +124,7 @@ def run_convert(
     run: Runner,
     request: Request,
     *,
-    progress: Callable[[LoadProgress], None] | None,
+    progress: OnProgress | None,
     parallelism: int,
 ) -> ConvertResult:
     """Convert with this runner of tasks; see `convert`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from variantlake.parquet.read.reader import iter_batches
 from variantlake.parquet.stats.facts import VariantSizes, sizes_of
 from variantlake.parquet.variant.variant_group import VariantGroup, variant_groups
 from variantlake.parquet.write.table_writer import write_table
+from variantlake.progress import OnProgress, Progress
 from variantlake.shredding.arrays import struct_of
 from variantlake.shredding.inference.infer import Inference, InferenceOptions, infer
 from variantlake.shredding.inference.profile import Profile
@@ -27,8 +28,6 @@ from variantlake.shredding.schema import ShreddingSchema
 SAMPLE_FILES = 32
 SAMPLE_ROWS = 10_000
 """Rows of all files together."""
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ def sample_column(
     column: str,
     *,
     rows: int = SAMPLE_ROWS,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> ColumnSample:
     """Rows of a top Variant column (physical name) from these files, as many of each.
 
@@ -96,7 +95,7 @@ def sample_column(
     for number, path in enumerate(paths, start=1):
         batches += _rows(snapshot.location(path), column, each)
         if progress is not None:
-            progress(number, len(paths))
+            progress(Progress(number, len(paths), "files", "sampled"))
     schema = pa.schema([pa.field(column, VARIANT_TYPE)])
     return ColumnSample(column, pa.Table.from_batches(batches, schema))
 

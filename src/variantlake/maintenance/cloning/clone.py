@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,13 +23,12 @@ from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.errors import InvalidValue
 from variantlake.maintenance.cloning.clone_files import CopiedFile, copied, copy_files, shared
+from variantlake.progress import OnProgress
 from variantlake.shown import Result
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import Store
 
 OPERATION = "CLONE"
-
-Progress = Callable[[int, int], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -57,7 +56,7 @@ def clone(
     *,
     deep: bool = False,
     dry_run: bool = False,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> CloneResult:
     """Clone a version of a table to `location`. See `Table.clone`."""
     source.check_writable(evaluated=True, kept=True)  # its features become those of the clone

@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from variantlake.delta.log.file_paths import encode_path, is_absolute
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.stats import z85
 from variantlake.errors import MissingSource, StoreFailed
+from variantlake.progress import OnProgress, Progress
 from variantlake.storage.opening import store_of
 from variantlake.storage.store import Store, is_local, local_path
 
@@ -104,7 +105,7 @@ def copy_files(
     store: Store,
     *,
     dry_run: bool,
-    progress: Callable[[int, int], object] | None,
+    progress: OnProgress | None,
 ) -> list[CopiedFile]:
     """Copy those that are not there in their full size yet; gives them, with their sizes.
 
@@ -119,7 +120,7 @@ def copy_files(
                 count += 1
                 done += [] if each is None else [each]
             if progress is not None:
-                progress(count, len(files))
+                progress(Progress(count, len(files), "files", "copied"))
     return done
 
 

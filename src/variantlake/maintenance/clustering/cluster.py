@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.jobs.progress import LoadProgress
 from variantlake.jobs.tasks import Runner
 from variantlake.maintenance.clustering.plan_clustering import ClusterPlan, plan_clustering
 from variantlake.maintenance.rewrite.commit_rewrite import Operation
 from variantlake.maintenance.rewrite.groups import check_whole
 from variantlake.maintenance.rewrite.run import RewriteResult, run_rewrite
+from variantlake.progress import OnProgress
 from variantlake.scan.table_names import files_matching
 from variantlake.units import Size, size_bytes
 from variantlake.writing.files import CLUSTERED_FILE_BYTES
@@ -72,7 +71,7 @@ def cluster(
     options: ClusterOptions,
     *,
     dry_run: bool = False,
-    progress: Callable[[LoadProgress], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> ClusterResult:
     """Order the files that overlap most, with this runner of tasks.
 

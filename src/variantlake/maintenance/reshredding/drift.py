@@ -18,7 +18,6 @@ from variantlake.errors import InvalidSchema, did_you_mean, in_file
 from variantlake.ingest.learning.sample import (
     SAMPLE_FILES,
     ColumnSample,
-    Progress,
     Trial,
     sample_column,
     spread,
@@ -28,6 +27,7 @@ from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.stats.facts import UNKNOWN, facts_of
 from variantlake.parquet.variant.variant_group import VariantGroup, variant_groups
 from variantlake.paths import Path
+from variantlake.progress import OnProgress, Progress
 from variantlake.shown import Shown
 from variantlake.shredding.ddl import format_ddl
 from variantlake.shredding.inference.infer import InferenceOptions
@@ -141,7 +141,7 @@ class Drift(Shown):
 
 
 def drift(
-    snapshot: Snapshot, column: str | None = None, *, progress: Progress | None = None
+    snapshot: Snapshot, column: str | None = None, *, progress: OnProgress | None = None
 ) -> Drift:
     """Report on all top VARIANT columns, or on one.
 
@@ -157,11 +157,11 @@ def drift(
     total = sum(map(len, chosen)) + min(len(ordered), SAMPLE_FILES) * len(columns)
     done = 0
 
-    def count(_done: int = 0, _all: int = 0) -> None:
+    def count(_at: Progress | None = None) -> None:
         nonlocal done
         done += 1
         if progress is not None:
-            progress(done, total)
+            progress(Progress(done, total, "files", "read"))
 
     names = {physical: name for name, physical in columns.items()}
     read = partial(_read, snapshot, names)
@@ -184,7 +184,7 @@ def column_drift(
     ordered: Sequence[_File],
     rows: int,
     *,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> ColumnDrift:
     """What inference would make of a VARIANT column now, from a sample of files in their order.
 

@@ -9,7 +9,6 @@ Delta's RFC "Checkpoint Protection".
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from variantlake.delta.actions.actions import Protocol
@@ -21,9 +20,9 @@ from variantlake.delta.protocol.needed_features import extended_protocol
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.errors import InvalidValue, UnsupportedFeature, did_you_mean
-from variantlake.jobs.progress import LoadProgress
 from variantlake.jobs.tasks import Runner
 from variantlake.maintenance.reshredding.reshred import ReshredOptions, ReshredResult, reshred
+from variantlake.progress import OnProgress
 
 PROTECTED = "delta.requireCheckpointProtectionBeforeVersion"
 
@@ -34,7 +33,7 @@ def drop_feature(
     run: Runner,
     *,
     dry_run: bool = False,
-    progress: Callable[[LoadProgress], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> ReshredResult:
     """Take a feature out of the table's protocol; gives what unshredding did, and the version.
 

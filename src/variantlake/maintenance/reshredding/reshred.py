@@ -7,7 +7,7 @@ new layout. Then the files are rewritten one by one: rows stay in their order.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -35,7 +35,6 @@ from variantlake.delta.transaction.conflicts import Changes
 from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature
 from variantlake.ingest.learning.learn import learned_schema
 from variantlake.ingest.learning.sample import SAMPLE_FILES, sample_column, spread
-from variantlake.jobs.progress import LoadProgress
 from variantlake.jobs.tasks import Runner
 from variantlake.maintenance.reshredding.drift import variant_columns
 from variantlake.maintenance.reshredding.gains import that_gain
@@ -47,6 +46,7 @@ from variantlake.maintenance.rewrite.rewrite_group import RewritePlan
 from variantlake.maintenance.rewrite.run import RewriteResult, RewriteTotals, run_rewrite
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.log_files import LogFiles
+from variantlake.progress import OnProgress
 from variantlake.scan.table_names import files_matching
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.layout import check_writable
@@ -283,7 +283,7 @@ def reshred(
     options: ReshredOptions,
     *,
     dry_run: bool = False,
-    progress: Callable[[LoadProgress], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> ReshredResult:
     """Give the table its new schema, and rewrite the files that gain by it.
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 from variantlake.delta.log.identity import check_same_table
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import CommitConflict, MissingSource
-from variantlake.jobs.progress import LoadProgress
+from variantlake.jobs.progress import bytes_read
 from variantlake.jobs.progress import watcher as step_watcher
 from variantlake.jobs.tasks import Runner, TaskResult, collect, run_task
 from variantlake.logs import logger
@@ -33,6 +33,7 @@ from variantlake.maintenance.rewrite.groups import (
     total,
 )
 from variantlake.maintenance.rewrite.rewrite_group import RewritePlan, RewrittenGroup, rewrite_group
+from variantlake.progress import OnProgress, Progress
 from variantlake.shown import Result
 from variantlake.writing.commit_files import NOT_COMMITTED
 from variantlake.writing.file_plan import FilePlan
@@ -161,7 +162,7 @@ def run_rewrite(
     run: Runner,
     operation: Operation,
     *,
-    progress: Callable[[LoadProgress], None] | None = None,
+    progress: OnProgress | None = None,
 ) -> RewriteTotals:
     """Do all steps of the work that `prepare` finds in a version of the table.
 
@@ -207,7 +208,7 @@ class _Steps:
     snapshot: Snapshot
     run: Runner
     operation: Operation
-    progress: Callable[[LoadProgress], None] | None
+    progress: OnProgress | None
     totals: RewriteTotals = field(default_factory=RewriteTotals)
 
     def do(self, work: Work) -> bool:
@@ -252,14 +253,12 @@ class _Steps:
             raise
 
 
-def _shifted(
-    progress: Callable[[LoadProgress], None] | None, before: int, total: int
-) -> Callable[[LoadProgress], None] | None:
+def _shifted(progress: OnProgress | None, before: int, total: int) -> OnProgress | None:
     """Progress of a step as that of the whole."""
     if progress is None:
         return None
 
-    def show(state: LoadProgress) -> None:
-        progress(LoadProgress(before + state.bytes_read, total, state.files))
+    def show(state: Progress) -> None:
+        progress(bytes_read(before + state.done, total, state.files_written))
 
     return show

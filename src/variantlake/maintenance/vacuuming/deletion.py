@@ -43,7 +43,7 @@ def delete_files(
     paths: Iterable[str],
     spared: Callable[[list[str]], list[str]],
     done: Deletion,
-    progress: Callable[[Deletion], None],
+    progress: Callable[[Deletion], object],
 ) -> None:
     """Delete these files; `spared` gives those of some that go, asked just before they do.
 

@@ -125,7 +125,7 @@ def list_unneeded(
     found: UnneededFiles,
     *,
     quarantine: bool,
-    progress: Callable[[int], None],
+    progress: Callable[[int], object],
 ) -> Listing:
     """Add to `found` the files that are not `retained` and were written before `cutoff`.
 

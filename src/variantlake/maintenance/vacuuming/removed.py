@@ -46,7 +46,7 @@ def list_removed(
     cutoff: int,
     found: UnneededFiles,
     *,
-    progress: Callable[[int], None],
+    progress: Callable[[int], object],
 ) -> Listing:
     """Add to `found` the files that left the table before `cutoff` and are still there.
 

@@ -42,6 +42,7 @@ from variantlake.maintenance.vacuuming.retained import (
     keep_named,
     retained_paths,
 )
+from variantlake.progress import OnProgress, Progress
 from variantlake.shown import Result
 from variantlake.units import Duration, seconds
 
@@ -52,19 +53,10 @@ DEFAULT_RETENTION = "interval 1 week"
 HOUR_MILLIS = 3_600_000
 
 MAX_SAMPLE = 100
-"""Paths that a result names; `report` is told all."""
+"""Paths that a result names; `on_file` is called with all."""
 
 _LONGEST = 100 * 365 * 24 * HOUR_MILLIS
 _ATTEMPTS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class VacuumProgress:
-    """How far a vacuum is, in files: `listed` so far, `found` to be removed, `deleted`."""
-
-    listed: int
-    unneeded: int = 0
-    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -108,13 +100,13 @@ def vacuum(
     force: bool = False,
     quarantine: bool = False,
     lite: bool = False,
-    report: Callable[[UnneededFile], None] | None = None,
-    progress: Callable[[VacuumProgress], None] | None = None,
+    on_file: Callable[[UnneededFile], None] | None = None,
+    progress: OnProgress | None = None,
     now: int | None = None,
 ) -> VacuumResult:
     """Remove what no version within the retention needs; `snapshot` is the newest version.
 
-    `report` is called with each file before any is removed. `now` is in milliseconds since the
+    `on_file` is called with each file before any is removed. `now` is in milliseconds since the
     epoch. See `Table.vacuum`.
     """
     started = time.perf_counter()
@@ -130,7 +122,7 @@ def vacuum(
     told = progress or _silent
     retained = retained_paths(snapshot, cutoff)
     with UnneededFiles() as listed, UnneededFiles() as found:
-        watch = lambda files: told(VacuumProgress(files, listed.count))
+        watch = lambda files: told(Progress(files, None, "files", "listed"))
         if lite:
             listing = list_removed(snapshot, retained, cutoff, listed, progress=watch)
         else:
@@ -145,8 +137,8 @@ def vacuum(
             found.add(each)
             if len(sample) < MAX_SAMPLE:
                 sample.append(each.path)
-            if report is not None:
-                report(each)
+            if on_file is not None:
+                on_file(each)
         run = _Run(snapshot, span, retained, found, listing, told)
         done, folders, version = (Deletion(), 0, None) if dry_run else run.delete()
         if not dry_run:
@@ -233,7 +225,7 @@ class _Run:
     retained: RetainedPaths
     unneeded: UnneededFiles
     listing: Listing
-    report: Callable[[VacuumProgress], None]
+    report: OnProgress
 
     def delete(self) -> tuple[Deletion, int, int | None]:
         """Delete the files; what came of it, the folders removed, and the version of the end.
@@ -250,9 +242,7 @@ class _Run:
                 (each.path for each in self.unneeded),
                 self._still_unneeded,
                 done,
-                lambda d: self.report(
-                    VacuumProgress(self.listing.files, self.unneeded.count, d.deleted)
-                ),
+                lambda d: self.report(Progress(d.deleted, self.unneeded.count, "files", "deleted")),
             )
             folders = delete_empty_folders(self.snapshot.store, self.listing.folders)
             status = "FAILED" if done.failed else "COMPLETED"
@@ -326,5 +316,5 @@ class _Run:
 _BLIND = {"isolationLevel": "SnapshotIsolation", "isBlindAppend": True}
 
 
-def _silent(_progress: VacuumProgress) -> None:
+def _silent(_progress: Progress) -> None:
     pass

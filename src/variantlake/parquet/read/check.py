@@ -12,7 +12,7 @@ from variantlake.kernels.shredded.check_rows import find_problems
 from variantlake.parquet.metadata.footer import Footer, is_parquet, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.parquet_source import open_parquet
-from variantlake.parquet.read.reader import BATCH_ROWS, Progress, named_groups
+from variantlake.parquet.read.reader import BATCH_ROWS, named_groups
 from variantlake.parquet.variant.variant_columns import (
     ColumnWithVariants,
     FoundVariants,
@@ -21,6 +21,7 @@ from variantlake.parquet.variant.variant_columns import (
 )
 from variantlake.parquet.variant.variant_group import GroupNode, VariantGroup, parse_group
 from variantlake.paths import Path
+from variantlake.progress import OnProgress, Progress
 from variantlake.shredding.layout import METADATA, TYPED_VALUE, VALUE
 from variantlake.shredding.legacy.layout import ARRAY
 from variantlake.shredding.legacy.unshred import legacy_problems
@@ -54,7 +55,7 @@ def check_file(
     *,
     variant_columns: Collection[str] = (),
     batch_rows: int = BATCH_ROWS,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     annotation: bool = True,
 ) -> Iterator[Finding]:
     """Check every Variant column of a file.
@@ -187,7 +188,7 @@ def _check_rows(
     footer: Footer,
     columns: Sequence[tuple[SchemaNode, ColumnWithVariants]],
     batch_rows: int,
-    progress: Progress | None,
+    progress: OnProgress | None,
 ) -> Iterator[Finding]:
     name, start = name_of(path), 0
     leaves = sorted(leaf for _, column in columns for leaf in column.leaves())
@@ -201,7 +202,7 @@ def _check_rows(
                             yield from _findings(found)
                     start += batch.num_rows
                     if progress is not None:
-                        progress(start, footer.num_rows)
+                        progress(Progress(start, footer.num_rows, "rows", "checked"))
     except VariantLakeError as error:
         yield Finding(start, "", error.path, ShreddingRule.FILE.value, error.message)
 

@@ -18,7 +18,6 @@ from variantlake.kernels.variant.variant_reader import VariantReader
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.read.reader import (
     BATCH_ROWS,
-    Progress,
     columns_of_variants,
     iter_batches,
     named_groups,
@@ -28,6 +27,7 @@ from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.facts import UNKNOWN, PathFacts, facts_of
 from variantlake.parquet.variant.variant_group import GroupNode, VariantGroup, variant_groups
 from variantlake.paths import Path
+from variantlake.progress import OnProgress
 from variantlake.shredding.arrays import struct_of
 from variantlake.shredding.ddl import format_ddl
 from variantlake.shredding.fit import encoded_type, scalar_of
@@ -117,7 +117,7 @@ def inspect_file(
     path: Source,
     *,
     variant_columns: Collection[str] = (),
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> FileView:
     """Describe the Variant columns of a file.
 
@@ -199,7 +199,7 @@ def _with_counted_groups(
     footer: Footer,
     group: VariantGroup,
     facts: dict[Path, PathFacts],
-    progress: Progress | None,
+    progress: OnProgress | None,
 ) -> dict[Path, PathFacts]:
     """The facts with the number of rows that hold each object and array."""
     wanted = [

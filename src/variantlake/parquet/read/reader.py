@@ -7,7 +7,7 @@ pyarrow reads them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -19,10 +19,8 @@ from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.parquet_source import open_parquet
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.variant.variant_columns import column_of, result_field, variant_nodes
+from variantlake.progress import OnProgress, Progress
 from variantlake.storage.opening import Source, name_of, open_file
-
-Progress = Callable[[int, int], None]
-"""Called after each batch with the rows that are done and the rows of all."""
 
 BATCH_ROWS = 16384
 """Rows that are taken apart at a time; memory follows this and the page size, not the file."""
@@ -33,7 +31,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     *,
     variant_columns: Collection[str] = (),
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> pa.Table:
     """Read a Parquet file, every Variant column as struct<metadata, value>.
 
@@ -43,7 +41,7 @@ def read_table(
         variant_columns: Dotted names of groups to read as Variants although the file does not mark
             them. Groups of binary `metadata` and `value`, and those of the legacy layout
             (`variant_group.is_legacy_group`), are found without that.
-        progress: Called after each batch with the rows that are read and the rows of the file.
+        progress: Called after each batch with the rows read so far, of those of the file.
 
     Raises:
         MalformedFile: The file breaks a specification; with file, row and path.
@@ -61,7 +59,7 @@ def iter_batches(
     *,
     row_groups: Sequence[int] | None = None,
     variant_columns: Collection[str] = (),
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Read a file as `read_table` does, in record batches.
 
@@ -75,7 +73,7 @@ def iter_batches(
         columns: Names of top-level columns in the order wanted; all of them when None.
         row_groups: Indexes of the row groups to read, from 0; all of them when None.
         variant_columns: Dotted names of groups to take for Variants.
-        progress: Called after each batch with the rows that are read and the rows of the file.
+        progress: Called after each batch with the rows read so far, of those of the file.
 
     Raises:
         InvalidValue: `batch_rows` below 1, or a row group that the file does not have.
@@ -142,7 +140,7 @@ class VariantFile:
         self,
         batch_rows: int = BATCH_ROWS,
         row_groups: Sequence[int] | None = None,
-        progress: Progress | None = None,
+        progress: OnProgress | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The rows of the row groups asked for (all when None), in file order."""
         check_batch_rows(batch_rows)
@@ -165,7 +163,7 @@ class VariantFile:
             for batch in ahead(found, self._convert, lambda read: read[0].get_total_buffer_size()):
                 done += batch.num_rows
                 if progress is not None:
-                    progress(done, rows)
+                    progress(Progress(done, rows, "rows", "read"))
                 yield batch
 
     def _read(

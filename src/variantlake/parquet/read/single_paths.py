@@ -20,10 +20,11 @@ from variantlake.parquet.read.path_values import (
     Mismatch,
     PathRequest,
 )
-from variantlake.parquet.read.reader import BATCH_ROWS, Progress, check_batch_rows
+from variantlake.parquet.read.reader import BATCH_ROWS, check_batch_rows
 from variantlake.parquet.variant.variant_columns import is_variant
 from variantlake.parquet.variant.variant_group import GroupNode, VariantGroup, parse_group
 from variantlake.paths import ColumnPath, Path
+from variantlake.progress import OnProgress, Progress
 from variantlake.shredding.layout import TYPED_VALUE
 from variantlake.shredding.schema import Array, Leaf, Object, Untyped
 from variantlake.storage.opening import Source, name_of
@@ -35,7 +36,7 @@ def read_paths(
     paths: Mapping[str, str],
     *,
     on_mismatch: Mismatch | str = Mismatch.ERROR,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> pa.Table:
     """Read single paths of Variant columns.
 
@@ -47,7 +48,7 @@ def read_paths(
             result is struct<metadata, value>.
         on_mismatch: `error`, or `null` for values that are not of the type. Exact numbers convert
             to each other where their value stays the same, nothing else converts.
-        progress: Called after each batch with the rows that are read and the rows of the file.
+        progress: Called after each batch with the rows read so far, of those of the file.
 
     A path that is missing from a row, and a Variant null, give null.
 
@@ -67,7 +68,7 @@ def iter_paths(
     batch_rows: int = BATCH_ROWS,
     *,
     on_mismatch: Mismatch | str = Mismatch.ERROR,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """As `read_paths`, in record batches and with bounded memory.
 
@@ -84,7 +85,7 @@ def count_typed(
     footer: Footer,
     group: VariantGroup,
     paths: Collection[Path],
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> dict[Path, int]:
     """In how many rows of a top-level Variant column the `typed_value` of each node is set.
 
@@ -110,7 +111,7 @@ def count_typed(
                     counts[each] += 0 if typed is None else len(typed) - typed.null_count
                 done += batch.num_rows
                 if progress is not None:
-                    progress(done, footer.num_rows)
+                    progress(Progress(done, footer.num_rows, "rows", "read"))
     return counts
 
 
@@ -119,7 +120,7 @@ def _open(
     paths: Mapping[str, str],
     on_mismatch: Mismatch,
     batch_rows: int,
-    progress: Progress | None,
+    progress: OnProgress | None,
 ) -> tuple[Iterator[pa.RecordBatch], pa.Schema]:
     check_batch_rows(batch_rows)
     if not isinstance(paths, Mapping):
@@ -141,7 +142,7 @@ def _batches(
     schema: pa.Schema,
     batch_rows: int,
     *,
-    progress: Progress | None,
+    progress: OnProgress | None,
 ) -> Iterator[pa.RecordBatch]:
     name, start = name_of(path), 0
     leaves = sorted({leaf for request in requests for leaf in request.leaves})
@@ -157,7 +158,7 @@ def _batches(
                         raise
                 start += batch.num_rows
                 if progress is not None:
-                    progress(start, footer.num_rows)
+                    progress(Progress(start, footer.num_rows, "rows", "read"))
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

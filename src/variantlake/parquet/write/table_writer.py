@@ -18,7 +18,7 @@ from variantlake.kernels.variant.profiler import Profiler
 from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.read.parquet_source import BATCH_BYTES
-from variantlake.parquet.read.reader import BATCH_ROWS, Progress
+from variantlake.parquet.read.reader import BATCH_ROWS
 from variantlake.parquet.stats.facts import read_facts
 from variantlake.parquet.write.file_writer import (
     FileWriter,
@@ -26,6 +26,7 @@ from variantlake.parquet.write.file_writer import (
     WrittenFile,
     inner_fields,
 )
+from variantlake.progress import OnProgress, Progress
 from variantlake.shredding.arrays import (
     AnyArray,
     AnyField,
@@ -71,7 +72,7 @@ def write_table(
     inference: InferenceOptions | None = None,
     options: WriteOptions | None = None,
     layout: Layout = "final",
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> WrittenFile:
     """Write a Parquet file whose Variant columns are shredded and marked as VARIANT(1).
 
@@ -128,7 +129,7 @@ def write_table(
             writer.write(pa.RecordBatch.from_arrays(arrays, schema=schema), notes)
             start += batch.num_rows
             if progress is not None:
-                progress(start, table.num_rows)
+                progress(Progress(start, table.num_rows, "rows", "shredded"))
         written = writer.close()
     # The legacy layout has no marked columns for the writer to collect facts of.
     if layout == "final":

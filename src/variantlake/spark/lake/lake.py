@@ -26,7 +26,8 @@ from variantlake.maintenance.health_findings import Health
 from variantlake.maintenance.reshredding.drift import Drift, drift
 from variantlake.maintenance.restore import Missing, RestoreResult, restore, version_of
 from variantlake.maintenance.vacuuming.listing import UnneededFile
-from variantlake.maintenance.vacuuming.vacuum import VacuumProgress, VacuumResult, vacuum
+from variantlake.maintenance.vacuuming.vacuum import VacuumResult, vacuum
+from variantlake.progress import OnProgress
 from variantlake.quoting import quote_identifier, quote_string
 from variantlake.shown import CommitResult, Shown
 from variantlake.spark.lake.change_feed import read_changes
@@ -82,15 +83,12 @@ if TYPE_CHECKING:
     from variantlake.ingest.encode.document_options import DocumentKeywords, IngestKeywords
     from variantlake.ingest.overwrite import Where
     from variantlake.ingest.sources.sources import Documents, SourceSpec
-    from variantlake.jobs.progress import LoadProgress
     from variantlake.kernels.digest.rows import Digest
     from variantlake.maintenance.clustering.cluster import ClusterResult
     from variantlake.maintenance.compare_versions import VersionComparison
     from variantlake.maintenance.optimize import OptimizeResult
     from variantlake.maintenance.reshredding.reshred import ReshredOptions, ReshredResult
     from variantlake.writing.options import LoadKeywords
-
-Progress = Callable[[int, int], None]
 
 
 class Lake(Shown):
@@ -297,7 +295,7 @@ class Lake(Shown):
         table: Location,
         sources: Documents | SourceSpec | Iterable[SourceSpec],
         *,
-        progress: Callable[[LoadProgress], None] | None = None,
+        progress: OnProgress | None = None,
         **options: Unpack[IngestKeywords],
     ) -> LoadResult:
         """Load JSON documents into a VARIANT column of a table, in one commit.
@@ -399,7 +397,7 @@ class Lake(Shown):
         table: Location,
         sources: SourceSpec | Iterable[SourceSpec],
         *,
-        progress: Callable[[LoadProgress], None] | None = None,
+        progress: OnProgress | None = None,
         **options: Unpack[ConvertKeywords],
     ) -> ConvertResult:
         """Convert Parquet files into a table; `vl.convert` says how, and names the options.
@@ -744,7 +742,7 @@ class Lake(Shown):
         return MergeBuilder(run)
 
     def drift(
-        self, table: Location, column: str | None = None, *, progress: Progress | None = None
+        self, table: Location, column: str | None = None, *, progress: OnProgress | None = None
     ) -> Drift:
         """How far a table's layout has drifted from its data; the driver reads files' footers.
 
@@ -762,7 +760,7 @@ class Lake(Shown):
         target_file_size: Size = CLUSTERED_FILE_BYTES,
         dry_run: bool = False,
         digest: bool = True,
-        progress: Callable[[LoadProgress], None] | None = None,
+        progress: OnProgress | None = None,
     ) -> ClusterResult:
         """Order rows across files by the paths that the table is clustered by; no row changes.
 
@@ -790,7 +788,7 @@ class Lake(Shown):
         *,
         dry_run: bool = False,
         digest: bool = True,
-        progress: Callable[[LoadProgress], None] | None = None,
+        progress: OnProgress | None = None,
     ) -> ReshredResult:
         """Shred a table's VARIANT columns anew, and the files that gain by it; no row changes.
 
@@ -809,7 +807,7 @@ class Lake(Shown):
         *,
         dry_run: bool = False,
         digest: bool = True,
-        progress: Callable[[LoadProgress], None] | None = None,
+        progress: OnProgress | None = None,
     ) -> ReshredResult:
         """Store all Variants whole, and forbid shredding; Spark's executors rewrite the files.
 
@@ -826,7 +824,7 @@ class Lake(Shown):
         name: str = "variantShredding",
         *,
         dry_run: bool = False,
-        progress: Callable[[LoadProgress], None] | None = None,
+        progress: OnProgress | None = None,
     ) -> ReshredResult:
         """Take `variantShredding` out of a table's protocol, for readers that lack it.
 
@@ -844,7 +842,7 @@ class Lake(Shown):
         table: Location,
         where: str | Expr | None = None,
         *,
-        progress: Callable[[int], object] | None = None,
+        progress: OnProgress | None = None,
     ) -> Digest:
         """A hash of a table's rows, whatever their order, files and layout; the driver reads.
 
@@ -861,7 +859,7 @@ class Lake(Shown):
         from_version: int | None = None,
         to_version: int | None = None,
         *,
-        progress: Callable[[int], object] | None = None,
+        progress: OnProgress | None = None,
     ) -> VersionComparison:
         """Whether two versions of a table have the same rows; names those that differ.
 
@@ -882,7 +880,7 @@ class Lake(Shown):
         max_deleted_share: float = 0.05,
         dry_run: bool = False,
         digest: bool = True,
-        progress: Callable[[LoadProgress], None] | None = None,
+        progress: OnProgress | None = None,
     ) -> OptimizeResult:
         """Join small files, and rewrite files of which many rows are deleted; no row changes.
 
@@ -913,8 +911,8 @@ class Lake(Shown):
         force: bool = False,
         quarantine: bool = False,
         lite: bool = False,
-        report: Callable[[UnneededFile], None] | None = None,
-        progress: Callable[[VacuumProgress], None] | None = None,
+        on_file: Callable[[UnneededFile], None] | None = None,
+        progress: OnProgress | None = None,
     ) -> VacuumResult:
         """Remove files below a table's folder that no version within the retention needs.
 
@@ -928,7 +926,7 @@ class Lake(Shown):
             force=force,
             quarantine=quarantine,
             lite=lite,
-            report=report,
+            on_file=on_file,
             progress=progress,
         )
 
@@ -940,7 +938,7 @@ class Lake(Shown):
         timestamp: Time | None = None,
         dry_run: bool = False,
         missing: Missing = "refuse",
-        progress: Callable[[int, int], None] | None = None,
+        progress: OnProgress | None = None,
     ) -> RestoreResult:
         """Make an older version of a table the newest one, in one commit; the driver does it.
 
@@ -980,7 +978,7 @@ class Lake(Shown):
         version: int | str | None = None,
         timestamp: Time | None = None,
         dry_run: bool = False,
-        progress: Callable[[int, int], object] | None = None,
+        progress: OnProgress | None = None,
     ) -> CloneResult:
         """Make another table with the rows of a version, at a path or URL; the driver does it.
 
@@ -1028,7 +1026,7 @@ class Lake(Shown):
         options: ReshredOptions,
         *,
         dry_run: bool,
-        progress: Callable[[LoadProgress], None] | None,
+        progress: OnProgress | None,
     ) -> ReshredResult:
         from variantlake.maintenance.reshredding.reshred import reshred
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Unpack
 
 from pyspark.sql import SparkSession
@@ -15,8 +15,8 @@ from variantlake.ingest.encode.document_options import DocumentOptions, IngestKe
 from variantlake.ingest.load import run_load
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.sources import Documents, SourceSpec
-from variantlake.jobs.progress import LoadProgress
 from variantlake.jobs.tasks import Runner
+from variantlake.progress import OnProgress
 from variantlake.spark.session.jobs import task_runner
 from variantlake.spark.session.jvm import is_connect
 from variantlake.storage.store import location_text
@@ -30,7 +30,7 @@ def ingest(
     sources: Documents | SourceSpec | Iterable[SourceSpec],
     table: str | os.PathLike[str],
     *,
-    progress: Callable[[LoadProgress], None] | None = None,
+    progress: OnProgress | None = None,
     overwrite: Overwrite | None = None,
     **options: Unpack[IngestKeywords],
 ) -> LoadResult:
@@ -54,7 +54,7 @@ def convert(
     sources: SourceSpec | Iterable[SourceSpec],
     table: str | os.PathLike[str],
     *,
-    progress: Callable[[LoadProgress], None] | None = None,
+    progress: OnProgress | None = None,
     **options: Unpack[ConvertKeywords],
 ) -> ConvertResult:
     """Convert Parquet files into a table, as `Lake.convert` says."""
