@@ -92,10 +92,11 @@ class NewFiles:
         try:
             yield
         except errors:
-            self._take_back()
+            self.take_back()
             raise
 
-    def _take_back(self) -> None:
+    def take_back(self) -> None:
+        """Remove everything that was written."""
         self.target.clean_up(self.plan.load_id)
         for folder in self.folders:
             delete_load(open_store(folder), self.plan.load_id)

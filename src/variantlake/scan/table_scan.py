@@ -19,6 +19,7 @@ from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import arrow_type
 from variantlake.errors import InvalidValue
+from variantlake.expressions.from_python import Expr, condition_text
 from variantlake.expressions.rows import Truth, of_refs, truth_of
 from variantlake.expressions.tree import Predicate, Ref, map_refs, refs
 from variantlake.expressions.typing import spark_type
@@ -36,7 +37,24 @@ from variantlake.scan.stretches import Stretches
 from variantlake.scan.table_names import partition_types as types_of_partitions
 from variantlake.scan.table_names import stored_ref
 from variantlake.shredding.layout import VARIANT_TYPE
-from variantlake.sql.select import Item
+from variantlake.sql.select import Item, QueryText
+
+
+def scan_of(
+    snapshot: Snapshot,
+    select: str | Expr | Sequence[str | Expr],
+    where: str | Expr | None,
+    limit: int | None,
+    decoded: DecodedLog | None = None,
+) -> Scan:
+    """The scan that users ask for. Its arguments and errors are those of `Table.scan`."""
+    check_limit(limit)
+    if isinstance(select, list | tuple) and not select:
+        raise InvalidValue("no column is selected", hint='leave select out to mean all, "*"')
+    text = QueryText(snapshot.schema)
+    asked = condition_text(where)
+    condition = None if asked is None else text.condition(asked)
+    return Scan(snapshot, text.items(select), condition, limit, decoded or DecodedLog())
 
 
 def check_limit(limit: int | None) -> None:

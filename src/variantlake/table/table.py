@@ -90,7 +90,7 @@ from variantlake.maintenance.vacuuming.vacuum import VacuumResult, vacuum
 from variantlake.progress import OnProgress
 from variantlake.report.table_report import TableReport, report_table
 from variantlake.scan.decoded_log import DecodedLog
-from variantlake.scan.table_scan import Scan, check_limit
+from variantlake.scan.table_scan import Scan, check_limit, scan_of
 from variantlake.shown import CommitResult, Shown, counted
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.sql.alter import parse_alteration
@@ -406,14 +406,8 @@ class Table(Shown):
             InvalidValue: A limit below 0, or a `select` that is no text, path or list.
             UnsupportedFeature: An expression that only Spark takes, by name.
         """
-        check_limit(limit)
-        if isinstance(select, list | tuple) and not select:
-            raise InvalidValue("no column is selected", hint='leave select out to mean all, "*"')
         version = self._current()
-        text = QueryText(version.snapshot.schema)
-        asked = condition_text(where)
-        condition = None if asked is None else text.condition(asked)
-        return Scan(version.snapshot, text.items(select), condition, limit, version.decoded)
+        return scan_of(version.snapshot, select, where, limit, version.decoded)
 
     @overload
     def sql(self, query: str) -> LocalQuery: ...

@@ -71,6 +71,42 @@ def test_conditions_of_methods_have_no_name_for_the_table(
     assert sorted(row.x for row in lake.read(table.uri).collect()) == [3, 12]
 
 
+def files_of(folder: Path) -> list[Path]:
+    return sorted(each for each in folder.rglob("*") if each.is_file())
+
+
+def test_a_dry_run_counts_the_same_rows_and_leaves_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = vl.spark.connect(spark)
+    table = new_table(tmp_path / "t", properties={**VECTORS, **FEED})
+    before = files_of(tmp_path)
+    source = spark.sql("SELECT 3L AS id, 'x' AS day UNION ALL SELECT 99L, 'x'")
+    clauses = (
+        "WHEN MATCHED THEN UPDATE SET day = s.day",
+        "WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)",
+    )
+    calls: list[Callable[[bool], ChangeResult]] = [
+        lambda dry: lake.delete(table.uri, "length(day) = 2 AND id % 4 = 1", dry_run=dry),
+        lambda dry: lake.update(table.uri, {"day": "new"}, "length(day) = 2", dry_run=dry),
+        lambda dry: lake.merge(table.uri, source, "t.id = s.id", *clauses, dry_run=dry),
+    ]
+    planned = [call(True) for call in calls]
+    assert files_of(tmp_path) == before
+    assert all(each.dry_run and each.version is None for each in planned)
+    for plan, call in zip(planned, calls, strict=True):
+        table.refresh().restore(1)
+        done = call(False)
+        for name in ("rows_deleted", "rows_updated", "rows_inserted", "files_touched"):
+            assert getattr(plan, name) == getattr(done, name), name
+    assert [len(lake.history(table, 2)), lake.files(table).num_rows > 0] == [2, True]
+    assert lake.scan(table.uri, "id", "id = 7").to_arrow()["id"].to_pylist() == [7]
+    assert (
+        lake.set_properties(table.uri, {"owner": "me"}).version == lake.history(table, 1)[0].version
+    )
+    assert lake.analyze(table.uri, dry_run=True).dry_run
+
+
 @pytest.mark.parametrize("condition", ['a = "b"', 'a = "b" AND length(a) = 1'])
 def test_double_quotes_hold_names_where_the_session_says_so(
     spark: SparkSession, tmp_path: Path, condition: str
@@ -79,8 +115,7 @@ def test_double_quotes_hold_names_where_the_session_says_so(
     table = vl.Table.create(tmp_path, "a STRING, b STRING")
     lake.append(table.uri, spark.sql("VALUES ('b', 'z'), ('z', 'z')").toDF("a", "b"))
     with changed(spark, {"spark.sql.ansi.doubleQuotedIdentifiers": "true"}):
-        with pytest.raises(UnsupportedFeature, match="double quotes"):
-            lake.delete(table.uri, condition, dry_run=True)
+        assert lake.delete(table.uri, condition, dry_run=True).rows_deleted == 1
         assert lake.delete(table.uri, condition).rows_deleted == 1
     assert [tuple(row) for row in lake.read(table.uri).collect()] == [("b", "z")]
     assert lake.delete(table.uri, condition).rows_deleted == 1

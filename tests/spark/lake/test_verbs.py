@@ -17,17 +17,15 @@ OTHERS = {
     "append": {
         "data",
         "column",
-        "frame",
         "partition_by",
         "shredding",
         "properties",
         "merge_schema",
     },
     "sql": {"engine", "args"},
-    # Spark's MERGE takes a source by its name in the text, and has no dry run.
-    "merge": {"json_columns", "merge_schema", "dry_run", "tables"},
+    # Spark's MERGE takes a source by its name in the text.
+    "merge": {"json_columns", "merge_schema", "tables"},
     "merge_builder": {"json_columns", "merge_schema", "tables"},
-    "update": {"dry_run"},
 }
 """Parameters that only one of the two has."""
 

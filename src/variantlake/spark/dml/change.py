@@ -90,20 +90,27 @@ class ChangeRunner:
     tables: Tables
     runner: Callable[[Tables], Runner]
 
-    def run(self, location: str, statement: Statement, resolve: Resolve) -> ChangeResult:
-        """Change the rows of the table there, and decide anew where another writer moved them.
+    def run(
+        self, location: str, statement: Statement, resolve: Resolve, *, dry_run: bool = False
+    ) -> ChangeResult:
+        """Change the rows of the table there, and decide anew if another writer moved them.
+
+        A dry run writes the new rows as well, because only that shows whether they can be stored;
+        it removes their files instead of committing them.
 
         Raises InvalidQuery with Spark's sentence, InvalidValue for a row that the table refuses,
         UnsupportedFeature by name, CommitConflict.
         """
         for _ in range(MAX_DECISIONS - 1):
             try:
-                return self._once(self.tables.open(location), statement, resolve)
+                return self._once(self.tables.open(location), statement, resolve, dry_run)
             except FilesMoved:
                 continue
-        return self._once(self.tables.open(location), statement, resolve)
+        return self._once(self.tables.open(location), statement, resolve, dry_run)
 
-    def _once(self, table: TableVersion, statement: Statement, resolve: Resolve) -> ChangeResult:
+    def _once(
+        self, table: TableVersion, statement: Statement, resolve: Resolve, dry_run: bool
+    ) -> ChangeResult:
         started = time.perf_counter()
         snapshot = table.snapshot
         if statement.operation != "MERGE":  # which may do no more than insert
@@ -136,6 +143,9 @@ class ChangeRunner:
                 )
             found = cast("list[PlacedResult]", results)
             change = replace(row_change(snapshot, statement, found, started), is_exclusive=alone)
+        if dry_run:
+            files.take_back()
+            return change.planned(files)
         return change.commit(files)
 
 

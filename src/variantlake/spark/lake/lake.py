@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
+from variantlake.ddl.alter_table import set_properties
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
+from variantlake.delta.log.snapshot import HistoryEntry
 from variantlake.delta.protocol.named_versions import NamedVersion, named_versions
+from variantlake.delta.transaction.analyze import AnalyzeResult, analyze
 from variantlake.delta.transaction.name_versions import name_version, remove_name
 from variantlake.dml.merge.builder import MergeBuilder
 from variantlake.encoding.variant import Variant
@@ -17,7 +20,6 @@ from variantlake.erase.erase import EraseResult, erase
 from variantlake.errors import (
     InvalidQuery,
     InvalidValue,
-    UnsupportedFeature,
 )
 from variantlake.expressions.from_python import Expr, VariantPath, constant
 from variantlake.maintenance.cloning.clone import CloneResult, clone
@@ -29,6 +31,7 @@ from variantlake.maintenance.vacuuming.listing import UnneededFile
 from variantlake.maintenance.vacuuming.vacuum import VacuumResult, vacuum
 from variantlake.progress import OnProgress
 from variantlake.quoting import quote_identifier, quote_string
+from variantlake.scan.table_scan import Scan, check_limit, scan_of
 from variantlake.shown import CommitResult, Shown
 from variantlake.spark.lake.change_feed import read_changes
 from variantlake.spark.lake.explain import (
@@ -73,6 +76,8 @@ from variantlake.units import moment as moment_of
 from variantlake.writing.files import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from variantlake.autoloading.autoloader import AutoloadResult
     from variantlake.autoloading.batch import BatchReport
     from variantlake.autoloading.run import AutoloadOptionKeywords
@@ -624,6 +629,49 @@ class Lake(Shown):
         version = self._statements.alter(self._session.written_to(table), NotNull(column, True))
         return CommitResult(version=version)
 
+    def set_properties(self, table: Location, properties: Mapping[str, str]) -> CommitResult:
+        """Set properties of a table, and add the features that they need; the new version.
+
+        `table` is its name, path or URL, as for `read`; else as `Table.set_properties`.
+        """
+        return CommitResult(version=set_properties(self._session.snapshot(table), properties))
+
+    def analyze(self, table: Location, *, dry_run: bool = False) -> AnalyzeResult:
+        """Add missing statistics to files of other writers; the driver reads their footers.
+
+        `table` is its name, path or URL, as for `read`; else as `Table.analyze`.
+        """
+        return analyze(self._session.snapshot(table), dry_run=dry_run)
+
+    def history(self, table: Location, limit: int | None = None) -> list[HistoryEntry]:
+        """The commits that a table's log still holds, newest first.
+
+        `table` is its name, path or URL, as for `read`; else as `Table.history`.
+        """
+        check_limit(limit)
+        return self._session.snapshot(table).history(limit)
+
+    def files(self, table: Location) -> pa.Table:
+        """One row for each data file of a table's newest version, as Arrow.
+
+        `table` is its name, path or URL, as for `read`; else as `Table.files`.
+        """
+        return self._session.snapshot(table).files.whole()
+
+    def scan(
+        self,
+        table: Location,
+        select: str | Expr | Sequence[str | Expr] = "*",
+        where: str | Expr | None = None,
+        *,
+        limit: int | None = None,
+    ) -> Scan:
+        """Read rows of a table in the driver, without a Spark job; `lake.table` reads with Spark.
+
+        `table` is its name, path or URL, as for `read`; else as `Table.scan`.
+        """
+        return scan_of(self._session.snapshot(table), select, where, limit)
+
     def delete(
         self, table: Location, where: str | Expr | None = None, *, dry_run: bool = False
     ) -> ChangeResult:
@@ -636,8 +684,7 @@ class Lake(Shown):
             table: Its name, path or URL, as for `read`.
             where: A condition as it stands after WHERE; rows for which it is NULL stay. None
                 deletes all rows.
-            dry_run: Change nothing, and tell what would be done; only for conditions that the
-                local engine takes.
+            dry_run: Change nothing, and tell what would be done.
 
         Raises:
             InvalidQuery: Spark does not take the condition.
@@ -648,15 +695,15 @@ class Lake(Shown):
         """
         text = self._condition(where)
         location = self._session.written_to(table)
-        if dry_run:
-            return self._statements.delete_here(location, text, dry_run=True)
-        return self._statements.run(location, DeleteText(_named(location), text))
+        return self._statements.run(location, DeleteText(_named(location), text), dry_run=dry_run)
 
     def update(
         self,
         table: Location,
         set: Mapping[str, Any],  # noqa: A002 - as SQL calls it
         where: str | Expr | None = None,
+        *,
+        dry_run: bool = False,
     ) -> ChangeResult:
         """Give columns new values in some rows, in one commit; gives what was done.
 
@@ -667,6 +714,8 @@ class Lake(Shown):
             set: By column the new value, as for `Table.update`; of SQL any expression that Spark
                 takes.
             where: As for `delete`.
+            dry_run: Change nothing, and tell what would be done. The new rows are computed, to see
+                whether the table takes them.
 
         Raises as `delete`; InvalidValue for a row that a constraint of the table refuses.
         """
@@ -681,7 +730,9 @@ class Lake(Shown):
         made = [value for value in set.values() if isinstance(value, Expr)]
         check_expressions(made, "a new value", self._session.spark)
         text = self._condition(where)
-        return self._statements.run(location, UpdateText(_named(location), pairs, text))
+        return self._statements.run(
+            location, UpdateText(_named(location), pairs, text), dry_run=dry_run
+        )
 
     def merge(
         self,
@@ -692,6 +743,7 @@ class Lake(Shown):
         target_alias: str = "t",
         source_alias: str = "s",
         tables: Mapping[str, Location] | None = None,
+        dry_run: bool = False,
     ) -> ChangeResult:
         """Merge rows into a table, in one commit; gives what was done.
 
@@ -707,8 +759,9 @@ class Lake(Shown):
             target_alias: What `on` and the clauses call the table.
             source_alias: What they call the source.
             tables: As for `sql`.
+            dry_run: As for `update`.
 
-        Raises as `update`; InvalidQuery where several source rows match one row of the table.
+        Raises as `update`; InvalidQuery if several source rows match one row of the table.
         """
         on = str(on) if isinstance(on, Expr) else on
         check_text(on, "the condition of a merge")
@@ -717,7 +770,7 @@ class Lake(Shown):
         with self._statements.named_source(source) as named:
             own = Named(delta_name(location), target_alias)
             merge = MergeText(own, Named(named, source_alias), on, found)
-            return self._statements.run(location, merge, tables=tables)
+            return self._statements.run(location, merge, tables=tables, dry_run=dry_run)
 
     def merge_builder(
         self,
@@ -729,15 +782,19 @@ class Lake(Shown):
         source_alias: str = "s",
         tables: Mapping[str, Location] | None = None,
     ) -> MergeBuilder:
-        """A MERGE whose clauses are methods; as `Table.merge_builder`, without a dry run."""
+        """A MERGE whose clauses are methods, as `Table.merge_builder`."""
 
         def run(clauses: tuple[str, ...], dry_run: bool) -> ChangeResult:
-            if dry_run:
-                raise UnsupportedFeature(
-                    "a merge in Spark has no dry run", hint="vl.Table.open(table).merge_builder"
-                )
-            aliases = {"target_alias": target_alias, "source_alias": source_alias}
-            return self.merge(table, source, on, *clauses, **aliases, tables=tables)
+            return self.merge(
+                table,
+                source,
+                on,
+                *clauses,
+                target_alias=target_alias,
+                source_alias=source_alias,
+                tables=tables,
+                dry_run=dry_run,
+            )
 
         return MergeBuilder(run)
 

@@ -117,11 +117,17 @@ class LakeStatements:
         parsed: ChangeText,
         *,
         tables: Mapping[str, Location] | None = None,
+        dry_run: bool = False,
     ) -> ChangeResult:
-        """A change by us; what we do not take by Delta Spark, if it is there."""
+        """A change by us; what we do not take by Delta Spark, if it is there.
+
+        Delta Spark has no dry run: then UnsupportedFeature says what we do not take.
+        """
         try:
-            return self.change(location, parsed, tables=tables)
+            return self.change(location, parsed, tables=tables, dry_run=dry_run)
         except UnsupportedFeature as error:
+            if dry_run:
+                raise
             try:
                 with quiet():
                     (row,) = self._session.spark.sql(change_text(parsed)).collect()
@@ -151,13 +157,16 @@ class LakeStatements:
         *,
         args: Any = None,
         tables: Mapping[str, Location] | None = None,
+        dry_run: bool = False,
     ) -> ChangeResult:
         """A change by us. Raises UnsupportedFeature for what we do not take."""
         from variantlake.spark.dml.statements import statement_of
 
         if isinstance(parsed, DeleteText) and not args:
             try:
-                return self.delete_here(location, parsed.where, alias=parsed.target.alias)
+                return self.delete_here(
+                    location, parsed.where, alias=parsed.target.alias, dry_run=dry_run
+                )
             except (InvalidQuery, UnsupportedFeature):
                 pass  # Spark may take the condition, and words the error if it does not
         if isinstance(parsed, MergeText) and isinstance(args, list):
@@ -171,7 +180,7 @@ class LakeStatements:
         statement = statement_of(
             self._session.spark, parsed, args, ansi=is_on(self._session.spark, ANSI)
         )
-        return self._change_runner.run(location, statement, resolve)
+        return self._change_runner.run(location, statement, resolve, dry_run=dry_run)
 
     def _with_short_names(self, parsed: ChangeText) -> ChangeText:
         """The statement with columns qualified by the last parts of tables' names alone.
