@@ -684,6 +684,125 @@ MUTATIONS = (
         8, "groups tell the two zeros apart",
         "coded", "numbers(array) + 0.0", "numbers(array)",
     ),
+    Mutation(
+        41, "a session's query may tell where rows lie",
+        "AcceleratedReads", "if (tellsPlaces(plan)) leaveOthers();", "", spark=True,
+    ),
+    Mutation(
+        41, "subqueries do not tell where rows lie",
+        "AcceleratedReads",
+        "if (PLACES.contains(expression.getClass().getSimpleName())) return true;", "", spark=True,
+    ),
+    Mutation(
+        41, "files that may be missing are ours to read",
+        "AcceleratedReads", "&& !settings.ignoreMissingFiles() && ", "&& ", spark=True,
+    ),
+    Mutation(
+        41, "broken files are ours to read",
+        "AcceleratedReads", " && !settings.ignoreCorruptFiles()", "", spark=True,
+    ),
+    Mutation(
+        41, "a transaction need not see what is read of its table",
+        "AcceleratedReads",
+        '.equals(call(log, "compositeId"))) {\n                    return null;',
+        '.equals(call(log, "compositeId"))) {\n'
+        '                    return call(index, "getSnapshot");', spark=True,
+    ),
+    Mutation(
+        41, "a relation has the columns of its table",
+        "AcceleratedReads", "if (names.length != relation.output().size()) return false;", "",
+        spark=True,
+    ),
+    Mutation(
+        41, "a table has the columns that it had",
+        "AcceleratedReads", "snapshots[i] == null || !sameSchema(index, snapshots[i])",
+        "snapshots[i] == null", spark=True,
+    ),
+    Mutation(
+        41, "the newest version is read whatever the query names",
+        "RulePlanner._open", "table = self._tables.open(location, version)", "pass", spark=True,
+    ),
+    Mutation(
+        41, "any table at the location is the one that was named",
+        "RulePlanner._open", "table.snapshot.metadata.id != ...", "False", spark=True,
+    ),
+    Mutation(
+        41, "one relation's cached rows are those of all",
+        "LakeRelation",
+        "((Relation) other).version.equals(version)\n                && ", "", spark=True,
+    ),
+    Mutation(
+        41, "versions of two tables are alike",
+        "TableRelation.shown",
+        'f"{self.table.location} v{snapshot.version} of {snapshot.metadata.id}"',
+        'f"v{snapshot.version}"', spark=True,
+    ),
+    Mutation(
+        42, "no operator looks at whole Variants",
+        "_UseReading.visit", "self.need_output(child)", "pass", spark=True,
+    ),
+    Mutation(
+        42, "nobody gets the columns that come out",
+        "read_uses", "reading.need_output(plan)", "", spark=True,
+    ),
+    Mutation(
+        42, "nobody gets the columns of a subquery",
+        "_UseReading._expression", "self.need_output(node.plan)", "pass", spark=True,
+    ),
+    Mutation(
+        42, "a path of the query around is one of the subquery",
+        "uses._is_column", "request.name == 'AttributeReference'", "True", spark=True,
+    ),
+    Mutation(
+        42, "a column by paths may be needed whole",
+        "PlanUses.of", "source.view == view and source not in self.whole", "source.view == view",
+        spark=True,
+    ),
+    Mutation(
+        42, "a Variant is there if any condition says so",
+        "_UseReading._condition", "tested is not None and tested in present", "tested is not None",
+        spark=True,
+    ),
+    Mutation(
+        42, "a ROLLUP computes nothing",
+        "uses._expanded",
+        "any((each.name != 'AttributeReference' or each.expr_id != expr_id for each in column))",
+        "False", spark=True,
+    ),
+    Mutation(
+        42, "partial rows stand for rows that are read twice",
+        "RuleQuery.of", "read[each.view] == 1", "True", spark=True,
+    ),
+    Mutation(
+        42, "a scan keeps the zone that its session had",
+        "RulePlanner._helper", "helper.follow_zone(zone)", "pass", spark=True,
+    ),
+    Mutation(
+        42, "rows of native files have no path",
+        "PathSubstitution", "if (found.variant == null) return path;", "if (true) return path;",
+        spark=True,
+    ),
+    Mutation(
+        42, "columns come out under other ids",
+        "PathSubstitution", "return withIds(turns(before(), plan), plan);",
+        "return turns(before(), plan);", spark=True,
+    ),
+    Mutation(
+        42, "a plan need not be whole",
+        "AcceleratedReads", "wrong.isDefined() || !isWhole(found)", "wrong.isDefined()", spark=True,
+    ),
+    Mutation(
+        42, "any columns may come out",
+        "AcceleratedReads",
+        'if (!sameColumns(plan, found)) throw new IllegalStateException("other columns came out");',
+        "", spark=True,
+    ),
+    Mutation(
+        42, "the types of paths are not compared",
+        "PathSubstitution",
+        'check(path.dataType().equals(old.dataType()), "type of a path of " + column.name());', "",
+        spark=True,
+    ),
 )  # fmt: skip
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -57,6 +58,26 @@ def test_python_blocks_run(
     namespace = {"table": str(tmp_path / "table"), "spark": spark, "__name__": page.stem}
     for code in blocks(page):
         exec(compile(code, page.stem, "exec", dont_inherit=True), namespace)  # noqa: S102 - running the docs is the point
+
+
+@pytest.mark.spark
+def test_the_notebook_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its cells run one after another, beside the other examples, in the session of the tests."""
+    shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path / "examples")
+    notebook = json.loads(Path("spark_jobs.ipynb").read_text(encoding="utf-8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert not any(cell["outputs"] or cell["execution_count"] for cell in cells)
+    namespace: dict[str, Any] = {"__name__": "spark_jobs"}
+    for cell in cells:
+        code = compile("".join(cell["source"]), cell["id"], "exec", dont_inherit=True)
+        exec(code, namespace)  # noqa: S102 - running the notebook is the point
+    assert namespace["spark"] is spark
+    assert namespace["after"] == namespace["before"]
+    assert namespace["unchanged"]
+    assert 0 < namespace["files"].read_files < namespace["files"].total_files
 
 
 def test_every_error_is_on_its_page() -> None:

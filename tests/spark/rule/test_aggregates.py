@@ -112,6 +112,7 @@ def test_dataframes_are_grouped(spark: SparkSession, table: Pushed) -> None:
         assert is_begun(frame), name
 
 
+@pytest.mark.rule(42)
 @pytest.mark.usefixtures("forced")
 def test_one_dataframe_read_twice_is_read_as_rows(spark: SparkSession, table: Pushed) -> None:
     def twice(rows: DataFrame) -> DataFrame:

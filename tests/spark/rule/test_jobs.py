@@ -127,6 +127,7 @@ def planned(spark: SparkSession) -> Iterator[list[PlannedTable]]:
     assert not planner.warnings
 
 
+@pytest.mark.rule(42)
 def test_texts(spark: SparkSession) -> None:
     counts = {}
     for text in TEXTS:
@@ -138,6 +139,7 @@ def test_texts(spark: SparkSession) -> None:
     assert counts == TEXTS
 
 
+@pytest.mark.rule(42)
 def test_dataframes(spark: SparkSession) -> None:
     unread = []
     for name, job in frames(spark.table("jobs_ev"), spark.table("jobs_odd")).items():

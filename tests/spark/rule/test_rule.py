@@ -165,6 +165,7 @@ def judged(table: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.rule(42)
 @pytest.mark.parametrize(("table", "aqe"), [("ev", "false"), ("odd", "true")])
 def test_queries_read_fewer_files_for_the_same_rows(
     spark: SparkSession, table: str, aqe: str
@@ -238,6 +239,7 @@ def test_dataframes_give_the_rows_that_they_give_without(spark: SparkSession) ->
         assert ours.schema == right.schema, name
 
 
+@pytest.mark.rule(42)
 @pytest.mark.parametrize(
     "settings",
     [
@@ -258,6 +260,7 @@ def test_settings_of_the_session_count(spark: SparkSession, settings: dict[str, 
             assert rows(spark.sql(query.format(ev=table))) == right
 
 
+@pytest.mark.rule(41)
 def test_what_tells_where_rows_lie_is_left_alone(spark: SparkSession, lake: Lake) -> None:
     kept = spark.table("ev").where("event:kind::string = 'k1'")
     for frame in (
@@ -273,6 +276,7 @@ def test_what_tells_where_rows_lie_is_left_alone(spark: SparkSession, lake: Lake
     assert kept.select(F.input_file_name()).distinct().count() == 1
 
 
+@pytest.mark.rule(41)
 def test_files_that_may_be_missing_are_left_to_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -364,6 +368,7 @@ def test_queries_inside_of_statements_skip_files(spark: SparkSession, tmp_path: 
     assert spark.read.format("delta").load(str(tmp_path / "made")).count() == 8
 
 
+@pytest.mark.rule(41)
 def test_a_query_reads_one_version_of_a_table(spark: SparkSession, tmp_path: Path) -> None:
     location = make(tmp_path / "t")
     frame = spark.sql(f"SELECT max(event:n::int) AS n FROM delta.`{location}`")
@@ -452,6 +457,7 @@ FAULTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
+@pytest.mark.rule(42)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_whatever_fails_leaves_the_query_as_it_is(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, fault: str
