@@ -73,7 +73,7 @@ def doors(
             rows = rows_of(name)
             for file in range(FILES):
                 own = _frame(spark, rows[file * ROWS : (file + 1) * ROWS])
-                lake.append(own.coalesce(1), folder / name)
+                lake.append(folder / name, own.coalesce(1))
             assert made.refresh().files().num_rows == FILES
             _frame(spark, rows).createOrReplaceTempView(f"judge_{name}")
         names = {name: str(folder / name) for name in TABLES}
