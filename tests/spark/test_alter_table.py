@@ -6,6 +6,7 @@ import contextlib
 import json
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -209,7 +210,8 @@ def test_a_random_history_of_two_writers(
     types = {"a": "INT", "f": "FLOAT", "s.x": "INT", "s.y": "FLOAT"}
     variant, added = "e", 0
     for step in range(10):
-        run = choose.choice([delta_spark.sql, lake.sql])
+        runs: list[Callable[[str], object]] = [delta_spark.sql, lake.sql]
+        run = choose.choice(runs)
         kind = choose.choice(["rename", "drop", "add", "widen", "move", "change", "append"])
         if step < 2 or kind == "append":
             _append(lake, delta_spark, tmp_path, step, ours=run == lake.sql)

@@ -11,6 +11,7 @@ from variantlake.autoloading.autoloader import Autoloader, AutoloadResult
 from variantlake.autoloading.batch import BatchReport
 from variantlake.autoloading.metrics import Metrics
 from variantlake.autoloading.options import AutoloadKeywords
+from variantlake.delta.actions.commit_properties import takes_commit_properties
 from variantlake.errors import VariantLakeError
 from variantlake.ingest.encode.document_options import IngestKeywords
 from variantlake.jobs.tasks import Runner
@@ -22,6 +23,7 @@ class AutoloadOptionKeywords(AutoloadKeywords, IngestKeywords, total=False):
     """The keywords of `AutoloadOptions`, and those of `DocumentOptions` but `load_id`."""
 
 
+@takes_commit_properties
 def autoload(
     table: str | os.PathLike[str],
     source: str | os.PathLike[str],
@@ -54,7 +56,8 @@ def autoload(
             and round.
         run: Who runs the tasks of a batch.
         parallelism: How many tasks at once.
-        **options: See `AutoloadOptions`, and for documents and files `DocumentOptions`.
+        **options: See `AutoloadOptions`, and for documents and files `DocumentOptions`;
+            `commit_properties` as for `Table.append`.
 
     Raises:
         MissingSource: The source does not exist.

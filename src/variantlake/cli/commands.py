@@ -8,14 +8,14 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 import variantlake
-from variantlake.cli.registry import COMMANDS
+from variantlake.cli.registry import COMMANDS, COMMITTING
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -70,7 +70,7 @@ def load_command(name: str) -> Any:
     words = "\n\n".join(" ".join(each.split()) for each in paragraphs)
     examples = "\n".join(["\b\nExamples:", *entry.examples]).replace("[", r"\[")
     one.command(name, help=words, epilog=examples, context_settings=_HELP)(
-        _with_common_options(function)
+        _with_common_options(function, commits=name in COMMITTING)
     )
     command: Any = typer.main.get_command(one)
     for option in command.params:
@@ -112,26 +112,41 @@ VerboseOption = Annotated[
 ]
 
 
-def _with_common_options(command: Callable[..., None]) -> Callable[..., None]:
+CommitPropertyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--commit-property",
+        metavar="NAME=TEXT",
+        help="What the history says about the commits, job=nightly (may be repeated).",
+        show_default=False,
+        rich_help_panel=_COMMON,
+    ),
+]
+
+
+def _with_common_options(command: Callable[..., None], *, commits: bool) -> Callable[..., None]:
     """The command with the options that all commands have, for typer to find in its signature."""
     # These load rich.
     from variantlake.cli.terminal.logs import logged
     from variantlake.cli.terminal.output import quieted
+    from variantlake.delta.actions.commit_properties import committed_with
     from variantlake.delta.log.file_paths import set_absolute_paths
 
-    common = {
+    common: dict[str, tuple[Any, Any]] = {
         "no_absolute_paths": (False, RefuseOption),
         "quiet": (False, QuietOption),
         "verbose": (0, VerboseOption),
     }
+    if commits:
+        common["commit_property"] = (None, CommitPropertyOption)
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
         if given.pop("no_absolute_paths"):
             set_absolute_paths("refuse")
-        quiet = given.pop("quiet")
-        with quieted(quiet), logged(-1 if quiet else given.pop("verbose")):
-            given.pop("verbose", None)
+        quiet, verbose = given.pop("quiet"), given.pop("verbose")
+        said = _properties(given.pop("commit_property", None) or ())
+        with quieted(quiet), logged(-1 if quiet else verbose), committed_with(said):
             command(**given)
 
     own = inspect.signature(command, eval_str=True)
@@ -143,6 +158,16 @@ def _with_common_options(command: Callable[..., None]) -> Callable[..., None]:
     vars(run)["__signature__"] = signature
     run.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
     return run
+
+
+def _properties(pairs: Iterable[str]) -> dict[str, str] | None:
+    found = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not name or not equals:
+            raise typer.BadParameter(f"{pair!r}; write NAME=TEXT, job=nightly")
+        found[name] = text
+    return found or None
 
 
 def run() -> int:

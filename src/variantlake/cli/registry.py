@@ -21,6 +21,13 @@ class CommandEntry(NamedTuple):
     function: str = ""
 
 
+COMMITTING = {
+    *("create", "ingest", "convert", "autoload", "mirror", "loads", "tag", "clone", "restore"),
+    *("delete", "update", "merge", "set", "unset", "alter", "erase", "drop-feature"),
+    *("optimize", "cluster", "reshred", "vacuum", "analyze"),
+}
+"""The commands that commit versions, which can say in the history what they are."""
+
 _LOAD, _READ, _CHANGE = "Load", "Read", "Change"
 _LOOK, _MAINTAIN = "Look at a table", "Maintain a table"
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from variantlake.batches import packed
 from variantlake.delta.actions.actions import AddFile, RemoveFile, Transaction
+from variantlake.delta.actions.commit_properties import CommitProperties, takes_commit_properties
 from variantlake.delta.log.file_paths import decode_path
 from variantlake.delta.log.log_segment import has_log
 from variantlake.delta.log.snapshot import Snapshot
@@ -88,6 +89,7 @@ class MirrorResult(Result):
     is_rebuilt: bool = False
 
 
+@takes_commit_properties
 def mirror(
     table: Table | str | os.PathLike[str],
     target: str | os.PathLike[str],
@@ -100,6 +102,7 @@ def mirror(
     every: Duration | None = None,
     stop: Callable[[], bool] | None = None,
     on_refresh: Callable[[MirrorResult], None] | None = None,
+    commit_properties: CommitProperties = None,
 ) -> MirrorResult:
     """Keep an ordinary Delta table of chosen columns and paths, which every Delta reader reads.
 
@@ -122,6 +125,7 @@ def mirror(
         every: The seconds between two refreshes, or text such as `5m`; None does one.
         stop: Called between refreshes; true ends it.
         on_refresh: Called after each refresh.
+        commit_properties: As for `Table.append`, of the mirror's commits.
 
     Raises:
         InvalidSchema: A column is VARIANT; the target is no mirror; or its columns are others than

@@ -7,6 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from variantlake.delta.actions.commit_properties import (
+    CommitProperties,
+    takes_commit_properties,
+)
 from variantlake.delta.log.logical_files import files_of
 from variantlake.delta.log.path_index import PathIndex
 from variantlake.delta.log.snapshot import Snapshot
@@ -86,10 +90,12 @@ class Stage(Shown):
                 )
         return self.rows
 
-    def publish(self) -> LoadResult:
+    @takes_commit_properties
+    def publish(self, *, commit_properties: CommitProperties = None) -> LoadResult:
         """Add the rows to the table, in one commit; gives what was done.
 
         Published again, by whichever process, it does nothing (`already_loaded`).
+        `commit_properties` are as for `Table.append`.
 
         Raises:
             CommitConflict: The table got another schema since; drop the load and stage it again.

@@ -38,6 +38,10 @@ from variantlake.ddl.alter_table import (
 )
 from variantlake.ddl.local_checks import LocalChecks
 from variantlake.delta.actions.actions import Protocol
+from variantlake.delta.actions.commit_properties import (
+    CommitProperties,
+    takes_commit_properties,
+)
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log.identity import check_before_read, check_same_table
 from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
@@ -117,12 +121,13 @@ R = TypeVar("R")
 
 def _writes(method: Callable[Concatenate[Table, P], R]) -> Callable[Concatenate[Table, P], R]:
     """A method that writes: after it, whatever came of it, its handle is at the newest version."""
+    verb = takes_commit_properties(method)
 
     @functools.wraps(method)
     def call(self: Table, /, *args: P.args, **kwargs: P.kwargs) -> R:
         self._check_moves()
         try:
-            result = method(self, *args, **kwargs)
+            result = verb(self, *args, **kwargs)
         except TableReplaced:  # the handle keeps what it has read of the old table
             raise
         except BaseException:
@@ -172,6 +177,7 @@ class Table(Shown):
         return _opened_again, (type(self), self.snapshot, self._is_fixed)
 
     @classmethod
+    @takes_commit_properties
     def create(
         cls,
         location: str | os.PathLike[str],
@@ -184,6 +190,7 @@ class Table(Shown):
         shredding: Mapping[str, str] | None = None,
         name: str | None = None,
         description: str | None = None,
+        commit_properties: CommitProperties = None,
     ) -> Self:
         """Create an empty table.
 
@@ -203,6 +210,7 @@ class Table(Shown):
                 out gets its schema inferred from the first data.
             name: The table's name in its metadata.
             description: What it is for.
+            commit_properties: As for `append`.
 
         Raises:
             CommitConflict: There is a table already, and `exist_ok` is not given.
@@ -563,7 +571,9 @@ class Table(Shown):
                 and `on_duplicate` says which of them stays (`"replace"`, `"skip"`; see
                 `LoadOptions`), `order_by` sorts the rows of each file,
                 `arrays` lets a schema that is learned have columns of what arrays hold,
-                `target_file_size` and `max_rows_per_file` end a file. Of documents also
+                `target_file_size` and `max_rows_per_file` end a file. `commit_properties`
+                (`{"job": "nightly"}`) are what the history says about the commit, as in all verbs
+                that write. Of documents also
                 `partition_by`, `file_column`, `loaded_at_column` and `skip_empty`: see
                 `Lake.ingest`; of Arrow data `truncate_timestamps`, which cuts nanoseconds.
 
@@ -729,19 +739,32 @@ class Table(Shown):
         return pa.concat_tables([LOADS.empty_table(), *pieces])
 
     @_writes
-    def retry_loads(self, name: str | None = None, *, file: str | None = None) -> RetryResult:
+    def retry_loads(
+        self,
+        name: str | None = None,
+        *,
+        file: str | None = None,
+        commit_properties: CommitProperties = None,
+    ) -> RetryResult:
         """Have files tried again that could not be read, by the next round.
 
         Args:
             name: Of one autoload; None for all.
             file: A pattern of the file's path from the source's root, as in a glob.
+            commit_properties: As for `append`.
 
         Raises CommitConflict if the autoload committed a batch meanwhile, else as `loads`.
         """
         return retry_failed(self._newest(), name=name, file=file)
 
     @_writes
-    def delete(self, where: str | Expr | None = None, *, dry_run: bool = False) -> ChangeResult:
+    def delete(
+        self,
+        where: str | Expr | None = None,
+        *,
+        dry_run: bool = False,
+        commit_properties: CommitProperties = None,
+    ) -> ChangeResult:
         """Delete rows of the newest version in one commit, without Spark.
 
         Files are skipped by bounds and rows found on typed columns. If the table has deletion
@@ -751,6 +774,7 @@ class Table(Shown):
         Args:
             where: A condition, as for `scan`; rows for which it is NULL stay. None deletes all.
             dry_run: Change nothing; the answer tells what would be done.
+            commit_properties: As for `append`.
 
         Raises:
             InvalidQuery: Text that does not parse, or names what the table does not have.
@@ -769,6 +793,7 @@ class Table(Shown):
         where: str | Expr | None = None,
         *,
         dry_run: bool = False,
+        commit_properties: CommitProperties = None,
     ) -> ChangeResult:
         """Put new values into columns of some rows in one commit, without Spark.
 
@@ -782,6 +807,7 @@ class Table(Shown):
                 also take dicts, lists and a `vl.Variant`.
             where: As for `delete`.
             dry_run: As for `delete`.
+            commit_properties: As for `append`.
 
         Raises:
             InvalidQuery: Text that does not parse, or names what the table does not have.
@@ -804,6 +830,7 @@ class Table(Shown):
         json_columns: Collection[str] = (),
         merge_schema: bool = False,
         dry_run: bool = False,
+        commit_properties: CommitProperties = None,
     ) -> ChangeResult:
         """Merge rows into the newest version in one commit, as Spark's MERGE does, without Spark.
 
@@ -821,6 +848,7 @@ class Table(Shown):
             json_columns: Columns of the source that are JSON text, and become Variants.
             merge_schema: Add the columns that clauses write and the table does not have.
             dry_run: As for `delete`.
+            commit_properties: As for `append`.
 
         Raises:
             InvalidQuery: Text that does not parse or names what is not there; several rows of the
@@ -852,6 +880,7 @@ class Table(Shown):
         source_alias: str = "s",
         json_columns: Collection[str] = (),
         merge_schema: bool = False,
+        commit_properties: CommitProperties = None,
     ) -> MergeBuilder:
         """A MERGE whose clauses are methods, as in Delta Spark; `execute` runs it.
 
@@ -871,6 +900,7 @@ class Table(Shown):
                 json_columns=json_columns,
                 merge_schema=merge_schema,
                 dry_run=dry_run,
+                commit_properties=commit_properties,
             )
 
         return MergeBuilder(run)
@@ -884,6 +914,7 @@ class Table(Shown):
         json_columns: Collection[str] = (),
         merge_schema: bool = False,
         dry_run: bool = False,
+        commit_properties: CommitProperties = None,
     ) -> ChangeResult:
         """Put rows in the place of those with the same key, and insert the others, in one commit.
 
@@ -897,6 +928,7 @@ class Table(Shown):
             json_columns: As for `merge`.
             merge_schema: As for `merge`; columns that the rows do not have stay as they are.
             dry_run: As for `delete`.
+            commit_properties: As for `append`.
 
         Raises as `merge`; InvalidQuery for two rows with one key.
         """
@@ -913,7 +945,12 @@ class Table(Shown):
 
     @_writes
     def erase(
-        self, where: str | Expr, *, purge: bool = False, dry_run: bool = False
+        self,
+        where: str | Expr,
+        *,
+        purge: bool = False,
+        dry_run: bool = False,
+        commit_properties: CommitProperties = None,
     ) -> EraseResult:
         """Erase rows so that in the end nothing below the table's folder holds them.
 
@@ -930,6 +967,7 @@ class Table(Shown):
                 else uses the table: readers of older versions, readers of changes and running
                 writers lose what they need, and the history begins anew.
             dry_run: Change nothing; the answer tells how many rows and files there are.
+            commit_properties: As for `append`.
 
         Raises:
             InvalidQuery: Text that does not parse, or names what the table does not have.
@@ -943,7 +981,9 @@ class Table(Shown):
         return erase(self._newest(), text, purges=purge, dry_run=dry_run)
 
     @_writes
-    def set_properties(self, properties: Mapping[str, str]) -> CommitResult:
+    def set_properties(
+        self, properties: Mapping[str, str], *, commit_properties: CommitProperties = None
+    ) -> CommitResult:
         """Set table properties and add the features that they need; gives the new version.
 
         `{"delta.enableVariantShredding": "true"}` shreds new files, `"false"` does not.
@@ -960,7 +1000,9 @@ class Table(Shown):
         return CommitResult(version=set_properties(self._newest(), properties))
 
     @_writes
-    def analyze(self, *, dry_run: bool = False) -> AnalyzeResult:
+    def analyze(
+        self, *, dry_run: bool = False, commit_properties: CommitProperties = None
+    ) -> AnalyzeResult:
         """Add missing statistics to files of other writers, from their footers.
 
         The files are added again under their own paths; no row changes. With `dry_run` nothing is
@@ -974,7 +1016,9 @@ class Table(Shown):
         return analyze(self._newest(), dry_run=dry_run)
 
     @_writes
-    def unset_properties(self, *names: str) -> CommitResult:
+    def unset_properties(
+        self, *names: str, commit_properties: CommitProperties = None
+    ) -> CommitResult:
         """Remove table properties, so that their defaults apply; gives the new version.
 
         Raises InvalidValue for a property that files depend on, else as `set_properties`.
@@ -982,7 +1026,9 @@ class Table(Shown):
         snapshot = self._newest()
         return _committed(snapshot, alter.unset_properties(snapshot, names))
 
-    def set_clustering(self, *paths: str) -> CommitResult:
+    def set_clustering(
+        self, *paths: str, commit_properties: CommitProperties = None
+    ) -> CommitResult:
         """Set the paths that the table is clustered by; gives the new version.
 
         Loads then sort each file by them, and `cluster` orders the files. This rewrites nothing.
@@ -990,6 +1036,7 @@ class Table(Shown):
         Args:
             paths: Paths that are typed columns (`event:kind::string`, `$.kind` if there is one
                 VARIANT column) and ordinary columns, at most 4; none removes the clustering.
+            commit_properties: As for `append`.
 
         Raises:
             InvalidSchema: Rows cannot be ordered by this: a path that is not a typed column, a
@@ -998,16 +1045,18 @@ class Table(Shown):
             CommitConflict: As `set_properties`.
         """
         if not paths:
-            return self.unset_properties(CLUSTER_BY)
+            return self.unset_properties(CLUSTER_BY, commit_properties=commit_properties)
         for path in paths:
             if not isinstance(path, str):
                 raise InvalidValue(
                     f"a clustering path is {path!r}", hint="text such as 'event:kind::string'"
                 )
-        return self.set_properties({CLUSTER_BY: ", ".join(paths)})
+        return self.set_properties(
+            {CLUSTER_BY: ", ".join(paths)}, commit_properties=commit_properties
+        )
 
     @_writes
-    def alter(self, change: str) -> CommitResult:
+    def alter(self, change: str, *, commit_properties: CommitProperties = None) -> CommitResult:
         """Change the table as SQL writes it behind ALTER TABLE and its name; the new version.
 
         `table.alter("RENAME COLUMN a TO b")`, `table.alter("ALTER COLUMN n TYPE BIGINT")`: columns
@@ -1027,7 +1076,12 @@ class Table(Shown):
 
     @_writes
     def rename_column(
-        self, column: str, name: str, *, enable_column_mapping: bool = False
+        self,
+        column: str,
+        name: str,
+        *,
+        enable_column_mapping: bool = False,
+        commit_properties: CommitProperties = None,
     ) -> CommitResult:
         """Rename a column, or a field of a struct; returns the new version. No file is rewritten.
 
@@ -1040,6 +1094,7 @@ class Table(Shown):
             name: The new name alone.
             enable_column_mapping: Switch column mapping by name on in the same commit, if the table
                 has none. Readers without this feature refuse the table from then on.
+            commit_properties: As for `append`.
 
         Raises:
             InvalidSchema: The table does not have the column, or has one of the new name.
@@ -1055,7 +1110,11 @@ class Table(Shown):
 
     @_writes
     def drop_columns(
-        self, *columns: str, missing_ok: bool = False, enable_column_mapping: bool = False
+        self,
+        *columns: str,
+        missing_ok: bool = False,
+        enable_column_mapping: bool = False,
+        commit_properties: CommitProperties = None,
     ) -> CommitResult:
         """Drop columns, or fields of structs; returns the new version. No file is rewritten.
 
@@ -1066,6 +1125,7 @@ class Table(Shown):
             *columns: As for `rename_column`.
             missing_ok: Pass over columns that the table does not have.
             enable_column_mapping: As for `rename_column`.
+            commit_properties: As for `append`.
 
         Raises:
             InvalidSchema: The table does not have the column, is partitioned or clustered by it, or
@@ -1084,7 +1144,13 @@ class Table(Shown):
         )
 
     @_writes
-    def set_comment(self, comment: str | None, column: str | None = None) -> CommitResult:
+    def set_comment(
+        self,
+        comment: str | None,
+        column: str | None = None,
+        *,
+        commit_properties: CommitProperties = None,
+    ) -> CommitResult:
         """Describe the table, or one column; returns the new version. None takes the words away.
 
         Raises InvalidSchema for a column that does not exist, CommitConflict.
@@ -1097,7 +1163,9 @@ class Table(Shown):
         return _committed(snapshot, alter_columns.set_column_comment(snapshot, column, comment))
 
     @_writes
-    def move_column(self, column: str, *, after: str | None = None) -> CommitResult:
+    def move_column(
+        self, column: str, *, after: str | None = None, commit_properties: CommitProperties = None
+    ) -> CommitResult:
         """Put a column behind another one, or first; returns the new version.
 
         A field moves within its struct. Raises InvalidSchema for a column that does not exist,
@@ -1113,6 +1181,7 @@ class Table(Shown):
         type: str,  # noqa: A002 - as SQL calls it
         *,
         enable_type_widening: bool = False,
+        commit_properties: CommitProperties = None,
     ) -> CommitResult:
         """Give a column a wider type; returns the new version. No file is rewritten.
 
@@ -1126,6 +1195,7 @@ class Table(Shown):
             type: The type as DDL.
             enable_type_widening: Switch type widening on in the same commit, if the table has not.
                 Readers without this feature refuse the table from then on.
+            commit_properties: As for `append`.
 
         Raises:
             InvalidSchema: The table does not have the column, or its type does not widen so.
@@ -1141,7 +1211,9 @@ class Table(Shown):
         )
 
     @_writes
-    def set_default(self, column: str, expression: str | None) -> CommitResult:
+    def set_default(
+        self, column: str, expression: str | None, *, commit_properties: CommitProperties = None
+    ) -> CommitResult:
         """Set what new rows without a value for a column get; returns the new version.
 
         `expression` is constant SQL (`"'unknown'"`, `"2 + 3"`), None for no default. The local
@@ -1159,7 +1231,9 @@ class Table(Shown):
         return CommitResult(version=set_default(snapshot, column, expression, LocalChecks()))
 
     @_writes
-    def add_constraint(self, name: str, expression: str) -> CommitResult:
+    def add_constraint(
+        self, name: str, expression: str, *, commit_properties: CommitProperties = None
+    ) -> CommitResult:
         """Add a CHECK constraint that every row fulfils; returns the new version.
 
         The local engine must understand it; `lake.add_constraint` takes what Spark does. NULL does
@@ -1174,7 +1248,9 @@ class Table(Shown):
         return CommitResult(version=add_constraint(self._newest(), name, expression, LocalChecks()))
 
     @_writes
-    def drop_constraint(self, name: str) -> CommitResult:
+    def drop_constraint(
+        self, name: str, *, commit_properties: CommitProperties = None
+    ) -> CommitResult:
         """Remove a CHECK constraint; returns the new version.
 
         Raises InvalidValue for one that does not exist, else as `set_properties`.
@@ -1183,7 +1259,9 @@ class Table(Shown):
         return _committed(snapshot, alter.drop_constraint(snapshot, name))
 
     @_writes
-    def set_not_null(self, column: str) -> CommitResult:
+    def set_not_null(
+        self, column: str, *, commit_properties: CommitProperties = None
+    ) -> CommitResult:
         """Make a column NOT NULL in which no row has NULL; returns the new version.
 
         Raises InvalidSchema for a column that does not exist, InvalidValue if a row has NULL there,
@@ -1192,7 +1270,9 @@ class Table(Shown):
         return CommitResult(version=set_not_null(self._newest(), column, LocalChecks()))
 
     @_writes
-    def drop_not_null(self, column: str) -> CommitResult:
+    def drop_not_null(
+        self, column: str, *, commit_properties: CommitProperties = None
+    ) -> CommitResult:
         """Allow NULL in a column or a field of a struct; returns the new version.
 
         Raises InvalidSchema for a column that does not exist, else as `set_properties`.
@@ -1201,11 +1281,14 @@ class Table(Shown):
         return _committed(snapshot, alter_columns.set_not_null(snapshot, column, not_null=False))
 
     @_writes
-    def add_column(self, column: str) -> CommitResult:
+    def add_column(
+        self, column: str, *, commit_properties: CommitProperties = None
+    ) -> CommitResult:
         """Add columns at the end, NULL in existing rows; gives the new version.
 
         Args:
             column: DDL of one or more columns, `note STRING`. A VARIANT column adds its features.
+            commit_properties: As for `append`.
 
         Raises:
             InvalidSchema: The DDL does not parse, the column is there already or is NOT NULL.
@@ -1240,6 +1323,7 @@ class Table(Shown):
         dry_run: bool = False,
         digest: bool = True,
         progress: OnProgress | None = None,
+        commit_properties: CommitProperties = None,
     ) -> ClusterResult:
         """Order rows across files by the paths that the table is clustered by; no row changes.
 
@@ -1256,6 +1340,7 @@ class Table(Shown):
             digest: Compare the rows that are read and written by their digest; a difference raises
                 before anything is committed.
             progress: Called a few times a second while files are rewritten.
+            commit_properties: As for `append`.
 
         Raises:
             InvalidValue: Nothing says what the table is clustered by; see `set_clustering`.
@@ -1281,6 +1366,7 @@ class Table(Shown):
         dry_run: bool = False,
         digest: bool = True,
         progress: OnProgress | None = None,
+        commit_properties: CommitProperties = None,
     ) -> ReshredResult:
         """Change which paths are typed columns, and rewrite the files in which a value moves.
 
@@ -1294,6 +1380,7 @@ class Table(Shown):
             digest: Compare the rows that are read and written by their digest; a difference raises
                 before anything is committed.
             progress: Called a few times a second while files are rewritten.
+            commit_properties: As for `append`.
 
         Raises:
             InvalidSchema: DDL that does not parse or must not be written, a column that is no
@@ -1319,6 +1406,7 @@ class Table(Shown):
         dry_run: bool = False,
         digest: bool = True,
         progress: OnProgress | None = None,
+        commit_properties: CommitProperties = None,
     ) -> ReshredResult:
         """Store all Variants whole, for readers without shredding; no row changes.
 
@@ -1340,6 +1428,7 @@ class Table(Shown):
         *,
         dry_run: bool = False,
         progress: OnProgress | None = None,
+        commit_properties: CommitProperties = None,
     ) -> ReshredResult:
         """Remove `variantShredding` from the table's protocol, for readers that lack it.
 
@@ -1352,6 +1441,7 @@ class Table(Shown):
             name: `variantShredding` or `variantShredding-preview`, as the table has it.
             dry_run: Say what would be rewritten, and do nothing.
             progress: Called a few times a second while files are rewritten.
+            commit_properties: As for `append`.
 
         Raises:
             InvalidValue: The table does not have the feature.
@@ -1430,6 +1520,7 @@ class Table(Shown):
         dry_run: bool = False,
         digest: bool = True,
         progress: OnProgress | None = None,
+        commit_properties: CommitProperties = None,
     ) -> OptimizeResult:
         """Join small files, and rewrite files of which many rows are deleted; no row changes.
 
@@ -1445,6 +1536,7 @@ class Table(Shown):
             digest: Compare the rows that are read and written by their digest; a difference raises
                 before anything is committed.
             progress: Called a few times a second while files are rewritten.
+            commit_properties: As for `append`.
 
         Raises:
             UnsupportedFeature: The table needs a feature that we do not write, by name.
@@ -1478,6 +1570,7 @@ class Table(Shown):
         lite: bool = False,
         on_file: Callable[[UnneededFile], None] | None = None,
         progress: OnProgress | None = None,
+        commit_properties: CommitProperties = None,
     ) -> VacuumResult:
         """Remove files below the table's folder that no version within the retention needs.
 
@@ -1497,6 +1590,7 @@ class Table(Shown):
                 vacuumed often. The log must reach back to version 0 or to an earlier vacuum.
             on_file: Called with each file (`path`, `size`, `kind`) before any is removed.
             progress: Called now and then with how far it is.
+            commit_properties: As for `append`.
 
         Raises:
             InvalidValue: A retention that is too short or none; with `lite`, a log that does not
@@ -1526,6 +1620,7 @@ class Table(Shown):
         dry_run: bool = False,
         missing: Missing = "refuse",
         progress: OnProgress | None = None,
+        commit_properties: CommitProperties = None,
     ) -> RestoreResult:
         """Make an older version the newest one, in one commit: rows, schema, properties.
 
@@ -1539,6 +1634,7 @@ class Table(Shown):
             missing: What to do if files of the version are gone: "refuse", or "skip" to leave out
                 the rows of these files.
             progress: Called now and then with how far it is.
+            commit_properties: As for `append`.
 
         Raises:
             MissingSource: There is no such version, or files of it are gone, by name.
@@ -1558,7 +1654,14 @@ class Table(Shown):
         )
 
     @_writes
-    def tag(self, name: str, version: int | None = None, *, move: bool = False) -> NamedVersion:
+    def tag(
+        self,
+        name: str,
+        version: int | None = None,
+        *,
+        move: bool = False,
+        commit_properties: CommitProperties = None,
+    ) -> NamedVersion:
         """Give a version a name: `table.tag("audit-2026")`, `Table.open(uri, "audit-2026")`.
 
         The version can be read as long as the name lives: our vacuum keeps its files, and our
@@ -1570,6 +1673,7 @@ class Table(Shown):
             name: Letters, digits, dots, dashes and underscores; not a number.
             version: The version; None is that of this handle.
             move: Give the name to this version if another one has it.
+            commit_properties: As for `append`.
 
         Raises:
             InvalidValue: Not a name, or another version has it.
@@ -1581,7 +1685,7 @@ class Table(Shown):
         return name_version(self._newest(), name, number, move=move)
 
     @_writes
-    def untag(self, name: str) -> int:
+    def untag(self, name: str, *, commit_properties: CommitProperties = None) -> int:
         """Take a name from its version, which may then be vacuumed like others; the version.
 
         Raises MissingSource if no version has the name, else as `tag`.
@@ -1595,6 +1699,7 @@ class Table(Shown):
         """
         return named_versions(self.snapshot.domains.values())
 
+    @takes_commit_properties
     def clone(
         self,
         target: str | os.PathLike[str],
@@ -1604,6 +1709,7 @@ class Table(Shown):
         timestamp: Time | None = None,
         dry_run: bool = False,
         progress: OnProgress | None = None,
+        commit_properties: CommitProperties = None,
     ) -> CloneResult:
         """Make another table with the rows, schema and properties of a version of this one.
 
@@ -1620,6 +1726,7 @@ class Table(Shown):
             timestamp: The version of this time instead; in UTC without a time zone.
             dry_run: Do nothing; the result tells what would be done.
             progress: Called now and then with how far it is.
+            commit_properties: As for `append`.
 
         Raises:
             InvalidValue: Another table is there, or the clone was changed since.

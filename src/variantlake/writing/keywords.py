@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from numbers import Integral
 from typing import Any
 
+from variantlake.delta.actions.commit_properties import is_text
 from variantlake.errors import InvalidValue, did_you_mean, wrong_option
 
 _TEXT = ("load_id", "shredding", "hints", "file_column", "loaded_at_column")
@@ -16,20 +17,15 @@ _FLAG = (
 )  # fmt: skip
 
 
-def _is_text(value: object) -> bool:
-    """Whether a value is text that a log can hold: without lone surrogates."""
-    return isinstance(value, str) and value == value.encode(errors="replace").decode()
-
-
 def _is_number(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
-    **dict.fromkeys(_TEXT, (_is_text, "text")),
+    **dict.fromkeys(_TEXT, (is_text, "text")),
     **dict.fromkeys(_NUMBER, (_is_number, "a whole number")),
     **dict.fromkeys(_FLAG, (lambda value: isinstance(value, bool), "True or False")),
-    "column": (_is_text, "text, the name of a VARIANT column"),
+    "column": (is_text, "text, the name of a VARIANT column"),
     "properties": (lambda value: isinstance(value, Mapping), "a mapping of names to texts"),
     "progress": (callable, "a function"),
 }

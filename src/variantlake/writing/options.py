@@ -5,8 +5,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, TypedDict, Unpack
+from typing import Literal, Self, Unpack
 
+from variantlake.delta.actions.commit_properties import CommitKeywords
 from variantlake.errors import InvalidValue
 from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.units import Size
@@ -38,8 +39,11 @@ class OnDuplicate(enum.StrEnum):
     """It is left out; of a load's rows the first one stays."""
 
 
-class LoadKeywords(TypedDict, total=False):
-    """The keywords that `ingest` and `append` share; their meaning is that of `LoadOptions`."""
+class LoadKeywords(CommitKeywords, total=False):
+    """The keywords that `ingest` and `append` share; their meaning is that of `LoadOptions`.
+
+    The verbs themselves take `commit_properties`.
+    """
 
     mode: Literal["strict", "quarantine", "null"]
     load_id: str | None

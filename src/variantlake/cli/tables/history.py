@@ -47,6 +47,7 @@ def _document(entry: HistoryEntry) -> dict[str, Any]:
         "parameters": entry.info.get("operationParameters"),
         "metrics": entry.info.get("operationMetrics"),
         "engine": entry.info.get("engineInfo"),
+        "user_metadata": entry.user_metadata,
     }
 
 

@@ -23,6 +23,7 @@ from variantlake.delta.actions.actions import (
     info_of,
 )
 from variantlake.delta.actions.actions import Transaction as Txn
+from variantlake.delta.actions.commit_properties import USER_METADATA, properties_in
 from variantlake.delta.log import lost_commit_check
 from variantlake.delta.log.file_paths import AbsolutePaths, check_paths, check_vectors, locate
 from variantlake.delta.log.log_segment import all_commits, commits_after
@@ -79,6 +80,17 @@ class HistoryEntry(Shown):
     def time(self) -> dt.datetime:
         """When the version was committed, in UTC, to the millisecond."""
         return EPOCH + dt.timedelta(milliseconds=self.timestamp)
+
+    @property
+    def user_metadata(self) -> str | None:
+        """What the user said about the commit (`userMetadata`), as text; None if nothing."""
+        text = self.info.get(USER_METADATA)
+        return text if isinstance(text, str) else None
+
+    @property
+    def commit_properties(self) -> dict[str, str]:
+        """The `commit_properties` of the verb that committed; none of another text."""
+        return properties_in(self.info)
 
     def __repr__(self) -> str:
         time = f"{self.time.replace(tzinfo=None).isoformat(' ', 'milliseconds')}Z"

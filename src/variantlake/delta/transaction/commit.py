@@ -30,6 +30,7 @@ from variantlake.delta.actions.actions import (
     Transaction,
     serialise,
 )
+from variantlake.delta.actions.commit_properties import described
 from variantlake.delta.log import lost_commit_check
 from variantlake.delta.log.identity import check_before_commit, replaced
 from variantlake.delta.log.log_segment import commit_path, has_log
@@ -276,7 +277,7 @@ def _payload(
     fields |= {
         "timestamp": timestamp,
         "operation": changes.operation,
-        "operationParameters": dict(changes.parameters),
+        **described(changes.parameters),
     }
     if read_version is not None:
         fields["readVersion"] = read_version

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from variantlake.batches import packed
+from variantlake.delta.actions.commit_properties import CommitProperties, takes_commit_properties
 from variantlake.errors import MalformedFile
 from variantlake.ingest.commit_load import LoadCounts, commit_load
 from variantlake.ingest.conversion.plan import (
@@ -54,6 +55,7 @@ class ConvertResult(LoadCounts):
     steps: tuple[Step, ...] = ()
 
 
+@takes_commit_properties
 def convert(
     table: str | os.PathLike[str],
     sources: SourceSpec | Iterable[SourceSpec],
@@ -67,6 +69,7 @@ def convert(
     dry_run: bool = False,
     skip_empty: bool = True,
     progress: OnProgress | None = None,
+    commit_properties: CommitProperties = None,
 ) -> ConvertResult:
     """Convert Parquet files into a Delta table, in one commit, in this process.
 
@@ -87,6 +90,7 @@ def convert(
         dry_run: Say what would be done with each file, and do nothing.
         skip_empty: Files of zero bytes beside others are skipped and counted, else refused.
         progress: Called a few times a second while files are converted.
+        commit_properties: As for `Table.append`.
 
     Raises:
         MissingSource, MalformedFile, MalformedVariant, InvalidJson: A file that is missing or bad,

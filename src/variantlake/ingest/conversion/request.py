@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self, Unpack
 
+from variantlake.delta.actions.commit_properties import CommitKeywords
 from variantlake.writing.keywords import check_keywords, names_of
 
 
-class ConvertKeywords(TypedDict, total=False):
+class ConvertKeywords(CommitKeywords, total=False):
     """The keywords that converting here and on Spark share; their meaning is that of `convert`."""
 
     json_columns: Collection[str]

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.ddl.alter_table import set_properties
+from variantlake.delta.actions.commit_properties import (
+    CommitProperties,
+    takes_commit_properties,
+)
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log.snapshot import HistoryEntry
 from variantlake.delta.protocol.named_versions import NamedVersion, named_versions
@@ -110,12 +114,14 @@ class Lake(Shown):
         kind = "Spark Connect" if is_connect(self._session.spark) else "Spark"
         return f"<{type(self).__name__} on {kind}, {len(self._session.names)} names registered>"
 
+    @takes_commit_properties
     def sql(
         self,
         query: str,
         args: Mapping[str, Any] | list[Any] | None = None,
         *,
         tables: Mapping[str, Location] | None = None,
+        commit_properties: CommitProperties = None,
     ) -> DataFrame:
         """Run Spark SQL in which ``delta.`path` `` names a table.
 
@@ -130,6 +136,7 @@ class Lake(Shown):
             query: The text, in Spark's own dialect.
             args: Parameters, as in `SparkSession.sql`.
             tables: Names that the text may use for tables, with their locations.
+            commit_properties: As for `ingest`.
 
         Raises:
             InvalidQuery: Spark does not take the text; the message is Spark's.
@@ -295,6 +302,7 @@ class Lake(Shown):
             where=where,
         )
 
+    @takes_commit_properties
     def ingest(
         self,
         table: Location,
@@ -341,6 +349,8 @@ class Lake(Shown):
                 - `hints`: paths and types that must be columns, `"user.id BIGINT, a.* DOUBLE"`.
                 - `arrays`: whether a schema that is learned has columns of what arrays hold.
                 - `target_file_size`, `max_rows_per_file`: when the next file is begun.
+                - `commit_properties`: what the history says about the commit,
+                  `{"job": "nightly"}`; so of all verbs that write.
 
         Raises:
             MissingSource, InvalidJson, LimitExceeded, MalformedFile: A source that is missing or
@@ -364,6 +374,7 @@ class Lake(Shown):
             **options,
         )
 
+    @takes_commit_properties
     def autoload(
         self,
         table: Location,
@@ -397,6 +408,7 @@ class Lake(Shown):
             **options,
         )
 
+    @takes_commit_properties
     def convert(
         self,
         table: Location,
@@ -421,6 +433,7 @@ class Lake(Shown):
             **options,
         )
 
+    @takes_commit_properties
     def append(
         self,
         table: Location,
@@ -470,6 +483,7 @@ class Lake(Shown):
             **options,
         )
 
+    @takes_commit_properties
     def overwrite(
         self,
         table: Location,
@@ -531,6 +545,7 @@ class Lake(Shown):
             self._session.spark, documents, location, column=column, overwrite=overwrite, **options
         )
 
+    @takes_commit_properties
     def write_batch(
         self,
         table: Location,
@@ -593,7 +608,10 @@ class Lake(Shown):
             **options,
         )
 
-    def alter(self, table: Location, change: str) -> CommitResult:
+    @takes_commit_properties
+    def alter(
+        self, table: Location, change: str, *, commit_properties: CommitProperties = None
+    ) -> CommitResult:
         """Change a table as SQL writes it behind ALTER TABLE and its name; the new version.
 
         `lake.alter(t, "RENAME COLUMN a TO b")`, as `lake.sql("ALTER TABLE ...")`; Spark checks what
@@ -603,7 +621,15 @@ class Lake(Shown):
         version = self._statements.alter(self._session.written_to(table), parse_alteration(change))
         return CommitResult(version=version)
 
-    def add_constraint(self, table: Location, name: str, expression: str) -> CommitResult:
+    @takes_commit_properties
+    def add_constraint(
+        self,
+        table: Location,
+        name: str,
+        expression: str,
+        *,
+        commit_properties: CommitProperties = None,
+    ) -> CommitResult:
         """Add a CHECK constraint, once Spark has seen that every row fulfils it; the new version.
 
         `lake.add_constraint(t, "kinds", "event:kind::string IN ('a', 'b')")`: paths of Variants
@@ -621,7 +647,10 @@ class Lake(Shown):
         version = self._statements.alter(location, AddConstraint(name, expression))
         return CommitResult(version=version)
 
-    def set_not_null(self, table: Location, column: str) -> CommitResult:
+    @takes_commit_properties
+    def set_not_null(
+        self, table: Location, column: str, *, commit_properties: CommitProperties = None
+    ) -> CommitResult:
         """Make a column NOT NULL, once Spark has seen that no row has NULL there.
 
         Raises InvalidSchema for a column that is not there, else as `add_constraint`.
@@ -629,14 +658,24 @@ class Lake(Shown):
         version = self._statements.alter(self._session.written_to(table), NotNull(column, True))
         return CommitResult(version=version)
 
-    def set_properties(self, table: Location, properties: Mapping[str, str]) -> CommitResult:
+    @takes_commit_properties
+    def set_properties(
+        self,
+        table: Location,
+        properties: Mapping[str, str],
+        *,
+        commit_properties: CommitProperties = None,
+    ) -> CommitResult:
         """Set properties of a table, and add the features that they need; the new version.
 
         `table` is its name, path or URL, as for `read`; else as `Table.set_properties`.
         """
         return CommitResult(version=set_properties(self._session.snapshot(table), properties))
 
-    def analyze(self, table: Location, *, dry_run: bool = False) -> AnalyzeResult:
+    @takes_commit_properties
+    def analyze(
+        self, table: Location, *, dry_run: bool = False, commit_properties: CommitProperties = None
+    ) -> AnalyzeResult:
         """Add missing statistics to files of other writers; the driver reads their footers.
 
         `table` is its name, path or URL, as for `read`; else as `Table.analyze`.
@@ -672,8 +711,14 @@ class Lake(Shown):
         """
         return scan_of(self._session.snapshot(table), select, where, limit)
 
+    @takes_commit_properties
     def delete(
-        self, table: Location, where: str | Expr | None = None, *, dry_run: bool = False
+        self,
+        table: Location,
+        where: str | Expr | None = None,
+        *,
+        dry_run: bool = False,
+        commit_properties: CommitProperties = None,
     ) -> ChangeResult:
         """Delete rows in one commit; gives what was done.
 
@@ -685,6 +730,7 @@ class Lake(Shown):
             where: A condition as it stands after WHERE; rows for which it is NULL stay. None
                 deletes all rows.
             dry_run: Change nothing, and tell what would be done.
+            commit_properties: As for `ingest`.
 
         Raises:
             InvalidQuery: Spark does not take the condition.
@@ -697,6 +743,7 @@ class Lake(Shown):
         location = self._session.written_to(table)
         return self._statements.run(location, DeleteText(_named(location), text), dry_run=dry_run)
 
+    @takes_commit_properties
     def update(
         self,
         table: Location,
@@ -704,6 +751,7 @@ class Lake(Shown):
         where: str | Expr | None = None,
         *,
         dry_run: bool = False,
+        commit_properties: CommitProperties = None,
     ) -> ChangeResult:
         """Give columns new values in some rows, in one commit; gives what was done.
 
@@ -716,6 +764,7 @@ class Lake(Shown):
             where: As for `delete`.
             dry_run: Change nothing, and tell what would be done. The new rows are computed, to see
                 whether the table takes them.
+            commit_properties: As for `ingest`.
 
         Raises as `delete`; InvalidValue for a row that a constraint of the table refuses.
         """
@@ -734,6 +783,7 @@ class Lake(Shown):
             location, UpdateText(_named(location), pairs, text), dry_run=dry_run
         )
 
+    @takes_commit_properties
     def merge(
         self,
         table: Location,
@@ -744,6 +794,7 @@ class Lake(Shown):
         source_alias: str = "s",
         tables: Mapping[str, Location] | None = None,
         dry_run: bool = False,
+        commit_properties: CommitProperties = None,
     ) -> ChangeResult:
         """Merge rows into a table, in one commit; gives what was done.
 
@@ -760,6 +811,7 @@ class Lake(Shown):
             source_alias: What they call the source.
             tables: As for `sql`.
             dry_run: As for `update`.
+            commit_properties: As for `ingest`.
 
         Raises as `update`; InvalidQuery if several source rows match one row of the table.
         """
@@ -781,6 +833,7 @@ class Lake(Shown):
         target_alias: str = "t",
         source_alias: str = "s",
         tables: Mapping[str, Location] | None = None,
+        commit_properties: CommitProperties = None,
     ) -> MergeBuilder:
         """A MERGE whose clauses are methods, as `Table.merge_builder`."""
 
@@ -794,6 +847,7 @@ class Lake(Shown):
                 source_alias=source_alias,
                 tables=tables,
                 dry_run=dry_run,
+                commit_properties=commit_properties,
             )
 
         return MergeBuilder(run)
@@ -808,6 +862,7 @@ class Lake(Shown):
         snapshot = self._session.snapshot(table)
         return drift(snapshot, column, progress=progress)
 
+    @takes_commit_properties
     def cluster(
         self,
         table: Location,
@@ -818,6 +873,7 @@ class Lake(Shown):
         dry_run: bool = False,
         digest: bool = True,
         progress: OnProgress | None = None,
+        commit_properties: CommitProperties = None,
     ) -> ClusterResult:
         """Order rows across files by the paths that the table is clustered by; no row changes.
 
@@ -837,6 +893,7 @@ class Lake(Shown):
             progress=progress,
         )
 
+    @takes_commit_properties
     def reshred(
         self,
         table: Location,
@@ -846,6 +903,7 @@ class Lake(Shown):
         dry_run: bool = False,
         digest: bool = True,
         progress: OnProgress | None = None,
+        commit_properties: CommitProperties = None,
     ) -> ReshredResult:
         """Shred a table's VARIANT columns anew, and the files that gain by it; no row changes.
 
@@ -858,6 +916,7 @@ class Lake(Shown):
         options = ReshredOptions(shredding, condition, digest=digest)
         return self._reshred(table, options, dry_run=dry_run, progress=progress)
 
+    @takes_commit_properties
     def unshred(
         self,
         table: Location,
@@ -865,6 +924,7 @@ class Lake(Shown):
         dry_run: bool = False,
         digest: bool = True,
         progress: OnProgress | None = None,
+        commit_properties: CommitProperties = None,
     ) -> ReshredResult:
         """Store all Variants whole, and forbid shredding; Spark's executors rewrite the files.
 
@@ -875,6 +935,7 @@ class Lake(Shown):
         options = ReshredOptions(unshred=True, digest=digest)
         return self._reshred(table, options, dry_run=dry_run, progress=progress)
 
+    @takes_commit_properties
     def drop_feature(
         self,
         table: Location,
@@ -882,6 +943,7 @@ class Lake(Shown):
         *,
         dry_run: bool = False,
         progress: OnProgress | None = None,
+        commit_properties: CommitProperties = None,
     ) -> ReshredResult:
         """Take `variantShredding` out of a table's protocol, for readers that lack it.
 
@@ -928,6 +990,7 @@ class Lake(Shown):
         snapshot = self._session.snapshot(table)
         return check_rewrite(snapshot, from_version, to_version, progress)
 
+    @takes_commit_properties
     def optimize(
         self,
         table: Location,
@@ -938,6 +1001,7 @@ class Lake(Shown):
         dry_run: bool = False,
         digest: bool = True,
         progress: OnProgress | None = None,
+        commit_properties: CommitProperties = None,
     ) -> OptimizeResult:
         """Join small files, and rewrite files of which many rows are deleted; no row changes.
 
@@ -959,6 +1023,7 @@ class Lake(Shown):
             progress=progress,
         )
 
+    @takes_commit_properties
     def vacuum(
         self,
         table: Location,
@@ -970,6 +1035,7 @@ class Lake(Shown):
         lite: bool = False,
         on_file: Callable[[UnneededFile], None] | None = None,
         progress: OnProgress | None = None,
+        commit_properties: CommitProperties = None,
     ) -> VacuumResult:
         """Remove files below a table's folder that no version within the retention needs.
 
@@ -987,6 +1053,7 @@ class Lake(Shown):
             progress=progress,
         )
 
+    @takes_commit_properties
     def restore(
         self,
         table: Location,
@@ -996,6 +1063,7 @@ class Lake(Shown):
         dry_run: bool = False,
         missing: Missing = "refuse",
         progress: OnProgress | None = None,
+        commit_properties: CommitProperties = None,
     ) -> RestoreResult:
         """Make an older version of a table the newest one, in one commit; the driver does it.
 
@@ -1010,15 +1078,25 @@ class Lake(Shown):
             progress=progress,
         )
 
+    @takes_commit_properties
     def tag(
-        self, table: Location, name: str, version: int | None = None, *, move: bool = False
+        self,
+        table: Location,
+        name: str,
+        version: int | None = None,
+        *,
+        move: bool = False,
+        commit_properties: CommitProperties = None,
     ) -> NamedVersion:
         """Give a version of a table a name. `table` is as for `read`; else as `Table.tag`."""
         newest = self._session.snapshot(table)
         number = newest.version if version is None else version
         return name_version(newest, name, number, move=move)
 
-    def untag(self, table: Location, name: str) -> int:
+    @takes_commit_properties
+    def untag(
+        self, table: Location, name: str, *, commit_properties: CommitProperties = None
+    ) -> int:
         """Take a name from its version. `table` is as for `read`; else as `Table.untag`."""
         return remove_name(self._session.snapshot(table), name)
 
@@ -1026,6 +1104,7 @@ class Lake(Shown):
         """The versions of a table that have names. `table` is as for `read`; see `Table.tags`."""
         return named_versions(self._session.snapshot(table).domains.values())
 
+    @takes_commit_properties
     def clone(
         self,
         table: Location,
@@ -1036,6 +1115,7 @@ class Lake(Shown):
         timestamp: Time | None = None,
         dry_run: bool = False,
         progress: OnProgress | None = None,
+        commit_properties: CommitProperties = None,
     ) -> CloneResult:
         """Make another table with the rows of a version, at a path or URL; the driver does it.
 
@@ -1061,6 +1141,7 @@ class Lake(Shown):
         version = write_checkpoint(self._session.snapshot(table).store)
         return CommitResult(version=version)
 
+    @takes_commit_properties
     def erase(
         self,
         table: Location,
@@ -1068,6 +1149,7 @@ class Lake(Shown):
         *,
         purge: bool = False,
         dry_run: bool = False,
+        commit_properties: CommitProperties = None,
     ) -> EraseResult:
         """Erase rows so that in the end nothing below the table's folder holds them.
 

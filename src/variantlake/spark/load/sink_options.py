@@ -29,6 +29,7 @@ _NAMES = (
     "arrays",
     "maxRowsPerFile",
     "targetFileBytes",
+    "userMetadata",
 )
 
 
@@ -39,7 +40,8 @@ class SinkOptions:
     `query` is the name by which the table knows the query; empty for the stream's own id. `new` is
     what a table is like that the first batch makes; None makes none. `auto_compact` says whether
     small files are joined after a commit; None asks the table. `metrics_file` is one of
-    the driver's; empty for none. `overwrite` is what the rows take the place of.
+    the driver's; empty for none. `overwrite` is what the rows take the place of. `user_metadata` is
+    what the history says about the commits.
     """
 
     location: str
@@ -51,6 +53,7 @@ class SinkOptions:
     metrics_file: str
     load: LoadOptions
     overwrite: Overwrite | None = None
+    user_metadata: str | None = None
 
     @classmethod
     def of_batch(cls, options: Mapping[str, str], *, overwrite: bool) -> Self:
@@ -102,6 +105,7 @@ class SinkOptions:
                 arrays=flag(given, "arrays", default=False),
                 **load,
             ),
+            user_metadata=given.get("userMetadata"),
         )
 
 

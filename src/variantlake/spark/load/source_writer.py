@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructField, StructType
 
+from variantlake.delta.actions.commit_properties import committed_with
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.properties import constraints
 from variantlake.errors import CommitConflict, StoreFailed, UnsupportedFeature, VariantLakeError
@@ -198,8 +199,9 @@ class TableBatchWriter(SourceWriter, DataSourceArrowWriter):  # type: ignore[mis
         if nothing and target.replacing is None and target.snapshot is not None:
             return
         landed = target.with_shreddings(shreddings_of(parts)) if parts else target
-        commit_load(landed, plan, results, options.load, started)
-        compact(landed, options.auto_compact)
+        with committed_with(options.user_metadata):
+            commit_load(landed, plan, results, options.load, started)
+            compact(landed, options.auto_compact)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Remove the files of a write of which a task failed."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
+from variantlake.delta.actions.commit_properties import committed_with
 from variantlake.errors import (
     InvalidValue,
     VariantLakeError,
@@ -64,12 +65,13 @@ class TableStreamWriter(SourceWriter, DataSourceStreamArrowWriter):  # type: ign
             _LOG.info("%s: batch %d of %s is empty", target.store.uri, batchId, batch.query)
             return
         landed = target.with_shreddings(shreddings_of(parts))
-        done = commit_load(
-            landed, plan, results, self._options.load, started, record=batch.record()
-        )
-        seconds = time.perf_counter() - started
-        tell(target.store.uri, batch, done, seconds, self._options.metrics_file)
-        compact(landed, self._options.auto_compact)
+        with committed_with(self._options.user_metadata):
+            done = commit_load(
+                landed, plan, results, self._options.load, started, record=batch.record()
+            )
+            seconds = time.perf_counter() - started
+            tell(target.store.uri, batch, done, seconds, self._options.metrics_file)
+            compact(landed, self._options.auto_compact)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Remove the files of a batch of which a task failed.
