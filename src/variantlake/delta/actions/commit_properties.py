@@ -98,7 +98,7 @@ def _checked(properties: object) -> Mapping[str, str] | str:
     raise InvalidValue(
         f"commit_properties is {properties!r:.60}",
         hint='names and texts: {"job": "nightly"}',
-        cli_hint="--commit-property job=nightly",
+        cli_hint="",
     )
 
 
