@@ -96,7 +96,11 @@ def test_every_write_gives_a_result() -> None:
         if inspect.isfunction(method) and hasattr(method, "__wrapped__")
     }
     assert len(given) > 15
-    kinds = {type(done).__name__ for done in RESULTS} | {"VacuumResult", "RestoreResult", "CloneResult"}
+    kinds = {type(done).__name__ for done in RESULTS} | {
+        "VacuumResult",
+        "RestoreResult",
+        "CloneResult",
+    }
     given = {name: kind for name, kind in given.items() if name not in {"tag", "untag"}}
     assert {name: kind for name, kind in given.items() if kind not in kinds} == {}
 
