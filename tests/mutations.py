@@ -380,7 +380,11 @@ MUTATIONS = (
     ),
     Mutation(
         22, "a foreign maximum is exact",
-        "bound_of", "raw + _TRUNCATION", "raw",
+        "bound_of", "raw + TRUNCATION", "raw",
+    ),
+    Mutation(
+        22, "bounds of many files are not a millisecond wider",
+        "raw_bounds", "micros + TRUNCATION", "micros",
     ),
     Mutation(
         22, "our own maximum is rounded down",
@@ -425,8 +429,8 @@ MUTATIONS = (
     ),
     Mutation(
         25, "tags of many other files are believed",
-        "FilesPart._believed", "pc.equal(unpacked(self._tags['file']), ...)",
-        "pc.is_valid(unpacked(self._tags['file']))",
+        "FilesPart._believed", "marked == 1",
+        "file.starts >= 0",
     ),
     Mutation(
         26, "a commit is not read back",

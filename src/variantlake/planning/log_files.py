@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.delta.actions.actions import DeletionVectorDescriptor
 from variantlake.delta.log.file_paths import located
-from variantlake.delta.log.logical_files import values
+from variantlake.delta.log.logical_files import take_of_batches, values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.stats.columnar_facts import LogFacts
 from variantlake.parquet.stats.fact_columns import ColumnPath, FactColumns, Int64s, PatchedColumns
@@ -78,9 +77,9 @@ class LogFiles:
     def files(self, rows: Int64s) -> Iterator[ScanFile]:
         """See FileColumns."""
         wanted = ["path", "size", "modification_time", "partition_values", "deletion_vector"]
-        taken = self._files.listed.select(wanted).take(pa.array(rows))
-        paths = located(taken["path"], self._snapshot.store.uri)
-        columns = (values(taken[name]) for name in wanted[1:])
+        found = take_of_batches(self._files.listed.select(wanted), rows)
+        paths = located(found["path"], self._snapshot.store.uri)
+        columns = (values(found[name]) for name in wanted[1:])
         for path, size, modified, partition, vector in zip(paths, *columns, strict=True):
             descriptor = None if vector is None else DeletionVectorDescriptor(**vector)
             yield ScanFile(path, size, None, partition or {}, modified, descriptor)

@@ -156,6 +156,9 @@ def _by_layout(
     return {layout: np.concatenate(rows) for layout, rows in found.items()}
 
 
+_FEW = 1 << 10
+
+
 def _alike(codes: Sequence[Int64s], rows: Int64s) -> Iterator[Int64s]:
     """The rows by their codes, those of the first row first."""
     if not len(rows):
@@ -163,10 +166,21 @@ def _alike(codes: Sequence[Int64s], rows: Int64s) -> Iterator[Int64s]:
     group = np.zeros(len(rows), np.int64)
     for code in codes:
         # Renumbered each time, so that the numbers never grow beyond the number of rows.
-        _, group = np.unique(group * (int(code.max()) + 1) + code, return_inverse=True)
+        group = _numbered(group * (int(code.max()) + 1) + code)
+    if not group.any():
+        yield rows
+        return
     order = np.argsort(group, kind="stable")
     ends = np.flatnonzero(np.diff(group[order])) + 1
     yield from sorted(np.split(rows[order], ends), key=lambda part: int(part[0]))
+
+
+def _numbered(codes: Int64s) -> Int64s:
+    """The same codes as numbers from 0 on, in their order."""
+    if int(codes.min()) >= 0 and int(codes.max()) < len(codes) + _FEW:
+        return (np.cumsum(np.bincount(codes) > 0) - 1)[codes]
+    found: Int64s = np.unique(codes, return_inverse=True)[1]
+    return found
 
 
 def _one_way(

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from variantlake.delta.log.logical_files import STRING_MAP, one_chunk
-from variantlake.delta.stats.file_texts import PackedTexts
+from variantlake.delta.stats.file_texts import PackedTexts, StatsStruct
 from variantlake.delta.stats.stats_struct_to_json import is_text, stats_to_json
 from variantlake.errors import MalformedFile, MalformedLog, in_file
-from variantlake.parquet.metadata.footer import read_footer
+from variantlake.parquet.metadata.footer import RowGroup, read_footer
 from variantlake.parquet.metadata.pages import check_pages
 from variantlake.parquet.metadata.schema_tree import SchemaNode
-from variantlake.parquet.stats.fact_columns import Bools, Int64s
+from variantlake.parquet.stats.fact_columns import Bools, ColumnPath, Int64s
 from variantlake.storage.input_file import InputFile
 from variantlake.storage.store import LocalStore, Store
 
@@ -31,7 +33,11 @@ LEAST_ROWS = 4096
 _MOST_ROWS, _MOST_BYTES = 1 << 17, 256 << 20
 """Rows and bytes of texts of the row groups of such a file: one is in memory at a time."""
 
-_TEXTS = {"add.stats", "add.stats_parsed", "add.tags"}
+_PARSED = "stats_parsed"
+_TEXTS = {"add.stats", f"add.{_PARSED}", "add.tags"}
+
+_COMPARED = 64
+"""Adds whose statistics are compared in both of their forms."""
 
 
 class CheckpointFile:
@@ -46,15 +52,19 @@ class CheckpointFile:
         self._lock = threading.Lock()
         self.parquet = pq.ParquetFile(source.native, page_checksum_verification=True)
         self.stays = False
+        self._agreed: dict[object, bool] = {}
 
-    def check(self, columns: Sequence[str], group: int | None = None) -> None:
-        """Look at the pages of columns before they are read, of one row group if given."""
-        leaves = [leaf for name in columns for leaf in _leaves_of(self._footer.schema, name)]
-        groups = self._footer.row_groups
-        chosen = groups if group is None else groups[group : group + 1]
-        chunks = [each.columns[leaf] for each in chosen for leaf in leaves]
+    def check(self, columns: Sequence[str]) -> None:
+        """Look at the pages of columns before they are read."""
+        leaves = [
+            leaf for name in columns for leaf in _leaves_of(self._footer.schema, name.split("."))
+        ]
+        self._check(leaves, self._footer.row_groups)
+
+    def _check(self, leaves: Sequence[int], groups: Sequence[RowGroup]) -> None:
+        chunks = [each.columns[leaf] for each in groups for leaf in leaves]
         self._source.prefetch((chunk.first_page, chunk.compressed_size) for chunk in chunks)
-        for each in chosen:
+        for each in groups:
             for leaf in leaves:
                 column = self._footer.leaves[leaf]
                 check_pages(self._source.read_at, column, each.columns[leaf], each)
@@ -65,7 +75,9 @@ class CheckpointFile:
         A local file stays open, whoever removes or replaces it; objects may change meanwhile.
         """
         found = [name for name in columns if name in _TEXTS]
-        leaves = [leaf for name in found for leaf in _leaves_of(self._footer.schema, name)]
+        leaves = [
+            leaf for name in found for leaf in _leaves_of(self._footer.schema, name.split("."))
+        ]
         groups = self._footer.row_groups
         stay = self._is_local and sum(group.num_rows for group in groups) >= LEAST_ROWS
         for group in groups:
@@ -74,13 +86,47 @@ class CheckpointFile:
         self.stays = stay and bool(found)
         return found if stay else []
 
-    def adds(self, group: int, column: str) -> Any:
-        """A column of the adds in a row group, as a struct without nulls."""
-        with self._lock:
-            self.check([column], group)
-            table = self.parquet.read_row_group(group, columns=[column])
-        column_of_all: Any = table["add"]
-        return pa.chunked_array(map(not_null, column_of_all.chunks), column_of_all.type)
+    def field(self, group: int, path: Sequence[str]) -> Any:
+        """A field of the adds in a row group, an array; None if there is none of the name.
+
+        Raises MalformedLog.
+        """
+        leaves = _leaves_of(self._footer.schema, ("add", *path))
+        if not leaves:
+            return None
+        with named(self.name), self._lock:
+            self._check(leaves, self._footer.row_groups[group : group + 1])
+            # By number: a field of another name may have a dot in it.
+            table = self.parquet.reader.read_row_group(group, column_indices=leaves)
+            column: Any = table["add"]
+            column = pa.chunked_array(map(not_null, column.chunks), column.type)
+            for name in path:
+                column = pc.struct_field(column, name)
+            return one_chunk(column)
+
+    def agreed(self, key: object, path: Sequence[str], compare: Callable[[Any, Any], bool]) -> bool:
+        """Whether the first adds' statistics as texts and a field of their struct `compare`.
+
+        Both come from whoever wrote the file, who may have erred in one of them.
+        """
+        if key not in self._agreed:
+            group, rows, texts = self._some_texts
+            column = None if texts is None else self.field(group, path)
+            self._agreed[key] = texts is None or (
+                column is not None and compare(texts, column.take(rows))
+            )
+        return self._agreed[key]
+
+    @cached_property
+    def _some_texts(self) -> tuple[int, Any, Any]:
+        """A row group, some of its adds, and their statistics as text; None without any."""
+        for group in range(len(self._footer.row_groups)):
+            texts = self.field(group, ("stats",))
+            if texts is not None and len(texts):
+                step = -(-len(texts) // _COMPARED)
+                rows = pa.array(np.arange(0, len(texts), step))
+                return group, rows, of_type(texts.take(rows), pa.string(), "add.stats")
+        return 0, None, None
 
 
 @contextlib.contextmanager
@@ -124,25 +170,49 @@ class CheckpointTexts:
         if name not in self._columns:
             return pa.nulls(self.rows, type_)  # type: ignore[call-overload]
         with named(self._file.name):
-            add = self._file.adds(self._group, name)
-            if name == "add.tags":
-                column = of_type(pc.struct_field(add, "tags"), type_, name)
+            column = self.field(name.split(".")[1:])
+            if name == "add.stats_parsed":
+                column = one_chunk(stats_to_json(pa.chunked_array([column])))
             else:
-                column = stats_of(add, {field.name for field in add.type})
-            column = one_chunk(column)
+                column = of_type(column, type_, name)
             column.validate(full=True)  # a string of Parquet need not be UTF-8
-            if len(column) != self.rows:
-                raise MalformedLog(f"{name} has {len(column)} rows, expected {self.rows}")
         return column
+
+    def field(self, path: Sequence[str]) -> Any:
+        """A field of `add`, None if there is none of the name. Raises MalformedLog."""
+        column = self._file.field(self._group, path)
+        if column is not None and len(column) != self.rows:
+            what = f"{'.'.join(path)} has {len(column)} rows, expected {self.rows}"
+            raise MalformedLog(what, file=self._file.name)
+        return column
+
+    def struct(self) -> StatsStruct | None:
+        """See FileTexts."""
+        return _ParsedOfGroup(self, self._file)
 
     def __reduce__(self) -> Any:
         return PackedTexts, (self.sizes, self.marked, self.stats(), self.tags())
 
 
-def _leaves_of(schema: SchemaNode, column: str) -> list[int]:
-    """The leaves of a column, named with dots from the top."""
+class _ParsedOfGroup:
+    """`stats_parsed` of the files of one row group, as StatsStruct."""
+
+    def __init__(self, texts: CheckpointTexts, file: CheckpointFile) -> None:
+        self._texts, self._file = texts, file
+
+    def column(self, path: ColumnPath) -> Any:
+        """See StatsStruct. Raises MalformedLog."""
+        return self._texts.field((_PARSED, *path))
+
+    def agreed(self, key: object, path: ColumnPath, compare: Callable[[Any, Any], bool]) -> bool:
+        """See StatsStruct. Raises MalformedLog."""
+        return self._file.agreed(key, (_PARSED, *path), compare)
+
+
+def _leaves_of(schema: SchemaNode, path: Sequence[str]) -> list[int]:
+    """The leaves of a column, by the names that lead to it."""
     nodes = [schema]
-    for name in column.split("."):
+    for name in path:
         nodes = [child for node in nodes for child in node.children if child.name == name]
     leaves: list[int] = []
     while nodes:
@@ -150,7 +220,7 @@ def _leaves_of(schema: SchemaNode, column: str) -> list[int]:
         nodes += node.children
         if node.leaf is not None:
             leaves.append(node.leaf)
-    return leaves
+    return sorted(leaves)
 
 
 def not_null(array: Any) -> Any:

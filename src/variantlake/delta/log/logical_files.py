@@ -144,7 +144,7 @@ class LogicalFiles:
 
     def take(self, rows: Int64s) -> Self:
         """The files at these places, in this order."""
-        return type(self)(self.listed.take(pa.array(rows, pa.int64())), self.texts)
+        return type(self)(take_of_batches(self.listed, rows), self.texts)
 
     def filter(self, chosen: Any) -> Self:
         """The files for which an array of truth values is true."""
@@ -254,6 +254,26 @@ def one_chunk(column: Any) -> Any:
     """A column as one array."""
     combined = column.combine_chunks()
     return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def take_of_batches(table: pa.Table, rows: Int64s) -> pa.Table:
+    """These rows of a table, in this order.
+
+    Of the batches that have any alone: PyArrow first makes one of all, of every string.
+    """
+    order = np.argsort(rows, kind="stable")
+    rising = rows[order]
+    parts, first, start = [], 0, 0
+    for batch in table.to_batches():
+        start += batch.num_rows
+        last = int(np.searchsorted(rising, start))
+        if first < last:
+            places = rising[first:last] - (start - batch.num_rows)
+            parts.append(batch.take(pa.array(places, pa.int64())))
+        first = last
+    found = pa.Table.from_batches(parts, schema=table.schema)
+    is_rising = bool((order[1:] > order[:-1]).all())
+    return found if is_rising else found.take(pa.array(np.argsort(order), pa.int64()))
 
 
 def bytes_of(files: LogicalFiles) -> int:

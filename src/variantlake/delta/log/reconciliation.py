@@ -112,7 +112,9 @@ def _check_adds(commit: Commit) -> None:
             path = both[0].as_py().partition(_END)[0]
             raise MalformedLog(f"one commit adds and removes {path!r}")
     # Rare, and to be told apart from the same action twice: object by object.
-    _check_commit([*adds_of(commit.adds.take(repeated(keys)))])
+    rows = repeated(keys)
+    if len(rows):
+        _check_commit([*adds_of(commit.adds.take(rows))])
 
 
 def apply_commits(state: LogState, commits: Iterable[list[Action] | Commit]) -> LogState:
@@ -293,7 +295,10 @@ def _text(key: Key) -> str:
 def check_unique_paths(files: LogicalFiles) -> None:
     """Raise MalformedLog unless each data file stands in the state once, with one vector."""
     paths = decoded_paths(files["path"])
-    counts = values(pc.value_counts(paths.take(repeated(paths))))
+    rows = repeated(paths)
+    if not len(rows):
+        return
+    counts = values(pc.value_counts(paths.take(rows)))
     twice = next((item["values"] for item in counts if item["counts"] > 1), None)
     if twice is not None:
         raise MalformedLog(f"file {twice!r} is in the table twice, with two deletion vectors")

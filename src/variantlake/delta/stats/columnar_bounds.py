@@ -95,10 +95,9 @@ class BoundTexts:
         start = int(self._texts.starts[row])
         text = self._texts.data[start : start + -(-size // 4) * 5].tobytes()
         try:
-            dictionary, paths = dictionary_of(z85.decode(text.decode("ascii"))[:size])
+            return field_ids(z85.decode(text.decode("ascii"))[:size])
         except (VariantLakeError, ValueError):
             return {}
-        return {paths[key]: i for i, key in enumerate(dictionary.keys) if key in paths}
 
     def find(self, path: Path, leaf: ShreddedType) -> tuple[RawColumn, Bools]:
         """The bound of a leaf in each row, and the rows that hold a bound of any type there."""
@@ -127,6 +126,15 @@ class BoundTexts:
         return column, tags != MISSING
 
 
+def field_ids(metadata: bytes | None) -> dict[Path, int]:
+    """The field id of each path in the metadata of bounds; none in what is no such metadata."""
+    try:
+        dictionary, paths = dictionary_of(metadata or b"")
+    except VariantLakeError:
+        return {}
+    return {paths[key]: i for i, key in enumerate(dictionary.keys) if key in paths}
+
+
 def raw_column(leaf: ShreddedType, bounds: BoundColumn) -> RawColumn:
     """`raw_of` for scalars as `find_bounds` gives them."""
     tags, values, extras, arena = bounds
@@ -151,7 +159,7 @@ def raw_column(leaf: ShreddedType, bounds: BoundColumn) -> RawColumn:
     rows = np.flatnonzero(known)
     sizes = np.full(len(tags), 16) if kind is Kind.UUID else extras
     texts = _strings(values[rows], sizes[rows], arena) if kind is Kind.STRING else None
-    if texts is not None:
+    if texts is not None and len(rows):
         column.values[rows] = texts
         column.valid[rows] = True
         return column
@@ -170,16 +178,11 @@ def raw_column(leaf: ShreddedType, bounds: BoundColumn) -> RawColumn:
 def _strings(
     starts: Int64s, sizes: Int64s, arena: npt.NDArray[np.uint8]
 ) -> npt.NDArray[np.object_] | None:
-    """Strings that stand one behind the other, by Arrow; None if they do not, or are not UTF-8."""
-    ends = starts + sizes
-    if not len(starts) or (starts[1:] != ends[:-1]).any() or int(ends[-1]) >= 2**31:
-        return None
-    offsets = np.append(starts, ends[-1]).astype(np.int32)
-    buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(arena.data)]
-    array = pa.Array.from_buffers(pa.string(), len(starts), buffers)
+    """Strings by Arrow; None if one is not UTF-8, or they are too long for it."""
     try:
+        array = gather(arena, starts, sizes, pa.string())
         array.validate(full=True)
-    except pa.ArrowInvalid:  # not UTF-8
+    except pa.ArrowInvalid:
         return None
     found: npt.NDArray[np.object_] = array.to_numpy(zero_copy_only=False)
     return found

@@ -8,9 +8,11 @@ Equal, row by row, to `file_facts.FactsReader`, the twin.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,12 +34,21 @@ from variantlake.parquet.stats.fact_columns import (
     NodeCounts,
     OrdinaryColumns,
     VariantColumns,
+    put_rows,
     stored_type,
+    take_rows,
 )
 from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.paths import Path
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.types import ShreddedType
+
+MANY_FILES = 1 << 16
+"""Files from which on threads share the work."""
+
+_THREADS = min(4, os.cpu_count() or 1)
+
+T = TypeVar("T")
 
 
 class LogFacts:
@@ -70,11 +81,23 @@ class LogFacts:
 
     def joined(self, read: Callable[[FilesPart], Int64s]) -> Int64s:
         """A number of each file, of those that its part has."""
-        found = []
-        for part, rows in self._runs:
-            column = read(part)
-            found.append(column[rows])
+        found = [
+            take_rows(column, rows)
+            for column, (_, rows) in zip(self.each(read), self._runs, strict=True)
+        ]
         return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+    def each(self, read: Callable[[FilesPart], T]) -> list[T]:
+        """What the parts give; threads share the work if it is much."""
+        parts = self.parts
+        if len(parts) < 2 or self._ends[-1] < MANY_FILES:
+            return [read(part) for part in parts]
+        # A part that stands there twice is read by one thread.
+        with ThreadPoolExecutor(_THREADS) as pool:
+            found = dict(
+                zip(dict.fromkeys(parts), pool.map(read, dict.fromkeys(parts)), strict=True)
+            )
+        return [found[part] for part in parts]
 
     @cached_property
     def num_records(self) -> Int64s:
@@ -109,7 +132,7 @@ class LogFacts:
         for (part, own), end, last in zip(self._runs, self._ends, cuts.tolist(), strict=True):
             if first < last:
                 some = order[first:last]
-                yield part, some, own[rows[some] - (end - len(own))]
+                yield part, some, take_rows(own, take_rows(rows, some) - (end - len(own)))
             first = last
 
 
@@ -131,20 +154,28 @@ class _Variant:
 
     def counts(self, rows: Int64s, nodes: Int64s) -> NodeCounts:
         """See VariantColumns."""
-        table = np.full((len(rows), 4), UNKNOWN, np.int64)
+        # One number behind the other: `counts` of a file by columns.
+        table = np.full((4, len(rows)), UNKNOWN, np.int64)
         for path, some in self._paths(rows, nodes):
-            for part, which, there in self._facts.of_parts(rows[some]):
-                table[some[which]] = part.counts(self._column, path)[there]
-        inside = np.where(table[:, 3] > 0, table[:, 3] >> CLEAN_INSIDE_SHIFT, 0)
-        return NodeCounts(table[:, 0], table[:, 1], table[:, 2], inside)
+            self._facts.each(partial(FilesPart.counts, column=self._column, path=path))
+            for part, which, there in self._facts.of_parts(take_rows(rows, some)):
+                found = part.counts(self._column, path)
+                for number in range(4):
+                    put_rows(
+                        table[number], take_rows(some, which), take_rows(found[:, number], there)
+                    )
+        inside = np.where(table[3] > 0, table[3] >> CLEAN_INSIDE_SHIFT, 0)
+        return NodeCounts(table[0], table[1], table[2], inside)
 
     def bounds(self, rows: Int64s, nodes: Int64s, leaf: ShreddedType) -> BoundColumns:
         """See VariantColumns."""
         result = BoundColumns.unknown(len(rows), leaf)
         for path, some in self._paths(rows, nodes):
-            for part, which, there in self._facts.of_parts(rows[some]):
+            read = partial(FilesPart.variant_bounds, column=self._column, path=path, leaf=leaf)
+            self._facts.each(read)
+            for part, which, there in self._facts.of_parts(take_rows(rows, some)):
                 found = part.variant_bounds(self._column, path, leaf)
-                result.put(some[which], found.take(there))
+                result.put(take_rows(some, which), found.take(there))
         return result
 
     def _paths(self, rows: Int64s, nodes: Int64s) -> Iterator[tuple[Path, Int64s]]:
@@ -174,6 +205,7 @@ class _OrdinaryColumn:
     def bounds(self, rows: Int64s, stored: ShreddedType) -> BoundColumns:
         """See OrdinaryColumns."""
         result = BoundColumns.unknown(len(rows), stored)
+        self._facts.each(lambda part: part.column_bounds(self._column, self._item, stored))
         for part, some, there in self._facts.of_parts(rows):
             result.put(some, part.column_bounds(self._column, self._item, stored).take(there))
         return result

@@ -58,8 +58,12 @@ NO_TEXTS = StringColumn(np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0
 
 
 def texts_of(array: Any) -> StringColumn:
-    """The texts of an Arrow array of type string, without copying them."""
-    array = array.cast(pa.string())
+    """The texts of an Arrow array of strings of any form, mostly without copying them."""
+    return spans_of(array.cast(pa.string()))
+
+
+def spans_of(array: Any) -> StringColumn:
+    """The bytes of an Arrow array of type string or binary, without copying them."""
     _, offsets, data = array.buffers()
     rows = len(array)
     places = np.frombuffer(offsets, np.int32)[array.offset : array.offset + rows + 1]

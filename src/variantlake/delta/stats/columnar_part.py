@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from variantlake.delta.schema.table_schema import (
     PrimitiveType,
@@ -18,19 +17,14 @@ from variantlake.delta.schema.table_schema import (
 )
 from variantlake.delta.stats.columnar_bounds import BoundTexts
 from variantlake.delta.stats.columnar_json import (
-    NO_TEXTS,
-    JsonMembers,
     StringColumn,
     members_of,
     texts_of,
 )
 from variantlake.delta.stats.file_texts import FileTexts, packed, unpacked
+from variantlake.delta.stats.parsed_stats import parsed_or_texts
 from variantlake.delta.stats.stats_reader import (
-    INTEGERS,
-    bound_of,
-    find_in,
     is_time,
-    parse_stats,
     was_float,
 )
 from variantlake.delta.stats.tag_columns import map_columns
@@ -43,9 +37,10 @@ from variantlake.delta.stats.tags import (
     column_name,
     parse_layout,
 )
-from variantlake.delta.stats.variant_bounds import plain_bounds, raw_of
+from variantlake.delta.stats.text_stats import StatsColumns, TextStats
 from variantlake.errors import VariantLakeError
-from variantlake.kernels.log.log_stats import MISSING, UNUSUAL, read_counts
+from variantlake.kernels.log.log_stats import read_counts
+from variantlake.kernels.log.tag_texts import find_same, match_marks
 from variantlake.parquet.stats.fact_columns import (
     Bools,
     BoundColumns,
@@ -58,7 +53,7 @@ from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.paths import Path
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import parse_notes
-from variantlake.types import Kind, Primitive, ShreddedType
+from variantlake.types import Kind, ShreddedType
 
 _SIDES = ("minValues", "maxValues")
 
@@ -71,22 +66,44 @@ class Layouts:
         self.nodes: list[dict[Path, int]] = []
         self.paths: list[list[Path]] = []
         self._codes: dict[str, int] = {}
+        self._lock = threading.Lock()
 
     def code(self, text: str | None) -> int:
         """The number of a layout, -1 if the text is not a layout."""
         if text is None:
             return -1
-        if text not in self._codes:
-            try:
-                schema, nodes = parse_layout(text)
-            except VariantLakeError:
-                self._codes[text] = -1
-            else:
-                self._codes[text] = len(self.schemas)
-                self.schemas.append(schema)
-                self.paths.append([path for path, _ in nodes])
-                self.nodes.append({path: index for index, (path, _) in enumerate(nodes)})
-        return self._codes[text]
+        with self._lock:
+            if text not in self._codes:
+                self._codes[text] = self._new_code(text)
+            return self._codes[text]
+
+    def _new_code(self, text: str) -> int:
+        try:
+            schema, nodes = parse_layout(text)
+        except VariantLakeError:
+            return -1
+        self.schemas.append(schema)
+        self.paths.append([path for path, _ in nodes])
+        self.nodes.append({path: index for index, (path, _) in enumerate(nodes)})
+        return len(self.schemas) - 1
+
+
+_KINDS = ("layout", "facts", "values", "bounds")
+_SLOTS = 256
+"""Of different layouts and notes of a table's files, which are few."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tags:
+    """What the tags of some files say of a Variant column; `facts` and `bounds` are packed texts.
+
+    `layout` is -1 where they do not tell, `notes` are the `note_bits`.
+    """
+
+    layout: Int64s
+    notes: Int64s
+    facts: Any
+    bounds: Any
 
 
 class FilesPart:
@@ -106,38 +123,19 @@ class FilesPart:
         return self._memo[key]
 
     @cached_property
-    def _first_members(self) -> dict[ColumnPath, JsonMembers]:
-        """What every query needs, in one pass: counts of rows, and all about Variant columns."""
-        paths: list[ColumnPath] = [("numRecords",), ("tightBounds",)]
-        for column in self._schema.variant_columns(physical=True):
-            paths += [(name, *column) for name in ("nullCount", *_SIDES)]
-        return self._find_members(paths)
-
-    def _find_members(self, paths: list[ColumnPath]) -> dict[ColumnPath, JsonMembers]:
-        """Members without their texts, which stay packed."""
-        found = members_of(texts_of(self.texts.stats()), paths)
-        return {
-            path: replace(each, documents=NO_TEXTS) for path, each in zip(paths, found, strict=True)
-        }
-
-    def _members(self, column: ColumnPath) -> list[JsonMembers]:
-        """`nullCount`, `minValues` and `maxValues` of a column, without texts."""
-        paths = [(name, *column) for name in ("nullCount", *_SIDES)]
-        if paths[0] in self._first_members:
-            return [self._first_members[path] for path in paths]
-        found = self.once(column, lambda: self._find_members(paths))
-        return [found[path] for path in paths]
+    def _stats(self) -> StatsColumns:
+        texts = TextStats(self.texts, self._schema)
+        return parsed_or_texts(self.texts.struct(), self._schema, texts)
 
     @cached_property
     def num_records(self) -> Int64s:
         """Rows of each file, -1 if unknown."""
-        return self._first_members["numRecords",].counts()
+        return self._stats.num_records
 
     @cached_property
     def tight(self) -> Bools:
         """Whether bounds are reached by some row."""
-        tags = self._first_members["tightBounds",].tags
-        return np.isin(tags, [MISSING, Primitive.TRUE])
+        return self._stats.tight
 
     @cached_property
     def whole(self) -> Bools:
@@ -147,58 +145,58 @@ class FilesPart:
 
     def nulls(self, column: ColumnPath) -> Int64s:
         """Null counts; those of files that are not tight inform only when 0 or all (rule 23)."""
-        counts = self._members(column)[0].counts()
+        counts = self._stats.nulls(column)
         informs = self.tight | (counts == 0) | (counts == self.num_records)
         return np.where(informs, counts, UNKNOWN)
 
     @cached_property
-    def _tags(self) -> dict[str, Any]:
-        """The values of our tags, packed by name: asked for by turns, and in one map."""
+    def _tags(self) -> dict[ColumnPath, _Tags]:
+        """What our tags say of each Variant column, all of it taken out of the maps at once."""
+        columns = {
+            column: column_name(column) for column in self._schema.variant_columns(physical=True)
+        }
         names = ["version", "file"]
-        for column in self._schema.variant_columns(physical=True):
-            name = column_name(column)
-            names += [f"{kind}.{name}" for kind in ("layout", "facts", "values", "bounds")]
-        columns = map_columns(self.texts.tags(), [PREFIX + name for name in names])
-        return {name: packed(columns[PREFIX + name].array()) for name in names}
+        for name in columns.values():
+            names += [f"{kind}.{name}" for kind in _KINDS]
+        found = map_columns(self.texts.tags(), [PREFIX + name for name in names])
+        believed = self._believed(found[f"{PREFIX}version"], found[f"{PREFIX}file"])
+        return {
+            column: self._read_tags(believed, *(found[f"{PREFIX}{kind}.{name}"] for kind in _KINDS))
+            for column, name in columns.items()
+        }
 
-    def tag(self, name: str) -> StringColumn:
-        """The values of one of our tags."""
-        return texts_of(unpacked(self._tags[name]))
-
-    @cached_property
-    def _believed(self) -> Bools:
+    def _believed(self, version: StringColumn, file: StringColumn) -> Bools:
         """Files whose tags speak of this very file (EXACTNESS, rule 25)."""
-        size: Any = pa.array(self.texts.sizes).cast(pa.string())
-        records = pa.array(self.num_records).cast(pa.string())
-        mark: Any = pc.binary_join_element_wise(size, records, ":")
-        version: Any = pc.equal(unpacked(self._tags["version"]), pa.scalar(VERSION))
-        said: Any = pc.and_(version, pc.equal(unpacked(self._tags["file"]), mark))
-        believed: Bools = pc.fill_null(said, False).to_numpy(zero_copy_only=False)
-        return np.logical_and(believed, self.num_records >= 0)
+        marked = np.empty(self.rows, np.uint8)
+        match_marks(file, self.texts.sizes, self.num_records, marked)
+        known = _coded(version, lambda text: int(text == VERSION))
+        believed: Bools = (known == 1) & (marked == 1)
+        return believed
+
+    def _read_tags(
+        self,
+        believed: Bools,
+        layouts: StringColumn,
+        facts: StringColumn,
+        values: StringColumn,
+        bounds: StringColumn,
+    ) -> _Tags:
+        layout = _coded(layouts, self.layouts.code)
+        layout[~believed] = -1
+        # The counts are all good, or nothing is.
+        sound = self._read_counts(facts, layout)[:, 3] >= 0
+        layout = np.where(sound, layout, -1)
+        bits = _coded(values, lambda text: note_bits(parse_notes(text)))
+        notes = np.where(layout >= 0, bits, UNKNOWN)
+        return _Tags(layout, notes, packed(facts.array()), packed(bounds.array()))
 
     def layout(self, column: ColumnPath) -> Int64s:
         """The layout of each file, -1 if the tags do not tell."""
-        return self._layout(column)[0]
+        return self._tags[column].layout
 
     def notes(self, column: ColumnPath) -> Int64s:
         """`note_bits` of each file, for those whose layout the tags tell."""
-        return self._layout(column)[1]
-
-    def _layout(self, column: ColumnPath) -> tuple[Int64s, Int64s]:
-        found: tuple[Int64s, Int64s] = self.once(
-            ("layout", column), lambda: self._read_layout(column)
-        )
-        return found
-
-    def _read_layout(self, column: ColumnPath) -> tuple[Int64s, Int64s]:
-        name = column_name(column)
-        layout = _coded(self.tag(f"layout.{name}"), self.layouts.code)
-        layout[~self._believed] = -1
-        # The counts are all good, or nothing is.
-        sound = self._read_counts(self.tag(f"facts.{name}"), layout)[:, 3] >= 0
-        bits = _coded(self.tag(f"values.{name}"), lambda text: note_bits(parse_notes(text)))
-        layout = np.where(sound, layout, -1)
-        return layout, np.where(layout >= 0, bits, UNKNOWN)
+        return self._tags[column].notes
 
     def counts(self, column: ColumnPath, path: Path) -> Int64s:
         """The four numbers of the node at `path`, shape (rows, 4); -1 if it is not a node."""
@@ -206,7 +204,7 @@ class FilesPart:
         def read() -> Int64s:
             layout = self.layout(column)
             nodes = [known.get(path, -1) for known in self.layouts.nodes]
-            texts = self.tag(f"facts.{column_name(column)}")
+            texts = texts_of(unpacked(self._tags[column].facts))
             return self._read_counts(texts, layout, np.array([*nodes, -1], np.int64)[layout])
 
         found: Int64s = self.once(("counts", column, path), read)
@@ -237,10 +235,11 @@ class FilesPart:
         return found
 
     def _read_bounds(self, column: ColumnPath, path: Path, leaf: ShreddedType) -> BoundColumns:
-        stats, tagged = texts_of(self.texts.stats()), self._tagged(column)
         low, high = (
-            _side(replace(each, documents=stats), (side, *column), more, path, leaf)
-            for side, each, more in zip(_SIDES, self._members(column)[1:], tagged, strict=True)
+            _or_tagged(bound, there, more, path, leaf)
+            for (bound, there), more in zip(
+                self._stats.variant_bounds(column, path, leaf), self._tagged(column), strict=True
+            )
         )
         flags = self.counts(column, path)[:, 3]
         exact = self.whole & (flags >= 0)
@@ -257,7 +256,7 @@ class FilesPart:
 
     def _tagged(self, column: ColumnPath) -> Sequence[BoundTexts | None]:
         """The bounds that the protocol keeps out of the statistics."""
-        texts = self.tag(f"bounds.{column_name(column)}")
+        texts = texts_of(unpacked(self._tags[column].bounds))
         if (texts.starts < 0).all():
             return (None, None)
         return [BoundTexts(each.texts()) for each in members_of(texts, [("min",), ("max",)])]
@@ -268,13 +267,10 @@ class FilesPart:
         """The bounds of an ordinary column."""
 
         def read() -> BoundColumns:
-            stats = texts_of(self.texts.stats())
-            _, low, high = (replace(each, documents=stats) for each in self._members(column))
             type_, widened = item.type, was_float(item)
             if not isinstance(type_, PrimitiveType):
                 return BoundColumns.unknown(self.rows, stored)
-            minimum = self._ordinary(column, low, 0, type_, stored, widened=widened)
-            maximum = self._ordinary(column, high, 1, type_, stored, widened=widened)
+            minimum, maximum = self._stats.column_bounds(column, type_, stored, widened=widened)
             # Strings may be cut, times are: only numbers and dates are what they are.
             sure = stored.kind is not Kind.STRING and not widened and not is_time(type_)
             exact = self.tight & sure
@@ -286,47 +282,11 @@ class FilesPart:
         found: BoundColumns = self.once(("column", column, stored), read)
         return found
 
-    def _ordinary(
-        self,
-        column: ColumnPath,
-        members: JsonMembers,
-        side: int,
-        type_: PrimitiveType,
-        stored: ShreddedType,
-        *,
-        widened: bool,
-    ) -> RawColumn:
-        if type_.name in INTEGERS:
-            limit = 1 << (INTEGERS[type_.name] - 1)
-            fits = (members.values >= -limit) & (members.values <= limit - 1)
-            return RawColumn(members.values, members.integers & fits)
-        values: list[Any] = [None] * self.rows
-        for row in np.flatnonzero(members.tags != MISSING).tolist():
-            value = members.value(row)
-            if members.tags[row] == UNUSUAL or (
-                isinstance(value, float) and type_.name == "decimal"
-            ):
-                document = _parsed(members.documents, row, decimals=True)
-                value = find_in((document or {}).get(_SIDES[side]), column)
-            values[row] = bound_of(value, type_, up=side == 1, widened=widened)
-        return RawColumn.of(values, stored)
 
-
-def _side(
-    members: JsonMembers,
-    member: ColumnPath,
-    tagged: BoundTexts | None,
-    path: Path,
-    leaf: ShreddedType,
+def _or_tagged(
+    bound: RawColumn, there: Bools, tagged: BoundTexts | None, path: Path, leaf: ShreddedType
 ) -> RawColumn:
     """One side's bound: that of the statistics, else that of our tags."""
-    bound, there = BoundTexts(members.texts()).find(path, leaf)
-    for row in np.flatnonzero(members.tags == UNUSUAL).tolist():
-        text = find_in(_parsed(members.documents, row, decimals=False), member)
-        known = plain_bounds(text).get(path)
-        if known is not None:
-            there[row] = True
-            bound.put(np.array([row]), RawColumn.of([raw_of(leaf, known)], leaf))
     if tagged is not None:
         more, more_there = tagged.find(path, leaf)
         rows = np.flatnonzero(more_there & ~there)
@@ -334,15 +294,11 @@ def _side(
     return bound
 
 
-def _parsed(stats: StringColumn, row: int, *, decimals: bool) -> dict[str, Any] | None:
-    """One file's statistics by the plain parser."""
-    text = stats.text(row)
-    return parse_stats(None if text is None else text.decode(), decimals=decimals)
-
-
 def _coded(texts: StringColumn, code: Callable[[str | None], int]) -> Int64s:
     """The number of each text; few are different."""
-    encoded = texts.array().dictionary_encode("encode")
-    codes = np.array([code(text) for text in encoded.dictionary.to_pylist()], np.int64)
-    found: Int64s = codes[encoded.indices.to_numpy(zero_copy_only=False)]
-    return found
+    same = np.empty(len(texts.starts), np.int64)
+    find_same(texts, np.full(_SLOTS, -1, np.int64), same)
+    codes = np.full(len(same) + 1, code(None), np.int64)
+    for row in np.flatnonzero(same == np.arange(len(same))).tolist():
+        codes[row] = code((texts.text(row) or b"").decode())
+    return codes[same]

@@ -6,12 +6,12 @@ is ten times as fast as parsing them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
-from variantlake.parquet.stats.fact_columns import Bools, Int64s
+from variantlake.parquet.stats.fact_columns import Bools, ColumnPath, Int64s
 
 _SMALL = 1 << 14
 """Bytes of a column from which on it is worth packing."""
@@ -40,6 +40,19 @@ class FileTexts(Protocol):
 
     def tags(self) -> Any:
         """The tags, an array of maps."""
+
+    def struct(self) -> StatsStruct | None:
+        """The statistics as a struct, if they are there in that form."""
+
+
+class StatsStruct(Protocol):
+    """The column `stats_parsed` of some files."""
+
+    def column(self, path: ColumnPath) -> Any:
+        """A field by the names that lead to it, an Arrow array; None if it is not there."""
+
+    def agreed(self, key: object, path: ColumnPath, compare: Callable[[Any, Any], bool]) -> bool:
+        """Whether some files' texts and fields compare; true without texts, remembered by `key`."""
 
 
 class TextRuns(Protocol):
@@ -72,6 +85,10 @@ class PackedTexts:
     def tags(self) -> Any:
         """See FileTexts."""
         return unpacked(self._tags)
+
+    def struct(self) -> StatsStruct | None:
+        """See FileTexts."""
+        return None
 
 
 def packed(column: Any) -> Any:

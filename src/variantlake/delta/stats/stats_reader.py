@@ -37,7 +37,7 @@ from variantlake.paths import Path
 
 INTEGERS = {"long": 64, "integer": 32, "short": 16, "byte": 8}
 _MICROSECOND = timedelta(microseconds=1)
-_TRUNCATION = 1000
+TRUNCATION = 1000
 """Microseconds that a maximum may have lost when it was cut to milliseconds."""
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -189,7 +189,7 @@ def bound_of(value: Any, type_: PrimitiveType, *, up: bool, widened: bool = Fals
         # Writers do not agree about the sign of a zero that bounds zeros of both.
         return 0.0 if up else -0.0
     if up and isinstance(raw, int) and is_time(type_):
-        return raw + _TRUNCATION
+        return raw + TRUNCATION
     return raw
 
 

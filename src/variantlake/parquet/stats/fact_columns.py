@@ -43,6 +43,36 @@ def raw_dtype(type_: ShreddedType | None) -> type[np.generic]:
     return np.float64 if type_.kind in (Kind.FLOAT, Kind.DOUBLE) else np.int64
 
 
+def run_of(rows: Int64s) -> slice | None:
+    """The rows as one rising run without gaps, which is fast to copy; None if they are not."""
+    if not len(rows) or rows[-1] - rows[0] != len(rows) - 1:
+        return None
+    return slice(int(rows[0]), int(rows[-1]) + 1) if (np.diff(rows) == 1).all() else None
+
+
+def take_rows(column: npt.NDArray[Any], rows: Int64s) -> npt.NDArray[Any]:
+    """These rows of a column, a copy."""
+    run = run_of(rows)
+    return column[rows] if run is None else column[run].copy()
+
+
+def put_rows(column: npt.NDArray[Any], rows: Int64s, others: npt.NDArray[Any]) -> None:
+    """Write `others` into these rows of a column."""
+    run = run_of(rows)
+    column[rows if run is None else run] = others
+
+
+def _take_of(column: Any, rows: Int64s) -> Any:
+    return column.take(rows) if isinstance(column, RowColumns) else take_rows(column, rows)
+
+
+def _put(column: Any, rows: Int64s, others: Any) -> None:
+    if isinstance(column, RowColumns):
+        column.put(rows, others)
+    else:
+        put_rows(column, rows, others)
+
+
 class RowColumns:
     """Base of dataclasses whose fields have an item for each of the same rows."""
 
@@ -51,13 +81,13 @@ class RowColumns:
     def take(self, rows: Int64s) -> Self:
         """These rows."""
         columns: Any = self
-        return type(self)(*(getattr(self, each.name).take(rows) for each in fields(columns)))
+        return type(self)(*(_take_of(getattr(self, each.name), rows) for each in fields(columns)))
 
     def put(self, rows: Int64s, others: Self) -> None:
         """Write `others` into these rows."""
         columns: Any = self
         for each in fields(columns):
-            getattr(self, each.name).put(rows, getattr(others, each.name))
+            _put(getattr(self, each.name), rows, getattr(others, each.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -312,7 +312,7 @@ class Reader:
             alike += [values_fit(place.leaf, self._requested, bounds), bounds.plain_floats]
             alike += [without_moved(place.leaf, bounds)]
         bits = sum(flag.astype(np.int64) << i for i, flag in enumerate(alike))
-        for number in np.unique(bits):
+        for number in np.flatnonzero(np.bincount(bits)):
             same = np.flatnonzero(bits == number)
             own = placed.record(int(same[0]), counts, bounds)
             yield rows[same], self._read_node(place, own)

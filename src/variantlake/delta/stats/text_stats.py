@@ -1,0 +1,171 @@
+"""The statistics of some files, from their JSON texts: kernels pick out what one query asks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow.compute as pc
+
+from variantlake.delta.schema.table_schema import PrimitiveType, StructType
+from variantlake.delta.stats.arrow_bounds import raw_bounds
+from variantlake.delta.stats.columnar_bounds import BoundTexts
+from variantlake.delta.stats.columnar_json import (
+    NO_TEXTS,
+    JsonMembers,
+    StringColumn,
+    members_of,
+    texts_of,
+)
+from variantlake.delta.stats.file_texts import FileTexts
+from variantlake.delta.stats.stats_reader import bound_of, find_in, parse_stats
+from variantlake.delta.stats.typed_members import BOUNDED, typed_column
+from variantlake.delta.stats.variant_bounds import plain_bounds, raw_of
+from variantlake.kernels.log.log_stats import MISSING, UNUSUAL
+from variantlake.parquet.stats.fact_columns import Bools, ColumnPath, Int64s, RawColumn
+from variantlake.paths import Path
+from variantlake.types import Primitive, ShreddedType
+
+SIDES = ("minValues", "maxValues")
+
+
+class StatsColumns(Protocol):
+    """Statistics of some files by column; made anew each time that they are asked for."""
+
+    @property
+    def num_records(self) -> Int64s:
+        """Rows of each file, -1 if unknown."""
+
+    @property
+    def tight(self) -> Bools:
+        """Whether bounds are reached by some row."""
+
+    def nulls(self, column: ColumnPath) -> Int64s:
+        """Null counts as they stand there, -1 if unknown."""
+
+    def variant_bounds(
+        self, column: ColumnPath, path: Path, leaf: ShreddedType
+    ) -> list[tuple[RawColumn, Bools]]:
+        """For both sides the bounds of a leaf, and the files that have one of any type there."""
+
+    def column_bounds(
+        self, column: ColumnPath, type_: PrimitiveType, stored: ShreddedType, *, widened: bool
+    ) -> list[RawColumn]:
+        """For both sides the bounds of an ordinary column; `widened` as in `bound_of`."""
+
+
+class TextStats:
+    """Of texts, as StatsColumns."""
+
+    def __init__(self, texts: FileTexts, schema: StructType) -> None:
+        self._texts = texts
+        self._variants = schema.variant_columns(physical=True)
+        self._memo: dict[ColumnPath, dict[ColumnPath, JsonMembers]] = {}
+
+    @cached_property
+    def _first(self) -> dict[ColumnPath, JsonMembers]:
+        """What every query needs, in one pass: counts of rows, and all about Variant columns."""
+        paths: list[ColumnPath] = [("numRecords",), ("tightBounds",)]
+        for column in self._variants:
+            paths += [(name, *column) for name in ("nullCount", *SIDES)]
+        return self._find(paths)
+
+    def _find(self, paths: list[ColumnPath]) -> dict[ColumnPath, JsonMembers]:
+        """Members without their texts, which stay packed."""
+        found = members_of(texts_of(self._texts.stats()), paths)
+        return {
+            path: replace(each, documents=NO_TEXTS) for path, each in zip(paths, found, strict=True)
+        }
+
+    def _members(self, column: ColumnPath) -> list[JsonMembers]:
+        """`nullCount`, `minValues` and `maxValues` of a column, without texts."""
+        paths = [(name, *column) for name in ("nullCount", *SIDES)]
+        if paths[0] in self._first:
+            return [self._first[path] for path in paths]
+        if column not in self._memo:
+            self._memo[column] = self._find(paths)
+        return [self._memo[column][path] for path in paths]
+
+    @property
+    def num_records(self) -> Int64s:
+        """See StatsColumns."""
+        return self._first["numRecords",].counts()
+
+    @property
+    def tight(self) -> Bools:
+        """See StatsColumns."""
+        return np.isin(self._first["tightBounds",].tags, [MISSING, Primitive.TRUE])
+
+    def nulls(self, column: ColumnPath) -> Int64s:
+        """See StatsColumns."""
+        return self._members(column)[0].counts()
+
+    def variant_bounds(
+        self, column: ColumnPath, path: Path, leaf: ShreddedType
+    ) -> list[tuple[RawColumn, Bools]]:
+        """See StatsColumns."""
+        documents = texts_of(self._texts.stats())
+        return [
+            _side(replace(each, documents=documents), (side, *column), path, leaf)
+            for side, each in zip(SIDES, self._members(column)[1:], strict=True)
+        ]
+
+    def column_bounds(
+        self, column: ColumnPath, type_: PrimitiveType, stored: ShreddedType, *, widened: bool
+    ) -> list[RawColumn]:
+        """See StatsColumns."""
+        documents = texts_of(self._texts.stats())
+        return [
+            _ordinary(
+                replace(each, documents=documents), (side, *column), type_, stored, widened=widened
+            )
+            for side, each in zip(SIDES, self._members(column)[1:], strict=True)
+        ]
+
+
+def _side(
+    members: JsonMembers, member: ColumnPath, path: Path, leaf: ShreddedType
+) -> tuple[RawColumn, Bools]:
+    bound, there = BoundTexts(members.texts()).find(path, leaf)
+    for row in np.flatnonzero(members.tags == UNUSUAL).tolist():
+        text = find_in(_parsed(members.documents, row, decimals=False), member)
+        known = plain_bounds(text).get(path)
+        if known is not None:
+            there[row] = True
+            bound.put(np.array([row]), RawColumn.of([raw_of(leaf, known)], leaf))
+    return bound, there
+
+
+def _ordinary(
+    members: JsonMembers,
+    member: ColumnPath,
+    type_: PrimitiveType,
+    stored: ShreddedType,
+    *,
+    widened: bool,
+) -> RawColumn:
+    """Numbers, dates and strings by columns; other members, and decimals too wide, by rows."""
+    up = member[0] == "maxValues"
+
+    def plain(row: int) -> Any:
+        return find_in(_parsed(members.documents, row, decimals=True), member)
+
+    if type_.name not in BOUNDED:
+        return RawColumn.unknown(len(members.tags), stored)
+    array = typed_column(members, type_, plain)
+    found = raw_bounds(array, type_, stored, up=up, widened=widened)
+    if type_.name == "decimal":
+        # One that the type rounds is no value of it, but bounds its values.
+        odd = pc.is_null(array).to_numpy(zero_copy_only=False) & (members.tags != MISSING)
+        for row in np.flatnonzero(odd).tolist():
+            value = bound_of(plain(row), type_, up=up)
+            found.put(np.array([row]), RawColumn.of([value], stored))
+    return found
+
+
+def _parsed(stats: StringColumn, row: int, *, decimals: bool) -> dict[str, Any] | None:
+    """One file's statistics by the plain parser."""
+    text = stats.text(row)
+    return parse_stats(None if text is None else text.decode(), decimals=decimals)
