@@ -42,9 +42,11 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     for name in ("ev", "odd"):
         spark.sql(f"CREATE TABLE jobs_{name} USING delta LOCATION '{folder / name}'")
     spark.sql(f"CREATE VIEW jobs_view (i, k) AS SELECT id, {KIND} FROM jobs_ev WHERE id > 12")
+    spark.sql("CREATE VIEW jobs_upper AS SELECT i + 1 AS j, k FROM jobs_view WHERE k > 'k1'")
     spark.table("jobs_odd").createOrReplaceTempView("jobs_temporary")
     yield
-    spark.sql("DROP VIEW jobs_view")
+    for view in ("jobs_upper", "jobs_view"):
+        spark.sql(f"DROP VIEW {view}")
     for name in ("ev", "odd"):
         spark.sql(f"DROP TABLE jobs_{name}")
 
@@ -73,6 +75,35 @@ TEXTS = {
     f"FROM jobs_ev |> WHERE {KIND} = 'k1' |> AGGREGATE count(*) c GROUP BY part": 1,
     f"SELECT {KIND}::int FROM jobs_ev WHERE event:n::int = 12": 1,
     f"SELECT event:n::int / 0 FROM jobs_ev WHERE {KIND} = 'k1'": 1,
+    "SELECT j, k FROM jobs_upper WHERE k = 'k2'": 1,
+    "SELECT id, t.key, t.value::string FROM jobs_ev, LATERAL variant_explode_outer(event:o) t "
+    f"WHERE {KIND} = 'k1'": 1,
+    f"SELECT id FROM jobs_ev WHERE ({KIND}, part) IN (SELECT {KIND}, part FROM jobs_odd "
+    "WHERE event:n::int < 15)": 6,
+    f"SELECT * FROM (SELECT id, {KIND} k, event:n::string n FROM jobs_ev WHERE event:n::int < 12) "
+    "UNPIVOT (v FOR c IN (k, n))": 2,
+    f"SELECT TRANSFORM ({KIND}) USING 'cat' AS (k) FROM jobs_ev WHERE {KIND} = 'k1'": 1,
+    f"SELECT {KIND} COLLATE UTF8_LCASE AS k, count(*) FROM jobs_ev WHERE event:n::int > 25 "
+    "GROUP BY k": 2,
+    f"SELECT session_window.start, count(*) FROM jobs_ev WHERE {KIND} = 'k1' "
+    "GROUP BY session_window(event:at::timestamp, '3 seconds')": 1,
+    f"SELECT {KIND}, id FROM jobs_ev EXCEPT ALL SELECT {KIND}, id FROM jobs_odd "
+    "WHERE event:n::int > 12": 7,
+    f"SELECT raise_error({KIND}) FROM jobs_ev WHERE event:n::int = 12": 1,
+    "SELECT event:n::int * 2000000000 FROM jobs_ev WHERE event:n::int = 12": 1,
+    "SELECT cast(event:o AS map<string, int>), cast(event AS struct<kind: string>).kind "
+    f"FROM jobs_ev WHERE {KIND} = 'k1'": 1,
+    "SELECT EVENT:kind::STRING, event:Kind::string, `event`:['kind']::string FROM jobs_ev "
+    "WHERE Event:kind::string = 'k1'": 1,
+    f"SELECT s.e:n::int FROM (SELECT named_struct('e', event, 'k', {KIND}) s FROM jobs_ev) "
+    "WHERE s.k = 'k1'": 1,
+    f"SELECT event FROM jobs_ev WHERE {KIND} = 'k1' UNION ALL SELECT event:o FROM jobs_odd "
+    f"WHERE {KIND} = 'k2'": 2,
+    "SELECT variant_get(event, '$.' || 'kind', 'string'), variant_get(event, '$.' || part, 'int') "
+    f"FROM jobs_ev WHERE {KIND} = 'k1'": 1,
+    "SELECT a.id, b.id FROM jobs_ev VERSION AS OF 2 a FULL JOIN jobs_ev b ON a.id = b.id "
+    f"AND a.{KIND} = b.{KIND} WHERE a.{KIND} = 'k1' OR b.{KIND} = 'k2'": 6,
+    f"SELECT count(*) FROM jobs_ev TABLESAMPLE (100 PERCENT) WHERE {KIND} = 'k1'": None,
     f"SELECT id, _metadata.file_size > 0 FROM jobs_ev WHERE {KIND} = 'k1'": None,
     "SELECT evnt:n::int FROM jobs_ev": None,
 }  # fmt: skip
@@ -82,6 +113,8 @@ def frames(ev: DataFrame, odd: DataFrame) -> dict[str, Callable[[], Any]]:
     kind, n = F.expr(KIND), F.variant_get("event", "$.n", "bigint")
     kept = ev.where(kind == "k2")
     double = cast("Any", pandas_udf)(lambda values: values * 2, "bigint")
+
+    shown = F.udf(lambda v: None if v is None else v.toJson(), "string", useArrow=False)
 
     def observed() -> dict[str, Any]:
         seen = Observation()
@@ -96,6 +129,17 @@ def frames(ev: DataFrame, odd: DataFrame) -> dict[str, Callable[[], Any]]:
         "pandas": lambda: kept.select(double(n).alias("n")),
         "grouped pandas": lambda: kept.select("part", n.alias("n"))
         .groupBy("part").applyInPandas(lambda part: part.tail(1)[["n"]], "n bigint"),
+        "udf of a Variant": lambda: kept.select(shown("event"), shown(F.expr("event:o"))),
+        "cogrouped": lambda: kept.select("part", n.alias("n")).groupBy("part")
+        .cogroup(odd.select("part", kind.alias("k")).groupBy("part"))
+        .applyInPandas(lambda one, two: one.head(1)[["n"]].assign(m=len(two)), "n bigint, m int"),
+        "lateral": lambda: kept.alias("t").lateralJoin(
+            ev.sparkSession.tvf.variant_explode(F.col("t.event").outer())
+        ).where("key = 'kind'").select("id", "key"),
+        "renamed and replaced": lambda: kept.withColumn("event", F.expr("event:o"))
+        .withColumnRenamed("event", "Odd name.x").select(F.expr("`Odd name.x`:a::int")),
+        "mapped": lambda: kept.select("id", kind.alias("k"))
+        .mapInArrow(lambda batches: batches, "id long, k string"),
         "union": lambda: kept.drop("part").unionByName(odd, allowMissingColumns=True).where(n > 9),
         "exists": lambda: ev.where(odd.where("event:kind::string = 'k1'").exists()).select(n),
         "struct": lambda: ev.select(F.struct("event").alias("s")).where("s.event:n::int = 12"),

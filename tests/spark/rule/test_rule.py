@@ -10,7 +10,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pyarrow as pa
 import pytest
@@ -24,8 +24,8 @@ from tests.spark.rule.door import accelerated
 from tests.strategies import MORE
 from variantlake.planning import late_materialization
 from variantlake.spark.lake import Lake, connect
+from variantlake.spark.rule import accelerate, rule_query
 from variantlake.spark.rule import planner as planner_module
-from variantlake.spark.rule import rule_query
 from variantlake.spark.rule.accelerate import planner_of
 from variantlake.spark.rule.planner import RulePlanner
 from variantlake.spark.scan.tables import Tables
@@ -340,13 +340,16 @@ def test_statements_of_delta_do_what_they_do_without(spark: SparkSession, tmp_pa
         "INSERT INTO {t} SELECT id, 'more', event FROM ev WHERE event:n::int > 33",
         "INSERT OVERWRITE {t} SELECT id, part, event FROM {t} WHERE event:n::int > 3",
         "OPTIMIZE {t}",
+        "DELETE FROM {t} WHERE event:n::int = 39 AND part = 'k3'",
+        "REORG TABLE {t} APPLY (PURGE)",
     )
-    table = f"delta.`{make(tmp_path / 't')}`"
+    vectors = {"delta.enableDeletionVectors": "true"}
+    table = f"delta.`{make(tmp_path / 't', properties=vectors)}`"
     for statement in statements:
         spark.sql(statement.format(t=table))
     there = [n for n in range(FILES * ROWS) if n % ROWS != 7]
     right: list[tuple[int, str | None, int]] = [(n, "more", n) for n in there if n > 33]
-    for n in there[5:]:
+    for n in there[5:-1]:
         kind = None if n % ROWS == 8 else "k3"
         part = kind if n > 30 else f"p{n // ROWS % 2}"
         right.append((n, "merged" if n in (6, 9) else part, n))
@@ -425,6 +428,35 @@ def failing(owner: Any, name: str) -> Callable[[pytest.MonkeyPatch], None]:
     return put
 
 
+class _FailsOnce:
+    """A part of the rule in the JVM, whose first call fails."""
+
+    class Java:
+        implements: ClassVar = ["java.util.function.BiFunction"]
+
+    def __init__(self, usual: Any) -> None:
+        self._usual = usual
+        self._failed = False
+
+    def apply(self, one: Any, other: Any) -> Any:
+        if not self._failed:
+            self._failed = True
+            raise ZeroDivisionError("made to fail")
+        return self._usual.apply(one, other)
+
+
+def failing_in_java(part: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """For the rule that is there; each fault begins with a new one."""
+
+    def put(_: pytest.MonkeyPatch) -> None:
+        java: Any = accelerate._rules[-1].java
+        field = java.getClass().getDeclaredField(part)
+        field.setAccessible(True)
+        field.set(java, _FailsOnce(field.get(java)))
+
+    return put
+
+
 def _one_path_less(told: dict[str, Any]) -> None:
     for relation in told["relations"]:
         for column in relation["columns"].values():
@@ -433,6 +465,9 @@ def _one_path_less(told: dict[str, Any]) -> None:
 
 
 FAULTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "callback": failing_in_java("planner"),
+    "dump": failing_in_java("dump"),
+    "substitution": failing_in_java("substitution"),
     "apply": failing(RulePlanner, "_answer"),
     "plan": failing(planner_module, "node_of"),
     "uses": failing(rule_query, "read_uses"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 import variantlake as vl
@@ -168,3 +169,23 @@ def test_a_table_overwrites_what_it_was_read_of(lake: Lake, tmp_path: Path) -> N
     location = make(tmp_path / "t")
     lake.overwrite(location, lake.table(location).where("event:kind::string = 'k1'"))
     assert lake.table(location).count() == 8
+
+
+def test_a_view_of_the_data_source_cannot_be_changed_as_without_the_rule(
+    spark: SparkSession, tables: dict[str, str]
+) -> None:
+    vl.spark.register(spark)
+    vl.spark.accelerate(spark)
+    spark.read.format("variantlake").load(tables["ev"]).createOrReplaceTempView("of_source")
+    kept = "event:kind::string = 'k1'"
+    for statement in (
+        "DELETE FROM of_source WHERE id = 3",
+        f"DELETE FROM of_source WHERE {kept}",
+        f"DELETE FROM of_source WHERE id IN (SELECT id FROM of_source WHERE {kept})",
+    ):
+        said = []
+        for settings in ({}, OFF):
+            with changed(spark, settings), pytest.raises(PySparkException) as caught:
+                spark.sql(statement)
+            said.append(caught.value.getCondition())
+        assert said[0] == said[1], statement

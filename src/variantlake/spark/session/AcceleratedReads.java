@@ -62,6 +62,11 @@ public class AcceleratedReads {
         "SparkPartitionID", "Rand", "Randn", "RandStr", "Uniform", "Uuid", "Shuffle", "Sample"
     }));
 
+    /** Statements over the very relation whose rows they change. */
+    private static final Set CHANGES = new HashSet(Arrays.asList(new Object[] {
+        "DeleteFromTable", "UpdateTable", "MergeIntoTable"
+    }));
+
     private BiFunction planner;
     private BiFunction dump;
     private BiFunction substitution;
@@ -345,7 +350,7 @@ public class AcceleratedReads {
 
         /** The plan over scans of ours; null where it stays as it is. */
         private LogicalPlan accelerated(LogicalPlan plan) throws Exception {
-            if (plan.isStreaming()) return null;
+            if (plan.isStreaming() || CHANGES.contains(plan.nodeName())) return null;
             if (tellsPlaces(plan)) leaveOthers();
             String zone = SQLConf$.MODULE$.get().sessionLocalTimeZone();
             // Not with settings of a part of a query alone.
