@@ -230,7 +230,7 @@ class ObjectFolder:
         except VariantLakeError:
             raise
         except (BaseError, OSError, ValueError) as error:
-            failed = explained(error, self.root, storage_options())
+            failed = explained(error, self.root, storage_options(self.root))
             failed.say_first("the source cannot be listed")
             raise failed from error
 

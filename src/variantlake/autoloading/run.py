@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Unpack
 
@@ -16,6 +16,7 @@ from variantlake.errors import VariantLakeError
 from variantlake.ingest.encode.document_options import IngestKeywords
 from variantlake.jobs.tasks import Runner
 from variantlake.jobs.threads import run_in_threads
+from variantlake.storage.options import reach_with
 from variantlake.units import Duration, seconds
 
 
@@ -35,6 +36,7 @@ def autoload(
     metrics_file: str | os.PathLike[str] | None = None,
     run: Runner = run_in_threads,
     parallelism: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
     **options: Unpack[AutoloadOptionKeywords],
 ) -> AutoloadResult:
     """Load what is new in a folder or bucket into a table, each file exactly once.
@@ -56,6 +58,7 @@ def autoload(
             and round.
         run: Who runs the tasks of a batch.
         parallelism: How many tasks at once.
+        storage_options: How the buckets of table and source are reached, as for `Table.open`.
         **options: See `AutoloadOptions`, and for documents and files `DocumentOptions`;
             `commit_properties` as for `Table.append`.
 
@@ -68,6 +71,8 @@ def autoload(
         InvalidSchema, NotADeltaTable, UnsupportedFeature, CommitConflict: As `ingest`. An
             error of a single file is recorded, and the other files are loaded.
     """
+    reach_with(table, storage_options)
+    reach_with(source, storage_options)
     interval = None if every is None else seconds("every", every)
     metrics: Metrics | None = None
 

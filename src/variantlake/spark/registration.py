@@ -15,7 +15,7 @@ from variantlake.spark.session.settings import TIME_ZONE, is_case_sensitive, is_
 from variantlake.spark.session.stores import follow_spark
 from variantlake.spark.session.versions import check_version
 from variantlake.spark.streaming.data_source import TableSource
-from variantlake.storage.options import storage_options
+from variantlake.storage.options import options_to_send
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
@@ -48,7 +48,7 @@ def _reaching(
     """The source for Spark's Python processes, which know the settings of this one."""
 
     class Reaching(TableSource, source):  # type: ignore[misc, valid-type]  # pickled whole, with its settings
-        stores = storage_options()
+        stores = options_to_send()
         absolute_paths = AbsolutePaths.setting()
         case_sensitive = case_sensitive_names
         zone = time_zone

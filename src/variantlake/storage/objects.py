@@ -177,7 +177,7 @@ class ObjectStore:
         except FileNotFoundError as error:
             raise MissingSource("no such object", file=self.join(path)) from error
         except (BaseError, OSError, ValueError) as error:
-            raise explained(error, self.join(path), storage_options()) from error
+            raise explained(error, self.join(path), storage_options(self.uri)) from error
 
 
 def open_object(url: str) -> tuple[ObjectStore, str]:
@@ -203,7 +203,7 @@ def check_url(url: str) -> None:
 
 def _client(url: str) -> Backend:
     """Opens what is below a URL, whose path is not a percent-encoded one, with today's options."""
-    return _cached_client(url, frozenset(storage_options().items()))
+    return _cached_client(url, frozenset(storage_options(url).items()))
 
 
 @lru_cache(maxsize=256)  # a client keeps its connections

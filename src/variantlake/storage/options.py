@@ -1,7 +1,8 @@
-"""How object stores are reached: credentials, endpoints. Given once, for all that a process opens.
+"""How object stores are reached: credentials, endpoints, for all of a process or for one bucket.
 
 Options have the names of environment variables (`AWS_ENDPOINT_URL`), which they come from unless
-`set_storage_options` gives them. Tasks on other machines get those of the process that starts them.
+`set_storage_options` or a call's `storage_options` gives them. Tasks on other machines get those of
+the process that starts them.
 """
 
 from __future__ import annotations
@@ -67,8 +68,28 @@ _CLIENT_NAMES = frozenset(
 _SAYS_LITTLE = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ALLOW_HTTP"})
 """Options that do not replace Spark's credentials and endpoint."""
 
+_NO_SECRETS = frozenset(
+    {
+        *_SAYS_LITTLE,
+        "AWS_ENDPOINT",
+        "AWS_ENDPOINT_URL",
+        "AWS_VIRTUAL_HOSTED_STYLE_REQUEST",
+        "AWS_UNSIGNED_PAYLOAD",
+        "AWS_REQUEST_PAYER",
+        "GOOGLE_BASE_URL",
+        "AZURE_STORAGE_ENDPOINT",
+        "AZURE_STORAGE_USE_EMULATOR",
+    }
+)
+"""Options that say nothing of who asks."""
+
+_AT = " of "
+"""Between the name of an option and the bucket that it is for, where both are sent to a task."""
+
 _given: dict[str, str] = {}
 _of_spark: dict[str, str] = {}
+_of_buckets: dict[str, dict[str, str]] = {}
+"""Options by the bucket, or container, that they were given for."""
 
 
 def set_storage_options(options: Mapping[str, str]) -> None:
@@ -80,6 +101,36 @@ def set_storage_options(options: Mapping[str, str]) -> None:
 
     Raises InvalidValue for an option that no store has.
     """
+    found = _checked(options)
+    _given.clear()
+    _given.update(found)
+
+
+def reach_with(location: str | os.PathLike[str], options: Mapping[str, str] | None) -> None:
+    """Reach the bucket of a location with these options from now on, and no other bucket.
+
+    They win over `set_storage_options` and the environment, and leave out all credentials of those
+    if they have credentials themselves. None leaves all as it is, an empty mapping takes back.
+
+    Raises InvalidValue as `set_storage_options`, and for a location on a disk.
+    """
+    if options is None or not isinstance(location, str | os.PathLike):
+        return  # what is no location is refused by whoever opens it
+    found = _checked(options)
+    bucket = _bucket_of(os.fspath(location))
+    if found and bucket is None:
+        raise InvalidValue(
+            "storage options are for object stores, and this is a path",
+            file=os.fspath(location),
+            hint="leave out storage_options, or give a URL such as s3://bucket/table",
+        )
+    if found:
+        _of_buckets[bucket or ""] = found
+    else:
+        _of_buckets.pop(bucket or "", None)
+
+
+def _checked(options: Mapping[str, str]) -> dict[str, str]:
     if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
         # What was given may hold a secret: it is not repeated.
         raise InvalidValue(
@@ -92,8 +143,7 @@ def set_storage_options(options: Mapping[str, str]) -> None:
             hint="options have the names of environment variables: AWS_ENDPOINT_URL, "
             "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ALLOW_HTTP, …",
         )
-    _given.clear()
-    _given.update(found)
+    return found
 
 
 def fall_back_to(options: Mapping[str, str]) -> None:
@@ -102,8 +152,42 @@ def fall_back_to(options: Mapping[str, str]) -> None:
     _of_spark.update(options)
 
 
-def storage_options() -> dict[str, str]:
-    """The options as they are now, from every source."""
+def storage_options(url: str = "") -> dict[str, str]:
+    """The options as they are now, from every source, for a URL or for any."""
+    found = _options_of_all()
+    own = _of_buckets.get((url and _bucket_of(url)) or "")
+    if own is None:
+        return found
+    names = {_SAME.get(name, name) for name in own}
+    kinds = {name.partition("_")[0] for name in own if _is_secret(name)}
+    rest = {n: v for n, v in found.items() if _SAME.get(n, n) not in names}
+    return {
+        n: v for n, v in rest.items() if not (n.partition("_")[0] in kinds and _is_secret(n))
+    } | own
+
+
+def options_to_send() -> dict[str, str]:
+    """All options of this process, for `take_options` in a task of it."""
+    return _options_of_all() | {
+        f"{name}{_AT}{bucket}": value
+        for bucket, options in _of_buckets.items()
+        for name, value in options.items()
+    }
+
+
+def take_options(sent: Mapping[str, str]) -> None:
+    """In a task: reach stores as the process that sent it."""
+    set_storage_options({name: value for name, value in sent.items() if _AT not in name})
+    buckets: dict[str, dict[str, str]] = {}
+    for name, value in sent.items():
+        option, at, bucket = name.partition(_AT)
+        if at:
+            buckets.setdefault(bucket, {})[option] = value
+    _of_buckets.clear()
+    _of_buckets.update(buckets)
+
+
+def _options_of_all() -> dict[str, str]:
     # PySpark's own dictionary of the environment decodes each value: names first.
     told = {name: os.environ[name] for name in os.environ if _is_known(name)}
     given = {_SAME.get(name, name) for name in _given}
@@ -121,7 +205,8 @@ def kind_of(url: str) -> str:
 def client_arguments(url: str, options: Mapping[str, str]) -> dict[str, Any]:
     """Those of the options that a URL needs, as obstore's `from_url` takes them."""
     prefix = PREFIXES.get(kind_of(url))
-    config, client = {}, {}
+    config: dict[str, str] = {}
+    client: dict[str, str] = {}
     for name, value in options.items():
         if prefix and name.startswith(prefix) and _SAME.get(name) not in options:
             rest = name.removeprefix(prefix)
@@ -130,10 +215,24 @@ def client_arguments(url: str, options: Mapping[str, str]) -> dict[str, Any]:
             else:
                 config[name.lower()] = value
     return {
+        **_only_these_keys(config),
         "config": config or None,
         "client_options": client or None,
         "retry_config": {"retry_timeout": dt.timedelta(seconds=retry_seconds(options))},
     }
+
+
+def _only_these_keys(config: Mapping[str, str]) -> dict[str, Any]:
+    """A pair of S3's keys by which alone requests are signed.
+
+    obstore takes what it is not given from the environment: there a token may be of another pair.
+    """
+    key, secret = config.get("aws_access_key_id"), config.get("aws_secret_access_key")
+    if not key or not secret or "AWS_SESSION_TOKEN" not in os.environ:
+        return {}
+    token = config.get("aws_session_token")
+    found = {"access_key_id": key, "secret_access_key": secret, "token": token, "expires_at": None}
+    return {"credential_provider": lambda: found}
 
 
 def retry_seconds(options: Mapping[str, str]) -> float:
@@ -148,6 +247,20 @@ def retry_seconds(options: Mapping[str, str]) -> float:
             f"{RETRY_SECONDS} is {text!r}", hint="a number of seconds, for example 3"
         )
     return seconds
+
+
+def _bucket_of(url: str) -> str | None:
+    """The bucket or container of a URL, whatever its scheme is called; None for a path."""
+    scheme, slashes, rest = url.partition("://")
+    host = rest.partition("/")[0]
+    kind = kind_of(scheme)
+    return f"{kind}://{host}" if slashes and host and kind != "file" else None
+
+
+def _is_secret(name: str) -> bool:
+    rest = name.partition("_")[2]
+    is_stores = name.startswith(tuple(PREFIXES.values()))
+    return is_stores and name not in _NO_SECRETS and rest not in _CLIENT_NAMES
 
 
 def _is_known(name: str) -> bool:

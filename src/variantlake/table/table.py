@@ -100,6 +100,7 @@ from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.sql.alter import parse_alteration
 from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
+from variantlake.storage.options import reach_with
 from variantlake.table.stage import Stage, staged_as, stages_of
 from variantlake.units import Duration, Size, Time, milliseconds
 from variantlake.writing.files import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
@@ -191,6 +192,7 @@ class Table(Shown):
         name: str | None = None,
         description: str | None = None,
         commit_properties: CommitProperties = None,
+        storage_options: Mapping[str, str] | None = None,
     ) -> Self:
         """Create an empty table.
 
@@ -211,6 +213,7 @@ class Table(Shown):
             name: The table's name in its metadata.
             description: What it is for.
             commit_properties: As for `append`.
+            storage_options: As for `open`.
 
         Raises:
             CommitConflict: There is a table already, and `exist_ok` is not given.
@@ -218,6 +221,7 @@ class Table(Shown):
             InvalidSchema: A DDL does not parse, or Delta cannot hold the columns.
             UnsupportedFeature: A property of a feature that we do not write.
         """
+        reach_with(location, storage_options)
         for what, words in (("name", name), ("description", description)):
             if not isinstance(words, str | None):
                 raise InvalidValue(f"the table's {what} is text, not {words!r:.60}")
@@ -258,6 +262,7 @@ class Table(Shown):
         version: int | str | None = None,
         *,
         timestamp: Time | None = None,
+        storage_options: Mapping[str, str] | None = None,
     ) -> Self:
         """The table at `location`: at its newest version, or fixed at `version` or at a time.
 
@@ -267,6 +272,14 @@ class Table(Shown):
         Delta Spark it must not be after the newest version, whose part of a millisecond does not
         count.
 
+        Args:
+            location: A path or URL.
+            version: A version's number or name.
+            timestamp: A time instead.
+            storage_options: How the table's bucket is reached, by names of environment variables
+                (`AWS_ACCESS_KEY_ID`, …). They stay for all that this process reads or writes there,
+                and win over the environment and `set_storage_options`.
+
         Raises:
             NotADeltaTable: There is no Delta log.
             MissingSource: There is no such version.
@@ -274,6 +287,7 @@ class Table(Shown):
             MalformedLog: The log breaks the protocol; the file is named.
             UnsupportedFeature: The table needs what we cannot read, by name.
         """
+        reach_with(location, storage_options)
         time = None if timestamp is None else milliseconds("timestamp", timestamp)
         snapshot = Snapshot.read(location, version, timestamp=time, applies=READER_FEATURES)
         return cls(snapshot, is_fixed=version is not None or timestamp is not None)
@@ -690,12 +704,15 @@ class Table(Shown):
         stop: Callable[[], bool] | None = None,
         on_batch: Callable[[BatchReport], None] | None = None,
         metrics_file: str | os.PathLike[str] | None = None,
+        storage_options: Mapping[str, str] | None = None,
         **options: Unpack[AutoloadOptionKeywords],
     ) -> AutoloadResult:
         """Load what is new in a folder or bucket, each file exactly once; see `vl.autoload`.
 
         `column` is the VARIANT column that takes the documents; the only one unless it is given.
+        `storage_options` say how the source is reached.
         """
+        reach_with(source, storage_options)
         if "column" not in options:
             options["column"] = self._only_variant()
         return autoload(

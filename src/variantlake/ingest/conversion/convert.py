@@ -28,12 +28,13 @@ from variantlake.ingest.conversion.plan import (
 from variantlake.ingest.conversion.request import Request
 from variantlake.ingest.conversion.shredding import with_shredding
 from variantlake.ingest.conversion.tasks import ConvertTask, check_old_times, check_timestamps
-from variantlake.ingest.sources.sources import SourceSpec
+from variantlake.ingest.sources.sources import SourceSpec, specs
 from variantlake.jobs.progress import watcher
 from variantlake.jobs.tasks import Runner, collect
 from variantlake.jobs.threads import run_in_threads
 from variantlake.progress import OnProgress
 from variantlake.shredding.ddl import format_ddl
+from variantlake.storage.options import reach_with
 from variantlake.storage.store import location_text
 from variantlake.writing.files import new_load_id
 from variantlake.writing.options import LoadOptions
@@ -70,6 +71,7 @@ def convert(
     skip_empty: bool = True,
     progress: OnProgress | None = None,
     commit_properties: CommitProperties = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> ConvertResult:
     """Convert Parquet files into a Delta table, in one commit, in this process.
 
@@ -91,6 +93,7 @@ def convert(
         skip_empty: Files of zero bytes beside others are skipped and counted, else refused.
         progress: Called a few times a second while files are converted.
         commit_properties: As for `Table.append`.
+        storage_options: How the buckets of table and files are reached, as for `Table.open`.
 
     Raises:
         MissingSource, MalformedFile, MalformedVariant, InvalidJson: A file that is missing or bad,
@@ -102,6 +105,9 @@ def convert(
             not write.
         CommitConflict: Another writer changed the table in a way that contradicts this.
     """
+    files = specs(sources)
+    for each in (table, *files):
+        reach_with(each, storage_options)
     request = Request.of(
         json_columns=json_columns,
         variant_columns=variant_columns,
@@ -113,7 +119,7 @@ def convert(
         skip_empty=skip_empty,
     )
     return run_convert(
-        sources,
+        files,
         location_text(table),
         run_in_threads,
         request,

@@ -12,7 +12,7 @@ import enum
 import itertools
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +35,7 @@ from variantlake.ingest.sources.objects import find_objects
 from variantlake.ingest.sources.signatures import HEAD_BYTES, Compression, compression_of
 from variantlake.shown import Shown
 from variantlake.storage.objects import open_object
+from variantlake.storage.options import reach_with
 from variantlake.storage.schemes import check_scheme
 from variantlake.storage.store import is_local, local_path
 from variantlake.storage.unreachable import disk_hint
@@ -149,12 +150,13 @@ class Documents(Shown):
         return cls(tuple(replace(each, format=form) for each in expand(given)))
 
 
-def ndjson(*sources: SourceSpec) -> Documents:
+def ndjson(*sources: SourceSpec, storage_options: Mapping[str, str] | None = None) -> Documents:
     """Newline-delimited JSON files as something to load into a table.
 
     Args:
         *sources: Files, globs (`**` enters folders) or folders, plain, gzip, zstd or bz2;
             also URLs of object stores (`s3://`, `gs://`, `az://`), where a prefix is a folder.
+        storage_options: How their buckets are reached, as for `Table.open`.
 
     Raises:
         MissingSource: A source does not exist, or a glob or folder holds no file to read.
@@ -162,32 +164,37 @@ def ndjson(*sources: SourceSpec) -> Documents:
             way that is not read.
         StoreFailed: An object store does not answer.
     """
+    _reach(sources, storage_options)
     return Documents.of(sources, DocumentFormat.LINES)
 
 
-def json_array(*sources: SourceSpec) -> Documents:
+def json_array(*sources: SourceSpec, storage_options: Mapping[str, str] | None = None) -> Documents:
     """Files that are one JSON array each, whose elements are the documents, as with `ndjson`.
 
     They may be printed over many lines, and larger than memory; one task reads one file.
 
     Args:
         *sources: As of `ndjson`.
+        storage_options: As of `ndjson`.
 
     Raises:
         MissingSource, StoreFailed: As `ndjson`.
     """
+    _reach(sources, storage_options)
     return Documents.of(sources, DocumentFormat.ARRAY)
 
 
-def json_files(*sources: SourceSpec) -> Documents:
+def json_files(*sources: SourceSpec, storage_options: Mapping[str, str] | None = None) -> Documents:
     """Files that are one document each, printed over as many lines as they like.
 
     Args:
         *sources: As of `ndjson`.
+        storage_options: As of `ndjson`.
 
     Raises:
         MissingSource, InvalidJson, StoreFailed: As `ndjson`.
     """
+    _reach(sources, storage_options)
     return Documents.of(sources, DocumentFormat.WHOLE)
 
 
@@ -350,3 +357,8 @@ def _objects(url: str, kind: SourceKind) -> Iterator[Source]:
 def _compression(head: bytes, path: str, kind: SourceKind) -> Compression:
     # Of other kinds their own readers say what is wrong.
     return compression_of(head, path) if kind is NDJSON else Compression.NONE
+
+
+def _reach(sources: Iterable[SourceSpec], options: Mapping[str, str] | None) -> None:
+    for each in sources:
+        reach_with(each, options)

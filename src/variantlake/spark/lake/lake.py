@@ -75,6 +75,7 @@ from variantlake.sql.changes import (
     UpdateText,
     merge_clauses,
 )
+from variantlake.storage.options import reach_with
 from variantlake.units import Duration, Size, Time
 from variantlake.units import moment as moment_of
 from variantlake.writing.files import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
@@ -248,15 +249,19 @@ class Lake(Shown):
         frame.createOrReplaceTempView(name)
         return frame
 
-    def register(self, name: str, table: Location) -> None:
+    def register(
+        self, name: str, table: Location, *, storage_options: Mapping[str, str] | None = None
+    ) -> None:
         """Let queries of this Lake call a table `name`, in which dots part a database from it.
 
         For Spark without Delta's jar, whose catalog holds no Delta tables. A name given here goes
         before the same one in Spark's catalog; `tables` of a query go before both.
+        `storage_options` say how we and our tasks reach its bucket, as for `Table.open`.
 
         Raises NotADeltaTable, UnsupportedFeature for a table that is named and not there.
         """
         check_location(name, table)
+        reach_with(table, storage_options)
         self._session.names[name.lower()] = self._session.written_to(table)
 
     def changes(
@@ -385,12 +390,15 @@ class Lake(Shown):
         stop: Callable[[], bool] | None = None,
         on_batch: Callable[[BatchReport], None] | None = None,
         metrics_file: str | os.PathLike[str] | None = None,
+        storage_options: Mapping[str, str] | None = None,
         **options: Unpack[AutoloadOptionKeywords],
     ) -> AutoloadResult:
         """Load what is new in a folder or bucket, each file exactly once; see `vl.autoload`.
 
-        Spark's executors run the tasks of batches that are more than one.
+        Spark's executors run the tasks of batches that are more than one. `storage_options` say how
+        the source is reached.
         """
+        reach_with(source, storage_options)
         from variantlake.autoloading.run import autoload
         from variantlake.spark.load.ingest import parallelism, runner
 

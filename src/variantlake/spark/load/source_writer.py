@@ -36,7 +36,7 @@ from variantlake.spark.load.append_task import AppendTask, partition_number
 from variantlake.spark.load.constraints import has_expressions
 from variantlake.spark.load.sink_options import SinkOptions
 from variantlake.storage.opening import open_store
-from variantlake.storage.options import set_storage_options
+from variantlake.storage.options import take_options
 from variantlake.writing.file_plan import FilePlan
 from variantlake.writing.files import delete_load, new_load_id
 from variantlake.writing.quarantine import delete_quarantine
@@ -108,7 +108,7 @@ class SourceWriter:
         """
         from pyspark import TaskContext
 
-        set_storage_options(self._stores)
+        take_options(self._stores)
         context = TaskContext.get()
         number = partition_number()
         stream = "" if context is None else context.getLocalProperty(QUERY_ID) or ""
@@ -180,7 +180,7 @@ class TableBatchWriter(SourceWriter, DataSourceArrowWriter):  # type: ignore[mis
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit the rows. Raises the first error of the rows, CommitConflict; no file stays."""
         started = time.perf_counter()
-        set_storage_options(self._stores)
+        take_options(self._stores)
         plan, options = self._task.plan, self._options
         parts = [each for each in messages if isinstance(each, WrittenPart)]
         target = self.target(options, self._schema)
@@ -205,7 +205,7 @@ class TableBatchWriter(SourceWriter, DataSourceArrowWriter):  # type: ignore[mis
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Remove the files of a write of which a task failed."""
-        set_storage_options(self._stores)
+        take_options(self._stores)
         self.give_up(messages, "a write")
 
 

@@ -30,7 +30,7 @@ from variantlake.scan.scan_task import ScanTask
 from variantlake.spark.scan.source_options import SourceOptions
 from variantlake.spark.scan.tables import TableVersion, table_version
 from variantlake.spark.session.versions import arrow_schema
-from variantlake.storage.options import set_storage_options
+from variantlake.storage.options import take_options
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter  # from PySpark 4.1
@@ -210,7 +210,7 @@ class _FilteringReader(TableReader):
 def reach(stores: Mapping[str, str]) -> None:
     """In a Python process of Spark's: reach stores as the process that registered the source."""
     if stores:
-        set_storage_options(stores)
+        take_options(stores)
 
 
 def _text_of(partition_column: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 from pyspark.sql import SparkSession
 
 from variantlake.spark.session.jvm import is_connect, session_of
-from variantlake.storage.options import fall_back_to, set_storage_options, storage_options
+from variantlake.storage.options import fall_back_to, options_to_send, take_options
 
 _CREDENTIALS = {
     "fs.s3a.access.key": "AWS_ACCESS_KEY_ID",
@@ -54,10 +54,10 @@ T = TypeVar("T")
 
 def reaching_stores(run: Callable[P, Iterator[T]]) -> Callable[P, Iterator[T]]:
     """The same function for a task elsewhere, with the storage options of this process."""
-    options = storage_options()
+    options = options_to_send()
 
     def reaching(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-        set_storage_options(options)
+        take_options(options)
         yield from run(*args, **kwargs)
 
     return reaching
