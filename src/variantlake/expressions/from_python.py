@@ -4,6 +4,9 @@ They are SQL text underneath, which DataFrames, `lake.sql` and `Table.scan` take
 of expressions, and `from_sqlglot` makes it of the text.
 """
 
+# mypy: disable-error-code="override"
+# To a type checker an Expr is a Column of PySpark, whose operators take other Columns too.
+
 from __future__ import annotations
 
 import contextlib
@@ -13,7 +16,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from variantlake.errors import InvalidPath, InvalidValue, UnsupportedFeature
 from variantlake.paths import ColumnPath, Path
@@ -24,7 +27,14 @@ Digits = int
 Constant = bool | int | float | Decimal | str | bytes | dt.date | dt.datetime | None
 
 
-class _SparkColumn:
+if TYPE_CHECKING:
+    # To a type checker too, an expression is a Column, so DataFrames take it.
+    from pyspark.sql import Column as _Column
+else:
+    _Column = object
+
+
+class _SparkColumn(_Column):
     """What DataFrames take for a Column of their own.
 
     They ask `isinstance`, which believes `__class__`, and then for attributes of a Column, which
@@ -91,16 +101,16 @@ class Expr(_SparkColumn):
     """
 
     text: str
-    name: str = ""
+    name: str = ""  # type: ignore[assignment]  # a method of a Column
 
     def alias(self, name: str) -> Expr:
         """The expression under a name of its own in a result."""
         return Expr(self.text, name)
 
-    def __eq__(self, other: object) -> Expr:  # type: ignore[override]  # as in PySpark
+    def __eq__(self, other: object) -> Expr:
         return self._joined("=", other)
 
-    def __ne__(self, other: object) -> Expr:  # type: ignore[override]  # as in PySpark
+    def __ne__(self, other: object) -> Expr:
         return self._joined("<>", other)
 
     def __lt__(self, other: Operand) -> Expr:

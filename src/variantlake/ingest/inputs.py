@@ -8,7 +8,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, Protocol
+from typing import IO, Any, ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -30,9 +30,15 @@ class HasArrowStream(Protocol):
         """The rows as a stream of Arrow's C interface."""
 
 
+class Dataclass(Protocol):
+    """An instance of a dataclass: one row."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
 Rows = (
     Documents | SourceSpec | bytes | IO[Any] | HasArrowStream | pa.RecordBatch | Mapping[str, Any]
-    | Iterable[Any]
+    | Dataclass | Iterable[Any]
 )  # fmt: skip
 """What `Table.append` takes."""
 
