@@ -22,7 +22,8 @@ OTHERS = {
         "properties",
         "merge_schema",
     },
-    "sql": {"engine", "args"},
+    # A text for Spark may change rows.
+    "sql": {"engine", "args", "commit_properties"},
     # Spark's MERGE takes a source by its name in the text.
     "merge": {"json_columns", "merge_schema", "tables"},
     "merge_builder": {"json_columns", "merge_schema", "tables"},
