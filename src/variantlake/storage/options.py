@@ -123,6 +123,7 @@ def reach_with(location: str | os.PathLike[str], options: Mapping[str, str] | No
             "storage options are for object stores, and this is a path",
             file=os.fspath(location),
             hint="leave out storage_options, or give a URL such as s3://bucket/table",
+            cli_hint="",
         )
     if found:
         _of_buckets[bucket or ""] = found
