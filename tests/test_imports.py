@@ -44,6 +44,7 @@ LAYERS = [
     "parquet.read",
     "parquet.write",
     "parquet",
+    "export",
     "delta",
     "delta.actions",
     "delta.schema",

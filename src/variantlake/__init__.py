@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from variantlake.encoding.variant import Variant
     from variantlake.engine.run import LocalQuery
     from variantlake.erase.erase import EraseResult
+    from variantlake.export.export import ExportResult
     from variantlake.expressions.from_python import Expr, col, expr, path
     from variantlake.feed.scan import ChangeScan
     from variantlake.functions import (
@@ -107,6 +108,7 @@ __all__ = [
     "DuplicateKey",
     "EraseResult",
     "Explanation",
+    "ExportResult",
     "Expr",
     "Health",
     "HealthFinding",
@@ -190,6 +192,7 @@ _HOMES = {
     "Explanation": "variantlake.planning.explain",
     "Health": "variantlake.maintenance.health_findings",
     "HealthFinding": "variantlake.maintenance.health_findings",
+    "ExportResult": "variantlake.export.export",
     "HistoryEntry": "variantlake.delta.log.snapshot",
     "Progress": "variantlake.progress",
     "LoadResult": "variantlake.ingest.commit_load",

@@ -60,6 +60,11 @@ class CommitResult(Result):
     version: int
 
 
+def json_default(value: Any) -> str:
+    """A value that JSON has no form for, as text."""
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
 def shortened(text: str, length: int) -> str:
     """A text of at most `length` characters, the last one an ellipsis where it is cut."""
     return text if len(text) <= length else f"{text[: length - 1]}…"

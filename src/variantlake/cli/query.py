@@ -218,9 +218,9 @@ class _SparkRows:
     def json(self) -> Any:
         return vl.spark.json_rows(self._frame)
 
-    def arrow(self) -> pa.Table:
+    def arrow(self) -> pa.RecordBatchReader:
         table: pa.Table = self._frame.toArrow()
-        return table
+        return table.to_reader()
 
 
 def _print_report(report: Report, *, as_json: bool) -> None:

@@ -113,6 +113,15 @@ COMMANDS: dict[str, CommandEntry] = {
             "variantlake cat part-00000.parquet --column event",
         ),
     ),
+    "export": CommandEntry(
+        "export",
+        "Write rows into a file of Parquet, CSV or JSON lines.",
+        _READ,
+        (
+            "variantlake export /lake/events events.parquet",
+            "variantlake export /lake/events kinds.csv.gz --select 'event:kind::string AS k'",
+        ),
+    ),
     "changes": CommandEntry(
         "changes.changes",
         "Print the change data feed.",

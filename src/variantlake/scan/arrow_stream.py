@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import html
 import importlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidValue, MissingDependency, VariantLakeError
+from variantlake.progress import OnProgress
 from variantlake.shown import Shown, shortened
 from variantlake.shredding.arrays import AnyField, map_leaves, map_types
 from variantlake.shredding.layout import (
@@ -27,6 +29,10 @@ from variantlake.shredding.layout import (
     is_list,
     map_type,
 )
+
+if TYPE_CHECKING:
+    from variantlake.export.export import ExportResult
+    from variantlake.parquet.write.table_writer import Shredding
 
 _SHOWN_ROWS = 10
 _CELL = 80
@@ -107,6 +113,50 @@ class ArrowStream(Shown):
         Raises MissingDependency without Polars, else as `to_batches`.
         """
         return _needed("polars").DataFrame(self.as_json())
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: Literal["parquet", "csv", "jsonl"] | None = None,  # noqa: A002 - as in loads
+        *,
+        overwrite: bool = False,
+        dry_run: bool = False,
+        shredding: Shredding = "infer",
+        progress: OnProgress | None = None,
+    ) -> ExportResult:
+        """Write the rows into one file, batch by batch; it appears when it is whole.
+
+        `table.scan("event:kind::string AS kind, day").export("kinds.csv.gz")`. Text is that of
+        Spark: of CSV a NULL is nothing and an empty text `""`, binary data are hexadecimal; JSON
+        lines have all columns, with binary data in base64. Of `as_json()`, Variants are JSON text.
+
+        Args:
+            path: A file on a disk or in an object store. `.gz` and `.zst` compress CSV and JSON.
+            format: The form; None goes by the name: `.parquet`, `.csv`, `.jsonl` and `.ndjson`.
+            overwrite: Replace a file that is there.
+            dry_run: Write nothing, and count the rows.
+            shredding: Of Parquet, which paths of Variants become columns: `"infer"` goes by the
+                first rows, None leaves them whole; or DDL.
+            progress: Called with how far the export is, as for `Table.optimize`.
+
+        Raises:
+            InvalidValue: The file is there, or its name says no form.
+            MissingSource: There is no such folder.
+            StoreFailed: The file cannot be written; what was there before is unharmed.
+            What `to_batches` raises.
+        """
+        from variantlake.export.export import export_rows  # loads the kernels
+
+        return export_rows(
+            self.schema,
+            self.to_batches(),
+            path,
+            format,
+            overwrite=overwrite,
+            dry_run=dry_run,
+            shredding=shredding,
+            progress=progress,
+        )
 
     def count(self) -> int:
         """The number of rows. Raises as `to_batches`."""

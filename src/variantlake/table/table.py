@@ -72,6 +72,7 @@ from variantlake.errors import (
     TableReplaced,
     UnsupportedFeature,
 )
+from variantlake.export.keywords import ExportKeywords
 from variantlake.expressions.from_python import Expr, condition_text
 from variantlake.feed.commits import version_range
 from variantlake.feed.scan import ChangeScan
@@ -110,6 +111,7 @@ from variantlake.writing.table_write import READER_FEATURES
 
 if TYPE_CHECKING:
     from variantlake.engine.duckdb_query import DuckQuery
+    from variantlake.export.export import ExportResult
     from variantlake.kernels.digest.rows import Digest
     from variantlake.maintenance.clustering.cluster import ClusterResult
     from variantlake.maintenance.compare_versions import VersionComparison
@@ -430,6 +432,23 @@ class Table(Shown):
         """
         version = self._current()
         return scan_of(version.snapshot, select, where, limit, version.decoded)
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: Literal["parquet", "csv", "jsonl"] | None = None,  # noqa: A002 - as in loads
+        *,
+        select: str | Expr | Sequence[str | Expr] = "*",
+        where: str | Expr | None = None,
+        **options: Unpack[ExportKeywords],
+    ) -> ExportResult:
+        """Write rows of this version into one file of Parquet, CSV or JSON lines.
+
+        `table.export("clicks.csv.gz", where="event:kind::string = 'click'")`; that of a query is
+        `table.sql(...).export(path)`. `select` and `where` are as for `scan`, all else as for
+        `Scan.export`.
+        """
+        return self.scan(select, where).export(path, format, **options)
 
     @overload
     def sql(self, query: str) -> LocalQuery: ...

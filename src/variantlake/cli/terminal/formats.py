@@ -16,13 +16,13 @@ from typing import Annotated, Any, Protocol
 import pyarrow as pa
 import typer
 
-import variantlake as vl
 from variantlake.cli.terminal.output import (
     MAX_SHOWN,
     escaped,
     print_rows,
     visible,
 )
+from variantlake.export.export import export_rows
 
 TextRow = tuple[str | None, ...]
 
@@ -40,7 +40,7 @@ class ResultRows(Protocol):
     def json(self) -> Iterator[str]:
         """Every row as a JSON object, NULLs included."""
 
-    def arrow(self) -> pa.Table:
+    def arrow(self) -> pa.RecordBatchReader:
         """All rows."""
 
 
@@ -98,19 +98,20 @@ class Printer:
 
     def __init__(self, rows: ResultRows, form: OutputFormat) -> None:
         self._rows, self._form = rows, form
-        self._table = rows.arrow() if form is OutputFormat.PARQUET else None
         is_json = form in (OutputFormat.JSON, OutputFormat.JSONL)
         each: Iterator[Any] = iter(())
-        if self._table is None:
+        if form is not OutputFormat.PARQUET:
             each = rows.json() if is_json else rows.text()
         self._all = chain(list(islice(each, MAX_SHOWN + 1)), each)
 
     def print(self, output: str | None = None) -> None:
         """Write the rows to a file, or to standard output. Raises OSError, and as the class."""
-        with _written_to(output) as file:
-            if self._table is not None:
-                vl.parquet.write_table(self._table, file, shredding="infer")
-            elif self._form is OutputFormat.TABLE:
+        if self._form is OutputFormat.PARQUET:
+            rows = self._rows.arrow()
+            export_rows(rows.schema, rows, output or "", "parquet", overwrite=True)
+            return
+        with _written_to(output):
+            if self._form is OutputFormat.TABLE:
                 print_rows(self._rows.names, self._all)
             elif self._form is OutputFormat.CSV:
                 sys.stdout.writelines(map(_csv, chain([self._rows.names], self._all)))
@@ -144,13 +145,10 @@ def _json_array(lines: Iterable[str]) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _written_to(output: str | None) -> Iterator[str]:
-    """Standard output goes to this file while the block runs; the file appears at its end.
-
-    Gives the name under which the file is written.
-    """
+def _written_to(output: str | None) -> Iterator[None]:
+    """Standard output goes to this file while the block runs; the file appears at its end."""
     if output is None:
-        yield ""
+        yield
         return
     target = Path(output)
     part = target.with_name(f".{target.name}.{os.getpid()}")
@@ -159,7 +157,7 @@ def _written_to(output: str | None) -> Iterator[str]:
             part.open("w", encoding="utf-8", errors="backslashreplace") as file,
             contextlib.redirect_stdout(file),
         ):
-            yield str(part)
+            yield
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
@@ -182,13 +180,13 @@ class PlainRows:
         for each in self._documents:
             yield json.dumps(each, ensure_ascii=False, default=str)
 
-    def arrow(self) -> pa.Table:
+    def arrow(self) -> pa.RecordBatchReader:
         """All of them, nested values as JSON text."""
         texts = [
             {name: _text_of(v) if isinstance(v, dict | list) else v for name, v in each.items()}
             for each in self._documents
         ]
-        return pa.Table.from_pylist(texts)
+        return pa.Table.from_pylist(texts).to_reader()
 
 
 def _text_of(value: Any) -> str:

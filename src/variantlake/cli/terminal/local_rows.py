@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import math
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from variantlake import Variant
-from variantlake.cli.terminal.rows import json_texts
-from variantlake.encoding.java_numbers import double_text, float_text
-from variantlake.ingest.encode.time_texts import is_time, time_texts, with_time_texts
+from variantlake.export.row_texts import json_lines, texts
 from variantlake.scan.arrow_stream import ArrowStream
-from variantlake.shredding.fit import raws_of
 from variantlake.shredding.layout import VARIANT_TYPE
+
+_PIECE_ROWS = 1024
 
 Rows = Iterator[tuple[str | None, ...]]
 
@@ -51,69 +45,30 @@ class LocalRows:
 
     def text(self) -> Rows:
         """The rows, each value as text; None for NULL."""
-        return self._rows(_text)
+        for batch in self._pieces():
+            columns = [
+                texts(name, column).to_pylist()
+                for name, column in zip(self.names, batch.columns, strict=True)
+            ]
+            yield from zip(*columns, strict=True)
 
-    def arrow(self) -> pa.Table:
+    def arrow(self) -> pa.RecordBatchReader:
         """All rows. Raises as the scan."""
-        return self.scan.to_arrow()
+        return self.scan.to_reader()
 
     def json(self) -> Iterator[str]:
         """Every row as a JSON object, NULLs included."""
-        names = [json.dumps(name, ensure_ascii=False) for name in self.names]
-        for row in self._rows(_json):
-            pairs = (f"{name}:{value or 'null'}" for name, value in zip(names, row, strict=True))
-            yield "{" + ",".join(pairs) + "}"
+        for batch in self._pieces():
+            yield from json_lines(batch).to_pylist()
 
-    def _rows(self, form: Callable[[Any], Iterator[str | None]]) -> Rows:
+    def _pieces(self) -> Iterator[pa.RecordBatch]:
+        """Few rows at a time: the first ones are printed at once."""
         for batch in self.scan.to_batches():
-            yield from zip(*(form(column) for column in batch.columns), strict=True)
+            for start in range(0, batch.num_rows, _PIECE_ROWS):
+                yield batch.slice(start, _PIECE_ROWS)
 
 
 def shows(type_: pa.DataType) -> bool:
     """Whether a column's text is the same here and in Spark, whatever the time zone is."""
     nested = pa.types.is_nested(type_) and type_ != VARIANT_TYPE
     return not nested and not pa.types.is_timestamp(type_)
-
-
-def _text(column: Any) -> Iterator[str | None]:
-    for value in _values(column):
-        if value is None or isinstance(value, str):
-            yield value
-        elif isinstance(value, bytes):
-            yield value.hex().upper()
-        elif isinstance(value, bool):
-            yield "true" if value else "false"
-        elif isinstance(value, Variant):
-            yield value.to_json()
-        elif isinstance(value, float):
-            yield float_text(value) if pa.types.is_float32(column.type) else double_text(value)
-        else:
-            yield str(value)
-
-
-def _json(column: Any) -> Iterator[str | None]:
-    if pa.types.is_nested(column.type) and column.type != VARIANT_TYPE:
-        yield from json_texts("", column)
-        return
-    quoted = pa.types.is_string(column.type) or is_time(column.type)
-    for value, text in zip(_values(column), _text(column), strict=True):
-        if isinstance(value, bytes):
-            yield json.dumps(base64.b64encode(value).decode())
-        elif text is not None and (
-            quoted or (isinstance(value, float) and not math.isfinite(value))
-        ):
-            yield json.dumps(text, ensure_ascii=False)
-        else:
-            yield text
-
-
-def _values(column: Any) -> Iterator[Any]:
-    if column.type == VARIANT_TYPE:
-        for row in column.to_pylist():
-            yield None if row is None else Variant(row["metadata"], row["value"])
-    elif is_time(column.type):
-        yield from time_texts(column)
-    elif pa.types.is_binary(column.type):
-        yield from raws_of(column)
-    else:
-        yield from with_time_texts(column).to_pylist()

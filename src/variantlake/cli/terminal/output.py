@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from decimal import Decimal
 from itertools import chain
 from typing import Any
 
@@ -21,6 +20,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from variantlake.errors import VariantLakeError
+from variantlake.shown import json_default
 from variantlake.storage.unreachable import disk_hint
 
 WIDE = 100_000
@@ -112,7 +112,7 @@ def print_line(text: str, style: str = "") -> None:
 
 def print_json(value: Any) -> None:
     """One JSON value on one line; decimals keep their digits as strings."""
-    print_json_lines([json.dumps(value, ensure_ascii=False, default=plain)])
+    print_json_lines([json.dumps(value, ensure_ascii=False, default=json_default)])
 
 
 def print_json_lines(lines: Iterable[str]) -> None:
@@ -166,12 +166,3 @@ def heading(text: str) -> None:
 def count(number: int | None) -> str:
     """A number with its thousands set apart; nothing for None."""
     return "" if number is None else f"{number:,}"
-
-
-def plain(value: Any) -> Any:
-    """A value that JSON has no form for, as text."""
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, bytes):
-        return value.hex()
-    return str(value)

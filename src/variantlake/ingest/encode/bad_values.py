@@ -13,8 +13,8 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
+from variantlake.export.time_texts import with_time_texts
 from variantlake.ingest.encode.encode import Reason, VariantColumn
-from variantlake.ingest.encode.time_texts import with_time_texts
 from variantlake.shown import utf8_text
 from variantlake.shredding.arrays import AnyArray, map_leaves
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -97,20 +98,56 @@ def write_table(
         InvalidValue: A layout that there is not, and what is not a table.
         MalformedVariant: Bytes that are no Variant; with column and row.
     """
-    if layout not in _LAYOUTS:
-        raise InvalidValue(f"no layout {layout!r}", hint=f"there are {', '.join(_LAYOUTS)}")
-    type_of, shredder = _LAYOUTS[layout]
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     elif not isinstance(table, pa.Table):
         raise InvalidValue(
             f"{type(table).__name__} is not an Arrow table", hint="pa.table makes one"
         )
-    found = _find_variants(table.schema, variant_columns)
-    schemas = _schemas(table, found, shredding, inference or InferenceOptions())
+    # Batches bound the memory of shredded columns, whatever the table is made of.
+    rows = max(1, min(BATCH_ROWS, BATCH_BYTES * table.num_rows // max(table.nbytes, 1)))
+    return write_batches(
+        table.schema,
+        table.to_batches(max_chunksize=rows),
+        path,
+        shredding=shredding,
+        variant_columns=variant_columns,
+        inference=inference,
+        options=options,
+        layout=layout,
+        progress=progress,
+        total=table.num_rows,
+    )
+
+
+def write_batches(
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    path: str | os.PathLike[str],
+    *,
+    shredding: Shredding | Mapping[str, Shredding] = None,
+    variant_columns: Collection[str] | None = None,
+    inference: InferenceOptions | None = None,
+    options: WriteOptions | None = None,
+    layout: Layout = "final",
+    progress: OnProgress | None = None,
+    total: int | None = None,
+) -> WrittenFile:
+    """Write batches of rows as `write_table` writes a table; memory follows the batches.
+
+    A schema is inferred from the first SAMPLE_ROWS rows. `total` are the rows there will be, as far
+    as that is known. Raises as `write_table`.
+    """
+    if layout not in _LAYOUTS:
+        raise InvalidValue(f"no layout {layout!r}", hint=f"there are {', '.join(_LAYOUTS)}")
+    type_of, shredder = _LAYOUTS[layout]
+    found = find_variants(schema, variant_columns)
+    sample, batches = _sampled(schema, batches, SAMPLE_ROWS if found else 0)
+    schemas = _schemas(sample, found, shredding, inference or InferenceOptions())
+    del sample
     types = {column: type_of(wanted) for column, wanted in schemas.items()}
     schema = pa.schema(
-        [field.with_type(_type(field.type, (field.name,), types)) for field in table.schema]
+        [field.with_type(_type(field.type, (field.name,), types)) for field in schema]
     )
     marked = list(schemas) if layout == "final" else []
     with FileWriter(
@@ -118,9 +155,7 @@ def write_table(
     ) as writer:
         start = 0
         shredders = {column: _Shredder(shredder(wanted)) for column, wanted in schemas.items()}
-        # Batches bound the memory of shredded columns, whatever the table is made of.
-        rows = max(1, min(BATCH_ROWS, BATCH_BYTES * table.num_rows // max(table.nbytes, 1)))
-        for batch in table.to_batches(max_chunksize=rows):
+        for batch in batches:
             arrays = [
                 _array(array, field.type, (field.name,), shredders, start)
                 for field, array in zip(schema, batch.columns, strict=True)
@@ -129,7 +164,7 @@ def write_table(
             writer.write(pa.RecordBatch.from_arrays(arrays, schema=schema), notes)
             start += batch.num_rows
             if progress is not None:
-                progress(Progress(start, table.num_rows, "rows", "shredded"))
+                progress(Progress(start, total, "rows", "shredded"))
         written = writer.close()
     # The legacy layout has no marked columns for the writer to collect facts of.
     if layout == "final":
@@ -140,7 +175,18 @@ def write_table(
 # --- Which columns are Variants, and how each is shredded -----------------------------------------
 
 
-def _find_variants(schema: pa.Schema, wanted: Collection[str] | None) -> list[ColumnPath]:
+def _sampled(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows: int
+) -> tuple[pa.Table, Iterable[pa.RecordBatch]]:
+    """The first rows, and all of them."""
+    rest, first = iter(batches), list[pa.RecordBatch]()
+    while sum(batch.num_rows for batch in first) < rows and (batch := next(rest, None)):
+        first.append(batch)
+    return pa.Table.from_batches(first, schema), chain(first, rest)
+
+
+def find_variants(schema: pa.Schema, wanted: Collection[str] | None) -> list[ColumnPath]:
+    """The columns that are Variants, at any depth; of these only `wanted`. Raises InvalidSchema."""
     found = [column for field in schema for column in _variants_below(field, (field.name,))]
     names = [".".join(column) for column in found]
     for name in wanted or ():
