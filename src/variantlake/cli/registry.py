@@ -119,7 +119,7 @@ COMMANDS: dict[str, CommandEntry] = {
         _READ,
         (
             "variantlake export /lake/events events.parquet",
-            "variantlake export /lake/events kinds.csv.gz --select 'event:kind::string AS k'",
+            "variantlake export /lake/events kinds.csv --select 'event:kind::string AS k'",
         ),
     ),
     "changes": CommandEntry(
