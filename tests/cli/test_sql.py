@@ -43,6 +43,21 @@ def test_text_from_a_pipe_runs(table: vl.Table, monkeypatch: Patch, capfd: Captu
     assert (failed.code, "no column 'n'" in failed.err) == (1, True)
 
 
+def test_older_versions_are_read(table: vl.Table, monkeypatch: Patch, capfd: Capture) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT count(*) AS n FROM events"))
+    done = run(monkeypatch, capfd, "sql", table.uri, "--version", "0", "--json")
+    assert json.loads(done.out) == {"n": 0}
+    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT count(*) AS n FROM e"))
+    time = table.history()[0].time.isoformat()
+    done = run(monkeypatch, capfd, "sql", f"e={table.uri}", "--timestamp", time, "--json")
+    assert json.loads(done.out) == {"n": 20}
+    for rows, *at in ((0, "--version", "0"), (20, "--timestamp", time), (20,)):
+        done = run(monkeypatch, capfd, "profile", table.uri, *at, "--json")
+        assert f'"rows": {rows}, ' in done.out, done.err
+    file = table.uri + ".ndjson"
+    assert run(monkeypatch, capfd, "profile", file, "--version", "0").code == 1
+
+
 def test_the_prompt_shows_schemas_and_completes_paths(table: vl.Table, capfd: Capture) -> None:
     prompt = _Prompt({"events": table}, QueryEngine.AUTO, OutputFormat.TABLE)
     assert prompt.completenames("event:us") == ["event:user.name"]

@@ -105,3 +105,10 @@ def test_a_notebook_shows_the_first_rows_and_no_markup_of_theirs(table: vl.Table
     for file in table.files()["path"].to_pylist():
         (Path(table.uri) / str(file)).unlink()
     assert "no such file" in table.scan("event")._repr_html_()
+
+
+def test_completion_shows_what_users_call(tmp_path: Path) -> None:
+    scan = vl.Table.create(tmp_path / "t", "id INT").scan()
+    shown = set(dir(scan))
+    assert {"to_arrow", "to_pylist", "count", "head", "explain", "schema", "read_bytes"} <= shown
+    assert not shown & {"chosen", "places", "hits", "stored", "batches_of", "predicate", "choice"}

@@ -15,7 +15,13 @@ import typer
 import variantlake as vl
 from variantlake.cli.query import run_query
 from variantlake.cli.terminal.formats import OutputFormat, OutputFormatOption
-from variantlake.cli.terminal.options import QueryEngine, QueryEngineOption, json_option
+from variantlake.cli.terminal.options import (
+    QueryEngine,
+    QueryEngineOption,
+    TimestampOption,
+    VersionOption,
+    json_option,
+)
 from variantlake.cli.terminal.output import print_error, print_line, print_note, print_rows
 from variantlake.cli.terminal.table_names import complete_name, named_tables
 from variantlake.engine.text import names_of_table
@@ -65,6 +71,8 @@ def sql(
         ),
     ],
     *,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
     engine: QueryEngineOption = QueryEngine.AUTO,
     output_format: OutputFormatOption = None,
     as_json: Annotated[bool, json_option("Short for --output-format jsonl.")] = False,
@@ -76,7 +84,8 @@ def sql(
     form = OutputFormat.JSONL if as_json else output_format or OutputFormat.TABLE
     if form is OutputFormat.PARQUET:
         raise typer.BadParameter("Parquet is for files: use query with -o FILE")
-    prompt = _Prompt(dict(_named(text) for text in tables), engine, form)
+    opened = (_named(text, version, timestamp) for text in tables)
+    prompt = _Prompt(dict(opened), engine, form)
     if sys.stdin.isatty():
         with _history():
             prompt.loop()
@@ -86,15 +95,14 @@ def sql(
     prompt.take(";")
 
 
-def _named(text: str) -> tuple[str, vl.Table]:
+def _named(text: str, version: int | str | None, timestamp: str | None) -> tuple[str, vl.Table]:
     """A table and its name: the one that is given, of the configuration, or its own."""
+    known = named_tables()
     name, equals, location = text.partition("=")
-    if equals and name.isidentifier():
-        return name.lower(), vl.Table.open(named_tables().get(location, location))
-    if text in named_tables():
-        return text.lower(), vl.Table.open(named_tables()[text])
-    opened = vl.Table.open(text)
-    return names_of_table(opened.uri)[-1], opened
+    if not equals or not name.isidentifier():
+        name, location = (text if text in known else ""), text
+    opened = vl.Table.open(known.get(location, location), version, timestamp=timestamp)
+    return name.lower() or names_of_table(opened.uri)[-1], opened
 
 
 class _Prompt(cmd.Cmd):

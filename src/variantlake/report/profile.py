@@ -38,6 +38,7 @@ from variantlake.shredding.schema import Leaf
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import is_local, local_path
 from variantlake.types import Primitive
+from variantlake.units import Time, milliseconds
 from variantlake.writing.table_write import READER_FEATURES
 
 FORMAT = 1
@@ -209,6 +210,8 @@ def profile(
     examples: bool = True,
     format: str | None = None,  # noqa: A002 - as in `ingest`
     options: InferenceOptions | None = None,
+    version: int | str | None = None,
+    timestamp: Time | None = None,
 ) -> SourceProfile:
     """Look at a sample of a table, a Parquet file or JSON documents.
 
@@ -220,12 +223,14 @@ def profile(
         examples: False leaves values out of the result.
         format: How files hold documents, as for `ingest`: `ndjson`, `array` or `json`.
         options: Thresholds of the inference.
+        version: An older version of a table: its number or its name.
+        timestamp: The version of a table at this time instead, as for `Table.open`.
 
     Raises:
         MissingSource: There is no such table or file.
         InvalidSchema: The table or file has no VARIANT column, or several and none is named.
         InvalidPath: It has no column of that name.
-        InvalidValue: `sample_rows` is less than 1.
+        InvalidValue: `sample_rows` is less than 1; a version of what is no table.
     """
     if sample_rows < 1:
         raise InvalidValue(f"sample_rows is {sample_rows}, expected 1 or more")
@@ -236,10 +241,13 @@ def profile(
         raise InvalidValue(f"{source!r:.60} is not a table, a file or documents")
     location = os.fspath(source)
     if format is None and _is_table(location):
-        snapshot = Snapshot.read(location, applies=READER_FEATURES)
+        time = None if timestamp is None else milliseconds("timestamp", timestamp)
+        snapshot = Snapshot.read(location, version, timestamp=time, applies=READER_FEATURES)
         name = variant_column(snapshot.schema, column, snapshot.store.uri)
         sample = sample_table(snapshot, name, sample_rows)
         return make(snapshot.store.uri, name, sample, is_table=True)
+    if version is not None or timestamp is not None:
+        raise InvalidValue("only a table has versions", file=location)
     if format is None and _is_parquet(location):
         names = [each for each in find_variants(location) if "." not in each]
         name = _one_of(names, column, location)

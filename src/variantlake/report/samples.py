@@ -62,7 +62,7 @@ def sample_table(snapshot: Snapshot, column: str, rows: int = SAMPLE_ROWS) -> Sa
     taker, files = _Taker(rows), spread(range(snapshot.files.num_rows), SAMPLE_FILES)
     items = QueryText(snapshot.schema).items(quote_identifier(column))
     for done, row in enumerate(files):
-        one = replace(snapshot, files=snapshot.files.take(pa.array([row])))
+        one = replace(snapshot, files=snapshot.files.take(np.array([row])))
         most = -(-(rows - taker.rows) // (len(files) - done))
         for batch in Scan(one, items, None, most).to_batches():
             taker.add(batch.column(0))

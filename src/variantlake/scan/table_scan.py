@@ -76,6 +76,14 @@ class RowPlaces:
     num_rows: int
 
 
+_FOR_USERS = frozenset(
+    {
+        *(name for name in vars(ArrowStream) if not name.startswith("_")),
+        *("schema", "count", "explain", "read_bytes", "head", "as_json"),
+    }
+)
+
+
 @dataclass(frozen=True, repr=False)
 class Scan(ArrowStream):
     """What a scan of one table version gives; nothing is read before it is asked for.
@@ -95,6 +103,10 @@ class Scan(ArrowStream):
         names = reprlib.repr([item.name for item in self.items])
         rows = "some" if self.where is not None or self.limit is not None else "all"
         return f"<Scan of {names}, {rows} rows of version {self.snapshot.version}>"
+
+    def __dir__(self) -> list[str]:
+        # The rest is for other rooms of the package, not for the completion of a notebook.
+        return [name for name in super().__dir__() if name in _FOR_USERS]
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -9,7 +9,7 @@ import typer
 
 import variantlake as vl
 from variantlake.cli.loads.standard_input import with_standard_input
-from variantlake.cli.terminal.options import json_option
+from variantlake.cli.terminal.options import TimestampOption, VersionOption, json_option
 from variantlake.cli.terminal.output import (
     print_fields,
     print_json,
@@ -87,6 +87,8 @@ def profile(
             help="Print a schema instead: JSON Schema, Pydantic models, or CREATE TABLE.",
         ),
     ] = None,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
     examples: Annotated[
         bool, typer.Option("--examples/--no-examples", help="Whether to show values of the data.")
     ] = True,
@@ -101,6 +103,8 @@ def profile(
             examples=examples,
             format=format,
             options=InferenceOptions(arrays=arrays),
+            version=version,
+            timestamp=timestamp,
         )
     if as_view is not None:
         for line in (found.as_view(as_view, over) + ";").splitlines():
