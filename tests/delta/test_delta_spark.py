@@ -15,7 +15,7 @@ from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType
-from variantlake.delta.transaction.commit import create_table
+from variantlake.delta.transaction.creation import create_table
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.encoding.json import parse_json
 from variantlake.parquet.stats.facts import FileFacts, read_facts

@@ -24,6 +24,8 @@ from variantlake.errors import (
     MalformedVariant,
     MissingSource,
     NotADeltaTable,
+    TableReplaced,
+    UnsupportedFeature,
 )
 from variantlake.shredding.layout import VARIANT_TYPE
 
@@ -286,3 +288,31 @@ def test_arguments_of_another_type_are_refused_in_a_sentence(
     with pytest.raises(vl.VariantLakeError, match=said):
         call(table)
     assert table.refresh().version == 0
+
+
+def test_a_table_replaces_the_one_that_is_there(tmp_path: Path) -> None:
+    old = vl.Table.create(tmp_path / "t", "a INT, p STRING", partition_by="p", description="old")
+    old.append([{"a": 1, "p": "x"}])
+    new = vl.Table.create(tmp_path / "t", "b VARIANT", replace=True, properties={"x.y": "1"})
+    assert (new.version, new.scan().count(), new.properties["x.y"]) == (2, 0, "1")
+    assert new.snapshot.partition_columns == ()
+    assert new.snapshot.metadata.description is None
+    entry = new.history(1)[0]
+    assert entry.operation == "CREATE OR REPLACE TABLE"
+    new.append([{"b": {"k": 1}}])
+    assert new.sql("SELECT b:k::int AS k FROM t").to_arrow().to_pylist() == [{"k": 1}]
+    first = vl.Table.open(tmp_path / "t", version=1)
+    assert first.scan().to_arrow().to_pylist() == [{"a": 1, "p": "x"}]
+    with pytest.raises(TableReplaced):
+        old.append([{"a": 1, "p": "x"}])
+    made = vl.Table.create(tmp_path / "u", "b INT", replace=True)
+    assert made.history(1)[0].operation == "CREATE OR REPLACE TABLE"
+    with pytest.raises(InvalidValue, match="exist_ok"):
+        vl.Table.create(tmp_path / "u", "b INT", replace=True, exist_ok=True)
+
+
+def test_an_append_only_table_is_not_replaced(tmp_path: Path) -> None:
+    properties = {"delta.appendOnly": "true"}
+    vl.Table.create(tmp_path, "a INT", properties=properties).append([{"a": 1}])
+    with pytest.raises(UnsupportedFeature, match="append-only"):
+        vl.Table.create(tmp_path, "b INT", replace=True)

@@ -14,7 +14,7 @@ from tests.delta.tables import append
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructType
-from variantlake.delta.transaction.commit import create_table
+from variantlake.delta.transaction.creation import create_table
 from variantlake.errors import InvalidSchema
 from variantlake.maintenance.rewrite.copy_group import why_not_copied
 from variantlake.maintenance.rewrite.groups import FileGroup, RewriteInput, Tier

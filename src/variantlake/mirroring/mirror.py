@@ -18,10 +18,10 @@ from variantlake.delta.log.file_paths import decode_path
 from variantlake.delta.log.log_segment import has_log
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
-from variantlake.delta.protocol.new_table import new_table
 from variantlake.delta.schema.table_schema import StructType
-from variantlake.delta.transaction.commit import commit, commit_new
+from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
+from variantlake.delta.transaction.creation import Creation, commit_creation
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.dml.new_files import NewFiles
 from variantlake.errors import (
@@ -230,9 +230,10 @@ def _target(
         properties = dict(given.properties)
         if given.cluster_by:
             properties[CLUSTER_BY] = ", ".join(given.cluster_by)
-        protocol, metadata = new_table(schema, given.partition_by, properties)
-        own = {**metadata.configuration, PROPERTY: _description(table, given.select)}
-        commit_new(store, protocol, replace(metadata, configuration=own))
+        made = Creation.of(None, schema, given.partition_by, properties)
+        own = {**made.metadata.configuration, PROPERTY: _description(table, given.select)}
+        metadata = replace(made.metadata, configuration=own)
+        commit_creation(store, replace(made, metadata=metadata))
     snapshot = Snapshot.read(location, store=store, applies=READER_FEATURES)
     text = snapshot.properties.get(PROPERTY)
     if text is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlglot.tokenizer_core import TokenType
 
 from variantlake.errors import InvalidQuery
-from variantlake.quoting import Parts, quote_identifier
+from variantlake.quoting import quote_identifier
 from variantlake.sql.token_cursor import TokenCursor
 from variantlake.sql.tokens import TEXTS
 
@@ -207,7 +207,8 @@ class _AlterCursor(TokenCursor):
         if self.take("ADD", "COLUMNS") or self.take("ADD", "COLUMN"):
             return self._added()
         if self.take("SET", "TBLPROPERTIES"):
-            return self._properties()
+            properties = self.properties()
+            return None if properties is None else SetProperties(properties)
         if self.take("UNSET", "TBLPROPERTIES"):
             missing_ok = self.take("IF", "EXISTS")
             names = self._keys()
@@ -220,33 +221,8 @@ class _AlterCursor(TokenCursor):
 
     def column(self) -> str | None:
         """A column's path, with every name in quotes."""
-        parts = self._dotted()
+        parts = self.parts()
         return None if parts is None else ".".join(map(quote_identifier, parts))
-
-    def word_or_name(self) -> str | None:
-        """One name, without quotes."""
-        parts = self._dotted()
-        return parts[0] if parts is not None and len(parts) == 1 else None
-
-    def text(self) -> str | None:
-        """A text in quotes; two quotes in it are one."""
-        found, end = list[str](), -1
-        while self.kind() in TEXTS:
-            token = self.tokens[self.at]
-            found.append(f"'{token.text}" if token.start == end + 1 and found else token.text)
-            end = token.end
-            self.at += 1
-        return "".join(found) if found else None
-
-    def _dotted(self) -> Parts | None:
-        parts = list[str]()
-        while not self.done and self.kind() not in (*TEXTS, TokenType.COMMA, TokenType.L_PAREN):
-            parts.append(self.tokens[self.at].text)
-            self.at += 1
-            if self.kind() is not TokenType.DOT:
-                return tuple(parts)
-            self.at += 1
-        return None
 
     def _renamed(self, column: str) -> RenameColumn | None:
         name = self.word_or_name()
@@ -319,37 +295,12 @@ class _AlterCursor(TokenCursor):
             return ChangeType(column, self.until("COMMENT", "FIRST", "AFTER"))
         return None
 
-    def _properties(self) -> SetProperties | None:
-        found = dict[str, str]()
-        if not self.take("("):
-            return None
-        while (key := self._key()) is not None:
-            self.take("=")
-            value = self.text() if self.kind() in TEXTS else self._bare()
-            if value is None or key in found:
-                return None
-            found[key] = value
-            if not self.take(","):
-                return SetProperties(found) if self.take(")") else None
-        return None
-
     def _keys(self) -> tuple[str, ...]:
         found = list[str]()
         if not self.take("("):
             return ()
-        while (key := self._key()) is not None:
+        while (key := self.key()) is not None:
             found.append(key)
             if not self.take(","):
                 return tuple(found) if self.take(")") else ()
         return ()
-
-    def _key(self) -> str | None:
-        if self.kind() in TEXTS:
-            return self.text()
-        parts = self._dotted()
-        return None if parts is None else ".".join(parts)
-
-    def _bare(self) -> str | None:
-        """A number or a boolean, as the property is to say it."""
-        found = self.until(",", ")")
-        return found.lower() if found.lower() in ("true", "false") else found or None

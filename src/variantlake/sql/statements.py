@@ -27,7 +27,10 @@ _INSTEAD = {
         "Table.set_comment(...) describes tables and columns",
         "`variantlake alter` describes columns, `variantlake set TABLE comment=...` the table",
     ),
-    "CREATE": ("vl.Table.create(...) makes a table", "`variantlake create` makes a table"),
+    "CREATE": (
+        "vl.Table.create(...) makes a table, and lake.sql(...) one with the rows of a query",
+        "`variantlake create` makes a table",
+    ),
     "COPY": ("lake.ingest(...) loads files", "`variantlake ingest` loads files"),
     "DELETE": (
         "lake.sql(...), lake.delete(...) and Table.delete(...) delete rows",
@@ -48,7 +51,10 @@ _INSTEAD = {
         "lake.optimize(...) and Table.optimize(...) compact files",
         "`variantlake optimize` compacts files",
     ),
-    "REPLACE": ("lake.overwrite(...) replaces rows", "`variantlake ingest --overwrite` does"),
+    "REPLACE": (
+        "vl.Table.create(..., replace=True) and lake.sql(...) replace a table",
+        "`variantlake create --replace` replaces a table",
+    ),
     "RESTORE": (
         "lake.restore(...) and Table.restore(...) bring a version back",
         "`variantlake restore` brings a version back",

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from variantlake.sql.tokens import kind_at, tokenize
+from variantlake.quoting import Parts
+from variantlake.sql.tokens import TEXTS, kind_at, tokenize
 
 
 class TokenCursor:
@@ -102,6 +103,59 @@ class TokenCursor:
         token = self.tokens[at] if at < len(self.tokens) else None
         quoted = token is None or token.token_type in _QUOTED
         return "" if token is None or quoted else token.text.upper()
+
+    def word_or_name(self) -> str | None:
+        """One name, without quotes."""
+        parts = self.parts()
+        return parts[0] if parts is not None and len(parts) == 1 else None
+
+    def text(self) -> str | None:
+        """A text in quotes; two quotes in it are one."""
+        found, end = list[str](), -1
+        while self.kind() in TEXTS:
+            token = self.tokens[self.at]
+            found.append(f"'{token.text}" if token.start == end + 1 and found else token.text)
+            end = token.end
+            self.at += 1
+        return "".join(found) if found else None
+
+    def parts(self) -> Parts | None:
+        """The parts of a name, without quotes."""
+        found = list[str]()
+        while not self.done and self.kind() not in (*TEXTS, TokenType.COMMA, TokenType.L_PAREN):
+            found.append(self.tokens[self.at].text)
+            self.at += 1
+            if self.kind() is not TokenType.DOT:
+                return tuple(found)
+            self.at += 1
+        return None
+
+    def properties(self) -> dict[str, str] | None:
+        """A list of properties and their values; None for another form."""
+        found = dict[str, str]()
+        if not self.take("("):
+            return None
+        while (key := self.key()) is not None:
+            self.take("=")
+            value = self.text() if self.kind() in TEXTS else self._bare()
+            if value is None or key in found:
+                return None
+            found[key] = value
+            if not self.take(","):
+                return found if self.take(")") else None
+        return None
+
+    def key(self) -> str | None:
+        """The name of a property, in quotes or not."""
+        if self.kind() in TEXTS:
+            return self.text()
+        parts = self.parts()
+        return None if parts is None else ".".join(parts)
+
+    def _bare(self) -> str | None:
+        """A number or a boolean, as the property is to say it."""
+        found = self.until(",", ")")
+        return found.lower() if found.lower() in ("true", "false") else found or None
 
     def _comes(self, words: tuple[str, ...]) -> bool:
         return all(self.word(self.at + place) == word for place, word in enumerate(words))

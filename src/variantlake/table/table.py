@@ -44,6 +44,7 @@ from variantlake.delta.actions.commit_properties import (
 )
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log.identity import check_before_read, check_same_table
+from variantlake.delta.log.log_segment import has_log
 from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.cluster_paths import names_paths, split_paths
@@ -53,8 +54,9 @@ from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.delta.transaction import alter, alter_columns
 from variantlake.delta.transaction.analyze import AnalyzeResult, analyze
-from variantlake.delta.transaction.commit import commit, create_table
+from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
+from variantlake.delta.transaction.creation import Creation, commit_creation, replace_table
 from variantlake.delta.transaction.name_versions import name_version, remove_name
 from variantlake.delta.transaction.widen import change_type
 from variantlake.dml.delete import delete
@@ -187,6 +189,7 @@ class Table(Shown):
         schema: str | StructType | pa.Schema,
         *,
         exist_ok: bool = False,
+        replace: bool = False,
         partition_by: str | Sequence[str] | None = None,
         cluster_by: str | Sequence[str] | None = None,
         properties: Mapping[str, str] | None = None,
@@ -204,6 +207,8 @@ class Table(Shown):
             location: A path or URL; no table may be there.
             schema: Columns as DDL, `event VARIANT, day DATE NOT NULL`, or as an Arrow schema.
             exist_ok: Open the table that is there already, as it is, and change nothing.
+            replace: Put the new table in the place of one that is there, in one commit of its log:
+                older versions stay readable. Features and row tracking are kept.
             partition_by: Name or names of partition columns, never VARIANT ones; None for none.
             cluster_by: What the rows of the table shall lie in the order of: paths of VARIANT
                 columns, `event:kind::string`, and columns; a text may name several, with commas.
@@ -218,7 +223,8 @@ class Table(Shown):
             storage_options: As for `open`.
 
         Raises:
-            CommitConflict: There is a table already, and `exist_ok` is not given.
+            CommitConflict: There is a table already, and neither `exist_ok` nor `replace` is
+                given; or another writer changed the one that is to be replaced.
             InvalidValue: The schema is of none of these types.
             InvalidSchema: A DDL does not parse, or Delta cannot hold the columns.
             UnsupportedFeature: A property of a feature that we do not write.
@@ -242,16 +248,25 @@ class Table(Shown):
         if names_paths(clustering):
             configuration[CLUSTER_BY] = ", ".join(clustering)
             clustering = ()
+        if exist_ok and replace:
+            raise InvalidValue("exist_ok keeps the table that is there, replace does not")
+        store = open_store(location)
+        there = Snapshot.read(location, store=store) if replace and has_log(store) else None
+        made = Creation.of(
+            there,
+            columns,
+            _names(partition_by),
+            configuration,
+            cluster_columns=clustering,
+            name=name,
+            description=description,
+            operation="CREATE OR REPLACE TABLE" if replace else "CREATE TABLE",
+        )
+        if there is not None:
+            replace_table(there, made)
+            return cls.open(location)
         try:
-            create_table(
-                open_store(location),
-                columns,
-                partition_columns=_names(partition_by),
-                cluster_columns=clustering,
-                properties=configuration,
-                name=name,
-                description=description,
-            )
+            commit_creation(store, made)
         except CommitConflict:
             if not exist_ok:
                 raise

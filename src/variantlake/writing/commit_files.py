@@ -27,8 +27,9 @@ from variantlake.delta.protocol.learned_schemas import learned_schemas
 from variantlake.delta.protocol.properties import constraints
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.stats.tags import residual_share
-from variantlake.delta.transaction.commit import commit, commit_new
+from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import LOAD_ID, Changes, Reads, Rebase
+from variantlake.delta.transaction.creation import Creation, commit_creation
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.errors import (
     CommitConflict,
@@ -129,7 +130,7 @@ def commit_files(
             if known is not None:
                 return known, False
             changes = target.altered is not None and target.snapshot is not None
-            if target.replacing is not None or changes:
+            if target.replacing is not None or changes or target.creation is not None:
                 raise
             if not _fits(target, newest) or (record is not None and record.is_stale(newest)):
                 raise
@@ -172,11 +173,13 @@ def _commit(
     metadata = replace(metadata, configuration=_measured(target, adds))
     if target.numbered:
         metadata = with_numbers(metadata, adds)
+    created = target.creation and replace(target.creation, metadata=metadata)
     if snapshot is None:
-        return commit_new(
+        made_by = "CREATE TABLE AS SELECT" if adds else "CREATE TABLE"
+        new = created or Creation(protocol, metadata, (), made_by)
+        return commit_creation(
             target.store,
-            protocol,
-            metadata,
+            new,
             adds=adds,
             metrics=decided.metrics,
             transactions=transactions,
@@ -185,7 +188,7 @@ def _commit(
         )
     replaced = None if target.replacing is None else target.replacing(adds)
     changes = Changes(
-        operation="WRITE",
+        operation="WRITE" if created is None else created.operation,
         adds=tuple(adds),
         removes=decided.removes
         if replaced is None
@@ -194,7 +197,7 @@ def _commit(
         metadata=None if metadata == snapshot.metadata else metadata,
         protocol=None if protocol == snapshot.protocol else protocol,
         transactions=transactions,
-        domains=domains,
+        domains=domains if created is None else (*domains, *created.domains),
         reads=replaced or decided.reads,
         rebased=decided.rebased,
         serializable=target.serializable,
@@ -203,7 +206,9 @@ def _commit(
         parameters={
             "mode": "Append" if replaced is None else "Overwrite",
             "partitionBy": orjson.dumps(list(target.partition_columns)).decode(),
-        },
+        }
+        if created is None
+        else created.parameters,
         metrics=decided.metrics,
         provenance=provenance,
     )

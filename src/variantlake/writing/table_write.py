@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from variantlake.delta.actions.actions import Metadata, Protocol
+from variantlake.delta.actions.actions import DomainMetadata, Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.cluster_paths import split_paths
@@ -26,11 +26,11 @@ from variantlake.delta.protocol.known_properties import (
     SHREDDING_PROPERTY,
     check_properties,
 )
-from variantlake.delta.protocol.new_table import new_table
 from variantlake.delta.protocol.properties import hints, with_given_schema, with_schema
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.delta.transaction.alter import evolved, merged_schema
-from variantlake.delta.transaction.replace_where import Replacement
+from variantlake.delta.transaction.creation import Creation
+from variantlake.delta.transaction.replace_where import Replacement, replace_all
 from variantlake.errors import InvalidSchema, NotADeltaTable
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.inference.infer import InferenceOptions
@@ -61,7 +61,8 @@ class TableWrite:
     the others may give way to another writer's. `new_folder` is true where not even the table's
     folder was there. `altered` is the change of the table that comes with the rows (new columns),
     or the whole of a new one; `replacing` says which files they take the place of, `serializable`
-    that no row may be among theirs that others added since the version of `snapshot`.
+    that no row may be among theirs that others added since the version of `snapshot`. `creation`
+    is a table that must not be there yet, or takes the place of all of `snapshot`.
     """
 
     store: Store
@@ -76,6 +77,7 @@ class TableWrite:
     evaluated: bool = False
     numbered: bool = False
     serializable: bool = False
+    creation: Creation | None = None
 
     @classmethod
     def open(
@@ -110,7 +112,34 @@ class TableWrite:
         partition_columns: Sequence[str] = (),
     ) -> Self:
         """A table that does not exist yet. Raises as `new_table`: before the work, not after it."""
-        protocol, metadata = new_table(schema, partition_columns, properties)
+        made = Creation.of(None, schema, partition_columns, properties)
+        return cls._made(store, made, properties)
+
+    @classmethod
+    def created(
+        cls,
+        location: str,
+        replaced: Snapshot | None,
+        creation: Creation,
+        properties: Mapping[str, str],
+    ) -> Self:
+        """A table that must not be there, or takes the place of all of `replaced`.
+
+        Raises NotADeltaTable for a folder that holds something else.
+        """
+        store = open_store(location)
+        if replaced is None:
+            _check_vacant(store)
+        made = replace(cls._made(store, creation, properties), creation=creation)
+        if replaced is None:
+            return made
+        return replace(
+            made, snapshot=replaced, replacing=replace_all, serializable=True, evaluated=True
+        )
+
+    @classmethod
+    def _made(cls, store: Store, made: Creation, properties: Mapping[str, str]) -> Self:
+        protocol, metadata = made.protocol, made.metadata
         requested = check_properties(properties).keys() & metadata.configuration.keys()
         return cls(
             store,
@@ -146,14 +175,14 @@ class TableWrite:
     @property
     def partition_columns(self) -> tuple[str, ...]:
         """Names of the partition columns."""
-        if self.snapshot is None and self.altered is not None:
+        if self.altered is not None:
             return self.altered[1].partition_columns
         return () if self.snapshot is None else self.snapshot.partition_columns
 
     @property
     def shredding_enabled(self) -> bool:
         """Whether new files may be shredded."""
-        if self.snapshot is None:
+        if self.snapshot is None or self.creation is not None:
             return self.properties.get(SHREDDING_PROPERTY, "").lower() == "true"
         return self.snapshot.shredding_enabled
 
@@ -281,7 +310,8 @@ class TableWrite:
 
     def file_plan(self, load_id: str, options: LoadOptions) -> FilePlan:
         """How the files of one load are written."""
-        enabled = self.snapshot is None or not self.snapshot.features.isdisjoint(VARIANT_SHREDDING)
+        snapshot = self.snapshot if self.creation is None else None
+        enabled = snapshot is None or not snapshot.features.isdisjoint(VARIANT_SHREDDING)
         return FilePlan(
             location=self.store.uri,
             load_id=load_id,
@@ -289,7 +319,7 @@ class TableWrite:
             properties=dict(self.properties),
             partition_columns=self.partition_columns,
             variant_bounds=enabled,
-            clustering=() if self.snapshot is None else clustering_columns(self.snapshot.domains),
+            clustering=clustering_columns(self._domains()),
             limits=options.limits,
             mode=options.mode,
             order_by=options.order_by,
@@ -301,6 +331,11 @@ class TableWrite:
             materialize_partitions=self._materializes_partitions(),
             max_bad=options.max_bad,
         )
+
+    def _domains(self) -> Mapping[str, DomainMetadata]:
+        if self.creation is not None:
+            return {each.domain: each for each in self.creation.domains}
+        return {} if self.snapshot is None else self.snapshot.domains
 
     def _materializes_partitions(self) -> bool:
         """Whether files hold the partition columns, by feature or property.

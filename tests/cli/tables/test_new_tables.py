@@ -41,6 +41,10 @@ def test_a_table_from_its_creation_on(tmp_path: Path, monkeypatch: Patch, capfd:
     assert "delta.appendOnly" in variantlake("info", table, "--version", version).out
     assert variantlake("set", table, "delta.appendOnly").code == 2
     assert variantlake("set", table, "delta.appendOnly=perhaps").code == 1
+    assert variantlake("create", table, "--replace", "--if-not-exists").code == 2
+    replaced = variantlake("create", table, "n INT", "--replace", "--json")
+    assert json.loads(replaced.out)["version"] == vl.Table.open(table).version > version
+    assert [each.name for each in vl.Table.open(table).schema.fields] == ["n"]
 
 
 def test_columns_are_changed(tmp_path: Path, monkeypatch: Patch, capfd: Capture) -> None:

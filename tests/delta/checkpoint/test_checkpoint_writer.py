@@ -43,8 +43,9 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_state
 from variantlake.delta.log.version_checksum import write_checksum
 from variantlake.delta.schema.ddl import parse_table_ddl
-from variantlake.delta.transaction.commit import commit, create_table
+from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
+from variantlake.delta.transaction.creation import create_table
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.encoding.tree import decode
 from variantlake.erase.purge import check_may_purge

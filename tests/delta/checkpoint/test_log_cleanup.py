@@ -16,7 +16,7 @@ from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.checkpoint.log_cleanup import clean_log
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.intervals import property_millis
-from variantlake.delta.transaction.commit import create_table
+from variantlake.delta.transaction.creation import create_table
 from variantlake.errors import CommitConflict, MissingSource
 from variantlake.storage.opening import open_store
 from variantlake.storage.store import LocalStore

@@ -26,7 +26,7 @@ from variantlake.delta.checkpoint.log_compaction import compaction_due, write_co
 from variantlake.delta.log.log_segment import compaction_path, find_segment
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_state
-from variantlake.delta.transaction.commit import create_table
+from variantlake.delta.transaction.creation import create_table
 from variantlake.storage.opening import open_store
 
 VECTOR = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}

@@ -19,8 +19,9 @@ from variantlake.delta.checkpoint import sidecar_reuse
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint, write_state
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_state
-from variantlake.delta.transaction.commit import commit, create_table
+from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
+from variantlake.delta.transaction.creation import create_table
 from variantlake.storage.opening import open_store
 
 V2 = {"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "1000000"}

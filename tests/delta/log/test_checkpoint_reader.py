@@ -24,7 +24,7 @@ from tests.delta.tables import (
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.checkpoint import checkpoint_writer
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.transaction.commit import create_table
+from variantlake.delta.transaction.creation import create_table
 from variantlake.errors import MalformedLog, MissingSource
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.storage.opening import open_store

@@ -23,7 +23,7 @@ from variantlake.delta.log import checkpoint_texts
 from variantlake.delta.log.logical_files import LogicalFiles, files_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.stats.columnar_facts import LogFacts
-from variantlake.delta.transaction.commit import create_table
+from variantlake.delta.transaction.creation import create_table
 from variantlake.errors import MalformedLog
 from variantlake.storage.opening import open_store
 

@@ -25,8 +25,9 @@ from variantlake.delta.log.log_segment import checksum_path, commit_path
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.version_checksum import write_checksum
-from variantlake.delta.transaction.commit import commit, create_table
+from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
+from variantlake.delta.transaction.creation import create_table
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.errors import MalformedLog
 from variantlake.storage.opening import open_store

@@ -32,8 +32,9 @@ from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType
-from variantlake.delta.transaction.commit import commit, create_table
+from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, check_conflicts, whole_table
+from variantlake.delta.transaction.creation import create_table
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.errors import (
     CommitConflict,

@@ -53,9 +53,15 @@ def create(
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Leave a table alone that is there.")
     ] = False,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Replace a table that is there; its versions stay."),
+    ] = False,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Create an empty table."""
+    if if_not_exists and replace:
+        raise typer.BadParameter("give --if-not-exists or --replace, not both")
     created = not (if_not_exists and has_log(open_store(table)))
     if created:
         schemas = schemas_of(shredding or [])
@@ -64,6 +70,7 @@ def create(
         made = Table.create(
             table,
             columns,
+            replace=replace,
             partition_by=partition_by,
             cluster_by=cluster_by,
             properties=properties_of(properties or []),

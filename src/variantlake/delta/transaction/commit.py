@@ -17,8 +17,6 @@ from functools import cache
 from importlib import metadata as packages
 from typing import Any
 
-import orjson
-
 from variantlake.delta.actions.actions import (
     Action,
     AddFile,
@@ -37,9 +35,7 @@ from variantlake.delta.log.log_segment import commit_path, has_log
 from variantlake.delta.log.reconciliation import LogState, apply_commits, read_commit
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.time_travel import SINCE_TIME, SINCE_VERSION, is_stamped, stamp_of
-from variantlake.delta.protocol.clustering import clustering_domain
 from variantlake.delta.protocol.features import writer_features
-from variantlake.delta.protocol.new_table import new_table
 from variantlake.delta.protocol.row_tracking import DOMAIN as ROW_TRACKING
 from variantlake.delta.protocol.row_tracking import assigns_ids, high_water_mark, with_row_ids
 from variantlake.delta.schema.table_schema import StructType
@@ -64,79 +60,39 @@ MAX_ATTEMPTS = 10_000
 """Our limit on versions lost to other writers before a commit gives up."""
 
 
-def create_table(
-    store: Store,
-    schema: StructType,
-    *,
-    partition_columns: Sequence[str] = (),
-    cluster_columns: Sequence[str] = (),
-    properties: Mapping[str, str] | None = None,
-    adds: Sequence[AddFile] = (),
-    metrics: Mapping[str, str] | None = None,
-    name: str | None = None,
-    description: str | None = None,
-) -> int:
-    """Create a table, with its first files, in one commit; gives its version, 0.
-
-    Raises CommitConflict if a log exists already, InvalidSchema, InvalidValue and
-    UnsupportedFeature as `new_table`.
-    """
-    protocol, metadata = new_table(
-        schema,
-        partition_columns,
-        properties or {},
-        clustered=bool(cluster_columns),
-        name=name,
-        description=description,
-    )
-    return commit_new(
-        store, protocol, metadata, cluster_columns=cluster_columns, adds=adds, metrics=metrics
-    )
-
-
 def commit_new(
     store: Store,
     protocol: Protocol,
     metadata: Metadata,
     *,
-    cluster_columns: Sequence[str] = (),
+    operation: str,
+    parameters: Mapping[str, Any],
     adds: Sequence[AddFile] = (),
     metrics: Mapping[str, str] | None = None,
     transactions: Sequence[Transaction] = (),
     domains: Sequence[DomainMetadata] = (),
     provenance: Mapping[str, Any] | None = None,
-    operation: str | None = None,
-    parameters: Mapping[str, Any] | None = None,
+    file_metrics: bool = True,
 ) -> int:
-    """Create the table that `new_table` gave this protocol and metadata; else as `create_table`.
+    """Create a table, with its first files, in one commit; gives its version, 0.
 
-    `provenance` is that of `Changes`; so are `operation` and `parameters`, which follow from the
-    rest if they are None.
+    The words are those of `Changes`. Raises CommitConflict if a log exists already.
     """
     schema = StructType.from_json(metadata.schema_string)
-    partition_columns = metadata.partition_columns
-    domains = tuple(domains)
-    if cluster_columns:
-        domains += (clustering_domain(schema, cluster_columns, partition_columns),)
     if has_log(store):
         raise _exists(store)
     # An earlier table of this process at the same location is not this one.
     lost_commit_check.forget(store)
-    _check_partitions(adds, schema, partition_columns)
+    _check_partitions(adds, schema, metadata.partition_columns)
     changes = Changes(
-        operation=operation or ("CREATE TABLE AS SELECT" if adds else "CREATE TABLE"),
+        operation=operation,
         adds=tuple(adds),
         metadata=metadata,
         protocol=protocol,
-        domains=domains,
+        domains=tuple(domains),
         transactions=tuple(transactions),
-        parameters=parameters
-        or {
-            "isManaged": "false",
-            "partitionBy": _json(list(partition_columns)),
-            "properties": _json(dict(metadata.configuration)),
-        },
-        file_metrics=operation is None,
+        parameters=parameters,
+        file_metrics=file_metrics,
         metrics=metrics or {},
         provenance=provenance or {},
     )
@@ -447,10 +403,6 @@ def _exists(store: Store) -> CommitConflict:
     return CommitConflict(
         "there is a table already", file=store.uri, hint="open it, or choose another location"
     )
-
-
-def _json(value: object) -> str:
-    return orjson.dumps(value).decode()
 
 
 @cache

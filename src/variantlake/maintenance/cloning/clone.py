@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,14 +11,13 @@ from variantlake.delta.actions.actions import AddFile, DomainMetadata, Metadata
 from variantlake.delta.log.log_segment import has_log
 from variantlake.delta.log.logical_files import bytes_of
 from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
-from variantlake.delta.log.time_travel import SINCE_TIME, SINCE_VERSION
 from variantlake.delta.protocol.clustering import DOMAIN as CLUSTERING
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.delta.protocol.needed_features import extended_protocol
-from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING
 from variantlake.delta.protocol.row_tracking import materialized_columns
 from variantlake.delta.transaction.commit import commit, commit_new
 from variantlake.delta.transaction.conflicts import Changes, whole_table
+from variantlake.delta.transaction.creation import own_configuration
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.errors import InvalidValue
 from variantlake.maintenance.cloning.clone_files import CopiedFile, copied, copy_files, shared
@@ -181,7 +179,7 @@ def _commit_new(
         name=None,
         description=None,
         created_time=time.time_ns() // 1_000_000,
-        configuration=_configuration(source, materialized_columns()),
+        configuration=own_configuration(source, materialized_columns()),
     )
     return commit_new(
         store,
@@ -192,6 +190,7 @@ def _commit_new(
         operation=OPERATION,
         parameters=_parameters(source),
         metrics=_metrics(source, copying, ()),
+        file_metrics=False,
     )
 
 
@@ -202,7 +201,7 @@ def _commit_again(
         before.metadata,
         schema_string=source.metadata.schema_string,
         partition_columns=source.metadata.partition_columns,
-        configuration=_configuration(source, before.metadata.configuration),
+        configuration=own_configuration(source, before.metadata.configuration),
     )
     metadata = None if metadata == before.metadata else metadata
     listed = (*(source.protocol.writer_features or ()), *(source.protocol.reader_features or ()))
@@ -227,19 +226,6 @@ def _commit_again(
         metrics=_metrics(source, copying, change.gone),
     )
     return commit(before, changes)
-
-
-_OF_A_LOG = (SINCE_VERSION, SINCE_TIME, "delta.requireCheckpointProtectionBeforeVersion")
-"""Properties that name versions of the source's own log."""
-
-
-def _configuration(source: Snapshot, row_columns: Mapping[str, str]) -> dict[str, str]:
-    """The source's properties. Columns in which files keep ids of its rows are not the clone's."""
-    found = {k: v for k, v in source.metadata.configuration.items() if k not in _OF_A_LOG}
-    own = {k: v for k, v in row_columns.items() if k.startswith("delta.rowTracking.")}
-    if ROW_TRACKING in found:
-        found |= own
-    return found
 
 
 def _domains(source: Snapshot) -> tuple[DomainMetadata, ...]:

@@ -130,8 +130,9 @@ class Lake(Shown):
         cannot match are skipped; the answer is what Spark gives on the unshredded data.
 
         DELETE, UPDATE and MERGE change rows of our tables when they are given; their result is the
-        row of counts that Delta Spark gives. ALTER TABLE and COMMENT ON TABLE change the table,
-        and give no rows.
+        row of counts that Delta Spark gives. ALTER TABLE and COMMENT ON TABLE change the table;
+        CREATE TABLE, also with LIKE and AS SELECT, and REPLACE TABLE make one at its path. These
+        give no rows.
 
         Args:
             query: The text, in Spark's own dialect.

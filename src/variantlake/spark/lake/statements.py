@@ -1,4 +1,4 @@
-"""The texts that a lake runs: queries, DELETE, UPDATE, MERGE and ALTER TABLE."""
+"""The texts that a lake runs: queries, DELETE, UPDATE, MERGE, ALTER TABLE and CREATE TABLE."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ from variantlake.sql.changes import (
     parse_change,
     with_texts,
 )
+from variantlake.sql.create import parse_create
 from variantlake.sql.splice import splice
 from variantlake.sql.token_tables import short_qualifiers
 from variantlake.sql.tokens import tokenize
@@ -58,6 +59,7 @@ from variantlake.sql.tokens import tokenize
 if TYPE_CHECKING:
     from variantlake.dml.result import ChangeResult
     from variantlake.spark.dml.change import ChangeRunner
+    from variantlake.spark.lake.new_tables import NewTables
 
 MAX_LOCAL_BYTES = 4 << 30
 """Bytes of files up to which rows for a DELETE are found in this process, without a job."""
@@ -83,6 +85,12 @@ class LakeStatements:
             except VariantLakeError:
                 raise error from None
 
+        try:
+            made = parse_create(query)
+        except UnsupportedFeature as error:
+            return left_to_spark(error)
+        if made is not None and self._makes_tables.make(made, args, tables):
+            return self._session.spark.createDataFrame([], StructType([]))
         altered = parse_alter(query)
         if altered is not None:
             location = self._location_of(altered.table, tables)
@@ -243,6 +251,13 @@ class LakeStatements:
         from variantlake.spark.dml.change import ChangeRunner
 
         return ChangeRunner(self._session.spark, self._session.tables, self._session.runner_over)
+
+    @functools.cached_property
+    def _makes_tables(self) -> NewTables:
+        # Loads the kernels, which queries do without.
+        from variantlake.spark.lake.new_tables import NewTables
+
+        return NewTables(self._session)
 
     def _location_of(self, text: str, tables: Mapping[str, Location] | None) -> str | None:
         """Where a table is that a statement names; None for one that is not ours."""

@@ -112,7 +112,7 @@ def append(
     # Before any work: a repeated load or batch must not be checked against the table it made.
     if (known := find_committed_load(target, chosen, batch)) is not None:
         return known
-    if (snapshot := target.snapshot) is not None:
+    if (snapshot := target.snapshot) is not None and target.creation is None:
         if overwrite is not None:
             if overwrite.expected_version is None:
                 overwrite = replace(overwrite, expected_version=version_read(frame, snapshot))
@@ -125,7 +125,7 @@ def append(
             target = target.with_columns(columns_of(frame.schema, json_columns))
     check_columns(frame.columns, target.schema.fields, json_columns, target.store.uri)
     check_texts(frame.schema, target, json_columns)
-    target = relearned(target)
+    target = target if target.creation is not None else relearned(target)
     load = _Load(spark, frame, target, frozenset(json_columns), chosen, batch)
     # A frame that is a plain scan of files is read by our tasks; what they refuse goes through
     # Spark's rows.

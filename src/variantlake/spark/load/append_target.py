@@ -12,6 +12,7 @@ from pyspark.sql import types as st
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
+from variantlake.delta.transaction.creation import Creation
 from variantlake.errors import InvalidSchema, MalformedLog, NotADeltaTable, wrong_option
 from variantlake.ingest.conversion.plan import nullable_type
 from variantlake.shredding.ddl import format_ddl, parse_ddl
@@ -21,11 +22,18 @@ from variantlake.writing.table_write import READER_FEATURES, TableWrite
 
 @dataclass(frozen=True, slots=True)
 class NewTable:
-    """What a table is like that an append makes: see `Table.create`."""
+    """What a table is like that an append makes: see `Table.create`.
+
+    With an `operation` of the history it must be new, or takes the place of all of `replaced`.
+    """
 
     partition_by: tuple[str, ...] = ()
     shredding: str | Mapping[str, str] | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    cluster_by: tuple[str, ...] = ()
+    description: str | None = None
+    operation: str | None = None
+    replaced: Snapshot | None = None
 
     @classmethod
     def of(
@@ -70,6 +78,8 @@ def target_of(
 ) -> TableWrite:
     """The table, or the one that rows of the columns `given` make; else as `TableWrite.of`."""
     location = os.fspath(table)
+    if new is not None and new.operation is not None:
+        return _created(location, columns_of(given, json_columns), new, new.operation)
     try:
         snapshot = Snapshot.read(location, applies=READER_FEATURES)
     except NotADeltaTable:
@@ -96,6 +106,20 @@ def target_of(
                     column.physical_name, parse_ddl(text), requested=True
                 )
     return target
+
+
+def _created(location: str, schema: StructType, new: NewTable, operation: str) -> TableWrite:
+    properties = new.properties_of(schema)
+    creation = Creation.of(
+        new.replaced,
+        schema,
+        in_schema(new.partition_by, schema),
+        properties,
+        cluster_columns=in_schema(new.cluster_by, schema),
+        description=new.description,
+        operation=operation,
+    )
+    return TableWrite.created(location, new.replaced, creation, properties)
 
 
 def in_schema(names: Sequence[str], schema: StructType) -> tuple[str, ...]:

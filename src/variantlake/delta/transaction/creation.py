@@ -1,0 +1,237 @@
+"""What the log says of a table that is made, also in the place of another one.
+
+Spec: PROTOCOL, "Change Metadata", "Clustered Table"; the history is as Delta Spark writes it.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from variantlake.delta.actions.actions import (
+    AddFile,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    Transaction,
+)
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.time_travel import SINCE_TIME, SINCE_VERSION
+from variantlake.delta.protocol.clustering import DOMAIN as CLUSTERING
+from variantlake.delta.protocol.clustering import clustering_domain
+from variantlake.delta.protocol.features import writer_features
+from variantlake.delta.protocol.known_properties import FEATURE_PREFIX, check_properties
+from variantlake.delta.protocol.needed_features import extended_protocol, needed_features
+from variantlake.delta.protocol.new_table import new_table
+from variantlake.delta.protocol.properties import of_table
+from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING
+from variantlake.delta.protocol.row_tracking import materialized_columns
+from variantlake.delta.schema.column_mapping import is_mapped, with_mapping
+from variantlake.delta.schema.table_schema import StructType
+from variantlake.delta.transaction.commit import commit, commit_new
+from variantlake.delta.transaction.conflicts import Changes, whole_table
+from variantlake.delta.transaction.new_actions import removes_of
+from variantlake.errors import InvalidSchema
+from variantlake.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """A table that is made: its first protocol and metadata, and what it is clustered by.
+
+    `operation` is its name in the history.
+    """
+
+    protocol: Protocol
+    metadata: Metadata
+    domains: tuple[DomainMetadata, ...]
+    operation: str
+    cluster_columns: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        replaced: Snapshot | None,
+        schema: StructType,
+        partition_columns: Sequence[str],
+        properties: Mapping[str, str],
+        *,
+        cluster_columns: Sequence[str] = (),
+        name: str | None = None,
+        description: str | None = None,
+        operation: str = "CREATE TABLE",
+    ) -> Creation:
+        """A new table; one in the place of `replaced` keeps its features, and how rows are tracked.
+
+        Raises as `new_table`, InvalidSchema for what cannot cluster it.
+        """
+        tracked = {} if replaced is None else _row_tracking(replaced, properties)
+        protocol, metadata = new_table(
+            schema,
+            partition_columns,
+            {**({ROW_TRACKING: "true"} if tracked else {}), **properties},
+            clustered=bool(cluster_columns),
+            name=name,
+            description=description,
+        )
+        metadata = replace(metadata, configuration={**metadata.configuration, **tracked})
+        domains = _clustering(replaced, metadata, cluster_columns)
+        if replaced is not None:
+            protocol = extended_protocol(replaced.protocol, writer_features(protocol))
+        return cls(protocol, metadata, domains, operation, tuple(cluster_columns))
+
+    @classmethod
+    def like(cls, source: Snapshot, properties: Mapping[str, str]) -> Creation:
+        """An empty table with the columns, properties and features of another, and these.
+
+        Raises UnsupportedFeature and InvalidValue as `set_properties`.
+        """
+        given = of_table(check_properties(properties), source.schema)
+        kept = {k: v for k, v in given.items() if not k.startswith(FEATURE_PREFIX)}
+        configuration = own_configuration(source, materialized_columns()) | kept
+        if configuration.get(ROW_TRACKING, "").lower() == "true":
+            configuration = {**materialized_columns(), **configuration}
+        schema = source.schema
+        if is_mapped(configuration):
+            schema, configuration = with_mapping(schema, configuration, keep_names=False)
+        metadata = replace(
+            source.metadata,
+            id=str(uuid.uuid4()),
+            name=None,
+            created_time=time.time_ns() // 1_000_000,
+            schema_string=schema.to_json(),
+            configuration=configuration,
+        )
+        protocol = extended_protocol(source.protocol, needed_features(schema, given))
+        return cls(protocol, metadata, (), "CREATE TABLE")
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the history says of it."""
+        return {
+            "partitionBy": _json(list(self.metadata.partition_columns)),
+            "clusterBy": _json(list(self.cluster_columns)),
+            "description": self.metadata.description,
+            "isManaged": "false",
+            "properties": _json(dict(self.metadata.configuration)),
+        }
+
+
+def create_table(
+    store: Store,
+    schema: StructType,
+    *,
+    partition_columns: Sequence[str] = (),
+    cluster_columns: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+    adds: Sequence[AddFile] = (),
+    metrics: Mapping[str, str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+) -> int:
+    """Create a table, with its first files, in one commit; gives its version, 0.
+
+    Raises CommitConflict if a log exists already, else as `Creation.of`.
+    """
+    made = Creation.of(
+        None,
+        schema,
+        partition_columns,
+        properties or {},
+        cluster_columns=cluster_columns,
+        name=name,
+        description=description,
+        operation="CREATE TABLE AS SELECT" if adds else "CREATE TABLE",
+    )
+    return commit_creation(store, made, adds=adds, metrics=metrics)
+
+
+def commit_creation(
+    store: Store,
+    made: Creation,
+    *,
+    adds: Sequence[AddFile] = (),
+    metrics: Mapping[str, str] | None = None,
+    transactions: Sequence[Transaction] = (),
+    domains: Sequence[DomainMetadata] = (),
+    provenance: Mapping[str, Any] | None = None,
+) -> int:
+    """The first commit of a new table. Raises CommitConflict if a log exists already."""
+    return commit_new(
+        store,
+        made.protocol,
+        made.metadata,
+        operation=made.operation,
+        parameters=made.parameters,
+        adds=adds,
+        metrics=metrics,
+        transactions=transactions,
+        domains=(*made.domains, *domains),
+        # As Delta Spark says it, but of statements that could replace a table.
+        provenance={"isBlindAppend": "REPLACE" not in made.operation, **(provenance or {})},
+    )
+
+
+def replace_table(snapshot: Snapshot, creation: Creation) -> int:
+    """Put an empty table in the place of one that is there; the new version.
+
+    Raises CommitConflict if another writer changed it, and as `commit`.
+    """
+    changes = Changes(
+        creation.operation,
+        removes=removes_of(snapshot.add_files()),
+        metadata=creation.metadata,
+        protocol=None if creation.protocol == snapshot.protocol else creation.protocol,
+        domains=creation.domains,
+        reads=whole_table,
+        serializable=True,
+        file_metrics=False,
+        parameters=creation.parameters,
+    )
+    return commit(snapshot, changes)
+
+
+_OF_A_LOG = (SINCE_VERSION, SINCE_TIME, "delta.requireCheckpointProtectionBeforeVersion")
+"""Properties that name versions of a table's own log."""
+
+
+def own_configuration(source: Snapshot, row_columns: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a table that is made of `source`.
+
+    Columns in which files keep ids of its rows are not its own: these are among `row_columns`.
+    """
+    found = {k: v for k, v in source.metadata.configuration.items() if k not in _OF_A_LOG}
+    own = {k: v for k, v in row_columns.items() if k.startswith("delta.rowTracking.")}
+    return found | own if ROW_TRACKING in found else found
+
+
+def _row_tracking(replaced: Snapshot, properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties by which rows stay tracked: none if the new table says otherwise itself."""
+    own = replaced.metadata.configuration
+    if own.get(ROW_TRACKING, "").lower() != "true" or ROW_TRACKING in properties:
+        return {}
+    return {key: own[key] for key in (ROW_TRACKING, *materialized_columns()) if key in own}
+
+
+def _clustering(
+    replaced: Snapshot | None, metadata: Metadata, columns: Sequence[str]
+) -> tuple[DomainMetadata, ...]:
+    was_clustered = replaced is not None and CLUSTERING in replaced.domains
+    if was_clustered and metadata.partition_columns:
+        raise InvalidSchema(
+            "a clustered table is not replaced by one with partitions",
+            hint="make a new table, or leave out the partition columns",
+        )
+    if not columns and not was_clustered:
+        return ()
+    schema = StructType.from_json(metadata.schema_string)
+    return (clustering_domain(schema, columns, metadata.partition_columns),)
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value).decode()

@@ -1,0 +1,154 @@
+"""CREATE TABLE, its LIKE and AS SELECT, and REPLACE TABLE, without Delta Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from variantlake.delta.log.log_segment import has_log
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.ddl import parse_table_ddl
+from variantlake.delta.schema.table_schema import StructType
+from variantlake.delta.transaction.creation import Creation, commit_creation, replace_table
+from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.quoting import Parts
+from variantlake.spark.lake.session import LakeSession
+from variantlake.spark.load.append import append
+from variantlake.spark.load.append_target import NewTable, in_schema
+from variantlake.spark.query.table_locations import Location, name_parts
+from variantlake.sql.create import CreateText
+from variantlake.storage.opening import open_store
+from variantlake.writing.table_write import READER_FEATURES
+
+_CATALOG = "spark.sql.catalog."
+
+
+class NewTables:
+    """Makes the tables of statements in one session."""
+
+    def __init__(self, session: LakeSession) -> None:
+        self._session = session
+
+    def make(self, text: CreateText, args: Any, tables: Mapping[str, Location] | None) -> bool:
+        """Make a table at its place; False leaves the statement to Spark, whose name it has.
+
+        Raises CommitConflict if there is a table already, NotADeltaTable if there is none to
+        replace, InvalidSchema and others as `Table.create` and `Lake.append`.
+        """
+        location = self._place(text, tables)
+        if location is None:
+            return False
+        there = has_log(open_store(location))
+        if there and text.exist_ok:
+            return True
+        replaced = None
+        if text.replaces and (there or text.verb == "REPLACE"):
+            replaced = Snapshot.read(location, applies=READER_FEATURES)
+        if text.query is not None:
+            self._from_rows(location, text, replaced, args, tables)
+        else:
+            self._empty(location, text, replaced, tables)
+        if text.clauses.location is not None:
+            self._session.names[_name(text.table)] = location
+        return True
+
+    def _place(self, text: CreateText, tables: Mapping[str, Location] | None) -> str | None:
+        """Where the table goes; None for one of a catalog that knows Delta."""
+        given = text.clauses.location
+        parts = name_parts(text.table)
+        if parts is None:
+            return None
+        if len(parts) == 2 and parts[0].lower() == "delta":
+            if given is not None:
+                raise InvalidQuery(
+                    "a table that is named by its path has no LOCATION", hint="leave one out"
+                )
+            return self._session.written_to(text.table)
+        known = {name.lower(): table for name, table in (tables or {}).items()}
+        known = {**self._session.names, **known}
+        if _name(text.table) in known:
+            return self._session.written_to(known[_name(text.table)])
+        if self._has_catalog(parts):
+            return None
+        if given is None:
+            raise UnsupportedFeature(
+                f"{text.operation} needs a place: this session's catalog makes no Delta tables",
+                hint="name the table delta.`/path`, or give LOCATION '/path'",
+            )
+        return self._session.written_to(given)
+
+    def _has_catalog(self, parts: Parts) -> bool:
+        """Whether the session has a catalog for the name that is not Spark's own."""
+        name = parts[0] if len(parts) > 2 else "spark_catalog"
+        return bool(self._session.spark.conf.get(f"{_CATALOG}{name}", ""))
+
+    def _from_rows(
+        self,
+        location: str,
+        text: CreateText,
+        replaced: Snapshot | None,
+        args: Any,
+        tables: Mapping[str, Location] | None,
+    ) -> None:
+        clauses = text.clauses
+        if _columns(text):
+            raise InvalidQuery(
+                f"{text.operation} takes its columns from the query", hint="declare none"
+            )
+        frame = self._session.query(text.query or "", args, tables)
+        new = NewTable(
+            partition_by=clauses.partition_by,
+            properties=clauses.properties,
+            cluster_by=clauses.cluster_by,
+            description=clauses.comment,
+            operation=text.operation,
+            replaced=replaced,
+        )
+        append(self._session.spark, frame, location, new=new)
+
+    def _empty(
+        self,
+        location: str,
+        text: CreateText,
+        replaced: Snapshot | None,
+        tables: Mapping[str, Location] | None,
+    ) -> None:
+        made = _like(self._source(text.like, tables), text) if text.like else _new(text, replaced)
+        if replaced is None:
+            commit_creation(open_store(location), made)
+        else:
+            replace_table(replaced, made)
+
+    def _source(self, name: str, tables: Mapping[str, Location] | None) -> Snapshot:
+        """The table that another one is to be like."""
+        given = {each.lower(): table for each, table in (tables or {}).items()}
+        return self._session.snapshot(given.get(_name(name), name))
+
+
+def _new(text: CreateText, replaced: Snapshot | None) -> Creation:
+    clauses = text.clauses
+    schema = parse_table_ddl(_columns(text)) if _columns(text) else StructType(())
+    return Creation.of(
+        replaced,
+        schema,
+        in_schema(clauses.partition_by, schema),
+        clauses.properties,
+        cluster_columns=in_schema(clauses.cluster_by, schema),
+        description=clauses.comment,
+        operation=text.operation,
+    )
+
+
+def _like(source: Snapshot, text: CreateText) -> Creation:
+    """As Delta Spark makes it: with all of the table but its rows and its clustering."""
+    source.check_writable(evaluated=True, kept=True)
+    return Creation.like(source, text.clauses.properties)
+
+
+def _columns(text: CreateText) -> str:
+    """The columns that the statement declares, those of PARTITIONED BY last."""
+    return ", ".join(filter(None, (text.columns, text.clauses.partition_columns)))
+
+
+def _name(text: str) -> str:
+    return ".".join(name_parts(text) or (text,)).lower()
