@@ -248,6 +248,38 @@ def test_comments_places_and_nulls(tmp_path: Path) -> None:
         table.set_not_null("n")
 
 
+def test_several_columns_change_in_one_commit(tmp_path: Path) -> None:
+    widened = {**MAPPED, "delta.enableTypeWidening": "true"}
+    table = _table(tmp_path, properties=widened)
+    assert table.alter("ALTER COLUMN n TYPE BIGINT, s.y COMMENT 'c', event AFTER n").version == 2
+    assert [field.name for field in table.schema.fields] == ["n", "event", "s", "l", "p"]
+    operation, parameters = _last(table)
+    assert operation == "CHANGE COLUMNS"
+    found = {each["name"]: each for each in json.loads(parameters["columns"])}
+    assert found["n"]["type"] == "long"
+    assert found["s.y"]["metadata"]["comment"] == "c"
+    assert found["event"]["position"] == "AFTER n"
+    table.alter("CHANGE COLUMN s.x x BIGINT COMMENT 'w' AFTER y")
+    operation, parameters = _last(table)
+    assert (operation, parameters["position"]) == ("CHANGE COLUMN", "AFTER y")
+    assert table.scan(["s"]).to_arrow().to_pylist() == [{"s": {"y": "y1", "x": 1}}]
+    version = table.version
+    assert table.alter("CHANGE COLUMN n n BIGINT").version == version
+    table.alter("ALTER COLUMN n SET NOT NULL, l COMMENT 'parts'")
+    assert not table.schema.fields[0].nullable
+    for change, error in (
+        ("ALTER COLUMN n COMMENT 'x', nope COMMENT 'y'", InvalidSchema),
+        ("ALTER COLUMN s COMMENT 'x', s.x FIRST", InvalidSchema),
+        ("CHANGE COLUMN n m BIGINT", InvalidQuery),
+        ("CHANGE COLUMN n n INT", InvalidSchema),
+        ("ALTER COLUMN n, s FIRST", InvalidQuery),
+        ("CLUSTER BY (n)", InvalidSchema),
+    ):
+        with pytest.raises(error):
+            table.alter(change)
+    assert table.refresh().version == version + 1
+
+
 def test_columns_are_added_at_their_places(tmp_path: Path) -> None:
     table = _table(tmp_path)
     table.alter("ADD COLUMNS (a INT COMMENT 'c' FIRST, s.z BIGINT AFTER x, b MAP<STRING, INT>)")

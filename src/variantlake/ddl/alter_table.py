@@ -39,16 +39,12 @@ def alter_table(snapshot: Snapshot, change: parts.Alteration, checks: RowChecks)
     Raises what the functions of `delta.transaction` raise for it, CommitConflict, and what
     `checks` raise.
     """
-    match change:
-        case parts.SetProperties(properties):
-            return set_properties(snapshot, properties)
-        case parts.AddConstraint(name, expression):
-            return add_constraint(snapshot, name, expression, checks)
-        case parts.NotNull(column, True):
-            return set_not_null(snapshot, column, checks)
-        case parts.Default(column, str(expression)):
-            return set_default(snapshot, column, expression, checks)
-    changes = _changes(snapshot, change)
+    if isinstance(change, parts.SetProperties):
+        return set_properties(snapshot, change.properties)
+    if isinstance(change, parts.ChangeColumns):
+        changes = _together(snapshot, change, checks)
+    else:
+        changes = _checked(snapshot, change, checks, snapshot)
     return snapshot.version if changes is None else commit(snapshot, changes)
 
 
@@ -60,26 +56,39 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> int:
     return commit(snapshot, alter.set_properties(snapshot, properties))
 
 
-def add_constraint(snapshot: Snapshot, name: str, expression: str, checks: RowChecks) -> int:
-    """Add a CHECK constraint that every row fulfils."""
-    changes = alter.add_constraint(snapshot, name, expression)
-    checks.constraint(snapshot, name, expression)
-    return commit(snapshot, changes)
+def _together(snapshot: Snapshot, change: parts.ChangeColumns, checks: RowChecks) -> Changes | None:
+    """One commit for several changes; None if they leave nothing to do."""
+    draft, done = snapshot, list[Changes]()
+    if not change.is_one:
+        alter_columns.check_apart(snapshot.schema, [each.column for each in change.changes])
+    for each in change.changes:
+        one = _checked(draft, each, checks, snapshot)
+        if one is not None:
+            done.append(one)
+            draft = alter_columns.after(draft, one)
+    if not done:
+        return None
+    return alter_columns.together(snapshot, draft, done, is_one=change.is_one)
 
 
-def set_not_null(snapshot: Snapshot, column: str, checks: RowChecks) -> int:
-    """Make a column NOT NULL in which no row has NULL."""
-    changes = alter_columns.set_not_null(snapshot, column, not_null=True)
-    checks.not_null(snapshot, field_path(snapshot.schema, column)[0])
-    return commit(snapshot, changes)
-
-
-def set_default(snapshot: Snapshot, column: str, expression: str, checks: RowChecks) -> int:
-    """Set a column's default, for rows to come."""
-    changes = alter_columns.set_default(snapshot, column, expression)
-    (name,) = field_path(snapshot.schema, column)
-    checks.default(next(f for f in snapshot.schema.fields if f.name == name), expression)
-    return commit(snapshot, changes)
+def _checked(
+    snapshot: Snapshot, change: parts.Alteration, checks: RowChecks, rows: Snapshot
+) -> Changes | None:
+    """The commit for a change that the rows of `rows` allow; None for nothing to do."""
+    match change:
+        case parts.AddConstraint(name, expression):
+            changes = alter.add_constraint(snapshot, name, expression)
+            checks.constraint(rows, name, expression)
+        case parts.NotNull(column, True):
+            changes = alter_columns.set_not_null(snapshot, column, not_null=True)
+            checks.not_null(rows, field_path(snapshot.schema, column)[0])
+        case parts.Default(column, str(expression)):
+            changes = alter_columns.set_default(snapshot, column, expression)
+            (name,) = field_path(snapshot.schema, column)
+            checks.default(next(f for f in snapshot.schema.fields if f.name == name), expression)
+        case _:
+            return _changes(snapshot, change)
+    return changes
 
 
 def _changes(snapshot: Snapshot, change: parts.Alteration) -> Changes | None:
@@ -107,10 +116,12 @@ def _changes(snapshot: Snapshot, change: parts.Alteration) -> Changes | None:
             if missing_ok and name.lower() not in constraints(snapshot.properties):
                 return None
             return alter.drop_constraint(snapshot, name)
+        case parts.ClusterBy(columns):
+            return alter.cluster_by(snapshot, columns)
         case parts.UnsetProperties(names):
             _check_there(snapshot, change)
             return alter.unset_properties(snapshot, names)
-    # `alter_table` has taken the other changes, for which rows or files are looked at.
+    # The callers have taken the other changes, for which rows or files are looked at.
     raise AssertionError(change)
 
 

@@ -91,6 +91,24 @@ class ChangeType:
     type: str
 
 
+ColumnChange = CommentColumn | MoveColumn | NotNull | Default | ChangeType
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumns:
+    """`ALTER COLUMN a TYPE type, b COMMENT 'comment'`, or what CHANGE COLUMN says of one column."""
+
+    changes: tuple[ColumnChange, ...]
+    is_one: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterBy:
+    """`CLUSTER BY (columns)`; no column for NONE."""
+
+    columns: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class SetProperties:
     """`SET TBLPROPERTIES (...)`."""
@@ -133,11 +151,9 @@ Alteration = (
     RenameColumn
     | DropColumns
     | AddColumns
-    | CommentColumn
-    | MoveColumn
-    | NotNull
-    | Default
-    | ChangeType
+    | ColumnChange
+    | ChangeColumns
+    | ClusterBy
     | SetProperties
     | UnsetProperties
     | AddConstraint
@@ -182,8 +198,8 @@ def parse_alteration(text: str) -> Alteration:
             f"{text!r} does not change a table",
             hint="RENAME COLUMN a TO b, DROP COLUMN a, ADD COLUMN a INT, ALTER COLUMN a COMMENT"
             " 'x' | FIRST | AFTER b | TYPE BIGINT | SET DEFAULT 1 | DROP DEFAULT | SET NOT NULL"
-            " | DROP NOT NULL, ADD CONSTRAINT c CHECK (...), DROP CONSTRAINT c, SET or UNSET"
-            " TBLPROPERTIES (...)",
+            " | DROP NOT NULL (of several columns with commas), ADD CONSTRAINT c CHECK (...),"
+            " DROP CONSTRAINT c, CLUSTER BY (a), SET or UNSET TBLPROPERTIES (...)",
         )
     return parsed.change
 
@@ -213,10 +229,12 @@ class _AlterCursor(TokenCursor):
             missing_ok = self.take("IF", "EXISTS")
             names = self._keys()
             return UnsetProperties(names, missing_ok) if names else None
-        if self.take("ALTER") or self.take("CHANGE"):
-            self.take("COLUMN")
-            column = self.column()
-            return None if column is None else self._column_change(column)
+        for verb in ("ALTER", "CHANGE"):
+            if self.take(verb):
+                self.take("COLUMN")
+                return self._column_changes(hive=verb == "CHANGE")
+        if self.take("CLUSTER BY"):
+            return ClusterBy(()) if self.take("NONE") else self._clustering()
         return None
 
     def column(self) -> str | None:
@@ -251,7 +269,7 @@ class _AlterCursor(TokenCursor):
         opened = self.take("(")
         columns = list[ColumnToAdd]()
         while (column := self.column()) is not None:
-            rest = self._declared()
+            rest = self._declared(",", ")", "FIRST", "AFTER")
             after: str | None = "" if self.take("FIRST") else None
             if after is None and self.take("AFTER"):
                 after = self.word_or_name()
@@ -263,19 +281,56 @@ class _AlterCursor(TokenCursor):
                 return AddColumns(tuple(columns)) if closed else None
         return None
 
-    def _declared(self) -> str:
-        """A type, and what else is declared of a column, up to its place or the next column."""
+    def _declared(self, *ends: str) -> str:
+        """A type, and what else is declared of a column, up to one of these words."""
         start, depth = self.at, 0
         while not self.done:
             word = self.word(self.at)
-            if depth == 0 and word in (",", ")", "FIRST", "AFTER"):
+            if depth == 0 and word in ends:
                 break
             if self.kind() not in TEXTS:
                 depth += sum((char in "<(") - (char in ">)") for char in word)
             self.at += 1
         return self.span(start, self.at)
 
-    def _column_change(self, column: str) -> Alteration | None:
+    def _clustering(self) -> ClusterBy | None:
+        cursors = list(map(TokenCursor, self.items()))
+        names = [cursor.word_or_name() for cursor in cursors]
+        if not all(cursor.done for cursor in cursors) or not names:
+            return None
+        return ClusterBy(tuple(name for name in names if name is not None))
+
+    def _column_changes(self, *, hive: bool) -> Alteration | None:
+        found = list[ColumnChange]()
+        while (column := self.column()) is not None:
+            change = self._column_change(column)
+            if change is None:
+                return self._whole_column(column) if hive and not found else None
+            found.append(change)
+            if not self.take(","):
+                return found[0] if len(found) == 1 else ChangeColumns(tuple(found), is_one=False)
+        return None
+
+    def _whole_column(self, column: str) -> ChangeColumns | None:
+        """`CHANGE COLUMN a a type`, with a comment and a place, as Hive writes it."""
+        name = self.word_or_name()
+        if name is None:
+            return None
+        if [name.lower()] != [part.lower() for part in (TokenCursor(column).parts() or ())[-1:]]:
+            raise InvalidQuery(
+                f"CHANGE COLUMN does not rename {column} to {name}",
+                hint=f"RENAME COLUMN {column} TO {quote_identifier(name)}",
+            )
+        # The type comes last: the history describes the column as it was before.
+        type_ = ChangeType(column, self._declared("COMMENT", "FIRST", "AFTER"))
+        others = list[ColumnChange]()
+        while (change := self._column_change(column)) is not None:
+            if not isinstance(change, CommentColumn | MoveColumn):
+                return None
+            others.insert(0, change)
+        return ChangeColumns((*others, type_), is_one=True)
+
+    def _column_change(self, column: str) -> ColumnChange | None:
         if self.take("COMMENT"):
             comment = self.text()
             return None if comment is None else CommentColumn(column, comment)
@@ -290,9 +345,9 @@ class _AlterCursor(TokenCursor):
         if self.take("DROP", "DEFAULT"):
             return Default(column, None)
         if self.take("SET", "DEFAULT"):
-            return Default(column, self.rest())
+            return Default(column, self.until(","))
         if self.take("TYPE"):
-            return ChangeType(column, self.until("COMMENT", "FIRST", "AFTER"))
+            return ChangeType(column, self._declared("COMMENT", "FIRST", "AFTER", ","))
         return None
 
     def _keys(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 
 
 @dataclass(frozen=True, slots=True)
-class Clauses:
+class TableClauses:
     """What stands behind the columns, in any order. `partition_by` and `cluster_by` are names.
 
     `partition_columns` is the DDL of partition columns that are declared there.
@@ -45,7 +45,7 @@ class CreateText:
     exist_ok: bool
     columns: str
     like: str | None
-    clauses: Clauses
+    clauses: TableClauses
     query: str | None
 
     @property
@@ -91,7 +91,7 @@ def parse_create(text: str) -> CreateText | None:
     return made
 
 
-def _is_delta(clauses: Clauses, table: str) -> bool:
+def _is_delta(clauses: TableClauses, table: str) -> bool:
     """Whether the table is Delta's: by USING, or by a name that is its path."""
     if clauses.provider is None:
         parts = TokenCursor(table).parts() or ()
@@ -121,12 +121,12 @@ class _CreateCursor(TokenCursor):
             return None
         return self.rest() or None
 
-    def clauses(self) -> Clauses:
+    def clauses(self) -> TableClauses:
         """The clauses up to what is none."""
         found = dict[str, object]()
         while (clause := self._clause()) is not None and not found.keys() & clause.keys():
             found |= clause
-        return Clauses(**found)  # type: ignore[arg-type]
+        return TableClauses(**found)  # type: ignore[arg-type]
 
     def _clause(self) -> dict[str, object] | None:
         if self.take("USING"):

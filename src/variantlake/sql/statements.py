@@ -19,7 +19,8 @@ _COLUMNS = (
 # By the first word, or the first two: what Python does, and what the command line does.
 _INSTEAD = {
     "ALTER": (
-        f"Table.alter(...) and lake.sql(...) change columns and properties; {_DELTA}",
+        "Table.alter('RENAME COLUMN a TO b') runs what follows the table's name, lake.sql(...) the"
+        f" whole statement; {_DELTA}",
         "`variantlake alter` changes columns, `variantlake set` properties",
     ),
     "ANALYZE": ("Table.analyze() fills in statistics", "`variantlake analyze` fills in statistics"),

@@ -29,13 +29,7 @@ from variantlake.autoloading.autoloader import AutoloadResult
 from variantlake.autoloading.batch import BatchReport
 from variantlake.autoloading.loads import LOADS, RetryResult, list_loads, retry_failed
 from variantlake.autoloading.run import AutoloadOptionKeywords, autoload
-from variantlake.ddl.alter_table import (
-    add_constraint,
-    alter_table,
-    set_default,
-    set_not_null,
-    set_properties,
-)
+from variantlake.ddl.alter_table import alter_table, set_properties
 from variantlake.ddl.local_checks import LocalChecks
 from variantlake.delta.actions.actions import Protocol
 from variantlake.delta.actions.commit_properties import (
@@ -100,7 +94,7 @@ from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.table_scan import Scan, check_limit, scan_of
 from variantlake.shown import CommitResult, Shown, counted
 from variantlake.shredding.ddl import format_ddl, parse_ddl
-from variantlake.sql.alter import parse_alteration
+from variantlake.sql.alter import AddConstraint, Alteration, Default, NotNull, parse_alteration
 from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
 from variantlake.storage.options import reach_with
@@ -1121,9 +1115,7 @@ class Table(Shown):
         """
         if not isinstance(change, str):
             raise InvalidValue(f"a change of a table is {change!r}", hint="text: 'DROP COLUMN a'")
-        return CommitResult(
-            version=alter_table(self._newest(), parse_alteration(change), LocalChecks())
-        )
+        return self._altered(parse_alteration(change))
 
     @_writes
     def rename_column(
@@ -1276,10 +1268,7 @@ class Table(Shown):
             UnsupportedFeature, CommitConflict: As `set_properties`.
         """
         _check_texts("a default", expression or "")
-        snapshot = self._newest()
-        if expression is None:
-            return _committed(snapshot, alter_columns.set_default(snapshot, column, None))
-        return CommitResult(version=set_default(snapshot, column, expression, LocalChecks()))
+        return self._altered(Default(column, expression))
 
     @_writes
     def add_constraint(
@@ -1296,7 +1285,7 @@ class Table(Shown):
             UnsupportedFeature, CommitConflict: As `set_properties`.
         """
         _check_texts("a constraint", name, expression)
-        return CommitResult(version=add_constraint(self._newest(), name, expression, LocalChecks()))
+        return self._altered(AddConstraint(name, expression))
 
     @_writes
     def drop_constraint(
@@ -1318,7 +1307,7 @@ class Table(Shown):
         Raises InvalidSchema for a column that does not exist, InvalidValue if a row has NULL there,
         UnsupportedFeature for a field of a struct, CommitConflict.
         """
-        return CommitResult(version=set_not_null(self._newest(), column, LocalChecks()))
+        return self._altered(NotNull(column, True))
 
     @_writes
     def drop_not_null(
@@ -1328,8 +1317,7 @@ class Table(Shown):
 
         Raises InvalidSchema for a column that does not exist, else as `set_properties`.
         """
-        snapshot = self._newest()
-        return _committed(snapshot, alter_columns.set_not_null(snapshot, column, not_null=False))
+        return self._altered(NotNull(column, False))
 
     @_writes
     def add_column(
@@ -1812,6 +1800,9 @@ class Table(Shown):
         writers write none. Raises as `open` for a log that cannot be read, StoreFailed.
         """
         return CommitResult(version=write_checkpoint(self._newest().store))
+
+    def _altered(self, change: Alteration) -> CommitResult:
+        return CommitResult(version=alter_table(self._newest(), change, LocalChecks()))
 
     def _current(self) -> _Version:
         """The version that this handle is at: after a write the newest. Raises TableReplaced."""

@@ -14,6 +14,7 @@ import orjson
 from variantlake.delta.actions.actions import Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.change_feed import CHANGE_FEED, check_change_feed
+from variantlake.delta.protocol.clustering import clustering_columns, clustering_domain
 from variantlake.delta.protocol.known_properties import (
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
@@ -131,6 +132,25 @@ def drop_constraint(snapshot: Snapshot, name: str) -> Changes:
     metadata = replace(snapshot.metadata, configuration=configuration)
     parameters = {"name": name, "expr": expression, "existed": "true"}
     return metadata_changes(snapshot, "DROP CONSTRAINT", metadata, snapshot.protocol, parameters)
+
+
+def cluster_by(snapshot: Snapshot, columns: Sequence[str]) -> Changes:
+    """Cluster the table by other columns, by none if there are none; no file is rewritten.
+
+    Raises InvalidSchema for a column that is missing or has no order, and beside partitions.
+    """
+    partitions = snapshot.partition_columns
+    domain = clustering_domain(snapshot.schema, columns, partitions)
+    names = {each.physical_name: each.name for each in snapshot.schema.fields}
+    found = clustering_columns(snapshot.domains)
+    before = [".".join([names.get(first, first), *rest]) for first, *rest in found]
+    protocol = extended_protocol(snapshot.protocol, ["clustering"] if columns else [])
+    parameters = {
+        "oldClusteringColumns": ",".join(before),
+        "newClusteringColumns": ",".join(columns),
+    }
+    changes = metadata_changes(snapshot, "CLUSTER BY", snapshot.metadata, protocol, parameters)
+    return replace(changes, metadata=None, domains=(domain,))
 
 
 def unset_properties(snapshot: Snapshot, names: Collection[str]) -> Changes:

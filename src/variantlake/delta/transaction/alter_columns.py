@@ -173,6 +173,57 @@ def set_not_null(snapshot: Snapshot, column: str, *, not_null: bool) -> Changes:
     return replace(changes, reads=whole_table, serializable=True)
 
 
+def check_apart(schema: StructType, columns: Sequence[str]) -> None:
+    """Raise InvalidSchema for a column, or a field of it, that is changed twice."""
+    seen = list[FieldPath]()
+    for path in (_field(schema, column) for column in columns):
+        if any(path[: len(other)] == other or other[: len(path)] == path for other in seen):
+            raise InvalidSchema(
+                f"column {shown_path(path)} is changed twice",
+                hint="change it, and its fields, in statements of their own",
+            )
+        seen.append(path)
+
+
+def after(snapshot: Snapshot, changes: Changes) -> Snapshot:
+    """The table after a change of its columns that is not committed."""
+    metadata = changes.metadata or snapshot.metadata
+    return replace(
+        snapshot,
+        metadata=metadata,
+        schema=StructType.from_json(metadata.schema_string),
+        protocol=changes.protocol or snapshot.protocol,
+    )
+
+
+def together(
+    snapshot: Snapshot, draft: Snapshot, changes: Sequence[Changes], *, is_one: bool
+) -> Changes:
+    """One commit of changes that led to `draft`, each made of the table after those before it.
+
+    `is_one` says that they are all of one column.
+    """
+    found = [{**orjson.loads(each.parameters["column"]), **_position(each)} for each in changes]
+    parameters: dict[str, Any] = {"columns": _json(found)}
+    if is_one:
+        places = [place for each in changes for place in _position(each).values()]
+        parameters = {"column": changes[-1].parameters["column"]}
+        parameters |= {"position": places[-1]} if places else {}
+    merged = metadata_changes(
+        snapshot,
+        "CHANGE COLUMN" if is_one else "CHANGE COLUMNS",
+        draft.metadata,
+        draft.protocol,
+        parameters,
+    )
+    reads = next((each.reads for each in changes if each.reads is not None), None)
+    return replace(merged, reads=reads, serializable=any(each.serializable for each in changes))
+
+
+def _position(changes: Changes) -> dict[str, str]:
+    return {key: value for key, value in changes.parameters.items() if key == "position"}
+
+
 def described_column(
     path: FieldPath, type_: DataType, *, nullable: bool, metadata: Mapping[str, Any]
 ) -> dict[str, object]:
