@@ -19,8 +19,7 @@ _COLUMNS = (
 # By the first word, or the first two: what Python does, and what the command line does.
 _INSTEAD = {
     "ALTER": (
-        "Table.alter('RENAME COLUMN a TO b') runs what follows the table's name, lake.sql(...) the"
-        f" whole statement; {_DELTA}",
+        "Table.alter('RENAME COLUMN a TO b') runs what follows the name, lake.sql the whole",
         "`variantlake alter` changes columns, `variantlake set` properties",
     ),
     "ANALYZE": ("Table.analyze() fills in statistics", "`variantlake analyze` fills in statistics"),
