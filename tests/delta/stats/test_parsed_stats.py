@@ -31,7 +31,7 @@ from variantlake.delta.stats.columnar_facts import LogFacts
 from variantlake.delta.stats.parsed_stats import find_in_variants
 from variantlake.delta.stats.text_stats import TextStats
 from variantlake.delta.stats.variant_bounds import encode_bounds, plain_bounds, raw_of, split
-from variantlake.delta.transaction.commit import create_table
+from variantlake.delta.transaction.creation import create_table
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.encoding.scalar import Scalar
 from variantlake.parquet.stats.fact_columns import RawColumn
