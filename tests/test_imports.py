@@ -64,6 +64,7 @@ LAYERS = [
     "writing",
     "jobs",
     "ingest.sources",
+    "ingest.records",
     "ingest.encode",
     "ingest.learning",
     "ingest.inputs",

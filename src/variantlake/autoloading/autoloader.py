@@ -119,14 +119,15 @@ class Autoloader:
         documents = DocumentOptions.of(**others)
         location = location_text(table)
         store = open_store(location)
-        self._folder = open_folder(source)
+        form = DocumentFormat.of(documents.format)
+        self._folder = open_folder(source, form.kind)
         self._check_move()
         self.name = default_name(self._folder) if name is None else check_name(name)
         self._job = Job(
             table=location,
             folder=self._folder,
             documents=documents,
-            format=DocumentFormat.of(documents.format),
+            format=form,
             run=run,
             parallelism=parallelism or os.cpu_count() or 1,
             reader=RunReader(store),

@@ -21,7 +21,7 @@ import obstore
 from obstore.exceptions import BaseError
 
 from variantlake.errors import InvalidValue, MissingSource, StoreFailed, VariantLakeError
-from variantlake.ingest.sources.find_files import FilePattern, names_below
+from variantlake.ingest.sources.find_files import NDJSON, FilePattern, SourceKind, names_below
 from variantlake.storage.objects import ObjectStore, entry_of, open_object
 from variantlake.storage.options import storage_options
 from variantlake.storage.schemes import check_scheme
@@ -57,8 +57,10 @@ class Page:
     files: list[SourceFile] | None = None
 
 
-def open_folder(source: str | os.PathLike[str]) -> Folder:
+def open_folder(source: str | os.PathLike[str], kind: SourceKind = NDJSON) -> Folder:
     """The folder that a source means, with what of it is wanted: a folder, a glob or one file.
+
+    Of a folder these are files of this kind.
 
     Raises InvalidValue for what names none, MissingSource where it is not there.
     """
@@ -70,12 +72,12 @@ def open_folder(source: str | os.PathLike[str]) -> Folder:
         )
     text = os.fsdecode(source)
     if not is_local(text):
-        return _object_folder(text)
+        return _object_folder(text, kind)
     if not os.path.lexists(text):
         check_scheme(text)
     path = str(Path(local_path(text)).absolute())
     if Path(path).is_dir():
-        return LocalFolder(os.path.realpath(path), FilePattern())
+        return LocalFolder(os.path.realpath(path), FilePattern(kind))
     if Path(path).exists():
         root, _, name = path.rpartition("/")
         return LocalFolder(os.path.realpath(root or "/"), FilePattern.one(name))
@@ -90,12 +92,12 @@ def open_folder(source: str | os.PathLike[str]) -> Folder:
     return LocalFolder(os.path.realpath(folder), wanted)
 
 
-def _object_folder(url: str) -> Folder:
+def _object_folder(url: str, kind: SourceKind) -> Folder:
     store, name = open_object(url)
     if name and not name.endswith("/") and store.entry(name):
         prefix, _, last = name.rpartition("/")
         return ObjectFolder(store, prefix, FilePattern.one(last))
-    prefix, wanted = FilePattern.below(name)
+    prefix, wanted = FilePattern.below(name, kind)
     return ObjectFolder(store, prefix.strip("/"), wanted)
 
 

@@ -69,7 +69,7 @@ def json_texts(name: str, column: Any) -> Texts:
         if pa.types.is_floating(kind):
             found = compute.if_else(compute.is_finite(column), found, _in_quotes(found))
         elif pa.types.is_string(kind) or is_time(kind):
-            found = _quoted(found)
+            found = quoted(found)
     return found.fill_null("null")
 
 
@@ -122,7 +122,7 @@ def _in_quotes(found: Texts) -> Texts:
     return joined('"', found, '"')
 
 
-def _quoted(found: Texts) -> Texts:
+def quoted(found: Texts) -> Texts:
     """Texts in JSON's quotes."""
     plain = _in_quotes(found)
     escaped = compute.match_substring_regex(found, _SPECIAL)

@@ -17,7 +17,7 @@ from variantlake.delta.schema.table_schema import StructType, VariantType, arrow
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError
 from variantlake.ingest.sources.copies import copied
-from variantlake.ingest.sources.find_files import PARQUET
+from variantlake.ingest.sources.find_files import PARQUET, RECORDS
 from variantlake.ingest.sources.sources import Documents, SourceSpec, expand, specs
 from variantlake.kernels.variant.arrow_variants import variant_column
 from variantlake.parquet.read.reader import iter_batches
@@ -54,11 +54,13 @@ def read_input(
     *,
     is_complete: bool = True,
     takes_documents: bool = True,
+    format: str | None = None,  # noqa: A002 - the name that users give it
 ) -> Iterator[Documents | pa.RecordBatchReader]:
     """Documents or Arrow rows, while the block runs, of whatever `Table.append` takes.
 
     Rows of Python get NULLs in the table's columns that none of them has, unless `is_complete` is
     false. Rows with none of the table's columns are documents, unless `takes_documents` is false.
+    Files are of `format`, that of their names if it is None.
 
     Raises InvalidValue for anything else, and for a row that does not fit its column.
     """
@@ -69,17 +71,17 @@ def read_input(
     elif _fields_of(data) is not None:
         data = [data]
     if isinstance(data, Documents):
-        yield data
+        yield Documents.of(data, format)
     elif (reader := arrow_reader(data)) is not None:
         yield reader
     elif callable(getattr(data, "read", None)):
         with copied(data, str(getattr(data, "name", "the given bytes"))) as file:
-            yield _from_files([file])
+            yield _from_files([file], format)
     elif isinstance(data, Iterable):
         rows = iter(data)
         head = list(itertools.islice(rows, _ROWS))
         if head and isinstance(head[0], str | os.PathLike):
-            yield _from_files([*head, *rows])
+            yield _from_files([*head, *rows], format)
         elif head and isinstance(head[0], pa.RecordBatch):
             yield pa.RecordBatchReader.from_batches(head[0].schema, itertools.chain(head, rows))
         else:
@@ -104,10 +106,15 @@ def arrow_reader(data: Any) -> pa.RecordBatchReader | None:
     return None
 
 
-def _from_files(given: Sequence[SourceSpec]) -> Documents | pa.RecordBatchReader:
-    """Parquet files by their names, all others as newline-delimited JSON."""
+def _from_files(given: Sequence[SourceSpec], form: str | None) -> Documents | pa.RecordBatchReader:
+    """Files of a format; without one by their names, all others as newline-delimited JSON."""
     named = specs(list(given))
-    parquet = [PARQUET.accepts(os.fspath(each)) for each in named]
+    if form is not None and form != "parquet":
+        return Documents.of(named, form)
+    for name, kind in RECORDS.items():
+        if form is None and all(kind.accepts(os.fspath(each)) for each in named):
+            return Documents.of(named, name)
+    parquet = [form is not None or PARQUET.accepts(os.fspath(each)) for each in named]
     if not any(parquet):
         return Documents.of(named)
     if not all(parquet):

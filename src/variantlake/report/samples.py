@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import UnsupportedFeature
 from variantlake.ingest.encode.documents import sample_batches
 from variantlake.ingest.learning.sample import spread
 from variantlake.ingest.sources.sources import Documents
@@ -86,6 +87,10 @@ def sample_documents(documents: Documents, rows: int = SAMPLE_ROWS) -> Sample:
     """
     reader, profiler, texts = JsonReader(), Profiler(), _Texts()
     bad_rows = 0
+    if not all(source.format.is_json for source in documents.sources):
+        raise UnsupportedFeature(
+            "a profile is of JSON documents", hint="load the files, and profile the table"
+        )
     for batch in sample_batches(documents.sources, rows):
         tape = reader.read(batch.block.padded, batch.starts, batch.ends)
         bad_rows += int(np.count_nonzero(tape.status))

@@ -595,8 +595,9 @@ class Table(Shown):
         Args:
             data: Any of these. Columns go by name; those that are left out are NULL.
 
-                - Files: a path, glob, URL or folder, or several: newline-delimited JSON, or Parquet
-                  if the name ends so; `vl.ndjson(...)`, `vl.json_array(...)`, `vl.json_files(...)`.
+                - Files: a path, glob, URL or folder, or several: newline-delimited JSON; Parquet,
+                  CSV, Avro, MessagePack and BSON if the name ends so, or by `format="csv"`;
+                  `vl.ndjson(...)`, `vl.json_array(...)`, `vl.json_files(...)`.
                 - `bytes` or a file object of newline-delimited JSON.
                 - Rows of Python: dicts, dataclasses, named tuples and Pydantic models, one or any
                   iterable of them. Rows with none of the table's columns are documents of its
@@ -1839,7 +1840,8 @@ class Table(Shown):
     ) -> LoadResult:
         newest = self._newest()
         given = data.scan() if isinstance(data, Table) else data
-        with read_input(given, newest.schema, column) as rows:
+        form = options.pop("format", None)
+        with read_input(given, newest.schema, column, format=form) as rows:
             if isinstance(rows, Documents):
                 return ingest_here(
                     rows,

@@ -40,7 +40,6 @@ from variantlake.cli.terminal.output import is_quiet, print_fields, print_json, 
 from variantlake.cli.terminal.stopping import stopping
 from variantlake.cli.terminal.table_names import located
 from variantlake.delta.log.log_segment import has_log
-from variantlake.ingest.sources.find_files import NDJSON
 from variantlake.ingest.sources.sources import DocumentFormat
 from variantlake.shown import size
 from variantlake.storage.opening import open_store
@@ -255,6 +254,6 @@ def _print_result(table: str, result: AutoloadResult) -> None:
     }
     print_fields(fields | {key: f"{count:,}" for key, count in counts.items() if count})
     if result.version is None and not result.files_waiting and not has_log(open_store(table)):
-        print_note(f"the source has no file to load; {NDJSON.hint}", "Hint: ")
+        print_note(f"the source has no file to load; {format.kind.hint}", "Hint: ")
     if result.files_failed:
         print_note("`variantlake loads TABLE --state failed` shows why", "Hint: ")

@@ -249,7 +249,7 @@ FormatOption = Annotated[
     typer.Option(
         metavar="|".join(DocumentFormat),
         help="How a file holds documents: one per line, one array of them, or one document "
-        "per file, on any number of lines.",
+        "per file, on any number of lines; or records of another form than JSON.",
     ),
 ]
 

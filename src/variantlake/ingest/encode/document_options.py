@@ -24,12 +24,12 @@ class DocumentKeywords(LoadKeywords, total=False):
     loaded_at_column: str | None
     merge_schema: bool
     hints: str | None
+    format: str | None
 
 
 class IngestKeywords(DocumentKeywords, total=False):
     """The keywords of a load that may make its table; see `DocumentOptions`."""
 
-    format: str | None
     column: str
     shredding: str | None
     properties: Mapping[str, str] | None
@@ -41,7 +41,8 @@ class DocumentOptions:
 
     load: What every load has.
     format: How documents stand in files that are given by paths: `"ndjson"` (one a line), `"array"`
-        (one array of them), `"json"` (one document a file, over many lines).
+        (one array of them), `"json"` (one document a file, over many lines); `"csv"`, `"avro"`,
+        `"msgpack"` and `"bson"` are not JSON.
     column: The VARIANT column that takes the documents. Other columns get NULL.
     shredding: Which paths become columns, as DDL (`"kind STRING, n BIGINT"`); `VARIANT` for none.
         None takes the table's own, or learns it from a sample and keeps it.

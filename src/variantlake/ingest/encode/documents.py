@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from variantlake.errors import InvalidJson, LimitExceeded
 from variantlake.ingest.encode.bad_documents import Batch, bad_row, quarantine_lines
+from variantlake.ingest.records.records import record_tapes
 from variantlake.ingest.sources.blocks import BLOCK_BYTES, Block, LongLine, read_blocks
 from variantlake.ingest.sources.document_hints import expected
 from variantlake.ingest.sources.elements import read_document, read_elements
@@ -23,6 +25,7 @@ from variantlake.kernels.variant.profile_limits import ProfileLimits
 from variantlake.kernels.variant.profiler import Profiler
 from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.inference.profile import Profile
+from variantlake.storage.store import LocalStore
 from variantlake.writing.options import BadRows
 from variantlake.writing.quarantine import BadRow, BadRowLog
 
@@ -77,6 +80,9 @@ def read_tapes(
     """
     reader = JsonReader() if reader is None else reader
     for split in splits:
+        if not split.source.format.is_json:
+            yield from record_tapes(split.source, bad_rows)
+            continue
         counter = PlaceCounter(split.source)
         is_first = True
         for batch in read_batches(split, block_bytes=block_bytes):
@@ -164,9 +170,27 @@ def sample_profile(sources: Sequence[Source], options: InferenceOptions) -> Prof
     Bad documents are left out here: the load itself reports them with their position.
     """
     reader, profiler = JsonReader(), Profiler(ProfileLimits.of(options))
-    for batch in sample_batches(sources):
+    for tape in sample_records(sources):
+        profiler.add(tape)
+    for batch in sample_batches([each for each in sources if each.format.is_json]):
         profiler.add(reader.read(batch.block.padded, batch.starts, batch.ends))
     return profiler.result()
+
+
+def sample_records(sources: Sequence[Source], rows: int = SAMPLE_ROWS) -> Iterator[Tape]:
+    """About `rows` documents of sources that are no JSON, from the beginnings of some of them."""
+    others = [source for source in sources if not source.format.is_json]
+    chosen = [others[len(others) * i // _SAMPLE_PIECES] for i in range(_SAMPLE_PIECES) if others]
+    chosen = list(dict.fromkeys(chosen))
+    for source in chosen:
+        left = -(-rows // len(chosen))
+        # The load itself reports bad documents with their position.
+        with BadRowLog(BadRows.NULL, LocalStore(Path()), "", 0) as ignored:
+            for tape in record_tapes(source, ignored):
+                yield tape
+                left -= tape.rows
+                if left <= 0:
+                    break
 
 
 def sample_batches(sources: Sequence[Source], rows: int = SAMPLE_ROWS) -> Iterator[Batch]:

@@ -48,6 +48,21 @@ NDJSON = SourceKind(
     "newline-delimited JSON",
     f"files must end with {', '.join(SUFFIXES)} (and .gz, .zst, .bz2); use a glob for others",
 )
+RECORDS = {
+    form: SourceKind(
+        tuple(name + packed for name in names for packed in COMPRESSED_SUFFIXES),
+        f"file of {form}",
+        f"files must end with {', '.join(names)} (and .gz, .zst, .bz2); use a glob for others",
+    )
+    for form, names in {
+        "csv": (".csv", ".tsv"),
+        "avro": (".avro",),
+        "msgpack": (".msgpack", ".mpk"),
+        "bson": (".bson",),
+    }.items()
+}
+"""By the names of formats: files of records that are no JSON."""
+
 PARQUET = SourceKind(
     (".parquet",), "Parquet file", "files must end with .parquet; use a glob for others"
 )

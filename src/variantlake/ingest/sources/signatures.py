@@ -39,7 +39,7 @@ _NAMED = (
     (b"PK\x05\x06", "an empty zip archive", _UNPACK),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
     (b"PAR1", "a Parquet file", "lake.convert and `variantlake convert` take Parquet files"),
-    (b"Obj\x01", "an Avro file", "read it with Spark, and use lake.append"),
+    (b"Obj\x01", "an Avro file", 'format="avro" reads it'),
     (b"ARROW1", "an Arrow file", "read it with Arrow, and use Table.append"),
     (b"\0\0\xfe\xff", "text in UTF-32", "convert it first: iconv -f UTF-32 -t UTF-8"),
     (b"\xff\xfe", "text in UTF-16", _TO_UTF8),
@@ -50,14 +50,19 @@ _FIRST = b'{["-0123456789tfn \t\r\n'
 """What JSON text begins with."""
 
 
+def known_compression(head: bytes) -> Compression:
+    """What the first bytes of a file say that it is compressed with."""
+    found = (compression for magic, compression in _READ if head.startswith(magic))
+    return next(found, Compression.NONE)
+
+
 def compression_of(head: bytes, file: str) -> Compression:
     """What a file of JSON documents is compressed with, by its first HEAD_BYTES bytes.
 
     Raises UnsupportedFeature, with the file, for bytes that are known to be something else.
     """
-    for magic, compression in _READ:
-        if head.startswith(magic):
-            return compression
+    if (found := known_compression(head)) is not Compression.NONE:
+        return found
     what, hint = next(((w, h) for magic, w, h in _NAMED if head.startswith(magic)), ("", ""))
     is_binary = any(byte < 9 or byte > 126 for byte in head)
     if is_binary and head.startswith(_ZLIB):

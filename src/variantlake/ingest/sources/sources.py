@@ -25,14 +25,21 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.ingest.sources.find_files import (
+    COMPRESSED_SUFFIXES,
     NDJSON,
+    RECORDS,
     FilePattern,
     SourceKind,
     is_pattern,
     names_below,
 )
 from variantlake.ingest.sources.objects import find_objects
-from variantlake.ingest.sources.signatures import HEAD_BYTES, Compression, compression_of
+from variantlake.ingest.sources.signatures import (
+    HEAD_BYTES,
+    Compression,
+    compression_of,
+    known_compression,
+)
 from variantlake.shown import Shown
 from variantlake.storage.objects import open_object
 from variantlake.storage.options import reach_with
@@ -56,6 +63,24 @@ class DocumentFormat(enum.StrEnum):
     """One JSON array of documents."""
     WHOLE = "json"
     """One document, on any number of lines."""
+    CSV = "csv"
+    """Lines of cells below a line of names."""
+    AVRO = "avro"
+    """Records of an object container file."""
+    MSGPACK = "msgpack"
+    """MessagePack, value behind value."""
+    BSON = "bson"
+    """BSON, document behind document."""
+
+    @property
+    def is_json(self) -> bool:
+        """Whether documents are JSON text; others are read record by record."""
+        return self.value not in RECORDS
+
+    @property
+    def kind(self) -> SourceKind:
+        """Which files of a folder are of this format."""
+        return RECORDS.get(self.value, NDJSON)
 
     @classmethod
     def of(cls, name: str | None) -> Self:
@@ -147,7 +172,7 @@ class Documents(Shown):
                 )
             return given
         form = DocumentFormat.of(format)
-        return cls(tuple(replace(each, format=form) for each in expand(given)))
+        return cls(tuple(replace(each, format=form) for each in expand(given, form.kind)))
 
 
 def ndjson(*sources: SourceSpec, storage_options: Mapping[str, str] | None = None) -> Documents:
@@ -356,6 +381,8 @@ def _objects(url: str, kind: SourceKind) -> Iterator[Source]:
 
 def _compression(head: bytes, path: str, kind: SourceKind) -> Compression:
     # Of other kinds their own readers say what is wrong.
+    if kind in RECORDS.values() and path.lower().endswith(COMPRESSED_SUFFIXES[1:]):
+        return known_compression(head)
     return compression_of(head, path) if kind is NDJSON else Compression.NONE
 
 

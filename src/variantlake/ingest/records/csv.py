@@ -1,0 +1,186 @@
+"""CSV with a line of names, read by Arrow: each row as the JSON document that it is.
+
+A cell that is a number, `true` or `false` in JSON is one, exactly; an empty cell without quotes is
+left out; all else is a string. A file whose name ends with `.tsv` has tabs.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from variantlake.errors import InvalidValue, MalformedFile, VariantLakeError
+from variantlake.export.row_texts import compute, joined, quoted
+from variantlake.ingest.records.record import opened
+from variantlake.ingest.sources.signatures import Compression
+from variantlake.ingest.sources.sources import Source
+from variantlake.kernels.json.json_reader import JsonReader
+from variantlake.kernels.tape.tape import Tape
+from variantlake.kernels.tape.words import PADDING
+from variantlake.kernels.variant.arrow_variants import variant_column
+from variantlake.kernels.variant.variant_reader import VariantReader
+from variantlake.writing.options import BadRows
+from variantlake.writing.quarantine import BadRow, BadRowLog
+
+_BLOCK = 8 << 20
+"""Bytes that Arrow reads at a time; a row that is longer is an error."""
+
+_TEXT = pa.large_string()
+_BARE = (
+    r"^(?:true|false|0|-?[1-9][0-9]{0,37}"  # as many digits as a decimal has
+    r"|-?(?:0|[1-9][0-9]{0,18})\.[0-9]{1,19}"
+    r"|-?[0-9](?:\.[0-9]{1,15})?[eE][+-]?[0-9]{1,2})$"  # what a double tells apart
+)
+"""Cells that are the same value in JSON without quotes."""
+
+
+def csv_tapes(source: Source, bad_rows: BadRowLog) -> Iterator[Tape]:
+    """The rows of a file as documents; the bad ones go to `bad_rows`.
+
+    A row is bad that has more or fewer cells than there are names, or is not UTF-8. Raises
+    MalformedFile for a file without names, with a name twice, and for a row that is too long.
+    """
+    names = _names(source)
+    refused: list[Any] = []
+
+    def refuse(row: Any) -> Literal["skip"]:
+        refused.append(row)
+        return "skip"
+
+    reader, first = JsonReader(), 0
+    try:
+        with opened(source) as file:
+            stream = pyarrow.csv.open_csv(
+                file,
+                pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK),
+                pyarrow.csv.ParseOptions(
+                    delimiter=_delimiter(source),
+                    newlines_in_values=True,
+                    invalid_row_handler=refuse,
+                ),
+                pyarrow.csv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.large_binary()),
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                    null_values=[""],
+                ),
+            )
+            for batch in stream:
+                before = bad_rows.count
+                _refuse(source, bad_rows, refused)
+                good = _in_utf8(source, bad_rows, batch, first)
+                first += batch.num_rows
+                yield from _nulls(bad_rows, bad_rows.count - before)
+                bad_rows.seen += good.num_rows
+                if good.num_rows:
+                    yield _tape(reader, _documents(good))
+            before = bad_rows.count
+            _refuse(source, bad_rows, refused)
+            yield from _nulls(bad_rows, bad_rows.count - before)
+    except VariantLakeError:
+        raise
+    except pa.ArrowInvalid as error:
+        if "Empty CSV" not in str(error):
+            raise MalformedFile(
+                f"the file cannot be read as CSV: {error}", file=source.label, row=first
+            ) from None
+
+
+def _delimiter(source: Source) -> str:
+    suffixes = [each.lower() for each in PurePath(source.label).suffixes]
+    if source.compression is not Compression.NONE:
+        suffixes = suffixes[:-1]
+    return "\t" if suffixes[-1:] == [".tsv"] else ","
+
+
+def _names(source: Source) -> list[str]:
+    """The names of the columns. Raises MalformedFile."""
+    try:
+        # What is behind the first line is looked at as rows.
+        with (
+            opened(source) as file,
+            io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="") as text,
+        ):
+            names = next(csv.reader(text, delimiter=_delimiter(source)), [])
+            "".join(names).encode()
+    except (csv.Error, UnicodeEncodeError) as error:
+        raise MalformedFile(
+            f"the names of the columns cannot be read: {error}", file=source.label
+        ) from None
+    twice = next((each for each in names if names.count(each) > 1), None)
+    if twice is not None:
+        raise MalformedFile(f"two columns have the name {twice!r}", file=source.label)
+    return names
+
+
+def _refuse(source: Source, bad_rows: BadRowLog, refused: list[Any]) -> None:
+    """Take what Arrow left out: rows of another number of cells."""
+    for row in refused:
+        bad_rows.seen += 1
+        error = InvalidValue(
+            f"the row has {row.actual_columns} cells, and there are {row.expected_columns} names",
+            file=source.label,
+            line=row.number,
+        )
+        bad_rows.add(BadRow(error, None, row.text.encode()))
+    refused.clear()
+
+
+def _nulls(bad_rows: BadRowLog, count: int) -> Iterator[Tape]:
+    """In the mode "null", NULLs in the place of bad rows."""
+    if count and bad_rows.mode is BadRows.NULL:
+        yield VariantReader().read(variant_column([None] * count))
+
+
+def _in_utf8(
+    source: Source, bad_rows: BadRowLog, batch: pa.RecordBatch, first: int
+) -> pa.RecordBatch:
+    """The rows as text, without those that are not UTF-8."""
+    schema = pa.schema([pa.field(name, _TEXT) for name in batch.schema.names])
+    try:
+        return batch.cast(schema)
+    except pa.ArrowInvalid:
+        good = []
+        for row in range(batch.num_rows):
+            try:
+                batch.slice(row, 1).cast(schema)
+                good.append(row)
+            except pa.ArrowInvalid:
+                bad_rows.seen += 1
+                error = InvalidValue(
+                    "the row is not UTF-8", file=source.label, row=first + row,
+                    hint="convert the file first: iconv -f LATIN1 -t UTF-8",
+                )  # fmt: skip
+                cells = (cell or b"" for cell in batch.slice(row, 1).to_pylist()[0].values())
+                bad_rows.add(BadRow(error, None, b",".join(cells)))
+        return batch.take(pa.array(good, pa.int64())).cast(schema)
+
+
+def _documents(batch: pa.RecordBatch) -> Any:
+    """The rows as JSON objects, without cells that are NULL."""
+    members = []
+    for name, cells in zip(batch.schema.names, batch.columns, strict=True):
+        bare = compute.match_substring_regex(cells, _BARE)
+        values = compute.if_else(bare, cells, quoted(cells))
+        key = f",{json.dumps(name, ensure_ascii=False)}:"
+        members.append(joined(key, values).fill_null(""))
+    # Without the comma before the first member.
+    return compute.replace_substring(joined("{", *members, "}"), "{,", "{", max_replacements=1)
+
+
+def _tape(reader: JsonReader, documents: Any) -> Tape:
+    """What the JSON reader makes of texts."""
+    offsets = np.frombuffer(documents.buffers()[1], np.int64)
+    offsets = offsets[documents.offset :][: len(documents) + 1]
+    size = int(offsets[-1])
+    padded = np.zeros(size + PADDING, np.uint8)
+    padded[:size] = np.frombuffer(documents.buffers()[2], np.uint8)[:size]
+    return reader.read(padded, offsets[:-1].copy(), offsets[1:].copy())

@@ -1,0 +1,61 @@
+"""One record of a file, and what the readers of all forms share."""
+
+from __future__ import annotations
+
+import importlib
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from variantlake.errors import MissingDependency, VariantLakeError
+from variantlake.ingest.sources.sources import Source
+from variantlake.ingest.sources.streams import Stream, open_source
+
+MAX_BYTES = 128 << 20
+"""Bytes of one record, or of one block of them, beyond which no memory is taken for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The value of a record, or its error; `row` counts from 0 in its file.
+
+    `offset` is where it starts in the file's bytes, and `raw` are its bytes, as far as a reader
+    tells them.
+    """
+
+    row: int
+    value: Any = None
+    error: VariantLakeError | None = None
+    offset: int | None = None
+    raw: bytes | None = None
+
+
+@contextmanager
+def opened(source: Source) -> Iterator[io.BufferedReader]:
+    """The source's bytes, decompressed, as a file of Python. Raises as `open_source`."""
+    with open_source(source) as stream:
+        yield io.BufferedReader(_Raw(stream), 1 << 20)
+
+
+def library(name: str, form: str) -> Any:
+    """A library that reads a form. Raises MissingDependency."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise MissingDependency(
+            f"{name} is not installed, which reads {form}",
+            hint=f"pip install 'variantlake[{form}]'",
+        ) from None
+
+
+class _Raw(io.RawIOBase):
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        return self._stream.readinto(memoryview(buffer))
