@@ -230,12 +230,12 @@ def autoload(
     if as_json:
         print_json(result.to_dict())
     else:
-        _print_result(table, result)
+        _print_result(table, result, format.kind.hint)
     if result.files_failed and every is None:
         raise typer.Exit(SOME_FAILED)
 
 
-def _print_result(table: str, result: AutoloadResult) -> None:
+def _print_result(table: str, result: AutoloadResult, names: str) -> None:
     fields: dict[str, Any] = {
         "table": table,
         "autoload": result.name,
@@ -254,6 +254,6 @@ def _print_result(table: str, result: AutoloadResult) -> None:
     }
     print_fields(fields | {key: f"{count:,}" for key, count in counts.items() if count})
     if result.version is None and not result.files_waiting and not has_log(open_store(table)):
-        print_note(f"the source has no file to load; {format.kind.hint}", "Hint: ")
+        print_note(f"the source has no file to load; {names}", "Hint: ")
     if result.files_failed:
         print_note("`variantlake loads TABLE --state failed` shows why", "Hint: ")
