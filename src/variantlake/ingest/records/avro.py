@@ -19,7 +19,7 @@ import pyarrow as pa
 import zstandard
 
 from variantlake.errors import InvalidValue, LimitExceeded, MalformedFile, UnsupportedFeature
-from variantlake.ingest.records.record import MAX_BYTES, Record, library, opened
+from variantlake.ingest.records.record import MAX_BYTES, FileRecord, library, opened
 from variantlake.ingest.sources.sources import Source
 
 _MAGIC = b"Obj\x01"
@@ -37,7 +37,7 @@ _BAD = (ValueError, KeyError, IndexError, EOFError, TypeError, OverflowError, Ar
 """What fastavro raises for bytes that are no record."""
 
 
-def read_avro(source: Source) -> Iterator[Record]:
+def read_avro(source: Source) -> Iterator[FileRecord]:
     """The records of a file.
 
     Behind a bad record no other one of its block can be found: it stands for the rest of the block.
@@ -58,9 +58,9 @@ def read_avro(source: Source) -> Iterator[Record]:
                     value = fastavro.schemaless_reader(block, schema, None)
                 except _BAD as error:
                     bad = _bad_record(error, count - number - 1)
-                    yield Record(row + number, None, bad, offset, data[start : start + _RAW])
+                    yield FileRecord(row + number, None, bad, offset, data[start : start + _RAW])
                     break
-                yield Record(row + number, value)
+                yield FileRecord(row + number, value)
             row += count
 
 

@@ -17,16 +17,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from variantlake.errors import InvalidValue, MalformedFile
-from variantlake.ingest.records.record import MAX_BYTES, Record, library, opened
+from variantlake.ingest.records.record import MAX_BYTES, FileRecord, library, opened
 from variantlake.ingest.sources.sources import Source
 
 _LENGTH = 4
 _SHORTEST = 5
 
 
-def read_bson(source: Source) -> Iterator[Record]:
+def read_bson(source: Source) -> Iterator[FileRecord]:
     """The documents of a file. Raises MalformedFile where it is cut, or a length cannot be."""
-    decoder = _Decoder()
+    decoder = _BsonDecoder()
     with opened(source) as file:
         row, offset = 0, 0
         while head := file.read(_LENGTH):
@@ -43,9 +43,9 @@ def read_bson(source: Source) -> Iterator[Record]:
                     file=source.label, row=row, offset=offset, hint="is the file complete?",
                 )  # fmt: skip
             try:
-                record = Record(row, decoder.value(raw), None, offset, raw)
+                record = FileRecord(row, decoder.value(raw), None, offset, raw)
             except InvalidValue as error:
-                record = Record(row, None, error, offset, raw)
+                record = FileRecord(row, None, error, offset, raw)
             yield record
             row, offset = row + 1, offset + size
 
@@ -59,7 +59,7 @@ class UniqueKeys(dict[str, Any]):
         super().__setitem__(key, value)
 
 
-class _Decoder:
+class _BsonDecoder:
     def __init__(self) -> None:
         self._bson = library("bson", "bson")
         options = self._bson.codec_options

@@ -14,16 +14,16 @@ import numpy as np
 
 from variantlake.encoding.scalar import Scalar
 from variantlake.errors import InvalidValue, LimitExceeded, MalformedFile
-from variantlake.ingest.records.record import MAX_BYTES, Record, library, opened
+from variantlake.ingest.records.record import MAX_BYTES, FileRecord, library, opened
 from variantlake.ingest.sources.sources import Source
 from variantlake.types import Primitive
 
 
-def read_msgpack(source: Source) -> Iterator[Record]:
+def read_msgpack(source: Source) -> Iterator[FileRecord]:
     """The values of a file. Raises MalformedFile from where it is no MessagePack on."""
     msgpack = library("msgpack", "msgpack")
     with opened(source) as file:
-        counted = _Counted(file)
+        counted = _CountedBytes(file)
         unpacker = msgpack.Unpacker(
             counted,
             raw=False,
@@ -59,13 +59,13 @@ def _malformed(source: Source, row: int, offset: int, why: str) -> MalformedFile
     )
 
 
-def _record(row: int, value: Any, offset: int, timestamp: type) -> Record:
+def _record(row: int, value: Any, offset: int, timestamp: type) -> FileRecord:
     try:
-        return Record(row, _plain(value, timestamp), None, offset)
+        return FileRecord(row, _plain(value, timestamp), None, offset)
     except InvalidValue as error:
-        return Record(row, None, error, offset)
+        return FileRecord(row, None, error, offset)
     except RecursionError:
-        return Record(row, None, LimitExceeded("it is nested too deep"), offset)
+        return FileRecord(row, None, LimitExceeded("it is nested too deep"), offset)
 
 
 class _Twice(dict[Any, Any]):
@@ -77,7 +77,7 @@ class _Extension:
         self.code = code
 
 
-class _Counted:
+class _CountedBytes:
     """A file, and how many bytes were read of it."""
 
     def __init__(self, file: io.BufferedReader) -> None:

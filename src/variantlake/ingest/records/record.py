@@ -18,7 +18,7 @@ MAX_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class FileRecord:
     """The value of a record, or its error; `row` counts from 0 in its file.
 
     `offset` is where it starts in the file's bytes, and `raw` are its bytes, as far as a reader

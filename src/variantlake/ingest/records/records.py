@@ -11,7 +11,7 @@ from variantlake.ingest.records.avro import read_avro
 from variantlake.ingest.records.bson import read_bson
 from variantlake.ingest.records.csv import csv_tapes
 from variantlake.ingest.records.msgpack import read_msgpack
-from variantlake.ingest.records.record import Record
+from variantlake.ingest.records.record import FileRecord
 from variantlake.ingest.sources.sources import DocumentFormat, Source
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.variant.arrow_variants import variant_column
@@ -22,7 +22,7 @@ from variantlake.writing.quarantine import BadRow, BadRowLog
 _ROWS = 1024
 """Records that become one tape."""
 
-_READERS: dict[DocumentFormat, Callable[[Source], Iterator[Record]]] = {
+_READERS: dict[DocumentFormat, Callable[[Source], Iterator[FileRecord]]] = {
     DocumentFormat.AVRO: read_avro,
     DocumentFormat.MSGPACK: read_msgpack,
     DocumentFormat.BSON: read_bson,
@@ -58,7 +58,7 @@ def record_tapes(source: Source, bad_rows: BadRowLog) -> Iterator[Tape]:
             yield reader.read(variant_column(values))
 
 
-def _variant(record: Record) -> Variant:
+def _variant(record: FileRecord) -> Variant:
     if record.error is not None:
         raise record.error
     return Variant.of(record.value)
