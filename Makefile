@@ -18,7 +18,7 @@ PROCESSES ?= 3
 # bash counts the seconds of its own life in SECONDS: only one from the command line is meant.
 SECONDS_OF_SOAK = $(if $(filter command line environment%,$(origin SECONDS)),$(SECONDS),60)
 
-.PHONY: help setup demo demo-kafka test test-fast test-long test-runtime test-matrix test-examples audit test-kill test-soak simulate test-concurrency test-rules test-queries lint format changelog wheel docs fuzz bench bench-check bench-appends bench-autoload bench-ingest bench-kernels bench-optimize bench-planning bench-query bench-streams clean
+.PHONY: help setup demo demo-kafka test test-fast test-long test-runtime test-matrix test-examples interop audit test-kill test-soak simulate test-concurrency test-rules test-queries lint format changelog wheel docs fuzz bench bench-check bench-appends bench-autoload bench-ingest bench-kernels bench-optimize bench-planning bench-query bench-streams clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -65,6 +65,9 @@ test-runtime: setup ## Install the package into an environment without developme
 
 test-matrix: setup ## Use the wheel with each version of docs/support.md (ROWS="spark-4.1 …" for some)
 	@$(BIN)/python -m tests.matrix $(ROWS)
+
+interop: setup ## Let every engine read our tables and write in turn with us; docs/interop.md (ENGINES="polars …" for some)
+	@$(SPARK_ENV) $(BIN)/python -m interop $(ENGINES)
 
 test-examples: setup ## Run examples/dbt, dbt_spark and airflow with the wheel, each in an environment of its own
 	@$(SPARK_ENV) $(BIN)/python -m tests.examples

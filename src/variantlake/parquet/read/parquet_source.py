@@ -16,6 +16,7 @@ from variantlake.parquet.metadata.old_times import OldTimes
 from variantlake.parquet.metadata.pages import check_pages, pages_are_usual
 from variantlake.parquet.read.chunk_values import CodeRuns, read_runs, read_values
 from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.shredding.plain_types import plain_array, plain_type
 from variantlake.storage.opening import Source, open_file
 
 WHOLE_BYTES = 256 << 20
@@ -70,10 +71,12 @@ class ParquetSource:
         opened: ParquetReader = reader
         return opened
 
-    @property
+    @cached_property
     def schema_arrow(self) -> pa.Schema:
-        """The schema as pyarrow understands it."""
-        return self._file.schema_arrow
+        """The schema as pyarrow understands it, in plain types."""
+        schema = self._file.schema_arrow
+        plain = [field.with_type(plain_type(field.type)) for field in schema]
+        return pa.schema(plain, schema.metadata)
 
     def close(self) -> None:
         """Close the file if we opened it."""
@@ -121,6 +124,7 @@ class ParquetSource:
             batches = iter(table.to_batches())
         else:
             batches = self._file.iter_batches(rows, [row_group], column_indices=list(leaves))
+        batches = map(self._plain, batches)
         if self._old.concern(leaves):
             return self._settled(batches, row_group, leaves)
         return batches
@@ -143,12 +147,23 @@ class ParquetSource:
             return None
         if leaf not in self._unencoded:
             try:
-                return self._columns.read_row_group(row_group, column_indices=[leaf]).to_batches()
+                table = self._columns.read_row_group(row_group, column_indices=[leaf])
+                return [self._plain(batch) for batch in table.to_batches()]
             except (pa.ArrowException, OSError):
                 # Other encodings, such as DELTA_BYTE_ARRAY, are not implemented, and which error
                 # says so varies: whole values then, or what else is wrong is said for them.
                 self._unencoded.add(leaf)
-        return self._file.read_row_group(row_group, column_indices=[leaf]).to_batches()
+        table = self._file.read_row_group(row_group, column_indices=[leaf])
+        return [self._plain(batch) for batch in table.to_batches()]
+
+    def _plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if all(plain_type(field.type) == field.type for field in batch.schema):
+            return batch
+        columns = [plain_array(column) for column in batch.columns]
+        fields = zip(batch.schema, columns, strict=True)
+        plain = [field.with_type(column.type) for field, column in fields]
+        schema = pa.schema(plain, batch.schema.metadata)
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def values(self, row_group: int, leaf: int, places: Int64s | None) -> Any:
         """See `read_values`; None for times that have to be settled too."""

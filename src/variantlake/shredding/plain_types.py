@@ -1,4 +1,6 @@
-"""The plain Arrow types that a file is written from, whatever form the rows came in.
+"""The plain Arrow types that files are read as and written from, whatever form the rows came in.
+
+A file may say that its texts are views (delta-rs's do): filters and sorts of pyarrow refuse them.
 
 pyarrow's Parquet writer counts as null of a dictionary inside of a struct what the indices say, and
 not the rows whose struct is null: a footer with that count misleads its readers. Views of texts it

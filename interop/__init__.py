@@ -1,0 +1,1 @@
+"""Which engines read our tables, and whose tables we read: `python -m interop`."""

@@ -1,0 +1,42 @@
+"""How a worker answers: one line of JSON for each line of JSON.
+
+A request is {"action": name, ...arguments}; the answer is {"answer": ...} or {"error": text}. The
+worker's standard output is the channel, so whatever its engine prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+class Absent(Exception):
+    """The engine needs a part that cannot be had here: nothing is said about the engine."""
+
+
+def serve(actions: dict[str, Callable[..., Any]]) -> None:
+    """Answer requests until the input ends; `offers` is answered with the names of the actions."""
+    actions = actions | {"offers": lambda: sorted(actions)}
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            reply = {"answer": actions[request.pop("action")](**request)}
+        except BaseException as error:  # noqa: BLE001 - also what Rust's panics raise: all are told
+            reply = {"error": f"{type(error).__name__}: {_first_line(error)}"}
+        channel.write(json.dumps(reply) + "\n")
+        channel.flush()
+
+
+def _first_line(error: BaseException) -> str:
+    # Py4J's own text names the call, and not what Java said.
+    java: Any = getattr(error, "java_exception", None)
+    text = str(error) if java is None else str(java.toString())
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # Where it lies, and where something is fetched from, differs from machine to machine.
+    return re.sub(r"https?://\S+", "<address>", (lines or [""])[0])[:400]
