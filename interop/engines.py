@@ -121,6 +121,8 @@ class Worker:
     def ask(self, action: str, **arguments: Any) -> Any:
         """The worker's answer. Raises Refused and Died."""
         if self.process is None or self.process.poll() is not None:
+            if self.process is not None:
+                self.process.communicate()
             self._start()
         assert self.process is not None
         assert self.process.stdin is not None
@@ -171,11 +173,10 @@ class Worker:
 
     def close(self) -> None:
         """End the process."""
-        if self.process is not None and self.process.poll() is None:
-            assert self.process.stdin is not None
-            self.process.stdin.close()
+        if self.process is not None:
             try:
-                self.process.wait(30)
+                self.process.communicate(timeout=30)
             except subprocess.TimeoutExpired:
                 self.process.kill()
+                self.process.communicate()
         self.log.close()

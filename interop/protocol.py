@@ -38,5 +38,6 @@ def _first_line(error: BaseException) -> str:
     java: Any = getattr(error, "java_exception", None)
     text = str(error) if java is None else str(java.toString())
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    # Where it lies, and where something is fetched from, differs from machine to machine.
-    return re.sub(r"https?://\S+", "<address>", (lines or [""])[0])[:400]
+    # Names of files and addresses differ from run to run and from machine to machine.
+    first = re.sub(r"https?://\S+", "<address>", (lines or [""])[0])
+    return re.sub(r"part-\S+parquet", "part-….parquet", first)[:400]

@@ -76,7 +76,7 @@ class ParquetSource:
         """The schema as pyarrow understands it, in plain types."""
         schema = self._file.schema_arrow
         plain = [field.with_type(plain_type(field.type)) for field in schema]
-        return pa.schema(plain, schema.metadata)
+        return pa.schema(plain).with_metadata(schema.metadata)
 
     def close(self) -> None:
         """Close the file if we opened it."""
@@ -162,7 +162,7 @@ class ParquetSource:
         columns = [plain_array(column) for column in batch.columns]
         fields = zip(batch.schema, columns, strict=True)
         plain = [field.with_type(column.type) for field, column in fields]
-        schema = pa.schema(plain, batch.schema.metadata)
+        schema = pa.schema(plain).with_metadata(batch.schema.metadata)
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def values(self, row_group: int, leaf: int, places: Int64s | None) -> Any:

@@ -29,11 +29,11 @@ from variantlake.parquet.stats.facts import FileFacts, facts_of, row_group_facts
 from variantlake.parquet.stats.statistics_collector import StatisticsCollector
 from variantlake.parquet.variant.key_orders import may_differ
 from variantlake.parquet.write.encodings import DICTIONARY_BYTES, choose_encodings
-from variantlake.shredding.plain_types import plain_array, plain_type
 from variantlake.parquet.write.repair import RequiredFields
 from variantlake.parquet.write.shared_metadata import SharedMetadata
 from variantlake.shredding.arrays import AnyArray, AnyField, element_field, members, struct_of
 from variantlake.shredding.layout import METADATA, is_list, is_struct, schema_of
+from variantlake.shredding.plain_types import plain_array, plain_type
 from variantlake.shredding.schema import ShreddingSchema, Untyped
 from variantlake.shredding.values import ValueNotes
 
