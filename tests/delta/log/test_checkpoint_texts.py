@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import variantlake as vl
 from tests.delta.stats.test_columnar_facts import SCHEMA, adds, check_same
 from tests.strategies import MORE
 from variantlake.delta.actions.actions import AddFile
@@ -82,6 +83,20 @@ def test_texts_outlive_their_checkpoint(tmp_path: Path) -> None:
     assert again == stored
     some = stored.take(np.array([7, 2]))
     assert some["tags"].to_pylist() == [[("k", "7")], [("k", "2")]]
+
+
+def test_a_snapshot_that_has_planned_is_sent_to_tasks_small(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path, "event VARIANT", shredding={"event": "n BIGINT"})
+    for n in range(3):
+        table.append([{"n": n}])
+    table.checkpoint()
+    for opened in (table, vl.Table.open(tmp_path)):
+        query = "SELECT count(*) AS n FROM t WHERE event:n::bigint > 0"
+        assert opened.sql(query).to_pylist() == [{"n": 2}]
+        sent = pickle.dumps(opened)
+        assert len(sent) < 40_000
+        again: vl.Table = pickle.loads(sent)  # noqa: S301 - our own bytes
+        assert again.sql(query).to_pylist() == [{"n": 2}]
 
 
 def test_damage_of_texts_is_said_when_they_are_asked_for(tmp_path: Path) -> None:

@@ -140,7 +140,11 @@ class LogicalFiles:
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> Any:
-        return LogicalFiles.of, (self.whole(),)
+        # A stream has the rows alone: what pickles a slice takes all that it was cut from along.
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, FILES) as writer:
+            writer.write_table(self.whole())
+        return _of_stream, (sink.getvalue(),)
 
     def take(self, rows: Int64s) -> Self:
         """The files at these places, in this order."""
@@ -209,6 +213,10 @@ _NULLS = 1 << 17
 @cache
 def _many_nulls(type_: pa.DataType) -> Any:
     return pa.nulls(_NULLS, type_)  # type: ignore[call-overload]
+
+
+def _of_stream(data: pa.Buffer) -> LogicalFiles:
+    return LogicalFiles.of(pa.ipc.open_stream(data).read_all())
 
 
 def _nulls(count: int, type_: pa.DataType) -> Any:

@@ -58,6 +58,10 @@ from variantlake.types import Kind, ShreddedType
 _SIDES = ("minValues", "maxValues")
 
 
+_LOCK = threading.Lock()
+"""Of all `Layouts`: tasks are sent snapshots, and a lock cannot be sent."""
+
+
 class Layouts:
     """The different layouts of a table's files, by their DDL."""
 
@@ -66,13 +70,12 @@ class Layouts:
         self.nodes: list[dict[Path, int]] = []
         self.paths: list[list[Path]] = []
         self._codes: dict[str, int] = {}
-        self._lock = threading.Lock()
 
     def code(self, text: str | None) -> int:
         """The number of a layout, -1 if the text is not a layout."""
         if text is None:
             return -1
-        with self._lock:
+        with _LOCK:
             if text not in self._codes:
                 self._codes[text] = self._new_code(text)
             return self._codes[text]
