@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from variantlake.table import Table
+
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "variantlake"
 
 # Top to bottom: a module may import from its own part and from those before it.
@@ -201,6 +203,54 @@ def test_the_package_and_its_commands_start_light() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.strip() == "[]"
+
+
+_SAID = "import sys, atexit; atexit.register(lambda: print([m for m in {} if m in sys.modules])); "
+_OF_QUERIES = "sqlglot,variantlake.engine.run,variantlake.planning.explain"
+_OF_WRITES = "variantlake.writing.files,variantlake.maintenance.optimize,variantlake.ingest.load"
+
+
+@pytest.mark.parametrize(
+    ("code", "heavy"),
+    [
+        ("import variantlake", "numpy,pyarrow"),
+        ("import variantlake; variantlake.Table", f"pandas,{_OF_QUERIES},{_OF_WRITES}"),
+        (
+            "import variantlake; variantlake.Table.open(sys.argv[1])",
+            f"{_OF_QUERIES},{_OF_WRITES}",
+        ),
+        (
+            "import variantlake; variantlake.Table.open(sys.argv[1]).sql('SELECT n FROM t')",
+            f"duckdb,pyarrow.dataset,{_OF_WRITES}",
+        ),
+        *(
+            (
+                f"sys.argv.insert(1, {command!r}); from variantlake.cli.main import main; main()",
+                f"pandas,{_OF_QUERIES},{_OF_WRITES}",
+            )
+            for command in ("history", "info")
+        ),
+    ],
+)
+def test_light_work_does_not_import_what_other_work_needs(
+    tmp_path: Path, code: str, heavy: str
+) -> None:
+    Table.create(tmp_path / "t", "n BIGINT")
+    said = _SAID.format(heavy.split(","))
+    command = [sys.executable, "-c", said + code, str(tmp_path / "t")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_pandas_can_be_used_where_it_was_left_out() -> None:
+    code = "import sys, pyarrow as pa; "
+    code += "from variantlake.cli.terminal.without_pandas import leave_pandas_out; "
+    code += "leave_pandas_out(); pa.array([1]); assert 'pandas' not in sys.modules; "
+    code += "import pandas; print(pa.table({'n': [1]}).to_pandas().n.sum())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "1"
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -70,3 +70,9 @@ def size_bytes(name: str, given: object) -> int:
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:
         raise wrong_option(name, given, "a size: a number of bytes, 64MB or 1GB")
     return given
+
+
+def check_limit(limit: int | None) -> None:
+    """Raise InvalidValue for what is not a number of rows."""
+    if limit is not None and (type(limit) is not int or limit < 0):
+        raise InvalidValue(f"the limit is {limit!r}", hint="a whole number from 0 on; None for all")

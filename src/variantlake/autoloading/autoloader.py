@@ -38,7 +38,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.ingest.encode.document_options import DocumentOptions
-from variantlake.ingest.sources.sources import DocumentFormat
+from variantlake.ingest.sources.document_format import DocumentFormat
 from variantlake.jobs.tasks import Runner
 from variantlake.jobs.threads import run_in_threads
 from variantlake.logs import logger

@@ -30,8 +30,9 @@ from variantlake.ingest.commit_load import commit_load
 from variantlake.ingest.encode.document_options import DocumentOptions
 from variantlake.ingest.encode.documents import read_tapes
 from variantlake.ingest.load import plan_load
+from variantlake.ingest.sources.document_format import DocumentFormat
 from variantlake.ingest.sources.signatures import HEAD_BYTES, compression_of
-from variantlake.ingest.sources.sources import DocumentFormat, Source, Split
+from variantlake.ingest.sources.sources import Source, Split
 from variantlake.jobs.tasks import Runner, TaskResult, collect
 from variantlake.jobs.threads import run_in_threads
 from variantlake.logs import logger
@@ -39,8 +40,8 @@ from variantlake.shown import Result, utf8_text
 from variantlake.storage.opening import store_of
 from variantlake.writing.file_plan import FilePlan
 from variantlake.writing.files import new_load_id
-from variantlake.writing.options import BadRows
 from variantlake.writing.quarantine import BadRowLog
+from variantlake.writing.row_policies import BadRows
 from variantlake.writing.table_write import TableWrite
 
 log = logger("autoload")

@@ -129,6 +129,7 @@ def _with_common_options(command: Callable[..., None], *, commits: bool) -> Call
     # These load rich.
     from variantlake.cli.terminal.logs import logged
     from variantlake.cli.terminal.output import quieted
+    from variantlake.cli.terminal.without_pandas import leave_pandas_out
     from variantlake.delta.actions.commit_properties import committed_with
     from variantlake.delta.log.file_paths import set_absolute_paths
 
@@ -142,6 +143,7 @@ def _with_common_options(command: Callable[..., None], *, commits: bool) -> Call
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
+        leave_pandas_out()
         if given.pop("no_absolute_paths"):
             set_absolute_paths("refuse")
         quiet, verbose = given.pop("quiet"), given.pop("verbose")

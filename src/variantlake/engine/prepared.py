@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import TYPE_CHECKING
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.engine.run import LocalQuery
-from variantlake.engine.text import names_of_table, read_query
-from variantlake.scan.decoded_log import DecodedLog
+
+if TYPE_CHECKING:
+    from variantlake.engine.run import LocalQuery
+    from variantlake.scan.decoded_log import DecodedLog
 
 MOST = 16
 """Queries that are kept: of a large table each holds the numbers of the files that it reads."""
@@ -26,6 +28,9 @@ class PreparedQueries:
 
     def of(self, text: str, snapshot: Snapshot, decoded: DecodedLog) -> LocalQuery:
         """The query of a text of the table. Raises as `read_query`."""
+        from variantlake.engine.run import LocalQuery
+        from variantlake.engine.text import names_of_table, read_query
+
         found = self._kept.pop(text, None)
         if found is None:
             names = dict.fromkeys(names_of_table(snapshot.store.uri), snapshot.schema)

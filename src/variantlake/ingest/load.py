@@ -46,7 +46,7 @@ from variantlake.shredding.schema import ShreddingSchema
 from variantlake.writing.file_plan import FilePlan
 from variantlake.writing.files import new_load_id
 from variantlake.writing.keywords import check_options
-from variantlake.writing.options import BadRows
+from variantlake.writing.row_policies import BadRows
 from variantlake.writing.staged_files import Staging
 from variantlake.writing.table_write import UNSHREDDED, TableWrite
 

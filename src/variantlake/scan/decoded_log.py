@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.expressions.tree import Ref
-from variantlake.planning.log_files import LogFiles
-from variantlake.scan.file_layouts import FileLayouts
-from variantlake.scan.footers import Footers
+
+if TYPE_CHECKING:
+    from variantlake.expressions.tree import Ref
+    from variantlake.planning.log_files import LogFiles
+    from variantlake.scan.file_layouts import FileLayouts
+    from variantlake.scan.footers import Footers
 
 
 class DecodedLog:
-    """The files of one snapshot and what footers say of foreign ones; a copy begins empty.
-
-    `layouts` are those of the files that queries have read.
-    """
+    """The files of one snapshot and what footers say of foreign ones; a copy begins empty."""
 
     def __init__(self) -> None:
-        self._footers = Footers()
-        self.layouts = FileLayouts()
         self._last: tuple[Snapshot, LogFiles] | None = None
+
+    # These load what a table that is only opened does not need.
+    @cached_property
+    def _footers(self) -> Footers:
+        from variantlake.scan.footers import Footers
+
+        return Footers()
+
+    @cached_property
+    def layouts(self) -> FileLayouts:
+        """Of the files that queries have read."""
+        from variantlake.scan.file_layouts import FileLayouts
+
+        return FileLayouts()
 
     def files(self, snapshot: Snapshot, requested: Iterable[Ref]) -> LogFiles:
         """The files of the snapshot; of those whose layout the log lacks, footers are read."""
+        from variantlake.planning.log_files import LogFiles
+
         known = self._last
         if known is None or known[0] is not snapshot:
             known = self._last = (snapshot, LogFiles(snapshot))

@@ -38,6 +38,7 @@ from variantlake.scan.table_names import partition_types as types_of_partitions
 from variantlake.scan.table_names import stored_ref
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.sql.select import Item, QueryText
+from variantlake.units import check_limit
 
 
 def scan_of(
@@ -55,12 +56,6 @@ def scan_of(
     asked = condition_text(where)
     condition = None if asked is None else text.condition(asked)
     return Scan(snapshot, text.items(select), condition, limit, decoded or DecodedLog())
-
-
-def check_limit(limit: int | None) -> None:
-    """Raise InvalidValue for what is not a number of rows."""
-    if limit is not None and (type(limit) is not int or limit < 0):
-        raise InvalidValue(f"the limit is {limit!r}", hint="a whole number from 0 on; None for all")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from variantlake.delta.log.path_index import PathIndex
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue
 from variantlake.ingest.commit_load import LoadResult
-from variantlake.scan.table_scan import Scan, check_limit
+from variantlake.scan.table_scan import Scan
 from variantlake.shown import Shown, counted
 from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
-from variantlake.units import EPOCH
+from variantlake.units import EPOCH, check_limit
 from variantlake.writing.staged_files import (
     StagedLoad,
     drop_stage,

@@ -25,42 +25,22 @@ from typing import (
 
 import pyarrow as pa
 
-from variantlake.autoloading.autoloader import AutoloadResult
-from variantlake.autoloading.batch import BatchReport
-from variantlake.autoloading.loads import LOADS, RetryResult, list_loads, retry_failed
-from variantlake.autoloading.run import AutoloadOptionKeywords, autoload
-from variantlake.ddl.alter_table import alter_table, set_properties
-from variantlake.ddl.local_checks import LocalChecks
 from variantlake.delta.actions.actions import Protocol
 from variantlake.delta.actions.commit_properties import (
     CommitProperties,
     takes_commit_properties,
 )
-from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log.identity import check_before_read, check_same_table
 from variantlake.delta.log.log_segment import has_log
 from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.cluster_paths import names_paths, split_paths
+from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX, check_properties
 from variantlake.delta.protocol.named_versions import NamedVersion, named_versions
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType, VariantType
-from variantlake.delta.transaction import alter, alter_columns
-from variantlake.delta.transaction.analyze import AnalyzeResult, analyze
-from variantlake.delta.transaction.commit import commit
-from variantlake.delta.transaction.conflicts import Changes
-from variantlake.delta.transaction.creation import Creation, commit_creation, replace_table
-from variantlake.delta.transaction.name_versions import name_version, remove_name
-from variantlake.delta.transaction.widen import change_type
-from variantlake.dml.delete import delete
-from variantlake.dml.merge.builder import MergeBuilder
-from variantlake.dml.result import ChangeResult
-from variantlake.dml.update import update
 from variantlake.engine.prepared import PreparedQueries
-from variantlake.engine.run import LocalQuery
-from variantlake.engine.text import names_of_table
-from variantlake.erase.erase import EraseResult, erase
 from variantlake.errors import (
     CommitConflict,
     InvalidSchema,
@@ -69,50 +49,51 @@ from variantlake.errors import (
     UnsupportedFeature,
 )
 from variantlake.export.keywords import ExportKeywords
-from variantlake.expressions.from_python import Expr, condition_text
-from variantlake.feed.commits import version_range
-from variantlake.feed.scan import ChangeScan
-from variantlake.feed.snapshots import change_snapshots
-from variantlake.ingest.append import append_arrow
-from variantlake.ingest.commit_load import LoadResult
-from variantlake.ingest.encode.document_options import DocumentKeywords
-from variantlake.ingest.encode.rows import given_schema
-from variantlake.ingest.inputs import Rows, read_input
-from variantlake.ingest.local_run import ingest_here
-from variantlake.ingest.overwrite import Overwrite, Where
-from variantlake.ingest.sources.sources import Documents
-from variantlake.maintenance.cloning.clone import CloneResult, clone
-from variantlake.maintenance.health import health
-from variantlake.maintenance.health_findings import Health
-from variantlake.maintenance.reshredding.drift import Drift, drift
-from variantlake.maintenance.restore import Missing, RestoreResult, restore, version_of
-from variantlake.maintenance.vacuuming.listing import UnneededFile
-from variantlake.maintenance.vacuuming.vacuum import VacuumResult, vacuum
 from variantlake.progress import OnProgress
-from variantlake.report.table_report import TableReport, report_table
 from variantlake.scan.decoded_log import DecodedLog
-from variantlake.scan.table_scan import Scan, check_limit, scan_of
 from variantlake.shown import CommitResult, Shown, counted
 from variantlake.shredding.ddl import format_ddl, parse_ddl
-from variantlake.sql.alter import AddConstraint, Alteration, Default, NotNull, parse_alteration
-from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
 from variantlake.storage.options import reach_with
-from variantlake.table.stage import Stage, staged_as, stages_of
-from variantlake.units import Duration, Size, Time, milliseconds
-from variantlake.writing.files import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
-from variantlake.writing.options import LoadKeywords, LoadOptions
-from variantlake.writing.staged_files import Staging
-from variantlake.writing.table_write import READER_FEATURES
+from variantlake.units import Duration, Size, Time, check_limit, milliseconds
+from variantlake.writing.file_sizes import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
 
 if TYPE_CHECKING:
+    from variantlake.autoloading.autoloader import AutoloadResult
+    from variantlake.autoloading.batch import BatchReport
+    from variantlake.autoloading.loads import RetryResult
+    from variantlake.autoloading.run import AutoloadOptionKeywords
+    from variantlake.delta.transaction.analyze import AnalyzeResult
+    from variantlake.delta.transaction.conflicts import Changes
+    from variantlake.dml.merge.builder import MergeBuilder
+    from variantlake.dml.result import ChangeResult
     from variantlake.engine.duckdb_query import DuckQuery
+    from variantlake.engine.run import LocalQuery
+    from variantlake.erase.erase import EraseResult
     from variantlake.export.export import ExportResult
+    from variantlake.expressions.from_python import Expr
+    from variantlake.feed.scan import ChangeScan
+    from variantlake.ingest.commit_load import LoadResult
+    from variantlake.ingest.encode.document_options import DocumentKeywords
+    from variantlake.ingest.inputs import Rows
+    from variantlake.ingest.overwrite import Overwrite, Where
     from variantlake.kernels.digest.rows import Digest
+    from variantlake.maintenance.cloning.clone import CloneResult
     from variantlake.maintenance.clustering.cluster import ClusterResult
     from variantlake.maintenance.compare_versions import VersionComparison
+    from variantlake.maintenance.health_findings import Health
     from variantlake.maintenance.optimize import OptimizeResult
+    from variantlake.maintenance.reshredding.drift import Drift
     from variantlake.maintenance.reshredding.reshred import ReshredResult
+    from variantlake.maintenance.restore import Missing, RestoreResult
+    from variantlake.maintenance.vacuuming.listing import UnneededFile
+    from variantlake.maintenance.vacuuming.vacuum import VacuumResult
+    from variantlake.report.table_report import TableReport
+    from variantlake.scan.table_scan import Scan
+    from variantlake.sql.alter import Alteration
+    from variantlake.table.stage import Stage
+    from variantlake.writing.options import LoadKeywords
+    from variantlake.writing.staged_files import Staging
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -223,6 +204,8 @@ class Table(Shown):
             InvalidSchema: A DDL does not parse, or Delta cannot hold the columns.
             UnsupportedFeature: A property of a feature that we do not write.
         """
+        from variantlake.delta.transaction.creation import Creation, commit_creation, replace_table
+
         reach_with(location, storage_options)
         for what, words in (("name", name), ("description", description)):
             if not isinstance(words, str | None):
@@ -300,7 +283,7 @@ class Table(Shown):
         """
         reach_with(location, storage_options)
         time = None if timestamp is None else milliseconds("timestamp", timestamp)
-        snapshot = Snapshot.read(location, version, timestamp=time, applies=READER_FEATURES)
+        snapshot = Snapshot.read(location, version, timestamp=time, applies=SCAN_FEATURES)
         return cls(snapshot, is_fixed=version is not None or timestamp is not None)
 
     @classmethod
@@ -413,6 +396,8 @@ class Table(Shown):
 
         Raises as `scan` for a file that cannot be read.
         """
+        from variantlake.report.table_report import report_table
+
         return report_table(self.snapshot, examples=examples)
 
     def scan(
@@ -439,6 +424,8 @@ class Table(Shown):
             InvalidValue: A limit below 0, or a `select` that is no text, path or list.
             UnsupportedFeature: An expression that only Spark takes, by name.
         """
+        from variantlake.scan.table_scan import scan_of
+
         version = self._current()
         return scan_of(version.snapshot, select, where, limit, version.decoded)
 
@@ -502,6 +489,8 @@ class Table(Shown):
                 read.
             MissingDependency: DuckDB is not installed.
         """
+        from variantlake.engine.text import names_of_table
+
         if not isinstance(query, str):
             raise InvalidValue(f"a query is text, not {query!r:.60}")
         for name, each in (tables or {}).items():
@@ -563,6 +552,13 @@ class Table(Shown):
             UnsupportedFeature: A version of the range recorded no changes
                 (`delta.enableChangeDataFeed`), or its schema cannot be read as the last one.
         """
+        from variantlake.expressions.from_python import condition_text
+        from variantlake.feed.commits import version_range
+        from variantlake.feed.scan import ChangeScan
+        from variantlake.feed.snapshots import change_snapshots
+        from variantlake.scan.table_scan import Scan
+        from variantlake.sql.select import QueryText
+
         check_before_read(self.snapshot)
         versions = version_range(
             self.snapshot,
@@ -657,6 +653,9 @@ class Table(Shown):
             InvalidSchema, InvalidJson, MalformedVariant, LimitExceeded, UnsupportedFeature: As
                 `append`.
         """
+        from variantlake.table.stage import staged_as
+        from variantlake.writing.staged_files import Staging
+
         self._check_moves()
         if options.get("unique_by"):
             raise InvalidValue(
@@ -679,6 +678,8 @@ class Table(Shown):
 
     def stages(self) -> list[Stage]:
         """The loads that are staged and neither published nor dropped, oldest first."""
+        from variantlake.table.stage import stages_of
+
         return stages_of(self.uri)
 
     @_writes
@@ -720,6 +721,8 @@ class Table(Shown):
             UnsupportedFeature: As for `append`; also an append-only table, and a condition that
                 only Spark takes.
         """
+        from variantlake.ingest.overwrite import Overwrite
+
         overwrite = Overwrite(where, partitions, expected_version)
         return self._load(data, column, json_columns, overwrite, options)
 
@@ -741,6 +744,8 @@ class Table(Shown):
         `column` is the VARIANT column that takes the documents; the only one unless it is given.
         `storage_options` say how the source is reached.
         """
+        from variantlake.autoloading.run import autoload
+
         reach_with(source, storage_options)
         if "column" not in options:
             options["column"] = self._only_variant()
@@ -778,6 +783,8 @@ class Table(Shown):
         Raises InvalidValue for an autoload that the table does not know, an unknown state or a
         limit below 0, MalformedLog where what the log names is missing or damaged.
         """
+        from variantlake.autoloading.loads import LOADS, list_loads
+
         check_limit(limit)
         pieces = list_loads(self.snapshot, name=name, file=file, state=state)
         if limit is not None:
@@ -801,6 +808,8 @@ class Table(Shown):
 
         Raises CommitConflict if the autoload committed a batch meanwhile, else as `loads`.
         """
+        from variantlake.autoloading.loads import retry_failed
+
         return retry_failed(self._newest(), name=name, file=file)
 
     @_writes
@@ -829,6 +838,9 @@ class Table(Shown):
                 that we do not write, or rows that would lose their ids, by name.
             CommitConflict: Another writer changed the same rows, or added rows that `where` finds.
         """
+        from variantlake.dml.delete import delete
+        from variantlake.expressions.from_python import condition_text
+
         text = condition_text(where)
         return delete(self._newest(), text, dry_run=dry_run)
 
@@ -862,6 +874,9 @@ class Table(Shown):
                 which `lake.update` takes.
             CommitConflict: As for `delete`.
         """
+        from variantlake.dml.update import update
+        from variantlake.expressions.from_python import condition_text
+
         text = condition_text(where)
         return update(self._newest(), set, text, dry_run=dry_run)
 
@@ -905,6 +920,7 @@ class Table(Shown):
             CommitConflict: As for `delete`.
         """
         from variantlake.dml.merge.run import merge  # loads the kernels
+        from variantlake.expressions.from_python import Expr
 
         return merge(
             self._newest(),
@@ -935,6 +951,7 @@ class Table(Shown):
 
         Arguments and errors as for `merge`.
         """
+        from variantlake.dml.merge.builder import MergeBuilder
 
         def run(clauses: tuple[str, ...], dry_run: bool) -> ChangeResult:
             return self.merge(
@@ -1023,6 +1040,9 @@ class Table(Shown):
                 written anew; with `purge` a table whose log must not be cut.
             CommitConflict: Other writers were first, again and again.
         """
+        from variantlake.erase.erase import erase
+        from variantlake.expressions.from_python import condition_text
+
         text = condition_text(where)
         return erase(self._newest(), text, purges=purge, dry_run=dry_run)
 
@@ -1043,6 +1063,8 @@ class Table(Shown):
                 that are there would have to be checked or rewritten for.
             CommitConflict: Another writer changed the table in a way that contradicts this.
         """
+        from variantlake.ddl.alter_table import set_properties
+
         return CommitResult(version=set_properties(self._newest(), properties))
 
     @_writes
@@ -1059,6 +1081,8 @@ class Table(Shown):
             CommitConflict: Another writer changed one of the files.
             UnsupportedFeature: The table needs a feature that we do not write.
         """
+        from variantlake.delta.transaction.analyze import analyze
+
         return analyze(self._newest(), dry_run=dry_run)
 
     @_writes
@@ -1069,6 +1093,8 @@ class Table(Shown):
 
         Raises InvalidValue for a property that files depend on, else as `set_properties`.
         """
+        from variantlake.delta.transaction import alter
+
         snapshot = self._newest()
         return _committed(snapshot, alter.unset_properties(snapshot, names))
 
@@ -1114,6 +1140,8 @@ class Table(Shown):
             InvalidQuery: A text of another form.
             What the method of the same name raises.
         """
+        from variantlake.sql.alter import parse_alteration
+
         if not isinstance(change, str):
             raise InvalidValue(f"a change of a table is {change!r}", hint="text: 'DROP COLUMN a'")
         return self._altered(parse_alteration(change))
@@ -1146,6 +1174,8 @@ class Table(Shown):
                 uses the column.
             CommitConflict: As `set_properties`.
         """
+        from variantlake.delta.transaction import alter_columns
+
         snapshot = self._newest()
         changes = alter_columns.rename_column(
             snapshot, column, name, enable_column_mapping=enable_column_mapping
@@ -1176,6 +1206,9 @@ class Table(Shown):
                 has no other one.
             UnsupportedFeature, CommitConflict: As `rename_column`.
         """
+        from variantlake.delta.transaction import alter_columns
+        from variantlake.delta.transaction.commit import commit
+
         snapshot = self._newest()
         changes = alter_columns.drop_columns(
             snapshot,
@@ -1199,6 +1232,8 @@ class Table(Shown):
 
         Raises InvalidSchema for a column that does not exist, CommitConflict.
         """
+        from variantlake.delta.transaction import alter_columns
+
         snapshot = self._newest()
         if comment is not None and not isinstance(comment, str):
             raise InvalidValue(f"a comment is {comment!r}", hint="text, or None to take it away")
@@ -1215,6 +1250,8 @@ class Table(Shown):
         A field moves within its struct. Raises InvalidSchema for a column that does not exist,
         CommitConflict.
         """
+        from variantlake.delta.transaction import alter_columns
+
         snapshot = self._newest()
         return _committed(snapshot, alter_columns.move_column(snapshot, column, after=after))
 
@@ -1247,6 +1284,9 @@ class Table(Shown):
                 uses the column.
             CommitConflict: As `set_properties`.
         """
+        from variantlake.delta.transaction.commit import commit
+        from variantlake.delta.transaction.widen import change_type
+
         _check_texts("a type", type)
         snapshot = self._newest()
         changes = change_type(snapshot, column, type, enable_type_widening=enable_type_widening)
@@ -1268,6 +1308,8 @@ class Table(Shown):
             InvalidQuery, InvalidValue: The expression is no constant of the column's type.
             UnsupportedFeature, CommitConflict: As `set_properties`.
         """
+        from variantlake.sql.alter import Default
+
         _check_texts("a default", expression or "")
         return self._altered(Default(column, expression))
 
@@ -1285,6 +1327,8 @@ class Table(Shown):
             InvalidValue: A row breaks it, or the table has one of this name.
             UnsupportedFeature, CommitConflict: As `set_properties`.
         """
+        from variantlake.sql.alter import AddConstraint
+
         _check_texts("a constraint", name, expression)
         return self._altered(AddConstraint(name, expression))
 
@@ -1296,6 +1340,8 @@ class Table(Shown):
 
         Raises InvalidValue for one that does not exist, else as `set_properties`.
         """
+        from variantlake.delta.transaction import alter
+
         snapshot = self._newest()
         return _committed(snapshot, alter.drop_constraint(snapshot, name))
 
@@ -1308,6 +1354,8 @@ class Table(Shown):
         Raises InvalidSchema for a column that does not exist, InvalidValue if a row has NULL there,
         UnsupportedFeature for a field of a struct, CommitConflict.
         """
+        from variantlake.sql.alter import NotNull
+
         return self._altered(NotNull(column, True))
 
     @_writes
@@ -1318,6 +1366,8 @@ class Table(Shown):
 
         Raises InvalidSchema for a column that does not exist, else as `set_properties`.
         """
+        from variantlake.sql.alter import NotNull
+
         return self._altered(NotNull(column, False))
 
     @_writes
@@ -1334,6 +1384,8 @@ class Table(Shown):
             InvalidSchema: The DDL does not parse, the column is there already or is NOT NULL.
             UnsupportedFeature, CommitConflict: As `set_properties`.
         """
+        from variantlake.delta.transaction import alter
+
         snapshot = self._newest()
         changes = alter.add_columns(snapshot, parse_table_ddl(column))
         return _committed(snapshot, changes)
@@ -1351,6 +1403,8 @@ class Table(Shown):
             InvalidSchema: There is no such VARIANT column.
             MalformedFile, MissingSource: A file that cannot be read, by name.
         """
+        from variantlake.maintenance.reshredding.drift import drift
+
         return drift(self.snapshot, column, progress=progress)
 
     @_writes
@@ -1431,6 +1485,8 @@ class Table(Shown):
             MalformedFile, MissingSource: A file that cannot be read, with file and row.
             CommitConflict: Others changed the same files again and again.
         """
+        from variantlake.expressions.from_python import condition_text
+
         # Loads the kernels, which a table does without.
         from variantlake.jobs.threads import run_in_threads
         from variantlake.maintenance.reshredding.reshred import ReshredOptions, reshred
@@ -1518,6 +1574,7 @@ class Table(Shown):
             MissingSource: A file that is not there.
             InvalidQuery, UnsupportedFeature: As `scan`.
         """
+        from variantlake.expressions.from_python import condition_text
         from variantlake.maintenance.compare_versions import digest_rows
 
         return digest_rows(self.snapshot, condition_text(where), progress)
@@ -1584,6 +1641,8 @@ class Table(Shown):
             MalformedFile, MissingSource: A file that cannot be read, with file and row.
             CommitConflict: Others changed the same files again and again.
         """
+        from variantlake.expressions.from_python import condition_text
+
         # Loads the kernels, which a table does without.
         from variantlake.jobs.threads import run_in_threads
         from variantlake.maintenance.optimize import optimize
@@ -1640,6 +1699,8 @@ class Table(Shown):
                 is gone.
             UnsupportedFeature: The table needs a feature that we do not write.
         """
+        from variantlake.maintenance.vacuuming.vacuum import vacuum
+
         return vacuum(
             self._newest(),
             retention,
@@ -1684,6 +1745,8 @@ class Table(Shown):
             UnsupportedFeature: The version needs a feature that we do not write, or the table is
                 append-only.
         """
+        from variantlake.maintenance.restore import restore
+
         return restore(
             self._newest(),
             version,
@@ -1721,6 +1784,8 @@ class Table(Shown):
             CommitConflict: Another writer gave the name meanwhile.
             UnsupportedFeature: The table needs a feature that we do not write.
         """
+        from variantlake.delta.transaction.name_versions import name_version
+
         number = self.version if version is None else version
         return name_version(self._newest(), name, number, move=move)
 
@@ -1730,6 +1795,8 @@ class Table(Shown):
 
         Raises MissingSource if no version has the name, else as `tag`.
         """
+        from variantlake.delta.transaction.name_versions import remove_name
+
         return remove_name(self._newest(), name)
 
     def tags(self) -> list[NamedVersion]:
@@ -1774,6 +1841,9 @@ class Table(Shown):
             UnsupportedFeature: The table needs a feature that we do not write.
             CommitConflict: A table was made there meanwhile.
         """
+        from variantlake.maintenance.cloning.clone import clone
+        from variantlake.maintenance.restore import version_of
+
         if not isinstance(target, str | os.PathLike):
             raise InvalidValue(f"a clone's place is a path or URL, not {target!r:.60}")
         source = self.snapshot
@@ -1791,6 +1861,8 @@ class Table(Shown):
         Raises:
             MalformedLog, StoreFailed: A log that cannot be read.
         """
+        from variantlake.maintenance.health import health
+
         return health(self.snapshot, orphans=orphans)
 
     @_writes
@@ -1800,9 +1872,15 @@ class Table(Shown):
         Commits write one at `delta.checkpointInterval`; this is for a log without any, or whose
         writers write none. Raises as `open` for a log that cannot be read, StoreFailed.
         """
+        from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
+
         return CommitResult(version=write_checkpoint(self._newest().store))
 
     def _altered(self, change: Alteration) -> CommitResult:
+
+        from variantlake.ddl.alter_table import alter_table
+        from variantlake.ddl.local_checks import LocalChecks
+
         return CommitResult(version=alter_table(self._newest(), change, LocalChecks()))
 
     def _current(self) -> _Version:
@@ -1838,6 +1916,13 @@ class Table(Shown):
         overwrite: Overwrite | Staging | None,
         options: DocumentKeywords,
     ) -> LoadResult:
+
+        from variantlake.ingest.append import append_arrow
+        from variantlake.ingest.inputs import read_input
+        from variantlake.ingest.local_run import ingest_here
+        from variantlake.ingest.sources.sources import Documents
+        from variantlake.writing.options import LoadOptions
+
         newest = self._newest()
         given = data.scan() if isinstance(data, Table) else data
         form = options.pop("format", None)
@@ -1887,6 +1972,9 @@ def _check_texts(what: str, *given: object) -> None:
 
 
 def _committed(snapshot: Snapshot, changes: Changes) -> CommitResult:
+
+    from variantlake.delta.transaction.commit import commit
+
     return CommitResult(version=commit(snapshot, changes))
 
 
@@ -1895,6 +1983,9 @@ def _opened_again(cls: type[Table], snapshot: Snapshot, is_fixed: bool) -> Table
 
 
 def _columns(schema: object) -> StructType:
+
+    from variantlake.ingest.encode.rows import given_schema
+
     if isinstance(schema, str):
         return parse_table_ddl(schema)
     if isinstance(schema, pa.Schema):

@@ -21,8 +21,8 @@ from variantlake.shredding.arrays import AnyArray
 from variantlake.storage.opening import open_store
 from variantlake.writing.files import FileLimits, FileSet
 from variantlake.writing.max_bad import MaxBad
-from variantlake.writing.options import BadRows
 from variantlake.writing.quarantine import BadRowLog
+from variantlake.writing.row_policies import BadRows
 from variantlake.writing.sort_rows import SortKey, known_sort_keys, sort_keys
 from variantlake.writing.void_columns import check_storable
 

@@ -24,14 +24,9 @@ from variantlake.shredding.values import ValueNotes
 from variantlake.storage.store import LocalStore, Store, make_folder, start_flush
 from variantlake.storage.unreachable import disk_failure
 from variantlake.units import Size, size_bytes
+from variantlake.writing.file_sizes import TARGET_FILE_BYTES
 from variantlake.writing.sort_rows import SortKey, sorted_pieces
 from variantlake.writing.void_columns import stored_rows, without_void
-
-TARGET_FILE_BYTES = 256 << 20
-"""Bytes of a file from which the next one is begun."""
-
-CLUSTERED_FILE_BYTES = 128 << 20
-"""Bytes of a file, about, whose rows are in an order with those of other files."""
 
 SORT_BYTES = 64 << 20
 """Bytes of rows in memory (Arrow) that are sorted at a time; a sorted file holds no more."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, Unpack
@@ -14,29 +13,10 @@ from variantlake.units import Size
 from variantlake.writing.files import DEFAULT_LIMITS, FileLimits
 from variantlake.writing.keywords import check_keywords, names_of
 from variantlake.writing.max_bad import MaxBad, check_mode
+from variantlake.writing.row_policies import BadRows, OnDuplicate
 
 MAX_LOAD_ID = 512
 """Our limit on the characters of a load id: every snapshot of the table carries it."""
-
-
-class BadRows(enum.StrEnum):
-    """What becomes of a document that is not JSON, or that a Variant cannot hold."""
-
-    STRICT = "strict"
-    """The load fails with its position, and nothing is committed."""
-    QUARANTINE = "quarantine"
-    """It is left out, and written with its reason to a file beside the table."""
-    NULL = "null"
-    """Its row is kept, with NULL in the VARIANT column."""
-
-
-class OnDuplicate(enum.StrEnum):
-    """What becomes of a row whose key is there already, in the table or in the load."""
-
-    REPLACE = "replace"
-    """It takes the place of the other one; of a load's rows the last one stays."""
-    SKIP = "skip"
-    """It is left out; of a load's rows the first one stays."""
 
 
 class LoadKeywords(CommitKeywords, total=False):

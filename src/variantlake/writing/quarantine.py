@@ -32,7 +32,7 @@ from variantlake.shown import utf8_text
 from variantlake.storage.store import LocalStore, Store, make_folder
 from variantlake.storage.unreachable import disk_failure
 from variantlake.writing.max_bad import MaxBad
-from variantlake.writing.options import BadRows
+from variantlake.writing.row_policies import BadRows
 
 Buffer: TypeAlias = bytes | pa.Buffer
 

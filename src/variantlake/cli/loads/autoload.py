@@ -40,11 +40,11 @@ from variantlake.cli.terminal.output import is_quiet, print_fields, print_json, 
 from variantlake.cli.terminal.stopping import stopping
 from variantlake.cli.terminal.table_names import located
 from variantlake.delta.log.log_segment import has_log
-from variantlake.ingest.sources.sources import DocumentFormat
+from variantlake.ingest.sources.document_format import DocumentFormat
 from variantlake.shown import size
 from variantlake.storage.opening import open_store
 from variantlake.units import seconds
-from variantlake.writing.options import BadRows
+from variantlake.writing.row_policies import BadRows
 
 SOME_FAILED = 3
 """The exit code where files could not be read, and the others were loaded."""

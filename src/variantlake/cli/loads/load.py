@@ -34,9 +34,10 @@ from variantlake.cli.terminal.progress import bytes_bar
 from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.overwrite import Overwrite
-from variantlake.ingest.sources.sources import DocumentFormat, Documents, SourceSpec
+from variantlake.ingest.sources.document_format import DocumentFormat
+from variantlake.ingest.sources.sources import Documents, SourceSpec
 from variantlake.shown import size
-from variantlake.writing.options import BadRows
+from variantlake.writing.row_policies import BadRows
 
 
 def ingest(

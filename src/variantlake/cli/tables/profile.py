@@ -19,7 +19,7 @@ from variantlake.cli.terminal.output import (
 )
 from variantlake.cli.terminal.table_names import located
 from variantlake.expressions.tree import path_text
-from variantlake.ingest.sources.sources import DocumentFormat
+from variantlake.ingest.sources.document_format import DocumentFormat
 from variantlake.report.profile import PathProfile, SourceProfile
 from variantlake.report.samples import SAMPLE_ROWS
 from variantlake.shown import shortened

@@ -12,11 +12,10 @@ import typer
 
 from variantlake.cli.terminal.output import visible
 from variantlake.cli.terminal.table_names import complete_name, located
-from variantlake.delta.protocol.named_versions import check_name
 from variantlake.errors import InvalidValue
-from variantlake.ingest.sources.sources import DocumentFormat
+from variantlake.ingest.sources.document_format import DocumentFormat
 from variantlake.units import moment
-from variantlake.writing.options import OnDuplicate
+from variantlake.writing.row_policies import OnDuplicate
 
 
 def checked_by(parse: Callable[[str, object], object]) -> Callable[[str | None], str | None]:
@@ -50,6 +49,8 @@ def _version(text: str) -> int | str:
     if text.isascii() and text.isdigit():
         return int(text)
     try:
+        from variantlake.delta.protocol.named_versions import check_name
+
         check_name(text)
     except InvalidValue as error:
         raise typer.BadParameter(

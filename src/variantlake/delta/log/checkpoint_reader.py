@@ -7,11 +7,10 @@ Spec: PROTOCOL, "Checkpoints", "Checkpoint Schema", "V2 Spec".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from variantlake.delta.actions.actions import (
     ACTIONS,
@@ -56,6 +55,9 @@ from variantlake.delta.log.logical_files import (
 from variantlake.delta.log.reconciliation import Key, LogState, check_unique_paths, key_of
 from variantlake.errors import MalformedLog
 from variantlake.storage.store import Store
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _ADD_KEYS = [field.key for field in ADD_FIELDS.values()]
 _BATCH_ROWS = 1 << 16

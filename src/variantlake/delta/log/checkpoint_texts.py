@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from variantlake.delta.log.logical_files import STRING_MAP, one_chunk
 from variantlake.delta.stats.file_texts import PackedTexts, StatsStruct
@@ -50,6 +49,8 @@ class CheckpointFile:
         self._footer = read_footer(source)
         self._source, self._is_local = source, is_local
         self._lock = threading.Lock()
+        import pyarrow.parquet as pq  # most opened tables have no checkpoint to read
+
         self.parquet = pq.ParquetFile(source.native, page_checksum_verification=True)
         self.stays = False
         self._agreed: dict[object, bool] = {}

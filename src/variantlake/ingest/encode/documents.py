@@ -12,10 +12,11 @@ from variantlake.errors import InvalidJson, LimitExceeded
 from variantlake.ingest.encode.bad_documents import Batch, bad_row, quarantine_lines
 from variantlake.ingest.records.records import record_tapes
 from variantlake.ingest.sources.blocks import BLOCK_BYTES, Block, LongLine, read_blocks
+from variantlake.ingest.sources.document_format import DocumentFormat
 from variantlake.ingest.sources.document_hints import expected
 from variantlake.ingest.sources.elements import read_document, read_elements
 from variantlake.ingest.sources.positions import PlaceCounter, place_of
-from variantlake.ingest.sources.sources import DocumentFormat, Source, Split, split_sources
+from variantlake.ingest.sources.sources import Source, Split, split_sources
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.json.json_rows import INCOMPLETE, UNEXPECTED
 from variantlake.kernels.json.lines import split_lines
@@ -26,8 +27,8 @@ from variantlake.kernels.variant.profiler import Profiler
 from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.inference.profile import Profile
 from variantlake.storage.store import LocalStore
-from variantlake.writing.options import BadRows
 from variantlake.writing.quarantine import BadRow, BadRowLog
+from variantlake.writing.row_policies import BadRows
 
 SAMPLE_ROWS = 4096
 """Documents that schema inference looks at, as Spark does."""

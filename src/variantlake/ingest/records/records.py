@@ -12,12 +12,13 @@ from variantlake.ingest.records.bson import read_bson
 from variantlake.ingest.records.csv import csv_tapes
 from variantlake.ingest.records.msgpack import read_msgpack
 from variantlake.ingest.records.record import FileRecord
-from variantlake.ingest.sources.sources import DocumentFormat, Source
+from variantlake.ingest.sources.document_format import DocumentFormat
+from variantlake.ingest.sources.sources import Source
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.variant.arrow_variants import variant_column
 from variantlake.kernels.variant.variant_reader import VariantReader
-from variantlake.writing.options import BadRows
 from variantlake.writing.quarantine import BadRow, BadRowLog
+from variantlake.writing.row_policies import BadRows
 
 _ROWS = 1024
 """Records that become one tape."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TypedDict
 
-from variantlake.ingest.sources.sources import DocumentFormat
+from variantlake.ingest.sources.document_format import DocumentFormat
 
 
 class SurfaceHints(TypedDict):

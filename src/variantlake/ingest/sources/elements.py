@@ -10,9 +10,10 @@ import numpy.typing as npt
 from variantlake.encoding.limits import MAX_VALUE_BYTES
 from variantlake.errors import InvalidJson, LimitExceeded, VariantLakeError
 from variantlake.ingest.sources.blocks import BLOCK_BYTES, Block
+from variantlake.ingest.sources.document_format import DocumentFormat
 from variantlake.ingest.sources.document_hints import expected
 from variantlake.ingest.sources.positions import place_of
-from variantlake.ingest.sources.sources import DocumentFormat, Source
+from variantlake.ingest.sources.sources import Source
 from variantlake.ingest.sources.streams import BOM, Stream, fill, open_source
 from variantlake.kernels.json.elements import ElementFinder
 from variantlake.kernels.tape.words import PADDING

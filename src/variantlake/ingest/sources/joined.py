@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from variantlake.ingest.sources.document_format import DocumentFormat
 from variantlake.ingest.sources.signatures import Compression
-from variantlake.ingest.sources.sources import DocumentFormat, Split
+from variantlake.ingest.sources.sources import Split
 from variantlake.ingest.sources.streams import BOM, fill, open_source
 from variantlake.kernels.tape.words import PADDING
 

@@ -8,7 +8,6 @@ of documents or one document only its user knows: a line may be an array as well
 
 from __future__ import annotations
 
-import enum
 import itertools
 import os
 import stat
@@ -16,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from variantlake.errors import (
     InvalidValue,
@@ -24,6 +23,7 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
+from variantlake.ingest.sources.document_format import DocumentFormat
 from variantlake.ingest.sources.find_files import (
     COMPRESSED_SUFFIXES,
     NDJSON,
@@ -52,45 +52,6 @@ SourceSpec = str | os.PathLike[str]
 
 _OBJECT_STORES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https")
 _PARALLEL_REQUESTS = 16
-
-
-class DocumentFormat(enum.StrEnum):
-    """How documents stand in a file, by the names that users give it."""
-
-    LINES = "ndjson"
-    """One document a line."""
-    ARRAY = "array"
-    """One JSON array of documents."""
-    WHOLE = "json"
-    """One document, on any number of lines."""
-    CSV = "csv"
-    """Lines of cells below a line of names."""
-    AVRO = "avro"
-    """Records of an object container file."""
-    MSGPACK = "msgpack"
-    """MessagePack, value behind value."""
-    BSON = "bson"
-    """BSON, document behind document."""
-
-    @property
-    def is_json(self) -> bool:
-        """Whether documents are JSON text; others are read record by record."""
-        return self.value not in RECORDS
-
-    @property
-    def kind(self) -> SourceKind:
-        """Which files of a folder are of this format."""
-        return RECORDS.get(self.value, NDJSON)
-
-    @classmethod
-    def of(cls, name: str | None) -> Self:
-        """The format that a user names, lines without a name. Raises InvalidValue for another."""
-        try:
-            return cls(name or "ndjson")
-        except ValueError:
-            raise InvalidValue(
-                f"format is {name!r}", hint=f"one of {', '.join(map(repr, map(str, cls)))}"
-            ) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ from variantlake.maintenance.rewrite.proof import RewriteProof
 from variantlake.maintenance.rewrite.stored_rows import InputRows, StoredForm, StoredRows
 from variantlake.parquet.write.file_writer import WrittenFile
 from variantlake.writing.file_plan import FilePlan
-from variantlake.writing.files import TARGET_FILE_BYTES, FileLimits, FileSet, new_load_id
+from variantlake.writing.file_sizes import TARGET_FILE_BYTES
+from variantlake.writing.files import FileLimits, FileSet, new_load_id
 from variantlake.writing.options import LoadOptions
 from variantlake.writing.table_write import TableWrite
 

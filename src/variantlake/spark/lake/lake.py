@@ -35,7 +35,7 @@ from variantlake.maintenance.vacuuming.listing import UnneededFile
 from variantlake.maintenance.vacuuming.vacuum import VacuumResult, vacuum
 from variantlake.progress import OnProgress
 from variantlake.quoting import quote_identifier, quote_string
-from variantlake.scan.table_scan import Scan, check_limit, scan_of
+from variantlake.scan.table_scan import Scan, scan_of
 from variantlake.shown import CommitResult, Shown
 from variantlake.spark.lake.change_feed import read_changes
 from variantlake.spark.lake.explain import (
@@ -76,9 +76,9 @@ from variantlake.sql.changes import (
     merge_clauses,
 )
 from variantlake.storage.options import reach_with
-from variantlake.units import Duration, Size, Time
+from variantlake.units import Duration, Size, Time, check_limit
 from variantlake.units import moment as moment_of
-from variantlake.writing.files import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
+from variantlake.writing.file_sizes import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,0 +1,48 @@
+"""How documents stand in a file."""
+
+from __future__ import annotations
+
+import enum
+from typing import Self
+
+from variantlake.errors import InvalidValue
+from variantlake.ingest.sources.find_files import NDJSON, RECORDS, SourceKind
+
+
+class DocumentFormat(enum.StrEnum):
+    """How documents stand in a file, by the names that users give it."""
+
+    LINES = "ndjson"
+    """One document a line."""
+    ARRAY = "array"
+    """One JSON array of documents."""
+    WHOLE = "json"
+    """One document, on any number of lines."""
+    CSV = "csv"
+    """Lines of cells below a line of names."""
+    AVRO = "avro"
+    """Records of an object container file."""
+    MSGPACK = "msgpack"
+    """MessagePack, value behind value."""
+    BSON = "bson"
+    """BSON, document behind document."""
+
+    @property
+    def is_json(self) -> bool:
+        """Whether documents are JSON text; others are read record by record."""
+        return self.value not in RECORDS
+
+    @property
+    def kind(self) -> SourceKind:
+        """Which files of a folder are of this format."""
+        return RECORDS.get(self.value, NDJSON)
+
+    @classmethod
+    def of(cls, name: str | None) -> Self:
+        """The format that a user names, lines without a name. Raises InvalidValue for another."""
+        try:
+            return cls(name or "ndjson")
+        except ValueError:
+            raise InvalidValue(
+                f"format is {name!r}", hint=f"one of {', '.join(map(repr, map(str, cls)))}"
+            ) from None
