@@ -693,7 +693,7 @@ MUTATIONS = (
         "AcceleratedReads", "if (tellsPlaces(plan)) leaveOthers();", "", spark=True,
     ),
     Mutation(
-        41, "subqueries do not tell where rows lie",
+        41, "no expression tells where rows lie",
         "AcceleratedReads",
         "if (PLACES.contains(expression.getClass().getSimpleName())) return true;", "", spark=True,
     ),
@@ -754,10 +754,6 @@ MUTATIONS = (
         "_UseReading._expression", "self.need_output(node.plan)", "pass", spark=True,
     ),
     Mutation(
-        42, "a path of the query around is one of the subquery",
-        "uses._is_column", "request.name == 'AttributeReference'", "True", spark=True,
-    ),
-    Mutation(
         42, "a column by paths may be needed whole",
         "PlanUses.of", "source.view == view and source not in self.whole", "source.view == view",
         spark=True,
@@ -794,18 +790,6 @@ MUTATIONS = (
     Mutation(
         42, "a plan need not be whole",
         "AcceleratedReads", "wrong.isDefined() || !isWhole(found)", "wrong.isDefined()", spark=True,
-    ),
-    Mutation(
-        42, "any columns may come out",
-        "AcceleratedReads",
-        'if (!sameColumns(plan, found)) throw new IllegalStateException("other columns came out");',
-        "", spark=True,
-    ),
-    Mutation(
-        42, "the types of paths are not compared",
-        "PathSubstitution",
-        'check(path.dataType().equals(old.dataType()), "type of a path of " + column.name());', "",
-        spark=True,
     ),
 )  # fmt: skip
 

@@ -22,6 +22,7 @@ from tests.spark.query.test_pushed_aggregates import (
 from tests.spark.rule.door import accelerated, lake_of
 from tests.strategies import MORE
 from variantlake.spark.lake import connect
+from variantlake.spark.rule.accelerate import planner_of
 from variantlake.spark.scan import pushed_aggregates
 from variantlake.spark.scan.pushed_aggregates import PushedAggregate
 
@@ -119,9 +120,13 @@ def test_one_dataframe_read_twice_is_read_as_rows(spark: SparkSession, table: Pu
         groups = rows.groupBy("k").agg(F.count("*"))
         return groups.union(groups).union(rows.select("k", F.expr("event:i::bigint")))
 
+    planner = planner_of(spark)
+    assert planner is not None
+    before = planner.warnings
     ours = twice(spark.read.format("delta").load(table.location))
     assert rows_of(ours) == rows_of(twice(spark.table(table.judge)))
     assert not is_begun(ours)
+    assert planner.warnings == before
 
 
 @pytest.mark.usefixtures("forced")

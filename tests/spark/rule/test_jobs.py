@@ -76,6 +76,7 @@ TEXTS = {
     f"SELECT {KIND}::int FROM jobs_ev WHERE event:n::int = 12": 1,
     f"SELECT event:n::int / 0 FROM jobs_ev WHERE {KIND} = 'k1'": 1,
     "SELECT j, k FROM jobs_upper WHERE k = 'k2'": 1,
+    f"SELECT id, {KIND} FROM jobs_ev WHERE event IS NOT NULL AND id < 10": 1,
     "SELECT id, t.key, t.value::string FROM jobs_ev, LATERAL variant_explode_outer(event:o) t "
     f"WHERE {KIND} = 'k1'": 1,
     f"SELECT id FROM jobs_ev WHERE ({KIND}, part) IN (SELECT {KIND}, part FROM jobs_odd "

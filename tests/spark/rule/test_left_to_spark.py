@@ -95,7 +95,7 @@ def test_a_table_that_was_altered_meanwhile_is_read_as_spark_reads_it(
 ) -> None:
     location = make(tmp_path / "t")
     wider, narrower = (load(spark, location).where(K1).selectExpr("*") for _ in range(2))
-    spark.sql(f"ALTER TABLE delta.`{location}` ADD COLUMN more INT")
+    spark.sql(f"ALTER TABLE delta.`{location}` ADD COLUMN more INT FIRST")
     assert wider.count() == 8
     spark.sql(f"INSERT INTO delta.`{location}` (id, event) SELECT 50, event FROM "
               f"delta.`{location}` WHERE {K1} AND event:n::int = 12")  # fmt: skip

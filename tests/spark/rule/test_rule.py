@@ -274,6 +274,9 @@ def test_what_tells_where_rows_lie_is_left_alone(spark: SparkSession, lake: Lake
     ):
         assert files_read(lake, frame) is None
     assert kept.select(F.input_file_name()).distinct().count() == 1
+    planner = planner_of(spark)
+    assert planner is not None
+    assert not planner.warnings
 
 
 @pytest.mark.rule(41)
