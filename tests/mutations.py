@@ -774,10 +774,6 @@ MUTATIONS = (
         "RuleQuery.of", "read[each.view] == 1", "True", spark=True,
     ),
     Mutation(
-        42, "a scan keeps the zone that its session had",
-        "RulePlanner._helper", "helper.follow_zone(zone)", "pass", spark=True,
-    ),
-    Mutation(
         42, "rows of native files have no path",
         "PathSubstitution", "if (found.variant == null) return path;", "if (true) return path;",
         spark=True,
