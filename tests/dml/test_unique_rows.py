@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import threading
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,7 +19,13 @@ import variantlake as vl
 from tests.dml.changed import FEED, VECTORS
 from tests.dml.tracked import TRACKED, tracked_rows
 from tests.strategies import MORE
-from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature, VariantLakeError
+from variantlake.errors import (
+    CommitConflict,
+    InvalidQuery,
+    InvalidValue,
+    UnsupportedFeature,
+    VariantLakeError,
+)
 from variantlake.ingest.local_run import ingest_here
 
 KEY = "event:id::bigint"
@@ -221,7 +228,65 @@ def test_an_append_only_table_takes_new_keys_alone(tmp_path: Path) -> None:
     assert pairs_of(table) == [(1, 0), (2, 3)]
 
 
-def test_an_overwrite_has_no_key(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t")
-    with pytest.raises(InvalidValue, match="overwrites"):
-        table.overwrite(given_rows([(1, 0)]), json_columns=["event"], unique_by=KEY)
+@FORMS
+@pytest.mark.parametrize("mode", ["replace", "skip"])
+def test_an_overwrite_leaves_one_row_for_each_key(
+    tmp_path: Path, properties: Any, mode: Any
+) -> None:
+    table = new_table(tmp_path / "t", properties)
+    append(table, [(n, n) for n in range(6)], max_rows_per_file=2)
+    given = [(7, 10), (7, 11), (None, 12), (None, 13), (1, 14)]
+    done = table.overwrite(
+        given_rows(given), json_columns=["event"], unique_by=KEY, on_duplicate=mode
+    )
+    assert pairs_of(table) == expected([], given, skip=mode == "skip")
+    assert (done.rows_left_out, done.rows_replaced) == (1, 0)
+    feed = table.changes(2, 2).to_arrow() if "delta.enableChangeDataFeed" in properties else None
+    if feed is not None:
+        kinds = feed["_change_type"].to_pylist()
+        assert (kinds.count("delete"), kinds.count("insert")) == (6, 4)
+
+
+@examples(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(10, 40)), max_size=8),
+    st.sampled_from(["replace", "skip"]),
+    st.booleans(),
+    st.sampled_from([VECTORS, {}]),
+)
+@settings(max_examples=8 * MORE, deadline=None)
+def test_an_overwrite_of_partitions_heeds_the_others(
+    given: list[Pair], mode: Any, by_touch: bool, properties: Any
+) -> None:
+    """The partitions that stay have keys too: of these a row gives way, or one of the load."""
+    with tempfile.TemporaryDirectory() as name:
+        table = new_table(Path(name) / "t", properties, partition_by="day")
+        before = [(n, n) for n in range(6)]
+        append(table, before, max_rows_per_file=2)
+        # All in one partition, also the rows whose key the other one has.
+        rows = given_rows(given).set_column(0, "day", pa.array(["d0"] * len(given), pa.string()))
+        chosen: Any = {"partitions": True} if by_touch else {"where": {"day": "d0"}}
+        options: Any = {"unique_by": KEY, "on_duplicate": mode, "json_columns": ["event"]}
+        table.overwrite(rows, **chosen, **options)
+        stays = before if by_touch and not given else [pair for pair in before if pair[0] % 2]
+        assert pairs_of(table) == expected(stays, given, skip=mode == "skip")
+
+
+def test_an_overwrite_with_a_key_conflicts_with_any_other_change(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", partition_by="day")
+    append(table, [(n, n) for n in range(4)])
+    version = table.version
+    append(table, [(9, 9)])
+    options: Any = {"unique_by": KEY, "json_columns": ["event"], "expected_version": version}
+    with pytest.raises(CommitConflict):
+        table.overwrite(given_rows([(2, 20)]), where={"day": "d0"}, **options)
+    assert len(pairs_of(table)) == 5
+
+
+def test_a_feed_of_an_overwrite_that_replaces_elsewhere_is_refused(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", {**VECTORS, **FEED}, partition_by="day")
+    append(table, [(n, n) for n in range(4)])
+    rows = given_rows([(1, 20)]).set_column(0, "day", pa.array(["d0"]))
+    with pytest.raises(UnsupportedFeature, match="other partitions"):
+        table.overwrite(rows, where={"day": "d0"}, json_columns=["event"], unique_by=KEY)
+    assert len(pairs_of(table)) == 4
+    assert len(list(Path(table.uri).rglob("*.parquet"))) == 2

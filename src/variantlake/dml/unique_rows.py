@@ -17,11 +17,12 @@ import pyarrow as pa
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.file_paths import decode_path
 from variantlake.delta.log.logical_files import files_of
+from variantlake.delta.log.path_index import PathIndex
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.change_feed import CHANGE_FEED
 from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING
 from variantlake.delta.schema.table_schema import StructType
-from variantlake.delta.transaction.conflicts import whole_table
+from variantlake.delta.transaction.conflicts import Reads, whole_table
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.dml.change_feed import AFTER, BEFORE, INSERT, write_changes
 from variantlake.dml.copied_files import copy_files
@@ -43,7 +44,7 @@ from variantlake.dml.removed_rows import (
 from variantlake.dml.row_actions import removed_rows
 from variantlake.dml.row_change import by_path, check_not_append_only
 from variantlake.dml.row_conflicts import RowLevel
-from variantlake.errors import InvalidQuery, InvalidValue
+from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
 from variantlake.expressions.tree import And
 from variantlake.expressions.typing import compare
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
@@ -106,7 +107,8 @@ class UniqueRows:
 class _LoadedKeys:
     """The rows of a load beside a table: `new` has its files, `table` the table's.
 
-    `source` are the keys of its rows, `numbers` and `places` say where each row is.
+    `source` are the keys of its rows, `numbers` and `places` say where each row is. `replaced` are
+    the files that an overwrite takes out, which `table` does not have.
     """
 
     new: Snapshot
@@ -115,11 +117,16 @@ class _LoadedKeys:
     keys: Sequence[Key]
     numbers: Int64s
     places: Int64s
+    replaced: Reads | None
 
     @classmethod
     def of(cls, target: TableWrite, adds: Sequence[AddFile], options: LoadOptions) -> _LoadedKeys:
         """The keys of a load's rows, read from its files."""
         table = _table_after_it(target)
+        replaced = None if target.replacing is None else target.replacing(adds)
+        if replaced is not None:
+            stays = [add for add in table.add_files() if not replaced(add.partition_values)]
+            table = replace(table, files=files_of(stays), index=PathIndex())
         # Ids of new rows come with the commit: what is copied before has none.
         configuration = {**table.metadata.configuration, ROW_TRACKING: "false"}
         metadata = replace(table.metadata, configuration=configuration)
@@ -151,7 +158,8 @@ class _LoadedKeys:
         keys, rest = split_condition(And(tuple(pairs)), "t", "s")
         if rest:
             raise InvalidQuery(f"the key {', '.join(options.unique_by)} cannot be compared")
-        return cls(new, table, source, keys, np.concatenate(numbers), np.concatenate(places))
+        at, where = np.concatenate(numbers), np.concatenate(places)
+        return cls(new, table, source, keys, at, where, replaced)
 
     @property
     def adds(self) -> list[AddFile]:
@@ -267,6 +275,13 @@ class _Decision:
         removed = self.same_keys if self.replaces else []
         old = file_outcomes(self.load.table, removed)
         fed = is_on(self.load.table, CHANGE_FEED)
+        if fed and removed and self.load.replaced is not None:
+            raise UnsupportedFeature(
+                "an overwrite with a key replaces rows of other partitions, which the change feed "
+                "cannot say together with those of its own",
+                file=self.target.store.uri,
+                hint="overwrite the partitions first, and upsert then",
+            )
         left_out = self.load.left_out(self.kept)
         new = file_outcomes(self.load.new, left_out)
         if fed:  # readers of the feed take a file that comes as a whole
@@ -276,7 +291,7 @@ class _Decision:
         changed = {each.add.path for each in left_out}
         adds = [add for add in self.load.adds if add.path not in changed]
         watched = [] if self.replaces else self.same_keys
-        return DecidedRows(
+        decided = DecidedRows(
             adds=(*adds, *marked_new, *marked_old, *again),
             removes=removes_of(each.add for each in removed),
             change_files=self._change_files() if fed and removed else (),
@@ -298,6 +313,10 @@ class _Decision:
             written=self.written,
             unused=[decode_path(each.add.path) for each in (*new.gone, *new.rewritten)],
         )
+        if self.load.replaced is None:
+            return decided
+        # What others add to the partitions that go is no matter of keys.
+        return replace(decided, rebased=None, replaced=self.load.replaced)
 
     def _marked(self, decided: FileOutcomes) -> list[AddFile]:
         store = self.target.store

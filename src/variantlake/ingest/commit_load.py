@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.stats.tags import tagged_notes
-from variantlake.errors import CommitUnknown, InvalidValue, LimitExceeded, StoreFailed
+from variantlake.errors import CommitUnknown, LimitExceeded, StoreFailed
 from variantlake.jobs.tasks import TaskResult
 from variantlake.logs import IN_RESULT, logger
 from variantlake.shown import Result
@@ -162,12 +162,10 @@ def commit_load(
 def check_unique(target: TableWrite, options: LoadOptions) -> None:
     """Raise before the work what a load with a key cannot be.
 
-    InvalidValue for an overwrite, InvalidQuery and UnsupportedFeature for what is no key.
+    InvalidQuery and UnsupportedFeature for what is no key.
     """
     if not options.unique_by:
         return
-    if target.replacing is not None:
-        raise InvalidValue("a load that overwrites rows has no key (unique_by)")
     from variantlake.dml.unique_rows import key_items  # parses SQL
 
     key_items(target.schema, options.unique_by)

@@ -64,7 +64,8 @@ class DecidedRows:
     """What a load makes of its files, and of the table's, when it has looked at their rows.
 
     `written` are files of the decision, by their paths, that go if it is not committed; `unused`
-    those of the load that its commit does not name.
+    those of the load that its commit does not name. `replaced` tells which files an overwrite takes
+    out.
     """
 
     adds: tuple[AddFile, ...]
@@ -75,6 +76,7 @@ class DecidedRows:
     metrics: Mapping[str, str] = field(default_factory=dict)
     written: Sequence[str] = ()
     unused: Sequence[str] = ()
+    replaced: Reads | None = None
 
 
 Decide = Callable[[TableWrite, Sequence[AddFile]], DecidedRows]
@@ -186,19 +188,24 @@ def _commit(
             domains=domains,
             provenance=provenance,
         )
-    replaced = None if target.replacing is None else target.replacing(adds)
+    replaced = decided.replaced
+    if replaced is None and target.replacing is not None:
+        replaced = target.replacing(adds)
+    gone = (
+        ()
+        if replaced is None
+        else [a for a in snapshot.add_files() if replaced(a.partition_values)]
+    )
     changes = Changes(
         operation="WRITE" if created is None else created.operation,
         adds=tuple(adds),
-        removes=decided.removes
-        if replaced is None
-        else removes_of(add for add in snapshot.add_files() if replaced(add.partition_values)),
+        removes=(*decided.removes, *removes_of(gone)),
         change_files=decided.change_files,
         metadata=None if metadata == snapshot.metadata else metadata,
         protocol=None if protocol == snapshot.protocol else protocol,
         transactions=transactions,
         domains=domains if created is None else (*domains, *created.domains),
-        reads=replaced or decided.reads,
+        reads=decided.reads or replaced,
         rebased=decided.rebased,
         serializable=target.serializable,
         evaluated=target.evaluated,
