@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import variantlake as vl
 from tests.dml.changed import VECTORS
 from tests.strategies import MORE
-from variantlake.errors import InvalidQuery, InvalidSchema, InvalidValue
+from variantlake.errors import InvalidQuery, InvalidSchema, InvalidValue, MissingSource
 from variantlake.mirroring.mirror import MirrorResult
 from variantlake.scan.table_scan import Scan
 
@@ -249,3 +249,37 @@ def test_two_at_the_same_time_write_it_once(tmp_path: Path) -> None:
         second = vl.mirror(table, target)
     assert (done[0].files_written, second.files_written) == (1, 0)
     assert content(target) == expected(table)
+
+
+def test_deleted_rows_are_taken_out_without_reading_the_table(tmp_path: Path) -> None:
+    """Row by row, of a file that has lost rows already, of several files in one refresh."""
+    for name, properties in (("copied", {}), ("marked", VECTORS)):
+        table, target = new_table(tmp_path / f"t-{name}"), tmp_path / f"m-{name}"
+        refreshed(table, target, properties=properties)
+        for where in ("id = 7", "id = 8 OR id = 6", "id IN (1, 12, 19)", "id = 0"):
+            table.delete(where)
+            with patch.object(Scan, "batches_of", side_effect=AssertionError("it was read")):
+                done = vl.mirror(table, target)
+            assert content(target) == expected(table)
+            assert (done.files_read, done.rows_written) == (0, 0)
+        table.delete("id > 14")  # a file that has no rows any more
+        refreshed(table, target)
+        marked = [add.deletion_vector for add in vl.Table.open(target).snapshot.add_files()]
+        assert name == "marked" or not any(marked)
+
+
+def test_deletes_of_which_the_older_vector_is_gone(tmp_path: Path) -> None:
+    table, target = new_table(tmp_path / "t"), tmp_path / "m"
+    table.delete("id = 3")
+    refreshed(table, target)
+    table.delete("id = 4")
+    gone = MissingSource("a vacuum took it")
+    with patch("variantlake.mirroring.deleted_rows.deleted_rows", side_effect=gone):
+        assert refreshed(table, target).files_read > 0
+
+
+def test_deletes_of_a_sorted_mirror_read_its_group_again(tmp_path: Path) -> None:
+    table, target = new_table(tmp_path / "t"), tmp_path / "m"
+    refreshed(table, target, cluster_by="user")
+    table.delete("id = 3")
+    assert refreshed(table, target).files_read > 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import orjson
 
-from variantlake.delta.actions.actions import Action, AddFile, RemoveFile
+from variantlake.delta.actions.actions import Action, AddFile, DeletionVectorDescriptor, RemoveFile
 from variantlake.delta.log.file_paths import decode_path
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.reconciliation import read_commit
@@ -23,7 +23,8 @@ GROUP_TAG = "variantlake.mirror.group"
 """Of a mirror's file: the group that it is of."""
 
 SOURCES_TAG = "variantlake.mirror.sources"
-"""Of one file of each group: the table's files, [path, deletion vector] each."""
+"""Of one file of each group: the table's files, [path, deletion vector, rows] each; `rows` is null
+unless the mirror's file has the rows of the first one, then those of the second one, and so on."""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,13 +32,19 @@ class MirrorGroup:
     """Files of the table by their decoded paths, with the ids of their deletion vectors.
 
     `mirrored` are the files of the mirror with their rows, or with those of before where the group
-    `is_stale`. `is_renamed` says that the mirror's log names other files of the table.
+    `is_stale`. `is_renamed` says that the mirror's log names other files of the table. `counts` are
+    the rows of each source in the one mirrored file, which has them in this order; None if it has
+    not. `grown` are the vectors that sources had and have, of a group that is not stale.
     """
 
     sources: dict[str, str | None]
     mirrored: list[AddFile] = field(default_factory=list)
     is_stale: bool = False
     is_renamed: bool = False
+    counts: list[int] | None = None
+    grown: dict[str, tuple[DeletionVectorDescriptor | None, DeletionVectorDescriptor]] = field(
+        default_factory=dict
+    )
 
 
 @dataclass(slots=True)
@@ -60,11 +67,12 @@ class MirrorGroups:
             [decode_path(each.path) for each in removes if not each.data_change],
             [each for each in adds if not each.data_change],
         )
+        grown = self._grow(removes, adds)
         for remove in removes:
-            if remove.data_change:
+            if remove.data_change and remove.path not in grown:
                 self._leave(decode_path(remove.path))
         for add in adds:
-            if add.data_change:
+            if add.data_change and add.path not in grown:
                 self._come(decode_path(add.path), _vector(add))
 
     def settle(self, files: dict[str, str | None]) -> None:
@@ -75,6 +83,25 @@ class MirrorGroups:
                 self._come(path, vector)
         for path in [path for path in self.of_path if path not in files]:
             self._leave(path)
+
+    def _grow(self, removes: Sequence[RemoveFile], adds: Sequence[AddFile]) -> set[str]:
+        """Follow files that only got other deletion vectors; these, as the log names them."""
+        before = {each.path: each.deletion_vector for each in removes if each.data_change}
+        grown = set()
+        for add in adds:
+            path, now = decode_path(add.path), add.deletion_vector
+            group = self.of_path.get(path)
+            if not add.data_change or add.path not in before or now is None or group is None:
+                continue
+            old = before[add.path]
+            known = None if old is None else old.unique_id
+            if group.is_stale or group.counts is None or group.sources[path] != known:
+                continue
+            first = group.grown[path][0] if path in group.grown else old
+            group.grown[path] = (first, now)
+            group.sources[path] = now.unique_id
+            grown.add(add.path)
+        return grown
 
     def _come(self, path: str, vector: str | None) -> None:
         group = self.of_path.get(path)
@@ -121,9 +148,11 @@ class MirrorGroups:
         for other in others:
             first.sources |= other.sources
             first.mirrored += other.mirrored
-            first.is_stale |= other.is_stale
+            first.is_stale |= other.is_stale or bool(other.grown)
             for path in other.sources:
                 self.of_path[path] = first
+        first.is_stale |= bool(first.grown)
+        first.counts = None
         gone = set(others)
         self.all = [group for group in self.all if group not in gone]
         return first
@@ -141,9 +170,15 @@ def groups_in(mirror: Snapshot) -> MirrorGroups | None:
         group.mirrored.append(add)
         sources = tags.get(SOURCES_TAG)
         if sources is not None:
-            group.sources |= dict(orjson.loads(sources))
+            listed = orjson.loads(sources)
+            group.sources |= {path: vector for path, vector, *_ in listed}
+            counts = [rows for _, _, *known in listed for rows in known if rows is not None]
+            group.counts = counts if len(counts) == len(listed) else None
     if not all(group.sources for group in found.values()):
         return None
+    for group in found.values():
+        if group.counts is not None and [sum(group.counts)] != list(map(_rows, group.mirrored)):
+            group.counts = None
     return MirrorGroups(list(found.values()))
 
 
@@ -152,7 +187,12 @@ def tagged(group: MirrorGroup, adds: Sequence[AddFile]) -> Iterator[AddFile]:
     if not adds:
         return
     name = decode_path(adds[0].path)
-    sources = orjson.dumps(sorted(group.sources.items())).decode()
+    counts = group.counts if len(adds) == 1 else None
+    listed = [
+        [path, vector, None if counts is None else counts[number]]
+        for number, (path, vector) in enumerate(group.sources.items())
+    ]
+    sources = orjson.dumps(listed).decode()
     for number, add in enumerate(adds):
         tags = {k: text for k, text in (add.tags or {}).items() if k != SOURCES_TAG}
         tags[GROUP_TAG] = name
@@ -177,6 +217,12 @@ def commits_of(table: Snapshot, versions: Iterable[int]) -> Iterator[Sequence[Ac
             yield read_commit(table.store, commit_path(version))
         except MissingSource:
             return
+
+
+def _rows(add: AddFile) -> int | None:
+    """The rows of a file that are not deleted."""
+    deleted = 0 if add.deletion_vector is None else add.deletion_vector.cardinality
+    return None if add.num_records is None else add.num_records - deleted
 
 
 def _vector(add: AddFile) -> str | None:

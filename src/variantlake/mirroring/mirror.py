@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ from variantlake.errors import (
     StoreFailed,
 )
 from variantlake.logs import logger
+from variantlake.mirroring.deleted_rows import DeletedRows
 from variantlake.mirroring.groups import (
     MirrorGroup,
     MirrorGroups,
@@ -41,6 +42,7 @@ from variantlake.mirroring.groups import (
     groups_in,
     tagged,
 )
+from variantlake.planning.files import ScanFile
 from variantlake.planning.log_files import LogFiles
 from variantlake.scan.table_scan import Scan
 from variantlake.shown import Result
@@ -280,6 +282,15 @@ def _description(table: Snapshot, select: Sequence[str]) -> str:
     return orjson.dumps(described).decode()
 
 
+def _counted(scan: Scan, files: Iterable[ScanFile], counts: list[int]) -> Iterator[pa.Table]:
+    """The rows of files, one after the other; `counts` gets how many each has."""
+    for file in files:
+        counts.append(0)
+        for batch in scan.batches_of([file]):
+            counts[-1] += batch.num_rows
+            yield pa.Table.from_batches([batch])
+
+
 @dataclass(frozen=True, slots=True)
 class _MirrorRefresh:
     """One refresh: from what the mirror's log says, to a version of the table."""
@@ -311,16 +322,19 @@ class _MirrorRefresh:
 
     def run(self) -> MirrorResult:
         """Read what is stale, write it, and commit. Raises CommitConflict."""
+        shrunk = [each for each in self.groups.all if each.grown and not each.is_stale]
+        deleted = DeletedRows(self.table, self.target, shrunk)
         stale = [group for group in self.groups.all if group.is_stale]
         renamed = [group for group in self.groups.all if group.is_renamed and not group.is_stale]
         followed = self.target.transactions.get(APPLICATION)
         done = MirrorResult(version=self.target.version, source_version=self.table.version)
-        if not stale and not renamed and followed is not None:
+        if not stale and not renamed and not deleted.groups and followed is not None:
             return done
         files = NewFiles.of(self.target, evaluated=True)
-        gone = [add for group in stale for add in group.mirrored]
+        gone = [add for group in stale for add in group.mirrored] + deleted.gone
         with files.taken_back_on(BaseException):
             new, read = self._written(files, stale)
+            less = deleted.written(files)
         if not new and not gone and not renamed and followed is not None and not self.is_rebuilt:
             return done  # of files that turn out to have no row
         again = [
@@ -329,7 +343,7 @@ class _MirrorRefresh:
             for add in tagged(group, group.mirrored)
         ]
         with files.taken_back_on(*NOT_COMMITTED):
-            version = commit(self.target, self._changes(new, again, removes_of(gone)))
+            version = commit(self.target, self._changes(new, [*less, *again], removes_of(gone)))
         return replace(
             done,
             version=version,
@@ -349,7 +363,7 @@ class _MirrorRefresh:
         sizes: list[Any] = self.table.files["size"].to_pylist()
         waiting = [path for group in stale for path in group.sources]
         waiting.sort(key=numbers.__getitem__)
-        log = LogFiles(self.table)
+        log, properties = LogFiles(self.table), self.target.properties
         new: list[AddFile] = []
 
         def size(path: str) -> int:
@@ -357,10 +371,11 @@ class _MirrorRefresh:
 
         for part in packed(waiting, size, GROUP_BYTES):
             rows = pa.array([numbers[path] for path in part]).to_numpy()
-            batches = scan.batches_of(log.files(rows))
-            adds = files.write(pa.Table.from_batches([batch]) for batch in batches)
+            counts: list[int] = []
+            adds = files.write(_counted(scan, log.files(rows), counts))
             vectors = {path: self.groups.of_path[path].sources[path] for path in part}
-            new += tagged(MirrorGroup(vectors), adds)
+            keeps_order = not self.target.partition_columns and CLUSTER_BY not in properties
+            new += tagged(MirrorGroup(vectors, counts=counts if keeps_order else None), adds)
         return new, len(waiting)
 
     def _changes(

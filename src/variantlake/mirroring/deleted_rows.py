@@ -1,0 +1,122 @@
+"""Rows that deletion vectors took from a table's files, taken from the mirror's file of them.
+
+A file of a mirror that is not sorted has the rows of its sources one behind the other. So the n-th
+row that a source had is a known row of the mirror, and no row is read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor
+from variantlake.delta.log.deletion_vectors import deleted_rows
+from variantlake.delta.log.file_paths import decode_path
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.change_feed import CHANGE_FEED
+from variantlake.dml.copied_files import copy_files
+from variantlake.dml.deletion_vectors import write_vectors
+from variantlake.dml.new_files import NewFiles
+from variantlake.dml.removed_rows import (
+    RemovedRows,
+    file_outcomes,
+    is_on,
+    vector_rows,
+    with_vector,
+)
+from variantlake.dml.row_actions import removed_rows
+from variantlake.errors import MalformedLog, MissingSource
+from variantlake.mirroring.groups import MirrorGroup, tagged
+from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.planning.files import NO_ROWS
+from variantlake.storage.store import Store
+
+
+class DeletedRows:
+    """The rows that leave the mirror with the deletion vectors of some groups.
+
+    A group of which they cannot be told becomes stale, so that its rows are read again; `groups`
+    are the others.
+    """
+
+    def __init__(self, table: Snapshot, mirror: Snapshot, groups: Sequence[MirrorGroup]) -> None:
+        self._mirror = mirror
+        self._numbers = {path: at for at, path in enumerate(mirror.files["path"].to_pylist())}
+        self._sizes = {decode_path(add.path): add.num_records for add in table.add_files()}
+        self.groups: list[tuple[MirrorGroup, RemovedRows]] = []
+        for group in groups:
+            places = None if is_on(mirror, CHANGE_FEED) else self._places(table.store, group)
+            if places is None:
+                group.is_stale = True
+            else:
+                self.groups.append((group, self._removed(group.mirrored[0], places)))
+
+    @property
+    def gone(self) -> list[AddFile]:
+        """The files of the mirror as they were."""
+        return [removed.add for _, removed in self.groups]
+
+    def written(self, files: NewFiles) -> list[AddFile]:
+        """The files of the mirror as they are then: with a vector, or written anew."""
+        adds: list[AddFile] = []
+        for group, removed in self.groups:
+            outcome = file_outcomes(self._mirror, [removed])
+            vectors, path = write_vectors(
+                files.target.store, [each.deleted for each in outcome.marked]
+            )
+            files.others.extend([] if path is None else [path])
+            new = [with_vector(removed.add, vector, removed.num_rows) for vector in vectors]
+            new += copy_files(self._mirror, files.plan.load_id, outcome.rewritten)
+            if len(new) > 1:
+                group.counts = None
+            adds += tagged(group, new)
+        return adds
+
+    def _removed(self, add: AddFile, places: Int64s) -> RemovedRows:
+        number = np.full(len(places), self._numbers[add.path], np.int64)
+        (removed,), _ = removed_rows(self._mirror, np.zeros(len(places), np.int64), number, places)
+        return removed
+
+    def _places(self, store: Store, group: MirrorGroup) -> Int64s | None:
+        """The rows of the mirror's file that go; None if that cannot be told."""
+        (add,) = group.mirrored
+        if add.num_records is None or group.counts is None:
+            return None
+        every = np.arange(add.num_records, dtype=np.int64)
+        alive = np.setdiff1d(every, vector_rows(self._mirror, add, add.num_records))
+        found, start = [NO_ROWS], 0
+        for number, path in enumerate(group.sources):
+            count = group.counts[number]
+            if path in group.grown:
+                ranks = self._ranks(store, path, group.grown[path], count)
+                if ranks is None:
+                    return None
+                found.append(alive[start + ranks])
+                group.counts[number] -= len(ranks)
+            start += count
+        places = np.concatenate(found)
+        return places if len(places) else None
+
+    def _ranks(
+        self,
+        store: Store,
+        path: str,
+        vectors: tuple[DeletionVectorDescriptor | None, DeletionVectorDescriptor],
+        count: int,
+    ) -> Int64s | None:
+        """Which of the `count` rows that a source had are deleted since; None if it is unknown."""
+        size = self._sizes.get(path)
+        if size is None:
+            return None
+        try:
+            before, after = (
+                NO_ROWS if each is None else deleted_rows(store, each, size) for each in vectors
+            )
+        except (MissingSource, MalformedLog):  # a vacuum took the older one
+            return None
+        fresh = np.setdiff1d(after, before)
+        if len(after) != len(before) + len(fresh) or count != size - len(before):
+            return None  # rows came back
+        ranks: Int64s = fresh - np.searchsorted(before, fresh)
+        return ranks
