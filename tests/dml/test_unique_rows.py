@@ -235,7 +235,7 @@ def test_an_overwrite_leaves_one_row_for_each_key(
 ) -> None:
     table = new_table(tmp_path / "t", properties)
     append(table, [(n, n) for n in range(6)], max_rows_per_file=2)
-    given = [(7, 10), (7, 11), (None, 12), (None, 13), (1, 14)]
+    given: list[Pair] = [(7, 10), (7, 11), (None, 12), (None, 13), (1, 14)]
     done = table.overwrite(
         given_rows(given), json_columns=["event"], unique_by=KEY, on_duplicate=mode
     )
