@@ -260,14 +260,14 @@ def test_an_overwrite_of_partitions_heeds_the_others(
     """The partitions that stay have keys too: of these a row gives way, or one of the load."""
     with tempfile.TemporaryDirectory() as name:
         table = new_table(Path(name) / "t", properties, partition_by="day")
-        before = [(n, n) for n in range(6)]
+        before: list[Pair] = [(n, n) for n in range(6)]
         append(table, before, max_rows_per_file=2)
         # All in one partition, also the rows whose key the other one has.
         rows = given_rows(given).set_column(0, "day", pa.array(["d0"] * len(given), pa.string()))
         chosen: Any = {"partitions": True} if by_touch else {"where": {"day": "d0"}}
         options: Any = {"unique_by": KEY, "on_duplicate": mode, "json_columns": ["event"]}
         table.overwrite(rows, **chosen, **options)
-        stays = before if by_touch and not given else [pair for pair in before if pair[0] % 2]
+        stays = before if by_touch and not given else [pair for pair in before if pair[1] % 2]
         assert pairs_of(table) == expected(stays, given, skip=mode == "skip")
 
 
