@@ -72,15 +72,19 @@ def conformed(array: AnyArray, kind: DataType, node: SchemaNode, *, by_id: bool)
 
 
 def find_field(node: SchemaNode, field: StructField, *, by_id: bool) -> SchemaNode | None:
-    """Where a file has a field of the table's.
+    """Where a file has a field of the table's: by its name, if there is none without its case.
 
-    A field without an id is none of the table's schema (`_change_type` of the change feed): files
-    have it by its name.
+    A field without an id is none of the table's schema (`_change_type` of the change feed), or the
+    table maps no names: files have it by its name.
     """
     wanted = field.metadata.get(ID_KEY)
     if by_id and wanted is not None:
         return next((each for each in node.children if each.field_id == wanted), None)
-    return node.named(field.physical_name)
+    found = node.named(field.physical_name)
+    if found is None and wanted is None:
+        lower = field.physical_name.lower()
+        found = next((each for each in node.children if each.name.lower() == lower), None)
+    return found
 
 
 def _struct(array: AnyArray, kind: StructType, node: SchemaNode, *, by_id: bool) -> AnyArray:

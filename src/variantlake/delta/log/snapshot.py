@@ -46,7 +46,7 @@ from variantlake.delta.protocol.features import (
     writer_features,
 )
 from variantlake.delta.protocol.named_versions import find_version
-from variantlake.delta.schema.column_mapping import MODE, have_names
+from variantlake.delta.schema.column_mapping import MODE, have_case, have_names, is_mapped
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType
 from variantlake.errors import (
     InvalidQuery,
@@ -266,9 +266,10 @@ class Snapshot(Shown):
         """Whether a file's columns, and fields of them, have the physical names of the schema.
 
         Column mapping by id finds columns by their field ids: a file may then call them anything.
+        Without mapping names may differ by case.
         """
         if self.properties.get(MODE, "").lower() != "id":
-            return True
+            return is_mapped(self.properties) or have_case(self.schema, footer.schema.children)
         return have_names(self.schema, footer.schema.children)
 
     def check_writable(

@@ -104,6 +104,26 @@ def have_names(columns: StructType, nodes: Sequence[SchemaNode]) -> bool:
     return True
 
 
+def have_case(columns: StructType, nodes: Sequence[SchemaNode]) -> bool:
+    """Whether none of these nodes has the name of a column but for its case."""
+    found = {node.name: node for node in nodes}
+    missing = [field.physical_name for field in columns.fields if field.physical_name not in found]
+    if missing and not {name.lower() for name in missing}.isdisjoint(map(str.lower, found)):
+        return False
+    nested = ((field.type, found.get(field.physical_name)) for field in columns.fields)
+    return all(node is None or _has_case_inside(type_, node) for type_, node in nested)
+
+
+def _has_case_inside(type_: DataType, node: SchemaNode) -> bool:
+    if isinstance(type_, StructType):
+        return have_case(type_, node.children)
+    if isinstance(type_, ArrayType | MapType):
+        kinds = (type_.element,) if isinstance(type_, ArrayType) else (type_.key, type_.value)
+        parts = [part for level in node.children for part in level.children]
+        return len(parts) != len(kinds) or all(map(_has_case_inside, kinds, parts))
+    return True
+
+
 def _has_names_inside(type_: DataType, node: SchemaNode) -> bool:
     if isinstance(type_, StructType):
         return have_names(type_, node.children)
