@@ -262,6 +262,8 @@ def named(file: str) -> Iterator[None]:
     with in_file(file):
         try:
             yield
+        except pa.ArrowMemoryError:
+            raise  # the file may be whole
         except (MalformedFile, pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise MalformedLog(
                 f"the checkpoint cannot be read: {error}",
