@@ -24,7 +24,7 @@ This page is generated from the `--help` texts of the commands.
 All commands take `-h` (`--help`), `-q` (`--quiet`: print results and errors only), `-v`
 (`--verbose`: log what is committed; twice, also files, skipping and rewrites) and
 `--no-absolute-paths` (refuse
-[tables that name files by absolute paths](tables.md#tables-that-you-do-not-trust)).
+[tables that name files by absolute paths](readers.md#tables-that-you-do-not-trust)).
 `variantlake --version` prints the version, and `variantlake --install-completion` lets your shell
 complete commands and options.
 

@@ -201,12 +201,12 @@ def test_the_table_knows_the_names_of_the_protocol() -> None:
 
 
 def test_the_table_of_features_in_the_docs_is_that_of_the_records() -> None:
-    text = (corpora.REPOSITORY / "docs/tables.md").read_text(encoding="utf-8")
+    text = (corpora.REPOSITORY / "docs/table-features.md").read_text(encoding="utf-8")
     for feature in FEATURES.values():
         row = (
             f"| `{feature.name}` | {feature.read.value} | {feature.write.value} | {feature.what} | "
         )
         row += f"{feature.writers} | {feature.hint} |\n"
-        assert row.replace("|  |", "| |") in text, f"docs/tables.md says otherwise: {row}"
+        assert row.replace("|  |", "| |") in text, f"docs/table-features.md says otherwise: {row}"
         is_refused = {feature.read, feature.write} - {Support.YES, Support.BY_CALLER}
         assert feature.hint or not is_refused, f"nothing says what to do about {feature.name}"

@@ -485,7 +485,7 @@ def test_an_add_has_statistics_by_the_table_properties(tmp_path: Path) -> None:
 
 
 def test_deltalake_reads_rows_only_without_shredding(tmp_path: Path) -> None:
-    # docs/tables.md says so: mend it there when this changes.
+    # docs/readers.md says so: mend it there when this changes.
     if importlib.util.find_spec("deltalake") is None:
         corpora.missing("deltalake")
     import deltalake

@@ -220,7 +220,7 @@ def _check_feature(key: str, value: str) -> None:
     if name not in FEATURES:
         raise UnsupportedFeature(
             f"the feature {name} cannot be written here",
-            hint=did_you_mean(name, FEATURES) or "known features: docs/tables.md",
+            hint=did_you_mean(name, FEATURES) or "known features: docs/table-features.md",
         )
 
 

@@ -76,7 +76,7 @@ def _protocol(names: Iterable[str]) -> Protocol:
         if feature is None or feature.write is Support.NO:
             raise UnsupportedFeature(
                 f"the feature {name} cannot be written here",
-                hint="known features: docs/tables.md",
+                hint="known features: docs/table-features.md",
             )
         features.append(feature)
         features += [FEATURES[needed] for needed in feature.needs]
