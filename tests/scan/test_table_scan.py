@@ -353,5 +353,5 @@ def test_explain_tells_of_each_path_how_this_process_reads_it(tmp_path: Path) ->
     uses = {}
     for use in mixed.scan("event:a::bigint AS a, event:r::string AS r").explain().paths:
         assert use.ref.path is not None
-        uses[use.ref.path.steps[0]] = (use.physical, use.native)
+        uses[use.ref.path.steps[0]] = (use.physical, use.whole)
     assert uses == {"a": (1, 0), "r": (0, 1)}

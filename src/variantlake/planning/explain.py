@@ -57,15 +57,15 @@ class RowGroups:
 class PathExplanation:
     """How one requested path is read, in numbers of files.
 
-    `kernels` counts the native files whose Variants our kernels rebuild, and not the engine.
-    `why_native` counts the reasons of the native files.
+    `kernels` counts the files read whole whose Variants our kernels rebuild, and not the engine.
+    `why_whole` counts the reasons of these files.
     """
 
     ref: Ref
     physical: int
     absent: int
-    native: int
-    why_native: tuple[tuple[str, int], ...]
+    whole: int
+    why_whole: tuple[tuple[str, int], ...]
     suggestions: tuple[str, ...]
     kernels: int = 0
 
@@ -134,10 +134,10 @@ class Explanation:
                 {
                     "path": str(use.ref),
                     "physical": use.physical,
-                    "native": use.native,
+                    "whole": use.whole,
                     "kernels": use.kernels,
                     "absent": use.absent,
-                    "why_native": dict(use.why_native),
+                    "why_whole": dict(use.why_whole),
                     "did_you_mean": list(use.suggestions),
                 }
                 for use in self.paths
@@ -264,7 +264,7 @@ def _layouts(
 
 
 def _use(choice: FileChoice, ref: Ref) -> PathExplanation:
-    physical = absent = native = kernels = 0
+    physical = absent = whole = kernels = 0
     why: Counter[str] = Counter()
     for reading, files, by_kernels in _ways(choice, ref):
         match reading:
@@ -273,14 +273,14 @@ def _use(choice: FileChoice, ref: Ref) -> PathExplanation:
             case NullColumn():
                 absent += files
             case Native(reason):
-                native += files
+                whole += files
                 kernels += files if by_kernels else 0
                 why[reason] += files
     variants = choice.table.facts.variant(ref.column)
     layouts = () if variants is None else variants.schemas
     suggestions = () if physical else _suggest(ref, layouts)
     return PathExplanation(
-        ref, physical, absent, native, tuple(why.most_common()), suggestions, kernels
+        ref, physical, absent, whole, tuple(why.most_common()), suggestions, kernels
     )
 
 
@@ -318,10 +318,12 @@ def _how(use: PathExplanation) -> str:
     parts = []
     if use.physical:
         parts.append(f"a typed column in {counted(use.physical, 'file')}")
-    if use.native:
-        why = "; ".join(reason for reason, _ in use.why_native)
+    if use.whole:
+        why = "; ".join(reason for reason, _ in use.why_whole)
         by_kernels = f", in {counted(use.kernels, 'file')} by our kernels" if use.kernels else ""
-        parts.append(f"read natively in {counted(use.native, 'file')} ({why}){by_kernels}")
+        parts.append(
+            f"read from the whole Variant in {counted(use.whole, 'file')} ({why}){by_kernels}"
+        )
     if use.absent:
         parts.append(f"NULL in {counted(use.absent, 'file')}")
     text = ", ".join(parts) or "no file is read"

@@ -130,7 +130,7 @@ _Grouped = list[tuple[_Layout, Int64s]]
 _Needs = Mapping[tuple[str, ...], Int64s]
 """For each Variant column `_need_kernels`."""
 
-SAME_COLUMN = "another path of the column is read natively"
+SAME_COLUMN = "another path needs the whole Variant"
 MANY_LAYOUTS = "its files have too many different layouts"
 
 

@@ -185,10 +185,10 @@ class Table(Shown):
             replace: Put the new table in the place of one that is there, in one commit of its log:
                 older versions stay readable. Features and row tracking are kept.
             partition_by: Name or names of partition columns, never VARIANT ones; None for none.
-            cluster_by: What the rows of the table shall lie in the order of: paths of VARIANT
-                columns, `event:kind::string`, and columns; a text may name several, with commas.
-                With a path among them they become `variantlake.clusterBy`, see `set_clustering`.
-                Columns alone are Delta's own clustering, instead of `partition_by`.
+            cluster_by: Columns and typed paths to cluster by, as a list or as one text with commas:
+                `"day, event:kind::string"`. With a path among them they become
+                `variantlake.clusterBy`, see `set_clustering`. Columns alone are Delta's own
+                clustering, instead of `partition_by`.
             properties: Table properties.
             shredding: For VARIANT columns the DDL of what becomes columns. A column that is left
                 out gets its schema inferred from the first data.
@@ -420,9 +420,9 @@ class Table(Shown):
         Polars). Its values are those of Spark's `variant_get`.
 
         Raises:
-            InvalidQuery: Text that does not parse, or names what the table does not have.
+            InvalidQuery: The text does not parse, or names an unknown column.
             InvalidValue: A limit below 0, or a `select` that is no text, path or list.
-            UnsupportedFeature: An expression that only Spark takes, by name.
+            UnsupportedFeature: An expression that needs Spark; the message names it.
         """
         from variantlake.scan.table_scan import scan_of
 
@@ -832,7 +832,7 @@ class Table(Shown):
             commit_properties: As for `append`.
 
         Raises:
-            InvalidQuery: Text that does not parse, or names what the table does not have.
+            InvalidQuery: The text does not parse, or names an unknown column.
             InvalidValue: A value that a cast in the condition fails at.
             UnsupportedFeature: An expression that only Spark takes, an append-only table, a feature
                 that we do not write, or rows that would lose their ids, by name.
@@ -868,7 +868,7 @@ class Table(Shown):
             commit_properties: As for `append`.
 
         Raises:
-            InvalidQuery: Text that does not parse, or names what the table does not have.
+            InvalidQuery: The text does not parse, or names an unknown column.
             InvalidValue: A value that cannot be cast, or that the column does not hold.
             UnsupportedFeature: As for `delete`; also a table with constraints or generated columns,
                 which `lake.update` takes.
@@ -1033,7 +1033,7 @@ class Table(Shown):
             commit_properties: As for `append`.
 
         Raises:
-            InvalidQuery: Text that does not parse, or names what the table does not have.
+            InvalidQuery: The text does not parse, or names an unknown column.
             InvalidValue: A value that a cast in the condition fails at.
             UnsupportedFeature: An expression that only Spark takes; an append-only table; a VARIANT
                 inside of another column; a table that tracks its rows, where files would be

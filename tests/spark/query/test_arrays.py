@@ -179,6 +179,6 @@ def test_rule_12_explain_tells_files_whose_elements_are_clean(lake: Lake, tmp_pa
         query = f"SELECT {path} FROM delta.`{table}`"
         (found,) = lake.explain(query).to_dict()["tables"]
         (use,) = found["paths"]
-        assert (use["physical"], use["native"]) == (1, 1), path
+        assert (use["physical"], use["whole"]) == (1, 1), path
         (local,) = Table.open(table).scan(path).explain().to_dict()["paths"]
-        assert (local["physical"], local["native"]) == (1, 1), path
+        assert (local["physical"], local["whole"]) == (1, 1), path

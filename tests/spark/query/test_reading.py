@@ -410,7 +410,7 @@ def test_rule_5_columns_of_another_writer_that_differ_by_case_are_told_apart(
         (8, "upper8", 8, None),
         (9, "upper9", 9, None),
     ]
-    assert not any(path["native"] for path in scans(lake, query)[0]["paths"])
+    assert not any(path["whole"] for path in scans(lake, query)[0]["paths"])
 
 
 # --- the session ----------------------------------------------------------------------------------

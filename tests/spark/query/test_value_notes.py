@@ -104,7 +104,7 @@ def test_a_test_for_null_reads_no_variant(lake: Lake, table: str, name: str) -> 
     (scan,) = lake.explain(query).to_dict()["tables"]
     tests = [path for path in scan["paths"] if path["path"] == "event IS NOT NULL"]
     # A condition on a path says that there is one.
-    assert [(path["physical"], path["native"]) for path in tests] == [(1, 0)] * (name != "path")
+    assert [(path["physical"], path["whole"]) for path in tests] == [(1, 0)] * (name != "path")
     assert not scan["whole_variants"]
     frame: Any = lake.sql(query)
     assert "MapInArrow" not in str(frame._jdf.queryExecution().executedPlan().toString())

@@ -137,7 +137,7 @@ def test_explain_says_who_reads_and_by_what_rows_are_found(
     found = {"predicate": "event:kind::string IN ('good', 'ugly')", "files": 2}
     assert scan["rows_found_by"] == [found]
     (whole,) = scan["paths"]
-    assert (whole["path"], whole["native"], whole["kernels"]) == ("event", 4, 2)
+    assert (whole["path"], whole["whole"], whole["kernels"]) == ("event", 4, 2)
     assert "in 2 files by our kernels" in str(report)
 
 

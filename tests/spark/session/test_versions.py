@@ -118,7 +118,7 @@ def test_an_untried_spark_reads_whole_tables_natively(
     assert rows(found) == expected
     assert len(expected) == 2
     said = lake.explain(QUERY, tables=tables)
-    assert said.note == f"tables are read natively and in full: {versions.UNTRIED}"
+    assert said.note == f"whole Variants of all files are read: {versions.UNTRIED}"
     assert said.tables[0].scan.read_files == 2
     assert not any(path.physical for path in said.tables[0].scan.paths)
     assert said.tables[0].whole == ("event",)

@@ -85,8 +85,7 @@ def autoload(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The name that the table remembers the loaded files by. The default is made of "
-            "the source's location.",
+            help="Identifies this autoload in the table. Default: derived from the source.",
         ),
     ] = None,
     moved: Annotated[
@@ -122,8 +121,8 @@ def autoload(
         typer.Option(
             metavar="TIME",
             callback=checked_by(seconds),
-            help="Leave files alone that were written to less than this ago. The default is 1s on "
-            "a disk, 0s in an object store.",
+            help="Ignore files modified within the last TIME. Default: 1s on a disk, 0s in an "
+            "object store.",
         ),
     ] = None,
     on_change: Annotated[

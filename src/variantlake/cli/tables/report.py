@@ -48,7 +48,7 @@ def report(
         bool, json_option("Print the data as one JSON object, and write no page.")
     ] = False,
 ) -> None:
-    """Write a page about a table: files, paths, what filters skip, drift, advice."""
+    """Write an HTML report on a table: files, paths, what filters skip, drift, advice."""
     opened = Table.open(table, version, timestamp=timestamp)
     parsed = None if query is None else _parsed(opened, query)
     found = opened.report(examples=examples)

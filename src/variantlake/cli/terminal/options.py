@@ -226,7 +226,7 @@ DigestOption = Annotated[
     bool,
     typer.Option(
         "--digest/--no-digest",
-        help="Whether the rows that are read and written are compared by their digest.",
+        help="Verify that the rewrite kept every row (default).",
     ),
 ]
 

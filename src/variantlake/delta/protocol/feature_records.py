@@ -1,7 +1,7 @@
 """THE table of Delta table features: one record says for each what we support, or why we refuse.
 
-docs/table-features.md shows the records. Spec: PROTOCOL, "Table Features", "Valid Feature Names in Table
-Features", the RFCs, and what Delta Spark and Delta Kernel list.
+docs/table-features.md shows the records. Spec: PROTOCOL, "Table Features", "Valid Feature Names in
+Table Features", the RFCs, and what Delta Spark and Delta Kernel list.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def _column_mapping(properties: dict[str, str], _schema: StructType) -> bool:
 class TableFeature:
     """One feature. `reader` features bind readers too.
 
-    `what` says what it is, `writers` which engines write tables with it (docs/table-features.md shows both,
-    as refusals do), and `hint` what to do about a table that is refused.
+    `what` says what it is, `writers` which engines write tables with it (docs/table-features.md
+    shows both, as refusals do), and `hint` what to do about a table that is refused.
     `legacy_reader` and `legacy_writer` are the protocol versions from which a table without
     feature lists has it. `active` tells whether a table that lists it makes use of it.
     `enabled_by` is the property that a table may only set together with the feature.

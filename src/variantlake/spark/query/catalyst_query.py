@@ -56,7 +56,7 @@ from variantlake.spark.session.versions import UNTRIED
 from variantlake.sql.splice import splice
 
 NOT_OVER_VIEWS = "the query asks for more than rows: Spark runs it as it is"
-NATIVELY = "tables are read natively and in full"
+NATIVELY = "whole Variants of all files are read"
 
 
 class ClassicQueries(SessionQueries[PreparedQuery]):

@@ -48,7 +48,7 @@ from variantlake.sql.token_paths import Owner, PathExpression, Paths, typed_path
 from variantlake.sql.token_tables import TableName, qualifier_splices, sure_names, table_names
 from variantlake.sql.tokens import ParsedText, inner_query, is_read_only, tokenize
 
-NATIVELY = "paths are read natively: {}"
+NATIVELY = "paths are read from the whole Variant: {}"
 NOT_REWRITTEN = "Spark did not take the rewritten text"
 A_STAR = "a star stands for the Variant"
 BESIDE_PATHS = "the text reads {} in other ways too"

@@ -26,7 +26,7 @@ from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.versions import is_tried
 
 SPARK_ALONE = "the statement is not a query over a table of ours: Spark runs it as it is"
-NOT_A_SELECT = "the statement does more than read: its tables are read natively and in full"
+NOT_A_SELECT = "the statement does more than read: whole Variants of all files are read"
 
 LEFT_TO_SPARK = (UnsupportedFeature, StoreFailed, NotADeltaTable)
 """What our reader lacks and Delta Spark may have."""
