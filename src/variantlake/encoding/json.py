@@ -62,6 +62,10 @@ def parse_json(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "error") -
         InvalidJson: text that is not one JSON document, or not UTF-8, or holds a lone surrogate.
         LimitExceeded: beyond the limits of `encoding.limits`. Both with `offset` (bytes), `line`
             and `column` (characters, from 1) in the text, and `path` in the document.
+
+    Examples:
+        >>> vl.parse_json('{"a": [1, 2.5]}').get("$.a[1]").to_json()
+        '2.5'
     """
     return Variant.of_tree(parse_json_tree(text, duplicate_keys=duplicate_keys))
 

@@ -57,6 +57,10 @@ class Variant(Shown):
         Integers take the narrowest type, decimals keep their scale, floats are doubles; a Variant
         inside is taken over. Raises InvalidValue, with the path, for what no Variant type holds
         exactly.
+
+        Examples:
+            >>> vl.Variant.of({"a": 1}).to_json()
+            '{"a":1}'
         """
         return cls.of_tree(tree_of(value))
 
@@ -78,6 +82,10 @@ class Variant(Shown):
 
         A Variant null that is there is a Variant, not None. Only containers on the way are read.
         Raises InvalidPath for text that is not a path, MalformedVariant for malformed bytes.
+
+        Examples:
+            >>> vl.Variant.of({"a": [1, 2]}).get("$.a[1]").to_python()
+            2
         """
         if not isinstance(path, str | Path):
             raise InvalidPath(f"a path is text such as $.a[0], not {type(path).__name__}")
@@ -90,11 +98,21 @@ class Variant(Shown):
         return decode(self.metadata, self.value)
 
     def to_python(self) -> Any:
-        """Plain Python: dict, list, str, int, Decimal, datetime; see `encoding.python_values`."""
+        """Plain Python: dict, list, str, int, Decimal, datetime; see `encoding.python_values`.
+
+        Examples:
+            >>> vl.Variant.of([1, None]).to_python()
+            [1, None]
+        """
         return to_python(self.tree())
 
     def to_json(self, *, time_zone: dt.tzinfo = dt.UTC) -> str:
-        """JSON text in the form of Spark's `to_json`; timestamps with the offset of `time_zone`."""
+        """JSON text in the form of Spark's `to_json`; timestamps with the offset of `time_zone`.
+
+        Examples:
+            >>> vl.Variant.of({"a": None}).to_json()
+            '{"a":null}'
+        """
         return to_json(self.metadata, self.value, time_zone=time_zone)
 
     def to_arrow(self, type: pa.DataType | None = None) -> ArrowScalar:  # noqa: A002  # pyarrow's name for it

@@ -231,6 +231,10 @@ def profile(
         InvalidSchema: The table or file has no VARIANT column, or several and none is named.
         InvalidPath: It has no column of that name.
         InvalidValue: `sample_rows` is less than 1; a version of what is no table.
+
+    Examples:
+        >>> vl.profile("t").rows
+        2
     """
     if sample_rows < 1:
         raise InvalidValue(f"sample_rows is {sample_rows}, expected 1 or more")

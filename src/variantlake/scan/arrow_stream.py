@@ -75,7 +75,12 @@ class ArrowStream(Shown):
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
 
     def to_arrow(self) -> pa.Table:
-        """All rows as one table. Raises as `to_batches`."""
+        """All rows as one table. Raises as `to_batches`.
+
+        Examples:
+            >>> t.scan("id").to_arrow()["id"].to_pylist()
+            [1, 2]
+        """
         return pa.Table.from_batches(self.to_batches(), self.schema)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -89,6 +94,10 @@ class ArrowStream(Shown):
         """All rows as dicts, with Variants as values of Python. Raises as `to_batches`.
 
         `table.scan("event", limit=1).to_pylist()` gives `[{"event": {"kind": "a"}}]`.
+
+        Examples:
+            >>> t.scan("event", "id = 1").to_pylist()
+            [{'event': {'kind': 'a', 'n': 1}}]
         """
         return list(self)
 

@@ -203,6 +203,10 @@ class Table(Shown):
             InvalidValue: The schema is of none of these types.
             InvalidSchema: A DDL does not parse, or Delta cannot hold the columns.
             UnsupportedFeature: A property of a feature that we do not write.
+
+        Examples:
+            >>> vl.Table.create("new", "event VARIANT, day DATE", partition_by="day").version
+            0
         """
         from variantlake.delta.transaction.creation import Creation, commit_creation, replace_table
 
@@ -280,6 +284,12 @@ class Table(Shown):
             InvalidQuery: No version is as old as `timestamp`, or all are older.
             MalformedLog: The log breaks the protocol; the file is named.
             UnsupportedFeature: The table needs what we cannot read, by name.
+
+        Examples:
+            >>> vl.Table.open("t").version
+            1
+            >>> vl.Table.open("t", version=0).scan().count()
+            0
         """
         reach_with(location, storage_options)
         time = None if timestamp is None else milliseconds("timestamp", timestamp)
@@ -291,6 +301,10 @@ class Table(Shown):
         """The table at a location, at its newest version, and a handle as it is. Raises as `open`.
 
         `Table.of("events")` opens it; `Table.of(handle)` is the handle.
+
+        Examples:
+            >>> vl.Table.of("t") == t
+            True
         """
         return table if isinstance(table, Table) else cls.open(table)
 
@@ -355,6 +369,10 @@ class Table(Shown):
         - `partition_values`: texts by column; NULL is NULL.
         - `stats`: the statistics as JSON text.
         - `tags`, `deletion_vector`, `base_row_id`: NULL if the action has none.
+
+        Examples:
+            >>> t.files().num_rows
+            1
         """
         return self.snapshot.files.whole()
 
@@ -366,6 +384,10 @@ class Table(Shown):
 
         Raises TableReplaced if another table is at the location by now, InvalidValue for a limit
         below 0.
+
+        Examples:
+            >>> [each.version for each in t.history()]
+            [1, 0]
         """
         check_limit(limit)
         check_before_read(self.snapshot)
@@ -378,6 +400,10 @@ class Table(Shown):
 
         Raises InvalidValue for a handle that is fixed at a version, NotADeltaTable if the table was
         removed, MalformedLog and UnsupportedFeature for a log that cannot be read, StoreFailed.
+
+        Examples:
+            >>> t.refresh().version
+            1
         """
         self._check_moves()
         self._state = _Version(self._state.snapshot.refresh())
@@ -395,6 +421,10 @@ class Table(Shown):
         `save("report.html")` writes the page, `to_dict()` gives the data; a notebook shows it.
 
         Raises as `scan` for a file that cannot be read.
+
+        Examples:
+            >>> t.report(examples=False).to_dict()["format"]
+            1
         """
         from variantlake.report.table_report import report_table
 
@@ -423,6 +453,10 @@ class Table(Shown):
             InvalidQuery: The text does not parse, or names an unknown column.
             InvalidValue: A limit below 0, or a `select` that is no text, path or list.
             UnsupportedFeature: An expression that needs Spark; the message names it.
+
+        Examples:
+            >>> t.scan(["id", "event:kind::string AS kind"], where="event:n::int > 1").to_pylist()
+            [{'id': 2, 'kind': 'b'}]
         """
         from variantlake.scan.table_scan import scan_of
 
@@ -624,6 +658,10 @@ class Table(Shown):
                 position: file, line and column, or the row of the data.
             UnsupportedFeature: The table needs what only Spark can do (constraints, say).
             CommitConflict: Another writer changed the table in a way that contradicts this.
+
+        Examples:
+            >>> t.append([{"id": 3, "event": {"kind": "c"}}]).rows_written
+            1
         """
         return self._load(data, column, json_columns, None, options)
 
@@ -720,6 +758,10 @@ class Table(Shown):
             MissingSource: The expected version is not in the log.
             UnsupportedFeature: As for `append`; also an append-only table, and a condition that
                 only Spark takes.
+
+        Examples:
+            >>> t.overwrite([{"id": 9, "event": {}}]).version
+            2
         """
         from variantlake.ingest.overwrite import Overwrite
 
@@ -837,6 +879,10 @@ class Table(Shown):
             UnsupportedFeature: An expression that only Spark takes, an append-only table, a feature
                 that we do not write, or rows that would lose their ids, by name.
             CommitConflict: Another writer changed the same rows, or added rows that `where` finds.
+
+        Examples:
+            >>> t.delete("event:kind::string = 'a'").rows_deleted
+            1
         """
         from variantlake.dml.delete import delete
         from variantlake.expressions.from_python import condition_text
@@ -873,6 +919,10 @@ class Table(Shown):
             UnsupportedFeature: As for `delete`; also a table with constraints or generated columns,
                 which `lake.update` takes.
             CommitConflict: As for `delete`.
+
+        Examples:
+            >>> t.update({"id": vl.col("id") + 10}, where="id = 1").rows_updated
+            1
         """
         from variantlake.dml.update import update
         from variantlake.expressions.from_python import condition_text
@@ -918,6 +968,12 @@ class Table(Shown):
             InvalidValue: A value that a cast fails at, or that a column does not hold.
             UnsupportedFeature: As for `update`.
             CommitConflict: As for `delete`.
+
+        Examples:
+            >>> rows = [{"id": 2, "event": {"n": 7}}, {"id": 3, "event": {}}]
+            >>> done = t.merge(rows, "t.id = s.id")
+            >>> done.rows_updated, done.rows_inserted
+            (1, 1)
         """
         from variantlake.dml.merge.run import merge  # loads the kernels
         from variantlake.expressions.from_python import Expr
@@ -994,6 +1050,10 @@ class Table(Shown):
             commit_properties: As for `append`.
 
         Raises as `merge`; InvalidQuery for two rows with one key.
+
+        Examples:
+            >>> t.upsert([{"id": 2, "event": {"n": 7}}], "id").rows_updated
+            1
         """
         from variantlake.dml.merge.run import upsert  # loads the kernels
 
@@ -1039,6 +1099,10 @@ class Table(Shown):
                 inside of another column; a table that tracks its rows, where files would be
                 written anew; with `purge` a table whose log must not be cut.
             CommitConflict: Other writers were first, again and again.
+
+        Examples:
+            >>> t.erase("id = 1", dry_run=True).rows_erased
+            1
         """
         from variantlake.erase.erase import erase
         from variantlake.expressions.from_python import condition_text
@@ -1062,6 +1126,10 @@ class Table(Shown):
             UnsupportedFeature: A property of a feature that we do not write, or one that the rows
                 that are there would have to be checked or rewritten for.
             CommitConflict: Another writer changed the table in a way that contradicts this.
+
+        Examples:
+            >>> t.set_properties({"owner": "me"}).version
+            2
         """
         from variantlake.ddl.alter_table import set_properties
 
@@ -1080,6 +1148,10 @@ class Table(Shown):
             MalformedFile, MissingSource: A file that cannot be read, by name.
             CommitConflict: Another writer changed one of the files.
             UnsupportedFeature: The table needs a feature that we do not write.
+
+        Examples:
+            >>> t.analyze(dry_run=True).dry_run
+            True
         """
         from variantlake.delta.transaction.analyze import analyze
 
@@ -1092,6 +1164,10 @@ class Table(Shown):
         """Remove table properties, so that their defaults apply; gives the new version.
 
         Raises InvalidValue for a property that files depend on, else as `set_properties`.
+
+        Examples:
+            >>> t.unset_properties("owner").version >= 1
+            True
         """
         from variantlake.delta.transaction import alter
 
@@ -1139,6 +1215,10 @@ class Table(Shown):
         Raises:
             InvalidQuery: A text of another form.
             What the method of the same name raises.
+
+        Examples:
+            >>> t.alter("ADD COLUMN note STRING").version
+            2
         """
         from variantlake.sql.alter import parse_alteration
 
@@ -1231,6 +1311,10 @@ class Table(Shown):
         """Describe the table, or one column; returns the new version. None takes the words away.
 
         Raises InvalidSchema for a column that does not exist, CommitConflict.
+
+        Examples:
+            >>> t.set_comment("what people did").version
+            2
         """
         from variantlake.delta.transaction import alter_columns
 
@@ -1383,6 +1467,10 @@ class Table(Shown):
         Raises:
             InvalidSchema: The DDL does not parse, the column is there already or is NOT NULL.
             UnsupportedFeature, CommitConflict: As `set_properties`.
+
+        Examples:
+            >>> t.add_column("note STRING").version
+            2
         """
         from variantlake.delta.transaction import alter
 
@@ -1402,6 +1490,10 @@ class Table(Shown):
         Raises:
             InvalidSchema: There is no such VARIANT column.
             MalformedFile, MissingSource: A file that cannot be read, by name.
+
+        Examples:
+            >>> len(t.drift().versions)
+            1
         """
         from variantlake.maintenance.reshredding.drift import drift
 
@@ -1484,6 +1576,10 @@ class Table(Shown):
             InvalidQuery, InvalidPath: A condition that does not parse, or names what is not there.
             MalformedFile, MissingSource: A file that cannot be read, with file and row.
             CommitConflict: Others changed the same files again and again.
+
+        Examples:
+            >>> t.reshred("n BIGINT", dry_run=True).dry_run
+            True
         """
         from variantlake.expressions.from_python import condition_text
 
@@ -1510,6 +1606,10 @@ class Table(Shown):
         rows any more. `drop_feature` removes the feature itself.
 
         Raises as `reshred`.
+
+        Examples:
+            >>> t.unshred(dry_run=True).dry_run
+            True
         """
         from variantlake.jobs.threads import run_in_threads
         from variantlake.maintenance.reshredding.reshred import ReshredOptions, reshred
@@ -1573,6 +1673,10 @@ class Table(Shown):
             MalformedFile, MalformedVariant: A file that breaks a specification, with its row.
             MissingSource: A file that is not there.
             InvalidQuery, UnsupportedFeature: As `scan`.
+
+        Examples:
+            >>> t.digest().rows
+            2
         """
         from variantlake.expressions.from_python import condition_text
         from variantlake.maintenance.compare_versions import digest_rows
@@ -1640,6 +1744,10 @@ class Table(Shown):
             InvalidQuery, InvalidPath: A condition that does not parse, or names what is not there.
             MalformedFile, MissingSource: A file that cannot be read, with file and row.
             CommitConflict: Others changed the same files again and again.
+
+        Examples:
+            >>> t.optimize().files_written  # one file is not joined
+            0
         """
         from variantlake.expressions.from_python import condition_text
 
@@ -1698,6 +1806,10 @@ class Table(Shown):
             CommitConflict: Another writer changed the protocol or the properties meanwhile; nothing
                 is gone.
             UnsupportedFeature: The table needs a feature that we do not write.
+
+        Examples:
+            >>> t.vacuum(dry_run=True).files_unneeded
+            0
         """
         from variantlake.maintenance.vacuuming.vacuum import vacuum
 
@@ -1744,6 +1856,10 @@ class Table(Shown):
             CommitConflict: Another writer changed the table meanwhile; nothing was committed.
             UnsupportedFeature: The version needs a feature that we do not write, or the table is
                 append-only.
+
+        Examples:
+            >>> t.restore(0).version
+            2
         """
         from variantlake.maintenance.restore import restore
 
@@ -1783,6 +1899,10 @@ class Table(Shown):
             MissingSource: There is no such version.
             CommitConflict: Another writer gave the name meanwhile.
             UnsupportedFeature: The table needs a feature that we do not write.
+
+        Examples:
+            >>> t.tag("audit").version
+            1
         """
         from variantlake.delta.transaction.name_versions import name_version
 
@@ -1803,6 +1923,10 @@ class Table(Shown):
         """The versions that have names in this version, oldest first.
 
         Each has `name`, `version` and `time`, when it got its name.
+
+        Examples:
+            >>> t.tags()
+            []
         """
         return named_versions(self.snapshot.domains.values())
 
@@ -1840,6 +1964,10 @@ class Table(Shown):
             MissingSource: There is no such version, or a file of it is gone.
             UnsupportedFeature: The table needs a feature that we do not write.
             CommitConflict: A table was made there meanwhile.
+
+        Examples:
+            >>> t.clone("copy", deep=True).files_copied
+            1
         """
         from variantlake.maintenance.cloning.clone import clone
         from variantlake.maintenance.restore import version_of
@@ -1860,6 +1988,10 @@ class Table(Shown):
 
         Raises:
             MalformedLog, StoreFailed: A log that cannot be read.
+
+        Examples:
+            >>> t.health().version
+            1
         """
         from variantlake.maintenance.health import health
 
@@ -1871,6 +2003,10 @@ class Table(Shown):
 
         Commits write one at `delta.checkpointInterval`; this is for a log without any, or whose
         writers write none. Raises as `open` for a log that cannot be read, StoreFailed.
+
+        Examples:
+            >>> t.checkpoint().version
+            1
         """
         from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 

@@ -149,6 +149,10 @@ def ndjson(*sources: SourceSpec, storage_options: Mapping[str, str] | None = Non
         UnsupportedFeature: A file is no JSON text in UTF-8 by its first bytes, or compressed in a
             way that is not read.
         StoreFailed: An object store does not answer.
+
+    Examples:
+        >>> t.append(vl.ndjson("more.ndjson")).rows_written
+        1
     """
     _reach(sources, storage_options)
     return Documents.of(sources, DocumentFormat.LINES)
