@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import operator
-import random
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +13,6 @@ import pytest
 
 import variantlake as vl
 from tests.spark.layouts import rows
-from tests.strategies import MORE
 from variantlake.delta.protocol.clustering import clustering_columns
 from variantlake.errors import (
     InvalidQuery,
@@ -225,129 +221,6 @@ def test_spark_checks_what_rows_must_fulfil(
     assert lake.alter("checked", "ADD CONSTRAINT c CHECK (s IS NULL OR s.x > 0)").version == 4
     with pytest.raises(UnsupportedFeature, match="needs column mapping"):
         lake.sql("ALTER TABLE checked DROP COLUMN n")
-
-
-# --- One table with two writers -------------------------------------------------------------------
-
-WIDER = {"INT": "BIGINT", "FLOAT": "DOUBLE", "BIGINT": "DECIMAL(20,0)", "DATE": "TIMESTAMP_NTZ"}
-
-
-@pytest.mark.parametrize("seed", range(MORE))
-def test_a_random_history_of_two_writers(
-    delta_spark: SparkSession, lake: Lake, tmp_path: Path, seed: int
-) -> None:
-    """Every version reads the same for Delta Spark, through the rule, and without Spark."""
-    choose = random.Random(seed)
-    name = f"delta.`{tmp_path}`"
-    vectors = "true" if seed % 2 else "false"
-    delta_spark.sql(
-        f"CREATE TABLE {name} (id INT, a INT, f FLOAT, e VARIANT, s STRUCT<x: INT, y: FLOAT>)"
-        f" USING delta TBLPROPERTIES ({PROPERTIES}, 'delta.enableDeletionVectors'='{vectors}',"
-        " 'delta.enableVariantShredding'='true', 'delta.checkpointInterval'='4',"
-        " 'delta.checkpoint.writeStatsAsStruct'='true')"
-    )
-    types = {"a": "INT", "f": "FLOAT", "s.x": "INT", "s.y": "FLOAT"}
-    variant, added = "e", 0
-    for step in range(10):
-        runs: list[Callable[[str], object]] = [delta_spark.sql, lake.sql]
-        run = choose.choice(runs)
-        kind = choose.choice(["rename", "drop", "add", "widen", "move", "change", "append"])
-        if step < 2 or kind == "append":
-            _append(lake, delta_spark, tmp_path, step, ours=run == lake.sql)
-        elif kind == "rename":
-            old = choose.choice([*types, variant])
-            new = f"{old.rpartition('.')[2][:1]}{step}"
-            run(f"ALTER TABLE {name} RENAME COLUMN {old} TO {new}")
-            whole = ".".join([*old.split(".")[:-1], new])
-            if old == variant:
-                variant = new
-            else:
-                types = {whole if key == old else key: value for key, value in types.items()}
-        elif kind == "drop" and sum("." in key for key in types) > 1 and len(types) > 3:
-            old = choose.choice(list(types))
-            run(f"ALTER TABLE {name} DROP COLUMN {old}")
-            del types[old]
-        elif kind == "add":
-            added += 1
-            where = choose.choice(["", "s."])
-            new_type = choose.choice(["INT", "FLOAT", "DATE"])
-            run(f"ALTER TABLE {name} ADD COLUMN {where}n{added} {new_type}")
-            types[f"{where}n{added}"] = new_type
-        elif kind == "widen":
-            column = choose.choice(list(types))
-            wanted = WIDER.get(types[column])
-            # Delta Spark 4.4 fails at TIMESTAMP_NTZ in a statement, and reads it.
-            if wanted is not None:
-                runner = lake.sql if wanted == "TIMESTAMP_NTZ" else run
-                runner(f"ALTER TABLE {name} ALTER COLUMN {column} TYPE {wanted}")
-                types[column] = wanted
-        elif kind == "move":
-            run(f"ALTER TABLE {name} ALTER COLUMN {choose.choice(list(types))} FIRST")
-        else:
-            run(f"DELETE FROM {name} WHERE id % 7 = {step % 7}")
-            run(f"UPDATE {name} SET {variant} = parse_json('{{\"u\": {step}}}') WHERE id % 11 = 3")
-    newest = vl.Table.open(tmp_path)
-    for version in range(newest.version + 1):
-        theirs = delta_spark.sql(f"SELECT * FROM {name} VERSION AS OF {version}")
-        wanted_rows = rows(theirs)
-        assert rows(lake.read(tmp_path, version)) == wanted_rows
-        local = vl.Table.open(tmp_path, version).scan().to_arrow()
-        assert local.column_names == theirs.columns
-        assert local.num_rows == len(wanted_rows)
-        _assert_same_values(theirs, local)
-    _assert_skipping(delta_spark, lake, tmp_path, types)
-
-
-def _append(lake: Lake, spark: SparkSession, table: Path, step: int, *, ours: bool) -> None:
-    """A file whose numbers are around 100 times the step, by columns' types as they are now."""
-    schema = spark.read.format("delta").load(str(table)).schema
-    columns = [f"{_value(field.dataType, step)} AS `{field.name}`" for field in schema.fields]
-    frame = spark.sql(f"SELECT {', '.join(columns)} FROM range(0, 12, 1, 1)")
-    if ours:
-        lake.append(table, frame)
-    else:
-        frame.write.format("delta").mode("append").save(str(table))
-
-
-def _value(type_: Any, step: int) -> str:
-    number = f"(id + {100 * step})"
-    match type_.typeName():
-        case "variant":
-            return f"parse_json(concat('{{\"n\": ', {number}, '}}'))"
-        case "struct":
-            inner = ", ".join(f"'{f.name}', {_value(f.dataType, step)}" for f in type_.fields)
-            return f"if(id % 5 = 4, NULL, named_struct({inner}))"
-        case "date":
-            return f"date_add(DATE'2024-01-01', int{number})"
-        case "timestamp_ntz":
-            return f"CAST(date_add(DATE'2024-01-01', int{number}) AS TIMESTAMP_NTZ)"
-        case "float" | "double":
-            return f"CAST({number} + 0.1 AS {type_.simpleString()})"
-    return f"if(id % 6 = 5, NULL, CAST({number} AS {type_.simpleString()}))"
-
-
-def _assert_same_values(theirs: Any, local: pa.Table) -> None:
-    names = [field.name for field in theirs.schema.fields if field.dataType.typeName() != "variant"]
-    wanted = theirs.select(*(f"`{name}`" for name in names)).toArrow()
-    key = [str(sorted(str(row.items()))) for row in wanted.to_pylist()]
-    found = local.select(names).to_pylist()
-    assert sorted(key) == sorted(str(sorted(str(row.items()))) for row in found)
-
-
-def _assert_skipping(spark: SparkSession, lake: Lake, table: Path, types: dict[str, str]) -> None:
-    """Conditions on widened columns find the rows that Delta Spark finds."""
-    for column, type_ in types.items():
-        if type_ in ("DATE", "TIMESTAMP_NTZ"):
-            conditions = [f"{column} >= DATE'2024-04-15'", f"{column} = TIMESTAMP_NTZ'2024-01-04'"]
-        else:
-            conditions = [f"{column} > 105", f"{column} = 3", f"{column} < 0.5", f"{column} = 3.1D"]
-        for condition in conditions:
-            text = f"SELECT count(*) FROM delta.`{table}` WHERE {condition}"
-            wanted = spark.sql(text).collect()
-            assert lake.sql(text).collect() == wanted, condition
-            with contextlib.suppress(UnsupportedFeature):  # fields of structs, FLOAT with INT
-                local = vl.Table.open(table).scan("id", condition)
-                assert local.count() == wanted[0][0], condition
 
 
 def test_two_writers_give_out_the_numbers_of_one_column(

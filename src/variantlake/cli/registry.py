@@ -22,7 +22,18 @@ class CommandEntry(NamedTuple):
 
 
 COMMITTING = {
-    *("create", "ingest", "convert", "autoload", "mirror", "loads", "tag", "clone", "restore"),
+    *(
+        "create",
+        "ingest",
+        "stage",
+        "convert",
+        "autoload",
+        "mirror",
+        "loads",
+        "tag",
+        "clone",
+        "restore",
+    ),
     *("delete", "update", "merge", "set", "unset", "alter", "erase", "drop-feature"),
     *("optimize", "cluster", "reshred", "vacuum", "analyze"),
 }
@@ -48,6 +59,15 @@ COMMANDS: dict[str, CommandEntry] = {
         (
             "variantlake ingest 'events/*.ndjson.gz' /lake/events",
             "variantlake ingest - /lake/events --mode quarantine < events.ndjson",
+        ),
+    ),
+    "stage": CommandEntry(
+        "loads.stage",
+        "Write a load first, publish it later.",
+        _LOAD,
+        (
+            "variantlake stage /lake/events 2026-11-26 --load 'events/*.ndjson'",
+            "variantlake stage /lake/events 2026-11-26 --check 'event:n::int > 0' --publish",
         ),
     ),
     "convert": CommandEntry(
