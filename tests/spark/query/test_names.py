@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import AnalysisException, NumberFormatException
 
 from tests.spark.layouts import (
     CLEAN,
@@ -162,11 +163,50 @@ def test_a_common_table_expression_goes_before_a_table(
 
 
 @pytest.mark.usefixtures("table")
-def test_a_view_made_under_other_settings_is_sparks(spark: SparkSession, lake: Lake) -> None:
-    assert lake.explain("SELECT kind FROM names.kinds").tables
+def test_a_view_means_what_it_meant_when_it_was_made(spark: SparkSession, lake: Lake) -> None:
+    spark.sql(
+        "CREATE VIEW names.of_texts AS SELECT cast(event:kind::string AS int) AS number "
+        "FROM names.events WHERE event:kind::string IS NOT NULL"
+    )
+    query = "SELECT number FROM names.of_texts"
     with changed(spark, {"spark.sql.ansi.enabled": "false"}):
-        assert not lake.explain("SELECT kind FROM names.kinds").tables
-        assert lake.sql("SELECT count(kind) FROM names.kinds").collect()[0][0] > 0
+        with pytest.raises(NumberFormatException):
+            spark.sql(query).collect()
+        (found,) = lake.explain(query).tables
+        assert found.scan.paths[0].physical == 2
+        with pytest.raises(NumberFormatException):
+            lake.sql(query).collect()
+        kinds = "SELECT kind, number FROM names.kinds"
+        assert rows(lake.sql(kinds)) == rows(spark.sql(kinds))
+
+
+@pytest.mark.usefixtures("table")
+def test_names_in_a_view_are_those_of_its_own_namespace(spark: SparkSession, lake: Lake) -> None:
+    spark.sql("CREATE OR REPLACE TEMP VIEW events AS SELECT 1 AS one")
+    spark.sql("CREATE DATABASE IF NOT EXISTS names_two")
+    spark.sql("USE names")
+    try:
+        spark.sql("CREATE VIEW names_two.inner AS SELECT event:id::bigint AS i FROM names.events")
+        spark.sql("USE names_two")
+        spark.sql("CREATE TEMP VIEW over_both AS SELECT i, one FROM inner, events")
+        spark.sql("USE default")
+        query = "SELECT i, one FROM over_both WHERE i > 3"
+        assert rows(lake.sql(query)) == rows(spark.sql(query))
+        assert physical(lake, query) == [{"event:id::bigint": 2}]
+    finally:
+        spark.sql("USE default")
+        spark.sql("DROP DATABASE names_two CASCADE")
+        spark.catalog.dropTempView("over_both")
+        spark.catalog.dropTempView("events")
+
+
+def test_names_of_ours_are_of_one_text_alone(spark: SparkSession, lake: Lake, table: str) -> None:
+    query = "SELECT count(*) FROM only_here WHERE k < 5"
+    assert lake.sql(query, tables={"only_here": table}).collect()[0][0] > 0
+    with pytest.raises(AnalysisException, match="only_here"):
+        spark.sql(query)
+    with pytest.raises(InvalidQuery, match="only_here"):
+        lake.sql(query)
 
 
 def test_registered_names(lake: Lake, table: str) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.sql import types
 
 import variantlake as vl
 from variantlake.errors import (
@@ -19,14 +18,14 @@ from variantlake.errors import (
 )
 from variantlake.quoting import Parts
 from variantlake.spark.lake import Lake, connect
-from variantlake.spark.query.names import CatalogTable, CatalogView
+from variantlake.spark.query.names import CatalogTable
 from variantlake.spark.query.table_locations import find_place, name_parts, writable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-VIEW = CatalogView((), "SELECT 1", (), {}, types.StructType(), (), True, frozenset())
-CATALOG: dict[Parts, CatalogTable | CatalogView] = {
+VIEW = CatalogTable((), "", "")
+CATALOG: dict[Parts, CatalogTable] = {
     ("shop", "orders"): CatalogTable(("c", "shop", "orders"), "delta", "file:/lake/orders"),
     ("shop", "csv"): CatalogTable(("c", "shop", "csv"), "csv", "file:/lake/csv"),
     ("late",): VIEW,
@@ -38,7 +37,7 @@ def location(name: Any) -> str:
     return writable(find_place(name, REGISTERED, find), name)
 
 
-def find(parts: Parts) -> CatalogTable | CatalogView | None:
+def find(parts: Parts) -> CatalogTable | None:
     return CATALOG.get(tuple(part.lower() for part in parts))
 
 

@@ -43,9 +43,9 @@ from variantlake.spark.dml.merged_rows import CLAUSE
 from variantlake.spark.dml.row_places import LOCATION, PlacedTables
 from variantlake.spark.load.append_task import AppendTask
 from variantlake.spark.load.constraints import evaluated, refusals
+from variantlake.spark.query.names import Resolve
+from variantlake.spark.query.names import Target as NamedTable
 from variantlake.spark.query.read_versions import version_read
-from variantlake.spark.query.references import Resolve
-from variantlake.spark.query.references import Target as NamedTable
 from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.jobs import run_over
 from variantlake.writing.files import new_load_id

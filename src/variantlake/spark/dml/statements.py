@@ -31,7 +31,7 @@ from variantlake.spark.dml.determinism import (
 )
 from variantlake.spark.dml.merged_rows import merged_rows_text
 from variantlake.spark.dml.stored_values import StoredValues, TypeOf
-from variantlake.spark.query.references import Resolve
+from variantlake.spark.query.names import Resolve
 from variantlake.spark.session.schemas import spark_schema
 from variantlake.sql.changes import (
     STAR,

@@ -12,7 +12,7 @@ from variantlake.feed.commits import version_range
 from variantlake.feed.snapshots import change_snapshots
 from variantlake.quoting import Parts
 from variantlake.spark.lake.session import LakeSession
-from variantlake.spark.query.references import Target
+from variantlake.spark.query.names import Target
 from variantlake.spark.session.arguments import (
     check_expressions,
 )

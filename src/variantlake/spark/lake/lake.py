@@ -46,13 +46,11 @@ from variantlake.spark.lake.explain import (
 from variantlake.spark.lake.session import LakeSession
 from variantlake.spark.lake.statements import LakeStatements
 from variantlake.spark.query.connect_query import ConnectQueries
-from variantlake.spark.query.read_versions import view_mark
-from variantlake.spark.query.references import delta_name
+from variantlake.spark.query.names import delta_name
 from variantlake.spark.query.table_locations import (
     Location,
 )
 from variantlake.spark.rule.accelerate import accelerate as put_rule
-from variantlake.spark.rule.accelerate import table_frame
 from variantlake.spark.scan.source_options import VERSION_IN_PATH
 from variantlake.spark.session.arguments import (
     check_expressions,
@@ -214,14 +212,11 @@ class Lake(Shown):
             at = "" if version is None else f" VERSION AS OF {version}"
             at += "" if moment is None else f" TIMESTAMP AS OF {moment}"
             return self.sql(f"SELECT * FROM {place.source}{at}")  # noqa: S608 - quoted
-        found = self._session.runner.opened(place.location, version, moment, None)
-        if isinstance(self._session.runner, ConnectQueries):
-            return self._session.runner.read(found)
-        relation = self._session.relation(found, place.source)
-        frame = table_frame(self._session.spark, relation)
-        if frame is None:
-            frame = relation.rows()
-        return self._session.in_user_session(frame, view_mark(found))
+        runner = self._session.runner
+        found = runner.opened(place.location, version, moment, None)
+        if isinstance(runner, ConnectQueries):
+            return runner.read(found)
+        return runner.frame(runner.relation(found, place.source))
 
     def create_view(
         self, name: str, table: Location, *, column: str | None = None, sample_rows: int = 10_000

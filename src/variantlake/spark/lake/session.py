@@ -15,16 +15,13 @@ from variantlake.errors import (
 from variantlake.quoting import Parts
 from variantlake.spark.query.catalyst_query import ClassicQueries
 from variantlake.spark.query.connect_query import ConnectQueries
-from variantlake.spark.query.names import CatalogNames, CatalogTable, CatalogView, find_remote
-from variantlake.spark.query.read_versions import view_mark
-from variantlake.spark.query.references import Resolve, Target
+from variantlake.spark.query.names import CatalogNames, CatalogTable, Resolve, Target, find_remote
 from variantlake.spark.query.table_locations import (
     Location,
     NamedLocation,
     find_place,
     writable,
 )
-from variantlake.spark.rule.relations import TableRelation
 from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.arguments import (
     check_location,
@@ -90,7 +87,7 @@ class LakeSession:
         """What rewrites files of a table on Spark's executors."""
         return task_runner(self.spark, f"rewrite files of {snapshot.store.uri}")
 
-    def find(self, parts: Parts) -> CatalogTable | CatalogView | None:
+    def find(self, parts: Parts) -> CatalogTable | None:
         """What the catalog calls by a name."""
         if is_connect(self.spark):
             return find_remote(self.spark, parts)
@@ -105,24 +102,11 @@ class LakeSession:
             given[name.lower()] = self.written_to(table)
         return _resolver({**self.names, **given})
 
-    def in_user_session(self, frame: DataFrame, mark: str) -> DataFrame:
-        """A DataFrame of the helper session as one of the user's."""
-        view = self.helper.new_view(mark)
-        self.helper.publish(frame, view)
-        try:
-            return self.spark.table(self.helper.qualified(view))
-        finally:
-            self.helper.drop(view)
-
     def frame(self, table: TableVersion, source: str) -> DataFrame:
-        """All rows of a table; `source` is how a query names it."""
+        """All rows of a table as they are; `source` is how a query names it."""
         if isinstance(self.runner, ConnectQueries):
             return self.runner.read(table)
-        return self.in_user_session(self.relation(table, source).rows(), view_mark(table))
-
-    def relation(self, table: TableVersion, source: str) -> TableRelation:
-        """A table as a relation of a plan; `source` is how a query names it."""
-        return TableRelation(table, self.tables, self.helper, source)
+        return self.runner.read(self.runner.relation(table, source))
 
     def query(
         self,

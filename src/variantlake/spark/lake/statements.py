@@ -22,7 +22,7 @@ from variantlake.errors import (
 )
 from variantlake.quoting import Parts
 from variantlake.spark.lake.session import LakeSession
-from variantlake.spark.query.references import delta_name
+from variantlake.spark.query.names import delta_name
 from variantlake.spark.query.table_locations import (
     Location,
     name_parts,

@@ -1,25 +1,33 @@
 """One query of a user: its tables become relations, which the rule in Spark's optimizer plans.
 
-Names of our tables in the text become names of views (`references`), each of a `TableRelation`.
-Spark runs that text in the user's session, as it runs any other.
+Spark parses and analyses the text itself, in the user's session, as it does any other. Where it
+comes to a name of a table, it asks us first (`TableNames.java`), and we give it a `TableRelation`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
+import orjson
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import DataType
+from pyspark.sql.functions import lit
 
-from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.errors import InvalidQuery
 from variantlake.planning.stats.first_rows import FirstRows
 from variantlake.quoting import Parts
-from variantlake.spark.query.names import CatalogNames, CatalogTable
-from variantlake.spark.query.plans.catalyst import Catalyst, Node, has_inside
+from variantlake.spark.query.connect_splices import over_views
+from variantlake.spark.query.names import (
+    CatalogNames,
+    Resolve,
+    Target,
+    catalog_entry,
+    delta_name,
+    target_of,
+    versioned,
+)
 from variantlake.spark.query.plans.planned import (
     PlannedTable,
     PreparedQuery,
@@ -28,34 +36,36 @@ from variantlake.spark.query.plans.planned import (
     stored_names,
 )
 from variantlake.spark.query.read_versions import view_mark
-from variantlake.spark.query.references import (
-    Reference,
-    Resolve,
-    Target,
-    find_references,
-    is_query,
-    qualifier_splices,
-)
 from variantlake.spark.query.session_queries import (
     LEFT_TO_SPARK,
     NO_DELTA,
     NOT_A_SELECT,
     SPARK_ALONE,
     SessionQueries,
+    not_a_timestamp,
 )
-from variantlake.spark.query.views import Views
 from variantlake.spark.rule.accelerate import planner_of, table_frame
 from variantlake.spark.rule.relations import TableRelation
 from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.classic_files import HelperSession
-from variantlake.spark.session.jvm import dataset_of
+from variantlake.spark.session.janino import java_instance
+from variantlake.spark.session.jvm import Java as JavaObject
+from variantlake.spark.session.jvm import (
+    column_of,
+    dataset_of,
+    frame_of,
+    gateway_of,
+    plan_of,
+    session_of,
+)
 from variantlake.spark.session.refusals import REFUSALS, or_invalid, quiet, sentence
-from variantlake.spark.session.settings import is_case_sensitive
 from variantlake.spark.session.variant_functions import functions_of_text
 from variantlake.spark.session.versions import UNTRIED
 from variantlake.sql.splice import splice
+from variantlake.sql.token_tables import TableName, qualifier_splices, table_names
+from variantlake.sql.tokens import ParsedText
 
-NOT_OVER_VIEWS = "the query asks for more than rows: Spark runs it as it is"
+NOT_OVER_RELATIONS = "the query asks for more than rows: Spark runs it as it is"
 NATIVELY = "whole Variants of all files are read"
 
 
@@ -65,206 +75,236 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
     def __init__(self, spark: SparkSession, helper: HelperSession, tables: Tables) -> None:
         super().__init__(spark, tables)
         self._helper = helper
-        self._catalyst = Catalyst(spark)
         self._names = CatalogNames(spark)
+        self._java = java_instance(spark, "TableNames")
 
     def _checked(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> PreparedQuery:
         with functions_of_text(self._spark, text):
             return self._prepare(text, args, resolve, run=run)
 
     def _prepare(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> PreparedQuery:
-        find = self._finder(resolve)
-        parsed = self._parse(text)
-        expanded = self._views(find).expand(text, parsed)
-        if expanded != text:
-            parsed = self._parse(expanded)
+        kind = or_invalid(lambda: self._java.kind(session_of(self._spark), text), {})
+        if not kind or (kind == "inside" and not run and args is not None):
+            return self._statement(text, args, resolve, run=run)
+        reading = _Reading(self, resolve)
         try:
-            query = self._over_views(expanded, parsed, args, find)
+            if run or kind == "query":
+                frame = self._over_relations(text, args, reading)
+            else:
+                session = session_of(self._spark)
+                frame = reading.run(lambda: self._java.inside(session, text, reading))
         except LEFT_TO_SPARK as error:
-            frame = self._by_spark(text, args, error, run=run or is_query(parsed))
-            return PreparedQuery(note=str(error), frame=frame)
-        if not query.relations:
-            return PreparedQuery(note=SPARK_ALONE, frame=self._sql(text, args, {}) if run else None)
-        try:
-            if not is_query(parsed) and not query.inside:
-                return self._statement(query, run=run)
-            if not run:
-                return self._explained(query)
-            return PreparedQuery(frame=self._sql(query.text, args, query.sources))
-        except (InvalidQuery, UnsupportedFeature) as error:
-            # Spark may take what our views lack, such as `_metadata`.
-            if not query.in_spark:
+            by_spark = self._by_spark(text, args, error, run=run or kind == "query")
+            return PreparedQuery(note=str(error), frame=by_spark)
+        except InvalidQuery as error:
+            # Spark may take what our relations lack, such as `_metadata`.
+            if not reading.relations or not reading.in_spark:
                 raise
-            frame = self._by_spark(text, args, error, run=run or is_query(parsed))
-            return PreparedQuery(note=NOT_OVER_VIEWS, frame=frame)
-        finally:
-            self._drop(query)
+            by_spark = self._by_spark(text, args, error, run=run or kind == "query")
+            return PreparedQuery(note=NOT_OVER_RELATIONS, frame=by_spark)
+        if not reading.relations:
+            return PreparedQuery(note=SPARK_ALONE, frame=frame if run else None)
+        return PreparedQuery(frame=frame) if run else self._explained(frame, reading.relations)
 
-    def _finder(self, resolve: Resolve) -> Resolve:
-        """Names of the user for tables of ours, then those of Spark's catalogs."""
+    def _over_relations(self, text: str, args: Any, reading: _Reading) -> DataFrame:
+        def analysed() -> JavaObject:
+            columns = self._columns(args)
+            return self._java.sql(session_of(self._spark), text, columns, reading)
 
-        @functools.cache
-        def find(parts: Parts) -> Target | None:
-            target = resolve(parts)
-            if target is not None:
-                return target
-            found = self._names.find(parts)
-            if isinstance(found, CatalogTable) and found.is_delta:
-                return Target(found.location, found.name, in_spark=True)
+        return reading.run(analysed)
+
+    def _columns(self, args: Any) -> Any:
+        """The values of a text's parameters, as PySpark gives them to a session."""
+        if isinstance(args, Mapping):
+            return {name: column_of(lit(value)) for name, value in args.items()}
+        if args is None:
             return None
+        utils = gateway_of(self._spark).jvm.PythonUtils
+        return utils.toArray([column_of(lit(value)) for value in args])
 
-        return find
+    def relation(self, table: TableVersion, source: str) -> TableRelation:
+        """A table as a relation; `source` is how a query names it."""
+        return TableRelation(table, self.tables, self._helper, source)
 
-    def _views(self, find: Resolve) -> Views:
-        def types(text: str) -> list[DataType] | None:
-            query = self._over_views(text, self._parse(text), None, find)
-            try:
-                frame = self._sql(query.text, None, {})
-            except InvalidQuery:
-                return None
-            finally:
-                self._drop(query)
-            return [field.dataType for field in frame.schema]
+    def frame(self, relation: TableRelation) -> DataFrame:
+        """A relation as a DataFrame that the rule plans; without the rule, as `read`."""
+        frame = table_frame(self._spark, relation)
+        return self.read(relation) if frame is None else self._marked(frame, relation)
 
-        sensitive = is_case_sensitive(self._spark)
-        return Views(self._names, self._parse, find, types, case_sensitive=sensitive)
+    def read(self, relation: TableRelation) -> DataFrame:
+        """All rows of a relation as they are."""
+        return self._marked(frame_of(self._spark, plan_of(relation.rows())), relation)
 
-    def _over_views(self, text: str, parsed: Node, args: Any, find: Resolve) -> _ClassicQuery:
-        """The text with names of views for our tables. Raises what reading their logs raises."""
-        sensitive = is_case_sensitive(self._spark)
-        references = find_references(parsed, text, find, case_sensitive=sensitive)
-        tables = {reference: self._load(reference, args) for reference in references}
-        views = {each: self._helper.new_view(view_mark(tables[each])) for each in references}
-        changes = qualifier_splices(
-            parsed, text, [reference.target.name for reference in references if reference.alias]
-        )
-        as_delta = []
-        for reference, view in views.items():
-            changes += reference.splices(self._helper.qualified(view))
-            if not reference.target.in_spark:
-                as_delta += reference.splices(reference.as_delta)
-        query = _ClassicQuery(
-            text=splice(text, changes),
-            args=args,
-            relations={
-                view: TableRelation(
-                    tables[each], self._tables, self._helper, text[each.start : each.stop]
-                )
-                for each, view in views.items()
-            },
-            sources={
-                self._helper.qualified(view): text[each.start : each.stop]
-                for each, view in views.items()
-            },
-            inside=args is None and has_inside(parsed) and is_query(parsed.children[-1]),
-            in_spark=all(reference.target.in_spark for reference in references),
-            as_delta=splice(text, as_delta),
-        )
-        for view, relation in query.relations.items():
-            frame = table_frame(self._spark, relation)
-            if frame is None:
-                frame = relation.rows()
-            self._helper.publish(frame, view)
-        return query
+    def _marked(self, frame: DataFrame, relation: TableRelation) -> DataFrame:
+        """A DataFrame whose plan says which version it reads."""
+        mark = view_mark(relation.table)
+        return frame.alias(self._helper.new_view(mark)) if mark else frame
 
-    def _drop(self, query: _ClassicQuery) -> None:
-        """Forget views. A DataFrame is analysed when it is made, and needs them no longer."""
-        if not query.is_kept:
-            for view in query.relations:
-                self._helper.drop(view)
+    @property
+    def user(self) -> SparkSession:
+        """The session."""
+        user: SparkSession = self._spark
+        return user
 
-    def _statement(self, query: _ClassicQuery, *, run: bool) -> PreparedQuery:
+    def _statement(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> PreparedQuery:
         """A statement that does more than read, such as CREATE VIEW or MERGE.
 
         Spark takes the tables by itself if it can, so that a view follows its table. Without
         Delta's jar it cannot: then it gets native views, which are kept.
         """
-        if run:
-            try:
-                with quiet():
-                    frame = self._spark.sql(query.as_delta, query.args)
-                return PreparedQuery(note=SPARK_ALONE, frame=frame)
-            except REFUSALS as error:
-                if not isinstance(error, PySparkException) or error.getCondition() not in NO_DELTA:
-                    raise InvalidQuery(sentence(error, query.sources)) from None
+        named = self._named(ParsedText.of(text), resolve)
+        if not named:
+            return PreparedQuery(note=SPARK_ALONE, frame=self._sql(text, args, {}) if run else None)
+        try:
+            relations = [
+                self.relation(self._load(name, target, args), text[name.start : name.stop])
+                for name, target in named
+            ]
+        except LEFT_TO_SPARK as error:
+            return PreparedQuery(note=str(error), frame=self._by_spark(text, args, error, run=run))
         if not run:
-            return PreparedQuery(tuple(map(self._natively, query.relations.items())), NOT_A_SELECT)
-        query.is_kept = True
-        return PreparedQuery(
-            note=NOT_A_SELECT, frame=self._sql(query.text, query.args, query.sources)
-        )
+            return PreparedQuery(tuple(map(self._natively, relations)), NOT_A_SELECT)
+        others = [(name, target) for name, target in named if not target.in_spark]
+        words = [_as_delta(name, target) for name, target in others]
+        as_delta = splice(text, over_views([name for name, _ in others], words))
+        try:
+            with quiet():
+                return PreparedQuery(note=SPARK_ALONE, frame=self._spark.sql(as_delta, args))
+        except REFUSALS as error:
+            if not isinstance(error, PySparkException) or error.getCondition() not in NO_DELTA:
+                raise InvalidQuery(sentence(error, {})) from None
+        return self._over_views(text, args, resolve, relations)
 
-    def _explained(self, query: _ClassicQuery) -> PreparedQuery:
-        """What the query, or the one inside of the statement, would read."""
-        frame = or_invalid(lambda: self._analysed(query), query.sources)
+    def _over_views(
+        self, text: str, args: Any, resolve: Resolve, relations: Sequence[TableRelation]
+    ) -> PreparedQuery:
+        parsed = ParsedText.of(text)
+        named = self._named(parsed, resolve)
+        text = splice(text, qualifier_splices(parsed.tokens, [name for name, _ in named]))
+        names = [name for name, _ in self._named(ParsedText.of(text), resolve)]
+        views = [self._helper.publish(relation.rows()) for relation in relations]
+        sources = {view: each.source for view, each in zip(views, relations, strict=True)}
+        frame = self._sql(splice(text, over_views(names, views)), args, sources)
+        return PreparedQuery(note=NOT_A_SELECT, frame=frame)
+
+    def _named(self, parsed: ParsedText, resolve: Resolve) -> list[tuple[TableName, Target]]:
+        """The tables of ours that a text names, by its tokens."""
+
+        @functools.cache
+        def find(parts: Parts) -> Target | None:
+            return resolve(parts) or target_of(self._names.find(parts))
+
+        found = ((name, find(name.parts)) for name in table_names(parsed))
+        return [(name, target) for name, target in found if target is not None]
+
+    def _explained(self, frame: DataFrame, relations: Sequence[TableRelation]) -> PreparedQuery:
+        """What a query would read."""
         planner = planner_of(self._spark) if self._is_tried else None
         if planner is None:
             note = f"{NATIVELY}: {UNTRIED}"
-            return PreparedQuery(tuple(map(self._natively, query.relations.items())), note)
+            return PreparedQuery(tuple(map(self._natively, relations)), note)
         with planner.explaining() as planned:
             plan = str(dataset_of(frame).queryExecution().optimizedPlan().toString())
         tables: list[PlannedTable] = []
-        for view, relation in query.relations.items():
+        for relation in relations:
             ours = [each for each in planned if each.relation == relation.number]
             left = relation.is_in(plan)
-            tables += ours or [
-                self._natively((view, relation)) if left else self._nothing(relation)
-            ]
+            tables += ours or [self._natively(relation) if left else self._nothing(relation)]
         tables += (each for each in planned if each.relation is None)
         return PreparedQuery(tuple(tables))
 
-    def _analysed(self, query: _ClassicQuery) -> DataFrame:
-        """The query, or the one inside of the statement, which is not run."""
-        if query.inside:
-            return self._catalyst.inside(query.text)
-        return self._catalyst.sql(query.text, query.args)
-
-    def _natively(self, named: tuple[str, TableRelation]) -> PlannedTable:
+    def _natively(self, relation: TableRelation) -> PlannedTable:
         """A table that is read as it is."""
-        view, relation = named
-        use = everything(view, relation.table)
-        plan = self._tables.plan(
+        use = everything("", relation.table)
+        plan = self.tables.plan(
             relation.table,
             use.refs,
             stored_names(use.whole, relation.table),
             None,
             has_kernels=lambda: self._helper.has_kernels,
         )
-        return PlannedTable(relation.source, view, relation.table, use, plan)
+        return PlannedTable(relation.source, "", relation.table, use, plan)
 
     def _nothing(self, relation: TableRelation) -> PlannedTable:
         """A table of which Spark has seen that no row is needed."""
         use = TableUse("", (), frozenset(), None, FirstRows(0))
-        plan = self._tables.plan(relation.table, (), (), None, use.first, has_kernels=lambda: False)
+        plan = self.tables.plan(relation.table, (), (), None, use.first, has_kernels=lambda: False)
         return PlannedTable(relation.source, "", relation.table, use, plan)
 
-    def _load(self, reference: Reference, args: Any) -> TableVersion:
-        target = reference.target
-        return self.opened(target.location, reference.version, reference.timestamp, args)
-
-    def _parse(self, text: str) -> Node:
-        return or_invalid(lambda: self._catalyst.parse(text), {})
-
     def _sql(self, text: str, args: Any, sources: Mapping[str, str]) -> DataFrame:
-        return or_invalid(lambda: self._catalyst.sql(text, args), sources)
+        found: DataFrame = or_invalid(lambda: self._spark.sql(text, args), sources)
+        return found
 
 
-@dataclass(slots=True)
-class _ClassicQuery:
-    """The user's text with views in the place of tables.
+class _Reading:
+    """Gives the relations for the names of one text: a `BiFunction` of the JVM.
 
-    `relations` are what the views are of, by their names without a database; `sources` maps the
-    views, as the text writes them, to what the user wrote there. `inside` tells that the query
-    stands inside a statement such as INSERT. `in_spark` tells that Spark knows all names of tables;
-    `as_delta` is the text in which it knows them, if Delta Spark is there. `is_kept` tells that
-    what the statement makes goes on reading the views.
+    `relations` are those that it gave, `in_spark` tells whether Spark knows all of their names.
     """
 
-    text: str
-    args: Any
-    relations: Mapping[str, TableRelation]
-    sources: Mapping[str, str]
-    inside: bool
-    in_spark: bool
-    as_delta: str
-    is_kept: bool = False
+    class Java:
+        """What py4j, which knows it by this name, is to know of a class that the JVM calls."""
+
+        implements: ClassVar = ["java.util.function.BiFunction"]
+
+    def __init__(self, queries: ClassicQueries, resolve: Resolve) -> None:
+        self._queries = queries
+        self._resolve = resolve
+        self._error: BaseException | None = None
+        self.relations: list[TableRelation] = []
+        self.in_spark = True
+
+    def run(self, analysed: Callable[[], JavaObject]) -> DataFrame:
+        """What the JVM makes of the text. Raises InvalidQuery, and what opening tables raises."""
+
+        def found() -> JavaObject:
+            try:
+                return analysed()
+            except REFUSALS:
+                if self._error is None:
+                    raise
+                raise self._error from None
+
+        return DataFrame(or_invalid(found, {}), self._queries.user)
+
+    def apply(self, request: str, moment: JavaObject | None) -> JavaObject | None:
+        """The DataFrame for a name; None for what is none of ours, a text if that fails."""
+        try:
+            return self._frame(orjson.loads(request), moment)
+        except BaseException as error:  # noqa: BLE001 - py4j cannot take it to the JVM; `run` raises it
+            self._error = error
+            return "a table cannot be read"
+
+    def _frame(self, asked: Mapping[str, Any], moment: JavaObject | None) -> JavaObject | None:
+        parts, entry = tuple(asked["parts"]), asked["entry"]
+        target = self._resolve(parts) or target_of(None if entry is None else catalog_entry(entry))
+        if target is None:
+            return None
+        location, version, before = target.location, asked["version"], None
+        if version is not None:
+            if not version.isdecimal():
+                return None
+            version = int(version)
+        elif moment is not None:
+            before = moment.get()
+            if before is None:
+                raise not_a_timestamp(moment.toString())
+        else:
+            location, version = versioned(location, parts)
+        table = self._queries.tables.open(location, version, before=before)
+        relation = self._queries.relation(table, asked["source"])
+        self.relations.append(relation)
+        self.in_spark = self.in_spark and target.in_spark
+        return dataset_of(self._queries.frame(relation))
+
+
+def _as_delta(name: TableName, target: Target) -> str:
+    """A table and its version in words of Delta's own."""
+    location, version = versioned(target.location, name.parts)
+    version = version if name.version is None else name.version
+    words = delta_name(location)
+    if version is not None:
+        words += f" VERSION AS OF {version}"
+    if name.timestamp is not None:
+        words += f" TIMESTAMP AS OF {name.timestamp}"
+    return words

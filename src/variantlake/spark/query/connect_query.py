@@ -24,9 +24,8 @@ from variantlake.expressions.tree import Ref, map_refs
 from variantlake.planning.stats.first_rows import FirstRows, map_order
 from variantlake.quoting import Parts, quote_identifier
 from variantlake.spark.query.connect_splices import ConnectTable, alike, over_views, path_changes
-from variantlake.spark.query.names import find_remote
+from variantlake.spark.query.names import Resolve, Target, find_remote, target_of
 from variantlake.spark.query.read_versions import view_mark
-from variantlake.spark.query.references import Resolve, Target, versioned
 from variantlake.spark.query.session_queries import (
     LEFT_TO_SPARK,
     NO_DELTA,
@@ -202,7 +201,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
 
     def _everything(self, table: TableVersion) -> str:
         """A view of all rows and columns."""
-        plan = self._tables.plan_everything(table, has_kernels=lambda: self._files.has_kernels)
+        plan = self.tables.plan_everything(table, has_kernels=lambda: self._files.has_kernels)
         return self._files.publish(scan(self._files, table, plan, {}), view_mark(table))
 
     def _select(
@@ -363,7 +362,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         stored = table.stored_names
         needed = {column for column in stored if paths.reads(reading.owner, column)}
         by_paths = {variants[path.column] for path in alone}
-        plan = self._tables.plan(
+        plan = self.tables.plan(
             table,
             list(alone.values()),
             {stored[column] for column in needed - by_paths},
@@ -402,16 +401,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
 
     def _in_catalog(self, parts: Parts) -> Target | None:
         """A Delta table of Spark's catalog by this name; views and all else are Spark's."""
-        found = find_remote(self._spark, parts)
-        if found is None or not found.is_delta:
-            return None
-        return Target(found.location, parts, in_spark=True)
-
-    def _load(self, name: TableName, target: Target, args: Any) -> TableVersion:
-        location, version = target.location, name.version
-        if version is None and name.timestamp is None:
-            location, version = versioned(location, name.parts)
-        return self.opened(location, version, name.timestamp, args)
+        return target_of(find_remote(self._spark, parts))
 
     def _sql(self, text: str, args: Any, sources: Mapping[str, str] | None = None) -> DataFrame:
         def analysed() -> DataFrame:

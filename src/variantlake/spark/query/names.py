@@ -1,24 +1,27 @@
-"""What the names of a query mean in the catalogs of a user's session: tables and views."""
+"""What the names of a query mean: to the user of a lake, and in the catalogs of a session."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
 
 from variantlake.quoting import Parts, quote_identifier
+from variantlake.spark.scan.source_options import VERSION_IN_PATH
 from variantlake.spark.session.janino import java_instance
 from variantlake.spark.session.jvm import session_of
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogTable:
-    """A table's entry in a catalog; `name` is whole: the catalog, the namespace, the table."""
+    """An entry of a catalog; `name` is whole: the catalog, the namespace, the table.
+
+    A view has neither provider nor location; a temporary one has no name either.
+    """
 
     name: Parts
     provider: str
@@ -29,90 +32,67 @@ class CatalogTable:
         """Whether it is a Delta table with a place of its own."""
         return self.provider.lower() == "delta" and bool(self.location)
 
+    @property
+    def is_view(self) -> bool:
+        """Whether it is a view."""
+        return not self.provider and not self.location
+
 
 @dataclass(frozen=True, slots=True)
-class CatalogView:
-    """A view's entry: its query, and what the query meant when the view was made.
+class Target:
+    """What a name means: the table at `location` (a path or URI), and the whole of its name.
 
-    `name` is whole, and empty for a temporary view. `text` is None for a view of a DataFrame.
-    `home` is the catalog and namespace of names without one, `configs` are the settings kept with
-    it. `queried` are the columns of its query that those of `schema` come from (none where they
-    follow the query). `plain` is false for a query that uses functions or variables of a session;
-    `temporary_views` are those that it uses.
+    `in_spark` tells whether Spark itself knows the name.
     """
 
+    location: str
     name: Parts
-    text: str | None
-    home: Parts
-    configs: dict[str, str]
-    schema: StructType
-    queried: Parts
-    plain: bool
-    temporary_views: frozenset[Parts]
+    in_spark: bool
+
+
+Resolve = Callable[[Parts], Target | None]
+"""The Delta table that a multi-part name means, None for all other names."""
+
+
+def target_of(found: CatalogTable | None) -> Target | None:
+    """The table of ours that an entry of a catalog is."""
+    if found is None or not found.is_delta:
+        return None
+    return Target(found.location, found.name, in_spark=True)
+
+
+def delta_name(location: str) -> str:
+    """How a query's FROM names the table at a location."""
+    return f"delta.{quote_identifier(location)}"
+
+
+def versioned(location: str, name: Parts) -> tuple[str, int | None]:
+    """A location, and the version that it names where it is what the query wrote."""
+    match = VERSION_IN_PATH.fullmatch(location) if location == name[-1] else None
+    return (location, None) if match is None else (match[1], int(match[2]))
 
 
 class CatalogNames:
     """The catalogs of one classic session."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark: Any = spark
+        self._spark = spark
         self._names = java_instance(spark, "TableNames")
 
-    def find(
-        self, parts: Sequence[str], home: Parts | None = None, *, temporary: bool = True
-    ) -> CatalogTable | CatalogView | None:
-        """The table or view of this name, None if there is none.
+    def find(self, parts: Sequence[str]) -> CatalogTable | None:
+        """The table or view of this name, None if there is none."""
+        text = self._names.find(session_of(self._spark), json.dumps(parts))
+        return None if text is None else catalog_entry(json.loads(text))
 
-        Args:
-            parts: The name.
-            home: Catalog and namespace of a name without one; by default the session's.
-            temporary: Whether it may be a temporary view.
-        """
-        text = self._names.find(
-            session_of(self._spark), json.dumps(parts), home and json.dumps(home), temporary
-        )
-        if text is None:
-            return None
-        found = json.loads(text)
-        if "provider" in found:
-            return CatalogTable(tuple(found["name"]), found["provider"], found["location"])
-        return CatalogView(
-            name=tuple(found.get("name", ())),
-            text=found["text"],
-            home=tuple(found["catalog"]),
-            configs=found["configs"],
-            schema=StructType.fromJson(json.loads(found["schema"])),
-            queried=tuple(found["queried"]),
-            plain=found["plain"],
-            temporary_views=frozenset(map(tuple, found["temporary_views"])),
-        )
 
-    def foreign_functions(self, names: Iterable[str]) -> list[str]:
-        """Those of the functions that are not Spark's own."""
-        found: list[str] = json.loads(
-            self._names.foreign(session_of(self._spark), json.dumps(sorted(set(names))))
-        )
-        return found
-
-    def settings(self) -> set[str]:
-        """The settings that were made in the session, among them all that a view would keep."""
-        found: list[str] = json.loads(self._names.settings(session_of(self._spark)))
-        return set(found)
-
-    def setting(self, key: str) -> str | None:
-        """A setting's value, its default included; None for one that Spark does not know."""
-        try:
-            found: str = self._spark.conf.get(key)
-        except PySparkException:
-            return None
-        return found
+def catalog_entry(found: Mapping[str, Any]) -> CatalogTable:
+    """An entry as `TableNames.java` tells of it."""
+    name = tuple(found.get("name", ()))
+    return CatalogTable(name, found.get("provider", ""), found.get("location", ""))
 
 
 def find_remote(spark: SparkSession, parts: Parts) -> CatalogTable | None:
-    """What a name means in a session of Spark Connect; None for one that nobody knows.
-
-    Views are entries without provider and location there.
-    """
+    """What a name means in a session of Spark Connect; None for one that nobody knows."""
     name = ".".join(map(quote_identifier, parts))
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()

@@ -21,9 +21,10 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
-from variantlake.spark.query.references import Resolve
+from variantlake.spark.query.names import Resolve, Target, versioned
 from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.versions import is_tried
+from variantlake.sql.token_tables import TableName
 
 SPARK_ALONE = "the statement is not a query over a table of ours: Spark runs it as it is"
 NOT_A_SELECT = "the statement does more than read: whole Variants of all files are read"
@@ -54,7 +55,7 @@ class SessionQueries(ABC, Generic[Prepared]):
 
     def __init__(self, spark: SparkSession, tables: Tables) -> None:
         self._spark: Any = spark
-        self._tables = tables
+        self.tables = tables
 
     def run(self, text: str, args: Any, resolve: Resolve) -> DataFrame:
         """The query's DataFrame. Raises InvalidQuery with Spark's sentence about this text."""
@@ -90,13 +91,25 @@ class SessionQueries(ABC, Generic[Prepared]):
     ) -> TableVersion:
         """A table, as it was at a time where a query's text says one, by the user's time zone."""
         if timestamp is None:
-            return self._tables.open(location, version)
+            return self.tables.open(location, version)
         text = f"SELECT unix_millis(try_cast(({timestamp}) AS TIMESTAMP))"
         found: int | None = self._sql(text, args, {}).collect()[0][0]
         if found is None:
-            raise InvalidQuery(f"{timestamp} is not a timestamp")
-        return self._tables.open(location, version, before=found)
+            raise not_a_timestamp(timestamp)
+        return self.tables.open(location, version, before=found)
+
+    def _load(self, name: TableName, target: Target, args: Any) -> TableVersion:
+        """A table that a text names, by the text's tokens."""
+        location, version = target.location, name.version
+        if version is None and name.timestamp is None:
+            location, version = versioned(location, name.parts)
+        return self.opened(location, version, name.timestamp, args)
 
     @functools.cached_property
     def _is_tried(self) -> bool:
         return is_tried(self._spark)
+
+
+def not_a_timestamp(text: str) -> InvalidQuery:
+    """The error for a TIMESTAMP AS OF that says no time."""
+    return InvalidQuery(f"{text} is not a timestamp")

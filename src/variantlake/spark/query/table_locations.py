@@ -14,15 +14,14 @@ from dataclasses import dataclass
 
 from variantlake.errors import InvalidQuery, InvalidValue, NotADeltaTable, UnsupportedFeature
 from variantlake.quoting import Parts, quote_identifier
-from variantlake.spark.query.names import CatalogTable, CatalogView
-from variantlake.spark.query.references import delta_name
+from variantlake.spark.query.names import CatalogTable, delta_name
 from variantlake.spark.scan.source_options import VERSION_IN_PATH
 from variantlake.storage.schemes import check_location
 
 Location = str | os.PathLike[str]
 """A name of a table, its path, or its URL."""
 
-Find = Callable[[Parts], CatalogTable | CatalogView | None]
+Find = Callable[[Parts], CatalogTable | None]
 """What a name means in the session's catalogs."""
 
 _PART = r"`(?:[^`]|``)+`|\w+"
@@ -73,9 +72,9 @@ def find_place(table: Location, registered: Mapping[str, str], find: Find) -> Na
     found = find(parts)
     if found is None:
         raise NotADeltaTable(f"there is no table {text!r}", hint=_what_to_write(text))
-    if isinstance(found, CatalogTable) and found.is_delta:
+    if found.is_delta:
         return _at(found.location)
-    what = "a view" if isinstance(found, CatalogView) else "no Delta table"
+    what = "a view" if found.is_view else "no Delta table"
     return NamedLocation(".".join(map(quote_identifier, parts)), None, what)
 
 

@@ -120,6 +120,9 @@ def _rule_in(spark: SparkSession) -> _Rule | None:
     session = session_of(spark)
     rule = _Rule(session.extensions(), new_instance(spark, "AcceleratedReads"), RulePlanner(spark))
     parts = ("PlanDump", "PathSubstitution", "PartialAggregates")
-    rule.java.install(session, rule.planner, *(java_instance(spark, part) for part in parts))
+    strategies = java_instance(spark, "StaticFileIndex").strategies()
+    rule.java.install(
+        session, rule.planner, *(java_instance(spark, part) for part in parts), strategies
+    )
     _rules.append(rule)
     return rule

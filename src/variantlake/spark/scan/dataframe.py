@@ -78,11 +78,20 @@ def scan(
     joined = joined if plan.reach is None else (*joined, plan.reach)
     if table.required:
         table = _with_required(helper, table, plan.groups, needed)
+    by_spark = [group for group in plan.groups if not group.by_kernels]
+    skipped = plan.total_files - plan.read_files, plan.total_bytes - plan.read_bytes
     frames = [
         frame
         for group in plan.groups
         for frame in _LayoutGroup(
-            helper, table, group, columns, plan.conjuncts, joined=joined
+            helper,
+            table,
+            group,
+            columns,
+            plan.conjuncts,
+            joined=joined,
+            # One of a table's scans tells it.
+            skipped=skipped if by_spark and group is by_spark[0] else (0, 0),
         ).frames(needed)
     ]
     if not frames:
@@ -146,6 +155,7 @@ class _LayoutGroup:
         conjuncts: Sequence[Predicate] = (),
         *,
         joined: Sequence[Predicate] = (),
+        skipped: tuple[int, int] = (0, 0),
     ) -> None:
         self._helper = helper
         self._table = table
@@ -153,6 +163,7 @@ class _LayoutGroup:
         self._columns = columns
         self._conjuncts = conjuncts
         self._joined = joined
+        self._skipped = skipped
         self._readings = dict(group.readings)
         self._constants = {
             name: unused(f"__vl_c{at}", table.stored.names)
@@ -204,6 +215,7 @@ class _LayoutGroup:
             values += [str(number)] if numbered else []
             known.append(ListedFile(file.path, file.size, file.modified, tuple(values)))
         stored = [f for f in self._file_schema().fields if f.name != self._table.row_place]
+        skipped, self._skipped = self._skipped, (0, 0)
         return self._helper.read_parquet(
             known,
             StructType(stored),
@@ -212,6 +224,7 @@ class _LayoutGroup:
             where=[*self._implied(), *self._pushed(), *self._plan_only_filters()],
             columns=columns,
             label=self._label(known),
+            skipped=skipped,
         )
 
     def _label(self, files: Sequence[ListedFile]) -> str:

@@ -16,8 +16,10 @@ import java.util.function.Supplier;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.QueryPlanningTracker$;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlanIntegrity;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
@@ -51,6 +53,9 @@ import org.apache.spark.sql.types.VariantType;
 public class AcceleratedReads {
     private static final String SWITCH = "spark.variantlake.enabled";
     private static final String MARK = "__vl_r";
+    /** What Spark asks the extensions of a session for before each query. */
+    private static final String RULES = "preCBORules";
+    private static final String STRATEGIES = "plannerStrategyBuilders";
     private static final String INDEX = "org.apache.spark.sql.delta.files.TahoeLogFileIndex";
     /** How the text of a `LakeRelation` begins. */
     private static final String OURS = "variantlake ";
@@ -67,10 +72,16 @@ public class AcceleratedReads {
         "DeleteFromTable", "UpdateTable", "MergeIntoTable"
     }));
 
+    /** Operators that look at their input only through their expressions. */
+    private static final Set PASSING = new HashSet(Arrays.asList(new Object[] {
+        "Filter", "GlobalLimit", "Join", "LocalLimit", "Project", "Sort", "SubqueryAlias"
+    }));
+
     private BiFunction planner;
     private BiFunction dump;
     private BiFunction substitution;
     private BiFunction partials;
+    private scala.Function1 strategies;
     private final Builder builder = new Builder(this);
     /**
      * What is to last from a query's subqueries to the query itself: snapshots by tables, relations
@@ -90,16 +101,19 @@ public class AcceleratedReads {
      * @param dump `PlanDump`
      * @param substitution `PathSubstitution`
      * @param partials `PartialAggregates`
+     * @param strategies makes what plans our scans, as `StaticFileIndex` says
      */
     public void install(
             SparkSession session, BiFunction planner, BiFunction dump, BiFunction substitution,
-            BiFunction partials)
+            BiFunction partials, scala.Function1 strategies)
             throws Exception {
         this.planner = planner;
         this.dump = dump;
         this.substitution = substitution;
         this.partials = partials;
-        rules(session).prepend(builder);
+        this.strategies = strategies;
+        builders(session, RULES).prepend(builder);
+        builders(session, STRATEGIES).prepend(strategies);
     }
 
     /** Read tables of others, too: those of Delta Spark, and of our data source. */
@@ -108,19 +122,21 @@ public class AcceleratedReads {
     }
 
     public void remove(SparkSession session) throws Exception {
-        rules(session).subtractOne(builder);
+        builders(session, RULES).subtractOne(builder);
+        builders(session, STRATEGIES).subtractOne(strategies);
     }
 
-    private static scala.collection.mutable.Buffer rules(SparkSession session) throws Exception {
+    private static scala.collection.mutable.Buffer builders(SparkSession session, String name)
+            throws Exception {
         Object extensions = session.extensions();
         Field[] fields = extensions.getClass().getDeclaredFields();
         for (int i = 0; i < fields.length; i++) {
-            if (fields[i].getName().endsWith("preCBORules")) {
+            if (fields[i].getName().endsWith(name)) {
                 fields[i].setAccessible(true);
                 return (scala.collection.mutable.Buffer) fields[i].get(extensions);
             }
         }
-        throw new IllegalStateException("SparkSessionExtensions has no preCBORules");
+        throw new IllegalStateException("SparkSessionExtensions has no " + name);
     }
 
     /** Say once in the life of the rule why a query is left as it is. */
@@ -352,6 +368,7 @@ public class AcceleratedReads {
         private LogicalPlan accelerated(LogicalPlan plan) throws Exception {
             if (plan.isStreaming() || CHANGES.contains(plan.nodeName())) return null;
             if (tellsPlaces(plan)) leaveOthers();
+            if (!isAsked(plan)) return null;
             String zone = SQLConf$.MODULE$.get().sessionLocalTimeZone();
             // Not with settings of a part of a query alone.
             if (!zone.equals(session.sessionState().conf().sessionLocalTimeZone())) return null;
@@ -437,6 +454,58 @@ public class AcceleratedReads {
         private void leaveOthers() {
             java.util.Iterator all = relations.values().iterator();
             while (all.hasNext()) if (!isOurs((LogicalPlan) all.next())) all.remove();
+        }
+
+        /** Whether Delta Spark would not read all of a plan as well: it groups, or looks at a Variant. */
+        private boolean isAsked(LogicalPlan plan) {
+            Set variants = new HashSet();
+            java.util.Iterator all = relations.values().iterator();
+            while (all.hasNext()) {
+                LogicalPlan relation = (LogicalPlan) all.next();
+                if (!isDelta(relation)) return true;
+                for (int i = 0; i < relation.output().size(); i++) {
+                    Attribute column = (Attribute) relation.output().apply(i);
+                    if (column.dataType() instanceof VariantType) variants.add(column.exprId());
+                }
+            }
+            return gives(plan, variants) || looks(plan, variants);
+        }
+
+        private static boolean gives(LogicalPlan plan, Set variants) {
+            for (int i = 0; i < plan.output().size(); i++) {
+                if (variants.contains(((Attribute) plan.output().apply(i)).exprId())) return true;
+            }
+            return false;
+        }
+
+        private static boolean looks(LogicalPlan plan, Set variants) {
+            if (plan.children().isEmpty()) return false; // whose columns are expressions of it
+            if (plan instanceof Aggregate) return true;
+            scala.collection.Iterator expressions = plan.expressions().iterator();
+            while (expressions.hasNext()) {
+                if (looks((Expression) expressions.next(), variants)) return true;
+            }
+            boolean passes = PASSING.contains(plan.nodeName());
+            for (int i = 0; i < plan.children().size(); i++) {
+                LogicalPlan child = (LogicalPlan) plan.children().apply(i);
+                if (!passes && gives(child, variants) || looks(child, variants)) return true;
+            }
+            scala.collection.Iterator below = plan.subqueries().iterator();
+            while (below.hasNext()) {
+                LogicalPlan inner = (LogicalPlan) below.next();
+                if (gives(inner, variants) || looks(inner, variants)) return true;
+            }
+            return false;
+        }
+
+        private static boolean looks(Expression expression, Set variants) {
+            if (expression instanceof Attribute) {
+                return variants.contains(((Attribute) expression).exprId());
+            }
+            for (int i = 0; i < expression.children().size(); i++) {
+                if (looks((Expression) expression.children().apply(i), variants)) return true;
+            }
+            return false;
         }
 
         /** Whether a plan says anything by which one way to run it differs from another. */

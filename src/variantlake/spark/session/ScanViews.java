@@ -20,24 +20,36 @@ import org.apache.spark.sql.types.DataType$;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Global temporary views of DataFrames, as `createOrReplaceGlobalTempView` makes them.
+ * What is made of scans: views that statements keep, columns that are never NULL.
  *
- * That is a command of Spark, with an execution of its own that listeners hear of: 4 ms each time,
- * three times a query. Here the entry goes straight into the catalog. Nobody else knows the names,
- * so that there is nothing to look up, to ask back or to take out of a cache.
+ * `createOrReplaceGlobalTempView` is a command of Spark, with an execution of its own that listeners
+ * hear of. Here the entry goes straight into the catalog. Nobody else knows the names, so that there
+ * is nothing to look up, to ask back or to take out of a cache.
  *
  * Compiled by Janino: no lambdas, no generics.
  */
 public class ScanViews {
     public void publish(SparkSession session, Dataset frame, String name) {
-        put(session, frame.queryExecution().analyzed(), name);
+        LogicalPlan plan = frame.queryExecution().analyzed();
+        SessionCatalog catalog = session.sessionState().catalog();
+        TableIdentifier identifier =
+            new TableIdentifier(name, scala.Option.apply(catalog.globalTempDatabase()));
+        // The function that finds an older view: None for every name.
+        scala.Function1 older = ((scala.collection.immutable.Map)
+            scala.collection.immutable.Map$.MODULE$.empty()).withDefaultValue(scala.Option.empty());
+        catalog.createGlobalTempView(
+            name,
+            ViewHelper$.MODULE$.createTemporaryViewRelation(
+                identifier, session, true, older, scala.Option.empty(), plan, plan, none(),
+                scala.Option.empty()),
+            true);
     }
 
-    /** @param schema JSON of the columns of a view without rows */
-    public void publishEmpty(SparkSession session, String schema, String name) {
+    /** @param schema JSON of the columns of a DataFrame without rows */
+    public Dataset empty(SparkSession session, String schema) {
         StructType columns = (StructType) DataType$.MODULE$.fromJson(schema);
-        put(session, new LocalRelation(
-            DataTypeUtils$.MODULE$.toAttributes(columns), none(), false, scala.Option.empty()), name);
+        return Dataset$.MODULE$.ofRows(session, new LocalRelation(
+            DataTypeUtils$.MODULE$.toAttributes(columns), none(), false, scala.Option.empty()));
     }
 
     /**
@@ -65,25 +77,6 @@ public class ScanViews {
                 scala.Option.apply(column.metadata()), none()));
         }
         return Dataset$.MODULE$.ofRows(session, new Project(seq(items), plan));
-    }
-
-    public void drop(SparkSession session, String name) {
-        session.sessionState().catalog().dropGlobalTempView(name);
-    }
-
-    private static void put(SparkSession session, LogicalPlan plan, String name) {
-        SessionCatalog catalog = session.sessionState().catalog();
-        TableIdentifier identifier =
-            new TableIdentifier(name, scala.Option.apply(catalog.globalTempDatabase()));
-        // The function that finds an older view: None for every name.
-        scala.Function1 older = ((scala.collection.immutable.Map)
-            scala.collection.immutable.Map$.MODULE$.empty()).withDefaultValue(scala.Option.empty());
-        catalog.createGlobalTempView(
-            name,
-            ViewHelper$.MODULE$.createTemporaryViewRelation(
-                identifier, session, true, older, scala.Option.empty(), plan, plan, none(),
-                scala.Option.empty()),
-            true);
     }
 
     private static scala.collection.immutable.Seq seq(List items) {

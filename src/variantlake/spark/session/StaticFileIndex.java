@@ -38,12 +38,19 @@ import org.apache.spark.sql.catalyst.plans.logical.Repartition;
 import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.classic.SparkSession$;
+import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation$;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.execution.metric.SQLMetric;
+import org.apache.spark.sql.execution.metric.SQLMetrics$;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataType$;
 import org.apache.spark.sql.types.DataTypes;
@@ -70,8 +77,9 @@ public class StaticFileIndex {
 
     /**
      * @param files JSON: `paths`, `sizes` (bytes), `times` (milliseconds), for each of the constants
-     *     one array in `constants`, of texts or nulls, `one_task`: whether one task reads them, and
-     *     `label`: what plans call the scan
+     *     one array in `constants`, of texts or nulls, `one_task`: whether one task reads them,
+     *     `label`: what plans call the scan, and `skipped`: how many files, and how many bytes, of
+     *     the table are not read, for Spark's pages
      * @param schema JSON of what to read of the files
      * @param constants JSON of the columns that files have constants for, cast from text as Spark
      *     does
@@ -92,7 +100,8 @@ public class StaticFileIndex {
         index.identity = new BigInteger(1, digest).toString(16);
         LogicalPlan plan = LogicalRelation$.MODULE$.apply(
             new Files(
-                (String) known.get("label"), index, fixed, read, scala.Option.empty(),
+                (String) known.get("label"), (List) known.get("skipped"), index, fixed, read,
+                scala.Option.empty(),
                 new ParquetFileFormat(),
                 (scala.collection.immutable.Map)
                     scala.collection.immutable.Map$.MODULE$.empty(),
@@ -148,13 +157,15 @@ public class StaticFileIndex {
     public static class Files extends HadoopFsRelation {
         private static final int ASKING_FRAMES = 4;
         private final String label;
+        private final List skipped;
 
         public Files(
-                String label, FileIndex location, StructType constants, StructType data,
+                String label, List skipped, FileIndex location, StructType constants, StructType data,
                 scala.Option buckets, FileFormat format, scala.collection.immutable.Map options,
                 org.apache.spark.sql.SparkSession session) {
             super(location, constants, data, buckets, format, options, session);
             this.label = label;
+            this.skipped = skipped;
         }
 
         /** Spark's rules copy it to read fewer columns. */
@@ -163,7 +174,7 @@ public class StaticFileIndex {
                 FileFormat format, scala.collection.immutable.Map options,
                 org.apache.spark.sql.SparkSession session) {
             return new Files(
-                label, location, constants, data, buckets, format, options, session);
+                label, skipped, location, constants, data, buckets, format, options, session);
         }
 
         /**
@@ -178,6 +189,99 @@ public class StaticFileIndex {
                 }
             }
             return label;
+        }
+    }
+
+    /** What gives our scans their metrics, for the planner of each session that has the rule. */
+    public scala.Function1 strategies() {
+        return new Strategies();
+    }
+
+    public static class Strategies extends scala.runtime.AbstractFunction1 {
+        public Object apply(Object session) {
+            return new Scans();
+        }
+    }
+
+    /** Spark's own plan for a scan of `Files`, whose node in Spark's pages tells what was skipped. */
+    public static class Scans extends SparkStrategy {
+        public scala.collection.immutable.Seq apply(LogicalPlan plan) {
+            List made = new ArrayList();
+            try {
+                if (isOurs(plan)) {
+                    scala.collection.Iterator found =
+                        FileSourceStrategy$.MODULE$.apply(plan).iterator();
+                    while (found.hasNext()) made.add(measured((SparkPlan) found.next()));
+                }
+            } catch (Throwable error) {
+                made.clear(); // then Spark plans it
+            }
+            return seq(made);
+        }
+
+        private static boolean isOurs(LogicalPlan plan) {
+            while (plan instanceof Project || plan instanceof Filter) {
+                plan = (LogicalPlan) plan.children().head();
+            }
+            return plan instanceof LogicalRelation
+                && ((LogicalRelation) plan).relation() instanceof Files;
+        }
+
+        private static SparkPlan measured(SparkPlan plan) {
+            if (plan.getClass() == FileSourceScanExec.class) {
+                FileSourceScanExec scan = (FileSourceScanExec) plan;
+                return new Scan(
+                    scan.relation(), scan.stream(), scan.output(), scan.requiredSchema(),
+                    scan.partitionFilters(), scan.optionalBucketSet(),
+                    scan.optionalNumCoalescedBuckets(), scan.dataFilters(), scan.tableIdentifier(),
+                    scan.disableBucketedScan());
+            }
+            List children = new ArrayList();
+            for (int i = 0; i < plan.children().size(); i++) {
+                children.add(measured((SparkPlan) plan.children().apply(i)));
+            }
+            return (SparkPlan) plan.withNewChildren(seq(children));
+        }
+    }
+
+    /** Spark makes others of it by its constructor; a task gets Spark's own, whose class it knows. */
+    public static class Scan extends FileSourceScanExec {
+        private transient scala.collection.immutable.Map own;
+
+        public Scan(
+                HadoopFsRelation relation, scala.Option stream,
+                scala.collection.immutable.Seq output, StructType schema,
+                scala.collection.immutable.Seq partitionFilters, scala.Option buckets,
+                scala.Option coalesced, scala.collection.immutable.Seq dataFilters,
+                scala.Option table, boolean bucketless) {
+            super(
+                relation, stream, output, schema, partitionFilters, buckets, coalesced, dataFilters,
+                table, bucketless);
+        }
+
+        /** What the driver knows: how much is read, by Spark, and what is skipped. */
+        public scala.collection.immutable.Map driverMetrics() {
+            if (own == null) {
+                List skipped = ((Files) relation()).skipped;
+                SQLMetric files = SQLMetrics$.MODULE$.createMetric(
+                    sparkContext(), "number of files skipped");
+                SQLMetric bytes = SQLMetrics$.MODULE$.createSizeMetric(
+                    sparkContext(), "size of files skipped", 0L);
+                files.set(((Number) skipped.get(0)).longValue());
+                bytes.set(((Number) skipped.get(1)).longValue());
+                scala.collection.immutable.Map all = super.driverMetrics();
+                all = (scala.collection.immutable.Map)
+                    all.updated("skippedFiles", files);
+                own = (scala.collection.immutable.Map) all.updated("skippedBytes", bytes);
+            }
+            return own;
+        }
+
+        protected Object writeReplace() {
+            return copy(
+                relation(), stream(), output(), requiredSchema(), partitionFilters(),
+                optionalBucketSet(), optionalNumCoalescedBuckets(), dataFilters(),
+                tableIdentifier(), disableBucketedScan());
         }
     }
 

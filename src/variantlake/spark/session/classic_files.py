@@ -148,13 +148,15 @@ class Files(ABC):
         where: Sequence[str] = (),
         columns: Sequence[str] = EVERYTHING,
         label: str = "",
+        skipped: tuple[int, int] = (0, 0),
     ) -> DataFrame:
         """The rows of files, read by exactly this schema; columns that a file lacks are NULL.
 
         The columns of `constants` follow those of `schema`, with each file's own constants cast
         from text to their types, as Spark casts without ANSI; then ROW_INDEX, if asked for. Over
         these stand `columns` of the rows that fulfil all conditions of `where`. Spark's plans call
-        the scan by `label`, if they can.
+        the scan by `label`, if they can; Spark's pages show how many files, and how many bytes, are
+        `skipped`.
         """
 
     def batches(self, task: Task, count: int, schema: StructType) -> DataFrame:
@@ -229,26 +231,15 @@ class HelperSession(Files):
         user: SparkSession = self._user
         return user
 
-    def publish(self, frame: DataFrame, view: str) -> None:
-        """Make `frame` known to all sessions as `view`, in the place of an older one."""
+    def publish(self, frame: DataFrame) -> str:
+        """Make `frame` known to all sessions as a view; its name as queries write it."""
+        view = self.new_view()
         self._views.publish(self._java, dataset_of(frame), view)
-
-    def publish_empty(self, schema: StructType, view: str) -> None:
-        """Make a table without rows known to all sessions as `view`."""
-        self._views.publishEmpty(self._java, schema.json(), view)
-
-    def drop(self, view: str) -> None:
-        """Forget the view. DataFrames that were made from it have its plan and go on working."""
-        self._views.drop(self._java, view)
+        return self.qualified(view)
 
     def empty(self, schema: StructType) -> DataFrame:
         """See Files."""
-        view = self.new_view()
-        self.publish_empty(schema, view)
-        try:
-            return self.spark.table(self.qualified(view))
-        finally:
-            self.drop(view)
+        return DataFrame(self._views.empty(self._java, schema.json()), self.spark)
 
     def read_parquet(
         self,
@@ -260,6 +251,7 @@ class HelperSession(Files):
         where: Sequence[str] = (),
         columns: Sequence[str] = EVERYTHING,
         label: str = "",
+        skipped: tuple[int, int] = (0, 0),
     ) -> DataFrame:
         """See Files.
 
@@ -275,6 +267,7 @@ class HelperSession(Files):
             "constants": [[file.constants[at] for file in files] for at in range(len(constants))],
             "one_task": is_for_one_task(files),
             "label": label,
+            "skipped": skipped,
         }
         place = [f"_metadata.row_index AS {ROW_INDEX}"] if row_index else []
         try:

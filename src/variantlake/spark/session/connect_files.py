@@ -115,6 +115,7 @@ class ConnectSessionFiles(Files):
         where: Sequence[str] = (),
         columns: Sequence[str] = EVERYTHING,
         label: str = "",  # noqa: ARG002 - a client has no name for a scan
+        skipped: tuple[int, int] = (0, 0),  # noqa: ARG002 - nor what Spark's pages show
     ) -> DataFrame:
         """See Files."""
         files = [replace(file, path=self._hadoop_path(file.path)) for file in files]

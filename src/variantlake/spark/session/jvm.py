@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias, cast
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 Java: TypeAlias = Any
 """An object in the JVM, which py4j gives no static type."""
@@ -36,6 +36,11 @@ def gateway_of(spark: SparkSession) -> Java:
 def dataset_of(frame: DataFrame) -> Java:
     """The DataFrame itself (`classic.Dataset`)."""
     return cast("Java", frame)._jdf  # noqa: SLF001
+
+
+def column_of(column: Column) -> Java:
+    """The column itself."""
+    return cast("Java", column)._jc  # noqa: SLF001
 
 
 def plan_of(frame: DataFrame) -> Java:

@@ -94,21 +94,6 @@ QUERIES: Mapping[str, str] = {
     ),
 }
 
-TEXTS: Mapping[str, str] = {
-    "a path of Delta": "SELECT event FROM delta.`/lake/t` WHERE delta.`/lake/t`.n = 1",
-    "a version": "SELECT n FROM shop.ev VERSION AS OF 3",
-    "a version in the path": "SELECT n FROM delta.`/lake/t@v7`",
-    "a time": "SELECT n FROM shop.ev TIMESTAMP AS OF '2024-01-01' AS x",
-    "an alias": "SELECT x.n FROM shop.ev AS x JOIN other ON x.n = other.n",
-    "a name of a CTE": "WITH ev AS (SELECT n FROM shop.ev) SELECT n FROM ev",
-    "a name inside a subquery": "SELECT 1 WHERE EXISTS (SELECT * FROM shop.ev WHERE n = 1)",
-    "TABLE": "TABLE shop.ev",
-    "a statement": "INSERT INTO other SELECT n FROM shop.ev",
-    "a view": "SELECT w.k FROM w WHERE w.k = 'x'",
-    "the query of a view": "SELECT event:kind::string AS k FROM shop.ev -- the kinds",
-}
-"""Texts that are parsed and not analysed."""
-
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
@@ -123,13 +108,6 @@ class Recorded:
 def _record() -> dict[str, dict[str, object]]:
     found: dict[str, dict[str, object]] = json.loads(gzip.decompress(RECORD.read_bytes()))
     return found
-
-
-def parsed(name: str) -> Node:
-    """The parse of one of `TEXTS`. Raises KeyError if it was not recorded."""
-    entry = _record()[name]
-    _check(entry, TEXTS[name])
-    return _tree(entry["parsed"])
 
 
 def recorded(name: str) -> Recorded:
@@ -155,7 +133,6 @@ def main() -> None:
     from pyspark.sql import SparkSession
 
     import variantlake as vl
-    from variantlake.spark.query.plans.catalyst import Catalyst
     from variantlake.spark.rule.planner import RulePlanner
     from variantlake.spark.rule.relations import relation_of
 
@@ -170,10 +147,9 @@ def main() -> None:
         asked: list[Any] = []
         planner: Any = RulePlanner
         planner._answer = lambda _, request, __: asked.append(request)
-        catalyst = Catalyst(spark)
         record: dict[str, dict[str, object]] = {}
         for name, text in QUERIES.items():
-            frame: Any = catalyst.sql(text)
+            frame: Any = spark.sql(text)
             frame._jdf.queryExecution().optimizedPlan()
             if not asked:
                 sys.stdout.write(f"nothing is read by {name!r}\n")
@@ -184,9 +160,6 @@ def main() -> None:
                 for each in request["relations"]
             }
             record[name] = {"text": text, "plan": request["plan"], "names": names}
-    for name, text in TEXTS.items():
-        tree = json.loads(catalyst._dump.apply(catalyst._parser.parsePlan(text), text))
-        record[name] = {"text": text, "parsed": tree}
     packed = gzip.compress(json.dumps(record, separators=(",", ":")).encode(), mtime=0)
     RECORD.write_bytes(packed)
     spark.stop()

@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import cast
 
 import pytest
-from pyspark.sql.types import StringType, StructType
 
-from tests.spark.query.plans.recorded_plans import QUERIES, TEXTS, parsed, recorded
-from variantlake.quoting import Parts
-from variantlake.spark.query.names import CatalogNames, CatalogTable, CatalogView
-from variantlake.spark.query.plans.catalyst import Node
-from variantlake.spark.query.references import (
-    Target,
-    find_references,
-    is_query,
-)
-from variantlake.spark.query.views import Views
+from tests.spark.query.plans.recorded_plans import QUERIES, recorded
 from variantlake.spark.rule.rule_query import RuleQuery
-from variantlake.sql.splice import splice
 
 # What skipping may use, by query and view; None: every row matters.
 PREDICATES: dict[str, dict[str, str | None]] = {
@@ -193,126 +181,3 @@ def test_paths_are_read_by_their_types_and_other_columns_whole(name: str) -> Non
     query, names = query_of(name)
     use = query.table_use(names["e"])
     assert (set(map(str, use.refs)), set(use.whole)) == READS[name]
-
-
-def resolve(parts: Parts) -> Target | None:
-    """`shop.ev` and paths of Delta are tables of ours."""
-    if parts == ("shop", "ev"):
-        return Target("/lake/ev", parts, in_spark=True)
-    if len(parts) == 2 and parts[0] == "delta":
-        return Target(parts[1], parts, in_spark=False)
-    return None
-
-
-@pytest.mark.parametrize(
-    ("name", "location", "version", "timestamp", "written"),
-    [
-        ("a path of Delta", "/lake/t", None, None, "SELECT event FROM v AS `/lake/t` WHERE"),
-        ("a version", "/lake/ev", 3, None, "SELECT n FROM v AS `ev`"),
-        ("a version in the path", "/lake/t", 7, None, "SELECT n FROM v AS `/lake/t@v7`"),
-        ("a time", "/lake/ev", None, "'2024-01-01'", "SELECT n FROM v AS x"),
-        ("an alias", "/lake/ev", None, None, "SELECT x.n FROM v AS x JOIN other"),
-        (
-            "a name of a CTE",
-            "/lake/ev",
-            None,
-            None,
-            "WITH ev AS (SELECT n FROM v AS `ev`) SELECT n",
-        ),
-        ("a name inside a subquery", "/lake/ev", None, None, "(SELECT * FROM v AS `ev` WHERE n"),
-        ("TABLE", "/lake/ev", None, None, "TABLE v"),
-        ("a statement", "/lake/ev", None, None, "INSERT INTO other SELECT n FROM v AS `ev`"),
-    ],
-)
-def test_names_of_tables_become_names_of_views(
-    name: str, location: str, version: int | None, timestamp: str | None, written: str
-) -> None:
-    (found,) = find_references(parsed(name), TEXTS[name], resolve)
-    assert (found.target.location, found.version, found.timestamp) == (location, version, timestamp)
-    assert written in splice(TEXTS[name], found.splices("v"))
-
-
-def test_only_queries_are_queries() -> None:
-    assert not is_query(parsed("a statement"))
-    assert is_query(parsed("a name of a CTE"))
-
-
-class _Names:
-    """A catalog that has the view `w` and the table `shop.ev`."""
-
-    def __init__(self, view: CatalogView) -> None:
-        self.view = view
-        self.kept = dict(view.configs)
-        self.foreign: set[str] = set()
-
-    def find(
-        self, parts: Parts, home: Parts | None = None, *, temporary: bool = True
-    ) -> CatalogTable | CatalogView | None:
-        assert (home, temporary) in ((None, True), (self.view.home, False))
-        if parts == ("w",):
-            return self.view
-        if parts == ("shop", "ev"):
-            return CatalogTable(("spark_catalog", "shop", "ev"), "delta", "/lake/ev")
-        return None
-
-    def foreign_functions(self, names: set[str]) -> set[str]:
-        return names & self.foreign
-
-    def setting(self, key: str) -> str | None:
-        return self.kept.get(key)
-
-    def settings(self) -> set[str]:
-        return set(self.kept)
-
-
-def expanded(names: _Names, types: list[StringType] | None) -> str:
-    """The query of `a view` with the view's own query in it, if that is safe."""
-
-    def parse(text: str) -> Node:
-        (name,) = (name for name, written in TEXTS.items() if written == text)
-        return parsed(name)
-
-    views = Views(
-        cast("CatalogNames", names),
-        parse,
-        lambda _: None,
-        lambda _: None if types is None else [*types],
-        case_sensitive=False,
-    )
-    return views.expand(TEXTS["a view"], parsed("a view"))
-
-
-def view_named_w() -> CatalogView:
-    return CatalogView(
-        name=("spark_catalog", "shop", "w"),
-        text=TEXTS["the query of a view"],
-        home=("spark_catalog", "shop"),
-        configs={"spark.sql.ansi.enabled": "true"},
-        schema=StructType().add("k", StringType()),
-        queried=("k",),
-        plain=True,
-        temporary_views=frozenset(),
-    )
-
-
-def test_a_view_becomes_its_query() -> None:
-    assert expanded(_Names(view_named_w()), [StringType()]) == (
-        "SELECT w.k FROM (SELECT `k` AS `k` FROM (SELECT event:kind::string AS k "
-        "FROM `spark_catalog`.`shop`.`ev` -- the kinds\n)) AS `w` WHERE w.k = 'x'"
-    )
-
-
-@pytest.mark.parametrize("change", ["settings", "types", "columns", "functions"])
-def test_a_view_that_may_mean_something_else_by_now_is_sparks(change: str) -> None:
-    names = _Names(view_named_w())
-    types: list[StringType] | None = [StringType()]
-    match change:
-        case "settings":
-            names.kept["spark.sql.ansi.enabled"] = "false"
-        case "types":
-            types = None
-        case "columns":
-            object.__setattr__(names.view, "queried", ())
-        case "functions":
-            object.__setattr__(names.view, "plain", False)
-    assert expanded(names, types) == TEXTS["a view"]

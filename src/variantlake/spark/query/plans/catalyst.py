@@ -1,20 +1,13 @@
-"""Spark's own parser and analyser, seen from Python: plans as trees of `Node`.
+"""Spark's plans, seen from Python: trees of `Node`.
 
 A plan is written as JSON inside the JVM (`PlanDump.java`) and crosses once.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
-
-import orjson
-from pyspark.sql import DataFrame, SparkSession
-
-from variantlake.spark.session.janino import java_instance
-from variantlake.spark.session.jvm import Java, frame_of, session_of
 
 VARIANT = "variant"
 """The type as Spark writes it."""
@@ -83,60 +76,6 @@ class Node:
             node = stack.pop()
             yield node
             stack.extend(reversed(node.children))
-
-
-class Catalyst:
-    """One user session's parser and analyser."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-        self._dump = java_instance(spark, "PlanDump")
-
-    def parse(self, text: str) -> Node:
-        """The plan of `text` before any name is resolved.
-
-        Raises what Spark raises for a syntax error.
-        """
-        return self._node(self._parser.parsePlan(text), text)
-
-    @functools.cached_property
-    def _parser(self) -> Java:
-        return session_of(self._spark).sessionState().sqlParser()
-
-    def sql(self, text: str, args: Any = None) -> DataFrame:
-        """`spark.sql`, without the twelve calls of its own for a text without parameters.
-
-        Raises what Spark raises for a query that it refuses.
-        """
-        if args is None:
-            return DataFrame(session_of(self._spark).sql(text), self._spark)
-        return self._spark.sql(text, args)
-
-    def inside(self, text: str) -> DataFrame:
-        """The query inside of a statement of which `has_inside` is true, analysed and not run.
-
-        Raises what Spark raises for a query that it refuses.
-        """
-        plan = self._parser.parsePlan(text)
-        return frame_of(self._spark, getattr(plan, _INSIDE[plan.nodeName()])())
-
-    def _node(self, plan: Java, text: str) -> Node:
-        return node_of(orjson.loads(self._dump.apply(plan, text)))
-
-
-_INSIDE = {
-    "CreateTableAsSelect": "query",
-    "ExplainCommand": "logicalPlan",
-    "InsertIntoDir": "child",
-    "InsertIntoStatement": "query",
-    "ReplaceTableAsSelect": "query",
-}
-"""Statements that hold a query and keep nothing of its text; their method that gives it."""
-
-
-def has_inside(parsed: Node) -> bool:
-    """Whether the statement holds a query, its last child, whose text may change."""
-    return parsed.name in _INSIDE and bool(parsed.children)
 
 
 def node_of(document: dict[str, Any]) -> Node:
