@@ -86,7 +86,7 @@ def sure_names(tokens: Sequence[Token], names: Iterable[TableName]) -> frozenset
 def qualifier_splices(tokens: Sequence[Token], names: Iterable[TableName]) -> list[Splice]:
     """Changes for columns that are qualified by more than the last part of a table's name.
 
-    A view's alias has one part: see `references.qualifier_splices`.
+    A view's alias has one part, the table's last: as in ``delta.`/t`.event``, those before it go.
     """
     tables = list(names)
     changes = short_qualifiers(tokens, [name.parts for name in tables if not name.aliased])

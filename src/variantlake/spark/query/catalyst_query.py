@@ -257,7 +257,7 @@ class _Reading:
     def run(self, analysed: Callable[[], JavaObject]) -> DataFrame:
         """What the JVM makes of the text. Raises InvalidQuery, and what opening tables raises."""
 
-        def found() -> JavaObject:
+        def of_relations() -> JavaObject:
             try:
                 return analysed()
             except REFUSALS:
@@ -265,7 +265,7 @@ class _Reading:
                     raise
                 raise self._error from None
 
-        return DataFrame(or_invalid(found, {}), self._queries.user)
+        return DataFrame(or_invalid(of_relations, {}), self._queries.user)
 
     def apply(self, request: str, moment: JavaObject | None) -> JavaObject | None:
         """The DataFrame for a name; None for what is none of ours, a text if that fails."""
