@@ -1,6 +1,6 @@
 """Spark's plans, seen from Python: trees of `Node`.
 
-A plan is written as JSON inside the JVM (`PlanDump.java`) and crosses once.
+A plan is written as JSON inside the JVM (PlanDump.java) and crosses once.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Node:
 
 
 def node_of(document: dict[str, Any]) -> Node:
-    """A plan or an expression, as `PlanDump.java` wrote it."""
+    """A plan or an expression, as PlanDump.java wrote it."""
     inner = document.get("plan")
     return Node(
         name=document["name"],
