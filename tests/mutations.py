@@ -206,8 +206,8 @@ MUTATIONS = (
         "_LayoutGroup.frames", "self._by_kernels", "False", spark=True,
     ),
     Mutation(
-        11, "views stay",
-        "HelperSession.drop", "self._views.drop(...)", "del view", spark=True,
+        11, "names of ours stay",
+        "TableNames", "return before;", "return reading.get();", spark=True,
     ),
     Mutation(
         11, "settings go to the user's session",

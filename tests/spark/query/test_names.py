@@ -200,6 +200,7 @@ def test_names_in_a_view_are_those_of_its_own_namespace(spark: SparkSession, lak
         spark.catalog.dropTempView("events")
 
 
+@pytest.mark.rule(11)
 def test_names_of_ours_are_of_one_text_alone(spark: SparkSession, lake: Lake, table: str) -> None:
     query = "SELECT count(*) FROM only_here WHERE k < 5"
     assert lake.sql(query, tables={"only_here": table}).collect()[0][0] > 0
