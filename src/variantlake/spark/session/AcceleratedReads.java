@@ -51,6 +51,8 @@ import org.apache.spark.sql.types.VariantType;
  * Compiled by Janino: no lambdas, no generics.
  */
 public class AcceleratedReads {
+    /** It learns how to write what it is given, once. */
+    private static final ObjectMapper JSON = new ObjectMapper();
     private static final String SWITCH = "spark.variantlake.enabled";
     private static final String MARK = "__vl_r";
     /** What Spark asks the extensions of a session for before each query. */
@@ -386,7 +388,7 @@ public class AcceleratedReads {
             request.put("relations", requests);
             Object dump = owner.dump.apply(named, dumped);
             request.put("text", dumped[1] == null ? "" : dumped[1]);
-            String text = new ObjectMapper().writeValueAsString(request);
+            String text = JSON.writeValueAsString(request);
             text = text.substring(0, text.length() - 1) + ",\"plan\":" + dump + "}";
             Part part = new Part(this, named, expressions);
             List answer = (List) owner.planner.apply(text, new Object[] {session, part});
@@ -404,7 +406,7 @@ public class AcceleratedReads {
         /** The plan over what an answer holds: JSON, then partial rows and scans as that says. */
         private LogicalPlan changed(LogicalPlan plan, List answer, List expressions)
                 throws Exception {
-            Map told = (Map) new ObjectMapper().readValue((String) answer.get(0), Map.class);
+            Map told = (Map) JSON.readValue((String) answer.get(0), Map.class);
             List aggregates = (List) told.get("aggregates");
             int at = 1;
             for (int i = 0; i < aggregates.size(); i++) {
@@ -420,7 +422,7 @@ public class AcceleratedReads {
         /** The rows of the operator that places among children lead to from a plan's root. */
         Dataset rows(LogicalPlan plan, String steps, List answer, List expressions)
                 throws Exception {
-            List places = (List) new ObjectMapper().readValue(steps, List.class);
+            List places = (List) JSON.readValue(steps, List.class);
             for (int i = 0; i < places.size(); i++) {
                 plan = (LogicalPlan) plan.children().apply(((Integer) places.get(i)).intValue());
             }

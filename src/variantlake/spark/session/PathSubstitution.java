@@ -83,6 +83,7 @@ public class PathSubstitution implements BiFunction {
         private final Map fields = new HashMap();
         private final Map made = new IdentityHashMap();
         private boolean unmarked = false;
+        private List batches = null;
 
         Walk(SparkSession session, String mark, Map names, Map originals) {
             this.session = session;
@@ -363,9 +364,8 @@ public class PathSubstitution implements BiFunction {
         /** The batches of the optimizer that a plan has been through when our rule comes. */
         private List before() {
             List found = new ArrayList();
-            scala.collection.Iterator all = session.sessionState().optimizer().batches().iterator();
-            while (all.hasNext()) {
-                RuleExecutor.Batch each = (RuleExecutor.Batch) all.next();
+            for (int i = 0; i < batches().size(); i++) {
+                RuleExecutor.Batch each = (RuleExecutor.Batch) batches().get(i);
                 if (each.name().equals(NEXT)) return found;
                 found.add(each);
             }
@@ -375,12 +375,20 @@ public class PathSubstitution implements BiFunction {
         /** The batch that looks into scans. */
         private List early() {
             List found = new ArrayList();
-            scala.collection.Iterator all = session.sessionState().optimizer().batches().iterator();
-            while (all.hasNext()) {
-                RuleExecutor.Batch each = (RuleExecutor.Batch) all.next();
+            for (int i = 0; i < batches().size(); i++) {
+                RuleExecutor.Batch each = (RuleExecutor.Batch) batches().get(i);
                 if (each.name().equals(EARLY)) found.add(each);
             }
             return found;
+        }
+
+        /** Spark makes an optimizer, with all of its rules, whenever it is asked for one. */
+        private List batches() {
+            if (batches == null) {
+                batches = new ArrayList(scala.jdk.javaapi.CollectionConverters.asJava(
+                    session.sessionState().optimizer().batches()));
+            }
+            return batches;
         }
 
         private LogicalPlan turns(List batches, LogicalPlan plan) {

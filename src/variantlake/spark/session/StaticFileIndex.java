@@ -262,19 +262,41 @@ public class StaticFileIndex {
         /** What the driver knows: how much is read, by Spark, and what is skipped. */
         public scala.collection.immutable.Map driverMetrics() {
             if (own == null) {
-                List skipped = ((Files) relation()).skipped;
                 SQLMetric files = SQLMetrics$.MODULE$.createMetric(
                     sparkContext(), "number of files skipped");
                 SQLMetric bytes = SQLMetrics$.MODULE$.createSizeMetric(
                     sparkContext(), "size of files skipped", 0L);
-                files.set(((Number) skipped.get(0)).longValue());
-                bytes.set(((Number) skipped.get(1)).longValue());
                 scala.collection.immutable.Map all = super.driverMetrics();
                 all = (scala.collection.immutable.Map)
                     all.updated("skippedFiles", files);
                 own = (scala.collection.immutable.Map) all.updated("skippedBytes", bytes);
             }
             return own;
+        }
+
+        /** Spark has set all to zero since the plan was made. */
+        public void sendDriverMetrics() {
+            List skipped = ((Files) relation()).skipped;
+            measure("skippedFiles", (Number) skipped.get(0));
+            measure("skippedBytes", (Number) skipped.get(1));
+            super.sendDriverMetrics();
+        }
+
+        private void measure(String name, Number value) {
+            ((SQLMetric) driverMetrics().apply(name)).set(value.longValue());
+        }
+
+        /** Spark leaves a plan as it is if its new children equal the old ones. */
+        public boolean equals(Object other) {
+            return other instanceof Scan && super.equals(other);
+        }
+
+        public boolean canEqual(Object other) {
+            return other instanceof Scan;
+        }
+
+        public int hashCode() {
+            return super.hashCode();
         }
 
         protected Object writeReplace() {
