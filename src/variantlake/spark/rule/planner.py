@@ -272,8 +272,10 @@ class RulePlanner:
                 return None
             table = self._tables.open(options.location, options.version)
             return _OpenTable(table, self._tables, _delta_name(table.location))
-        location = relation["location"]
-        table = self._tables.open_as(location, relation["version"], relation["id"])
+        location, version = relation["location"], relation["version"]
+        table = self._tables.open(location)
+        if table.snapshot.version != version:
+            table = self._tables.open(location, version)
         if table.snapshot.metadata.id != relation["id"]:
             raise TableReplaced("another table is at the location now", file=location)
         return _OpenTable(table, self._tables, _delta_name(location))

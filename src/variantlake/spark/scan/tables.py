@@ -159,21 +159,6 @@ class Tables:
         self._newest[location] = table
         return table
 
-    def open_as(self, location: str, version: int, identity: str) -> TableVersion:
-        """The version that somebody else has opened, of the table of this id, if it is there.
-
-        Its log is not listed again if that version is already the newest that is known.
-
-        Raises as `open`.
-        """
-        known = self._newest.get(location)
-        if known is not None:
-            snapshot = known.snapshot
-            if (snapshot.version, snapshot.metadata.id) == (version, identity):
-                return known
-        table = self.open(location)
-        return table if table.snapshot.version == version else self.open(location, version)
-
     @contextlib.contextmanager
     def giving(self, snapshots: Sequence[Snapshot]) -> Iterator[list[str]]:
         """Locations at which `open` finds these snapshots, as long as this is open."""
