@@ -23,7 +23,7 @@ class VariantLakeError(Exception):
     `file` is a path or URI, `line` and `column` are 1-based positions in a text source, `row` is
     0-based within its file or batch, `path` is a path inside the document (`$['a'][0]`), `offset`
     counts bytes from the start of the whole value, file or buffer that is being read. `hint` says
-    what to do next, in the words of the Python API; where the command line has other words for it,
+    what to do next, in the words of the Python API; if the command line has other words for it,
     they are `cli_hint` (empty: nothing can be done there).
 
     Position fields that are unknown where the error is raised are filled in by callers while it

@@ -66,7 +66,7 @@ def json_default(value: Any) -> str:
 
 
 def shortened(text: str, length: int) -> str:
-    """A text of at most `length` characters, the last one an ellipsis where it is cut."""
+    """A text of at most `length` characters, the last one an ellipsis if it is cut."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 

@@ -19,7 +19,7 @@ from variantlake.maintenance.plan_compaction import CompactionOptions
 log = logger("autoload")
 
 PROPERTY = "delta.autoOptimize.autoCompact"
-"""The table property that asks for it where the caller says nothing."""
+"""The table property that asks for it if the caller says nothing."""
 
 MIN_FILES = 50
 """Small files of one partition that are joined; Delta Spark has the same number."""

@@ -101,7 +101,7 @@ class Autoloader:
     `name` tells the autoloads of a table apart; it is made of the source where None. `on_batch` is
     called after each commit.
 
-    Raises InvalidValue for options that cannot be, MissingSource where the source is not there.
+    Raises InvalidValue for options that cannot be, MissingSource if the source is not there.
     """
 
     def __init__(

@@ -283,7 +283,7 @@ def _sources(job: Job, outcome: _Outcome) -> dict[bytes, Source]:
 def _in_parallel(
     folder: Folder, work: Callable[[SourceFile], Any], files: Sequence[SourceFile]
 ) -> list[Any]:
-    """Requests at once where they wait for an answer; on a disk threads would cost more."""
+    """Requests at once if they wait for an answer; on a disk threads would cost more."""
     if not folder.objects:
         return [work(file) for file in files]
     with ThreadPoolExecutor(_PARALLEL_READS) as pool:

@@ -105,7 +105,7 @@ class Discovery:
     def files(self, reader: RunReader) -> Iterator[DiscoveredFile]:
         """What is to be done, in the order of names.
 
-        Raises InvalidValue for a changed file where that is an error, else as the listing.
+        Raises InvalidValue for a changed file if that is an error, else as the listing.
         """
         known = _SortedPieces(self.state.sorted_pieces(reader, after=self.after))
         for page in self.folder.pages(self.after):
@@ -206,7 +206,7 @@ def begin(
     *,
     listed: int,
 ) -> Discovery:
-    """A walk through the source: all of it, or what comes after the last name where that will do.
+    """A walk through the source: all of it, or what comes after the last name if that will do.
 
     `listed` is when all of it was listed last, in milliseconds since the epoch.
     """

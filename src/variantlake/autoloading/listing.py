@@ -51,7 +51,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some names, in order, and what is known of the files where the listing tells it."""
+    """Some names, in order, and what is known of the files if the listing tells it."""
 
     names: list[bytes]
     files: list[SourceFile] | None = None
@@ -62,7 +62,7 @@ def open_folder(source: str | os.PathLike[str], kind: SourceKind = NDJSON) -> Fo
 
     Of a folder these are files of this kind.
 
-    Raises InvalidValue for what names none, MissingSource where it is not there.
+    Raises InvalidValue for what names none, MissingSource if it is not there.
     """
     given: object = source  # mypy's word does not reach who does not use it
     if not isinstance(given, str | os.PathLike) or not os.fspath(given):

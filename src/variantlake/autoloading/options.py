@@ -70,7 +70,7 @@ class AutoloadOptions:
     after: What becomes of loaded files: "keep", "delete", or "move:PATH". It is done after the
         commit, and repeated until it is done.
     since: Files older than this are not loaded; counts for files that were not seen before. A
-        datetime or text in ISO form, in UTC where it names no zone.
+        datetime or text in ISO form, in UTC if it names no zone.
     auto_compact: Whether small files are joined after a batch once a partition has 50 of them; None
         leaves it to the table property `delta.autoOptimize.autoCompact`.
     moved: The source is at another place than it was, or is reached by another path: names that are

@@ -65,7 +65,7 @@ def autoload(
     Raises:
         MissingSource: The source does not exist.
         InvalidValue: An impossible option, another source under the same name, or a changed
-            file where that is an error.
+            file if that is an error.
         MalformedLog: What the log says of the autoload is damaged.
         StoreFailed: A store fails; with `every` the next round tries again.
         InvalidSchema, NotADeltaTable, UnsupportedFeature, CommitConflict: As `ingest`. An

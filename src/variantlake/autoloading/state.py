@@ -241,7 +241,7 @@ def _typed(kind: type[Any], value: Any) -> Any:
 def with_versions(state: LoadState, snapshot: Snapshot) -> LoadState:
     """The state with the version of its newest batch, which its own commit could not know.
 
-    It is looked for from the version on that the batch was meant to be; where the log does not hold
+    It is looked for from the version on that the batch was meant to be; if the log does not hold
     that any more, the guess stands.
     """
     if not state.runs or state.runs[-1].sure or state.runs[-1].batch != state.batch:

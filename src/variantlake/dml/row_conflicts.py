@@ -50,7 +50,7 @@ class RowLevel:
     def __call__(
         self, changes: Changes, winner: Sequence[Action], version: int
     ) -> tuple[Changes, Sequence[Action]]:
-        """See Rebase. Raises CommitConflict; FilesMoved where the change can be decided again."""
+        """See Rebase. Raises CommitConflict; FilesMoved if the change can be decided again."""
         removed = {each.path: each for each in winner if isinstance(each, RemoveFile)}
         again = {each.path: each for each in winner if isinstance(each, AddFile)}
         self._check_watched(removed, again, version)

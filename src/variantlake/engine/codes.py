@@ -65,7 +65,7 @@ def ranked(ranks: Int64s, type_: ShreddedType, there: Bools) -> Any:
 
 
 def unscaled(array: Any) -> npt.NDArray[Any]:
-    """Decimals without their point: int64 where they fit for sure, else Python's integers."""
+    """Decimals without their point: int64 if they fit for sure, else Python's integers."""
     words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)
     words = words[array.offset : array.offset + len(array)]
     low = np.where(valid(array), words[:, 0], 0)

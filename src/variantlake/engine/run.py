@@ -115,7 +115,7 @@ class LocalQuery(ArrowStream):
 
     @cached_property
     def _plain(self) -> tuple[Item, ...]:
-        """The result's columns where all are columns and paths, which a scan gives in parts."""
+        """The result's columns if all are columns and paths, which a scan gives in parts."""
         items = [
             Item(each.name, each.expression)
             for each in self.query.outputs

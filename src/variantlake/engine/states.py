@@ -309,7 +309,7 @@ class Sum:
     def _check(self, limit: int) -> None:
         """Sums are within -limit and limit, the upper one left out.
 
-        What Spark adds up first is not known: it raises for sure where all of it is beyond.
+        What Spark adds up first is not known: it raises for sure if all of it is beyond.
         """
         if self.most < limit:
             return

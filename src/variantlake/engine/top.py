@@ -120,7 +120,7 @@ def _bounded(reading: Reading, term: Ordering) -> Ref | None:
 def _by_bound(reading: Reading, term: Ordering, ref: Ref) -> Iterator[tuple[int, Raw | None]]:
     """The files, nearest first, with what no value is before; those where that is unknown last.
 
-    That is unknown too where a NULL or NaN comes before any value.
+    That is unknown too if a NULL or NaN comes before any value.
     """
     scan = reading.scan
     domains = domains_in(scan.choice.table, ref, scan.partition_types)

@@ -68,7 +68,7 @@ def ordered(array: Any, *, zeros_alike: bool = True) -> Int64s:
 
 
 def entry_codes(array: Any) -> Int64s:
-    """Which entry of its dictionary each row has: the one after the last where it is NULL."""
+    """Which entry of its dictionary each row has: the one after the last if it is NULL."""
     codes = np.zeros(len(array), np.int32)
     add_entries(array, codes)
     return codes.astype(np.int64)
@@ -119,6 +119,6 @@ def _indices(array: Any) -> tuple[npt.NDArray[np.int32], _Bytes, int]:
 
 
 def checked(result: int) -> None:
-    """Raises where a kernel says that what it got does not fit together."""
+    """Raises if a kernel says that what it got does not fit together."""
     if result < 0:
         raise IndexError("internal error, please report it: a code beyond its dictionary")

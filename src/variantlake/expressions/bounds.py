@@ -186,7 +186,7 @@ def _and_of(left: int, right: int) -> int:
 
 _AND = np.array([[_and_of(left, right) for right in range(8)] for left in range(8)], np.uint8)
 _NULL_SAFE = np.array([may & 1 | 2 * bool(may & 6) for may in range(8)], np.uint8)
-"""`=` as `<=>` says it: where one side alone is NULL it is false."""
+"""`=` as `<=>` says it: if one side alone is NULL it is false."""
 _NOT = np.array([may & 4 | (may & 1) << 1 | (may & 2) >> 1 for may in range(8)], np.uint8)
 
 

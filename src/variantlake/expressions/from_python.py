@@ -456,7 +456,7 @@ def constant(value: object) -> str:
 
 
 def _spark_path(at: Path) -> str:
-    """The path for `variant_get`, without single quotes where that can be."""
+    """The path for `variant_get`, without single quotes if that can be."""
     parts = ["$"]
     for step in at.steps:
         if isinstance(step, str) and PLAIN_NAME.fullmatch(step):

@@ -270,7 +270,7 @@ class Expressions:
 def _padded(operands: list[Expression]) -> list[Expression]:
     """A CHAR and the constants that it is compared with, as Spark pads them: all to the longest.
 
-    It does so where all of the constants are strings, for comparisons and IN; BETWEEN and LIKE take
+    It does so if all of the constants are strings, for comparisons and IN; BETWEEN and LIKE take
     them as they are.
     """
     columns = [each for each in operands if isinstance(each, Ref) and each.char_length]

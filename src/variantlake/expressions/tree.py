@@ -22,7 +22,7 @@ Scalar = bool | int | float | str | bytes | Decimal
 """A literal's raw value: dates in days, timestamps in microseconds since the epoch (UTC)."""
 
 PRESENCE = "presence"
-"""What a Ref asks for as its type where only `IS NULL` and `IS NOT NULL` look at a Variant."""
+"""What a Ref asks for as its type if only `IS NULL` and `IS NOT NULL` look at a Variant."""
 
 CompareOp = OneOf["=", "<>", "<", "<=", ">", ">=", "<=>"]
 FLIPPED: dict[CompareOp, CompareOp] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -36,10 +36,10 @@ class Ref:
     `column` is the column's path through structs, by the names in the files. `path` is None for
     an ordinary column. `type` is the Spark type asked for, as Spark prints it (`decimal(18,2)`);
     `variant` keeps the Variant itself, PRESENCE asks whether there is one. `strict` tells
-    `variant_get` and casts, which raise where a value cannot be cast, from `try_variant_get`, which
+    `variant_get` and casts, which raise if a value cannot be cast, from `try_variant_get`, which
     gives NULL there. `shown` is the column's name for people where files know it by another one
     (column mapping). `char_length` is the length that the strings of a CHAR column are padded to
-    where they are compared; 0 for other columns.
+    if they are compared; 0 for other columns.
     """
 
     column: tuple[str, ...]

@@ -104,7 +104,7 @@ def scalar(expression: Expression) -> ShreddedType:
 def comparison_type(own: ShreddedType | None, literals: Iterable[Literal]) -> ShreddedType | None:
     """The type in which Spark compares values of a type of `spark_type` with all of these literals.
 
-    None if it is not known for sure, or does not hold every value of `own` unchanged. Also where an
+    None if it is not known for sure, or does not hold every value of `own` unchanged. Also if an
     integer is compared with a decimal that no integer reaches: Spark takes that for certain, of a
     NULL too (`x < 9223372036854775808` is true in every row).
     """
@@ -127,7 +127,7 @@ def _is_beyond(literal: Literal) -> bool:
 def literal_as(literal: Literal, common: ShreddedType) -> Raw | None:
     """The literal's value as Spark casts it to `common`, a type of `comparison_type`; None is NULL.
 
-    Integers stay exact, also where the comparison is one of decimals.
+    Integers stay exact, also if the comparison is one of decimals.
     """
     if literal.value is None:
         return None

@@ -31,7 +31,7 @@ def ingest_here(
 ) -> LoadResult:
     """Load JSON documents without Spark; everything else as `spark.load.ingest`.
 
-    `snapshot` is that of the table where it is known already.
+    `snapshot` is that of the table if it is known already.
     """
     return run_load(
         sources,

@@ -1,6 +1,6 @@
 """A scan into which an engine pushes columns and conditions on them, by the names of its result.
 
-A condition is pushed only where the engine and we mean the same by it in every row: comparisons of
+A condition is pushed only if the engine and we mean the same by it in every row: comparisons of
 a column with a constant of exactly its type. In all these engines NaN is the greatest double.
 """
 

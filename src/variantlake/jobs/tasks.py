@@ -57,7 +57,7 @@ class TaskResult:
     `bad_rows` counts those that were bad, `quarantine` is the file that holds them. `empty` are the
     sources of the splits that held nothing, each as often as there were such. `counts` has for each
     split of a load of documents the path of its source, the rows stored and the bad ones.
-    `first_bad` says what is wrong with the first bad row, where their number is limited.
+    `first_bad` says what is wrong with the first bad row, if their number is limited.
     """
 
     adds: tuple[AddFile, ...]

@@ -41,7 +41,7 @@ class ScanGroup:
     In one group a Variant column is read one way: when one of its paths is Native, all are.
     `kernels` is true when a column that is read natively holds types which Spark's own Variant
     reader fails on. `prefilter` are conjuncts by which rows are found on typed columns before their
-    Variants are rebuilt, see `late_materialization`; none where all rows are.
+    Variants are rebuilt, see `late_materialization`; none if all rows are.
     """
 
     readings: tuple[tuple[Ref, Reading], ...]
@@ -201,7 +201,7 @@ def _need_kernels(
     """For each file 1 where our kernels read the Variant column when it is read natively, else 0.
 
     They have to where Spark's own reader fails, or would not find keys (EXACTNESS, rule 40). Where
-    there are kernels, they also do where it may fail, and where types of numbers are `shown` that
+    there are kernels, they also do if it may fail, and where types of numbers are `shown` that
     would come out wrong.
     """
     variants = files.facts.variant(column)

@@ -100,7 +100,7 @@ def _power(
 
 
 def _bounds(variant: VariantColumns, files: int, path: Path, type_: ShreddedType) -> BoundColumns:
-    """The bounds of a path in each file, unknown where it is not a leaf of this type."""
+    """The bounds of a path in each file, unknown if it is not a leaf of this type."""
     found = BoundColumns.unknown(files, type_)
     for code, schema in enumerate(variant.schemas):
         rows = np.flatnonzero(variant.layout == code).astype(np.int64)

@@ -35,7 +35,7 @@ class SelectNames:
 def limit_of(select: exp.Select, columns: Columns, names: SelectNames) -> FirstRows | None:
     """What a SELECT that has no more than PARTS, and computes row by row, asks for of its table.
 
-    None without a LIMIT, and where it is not known by what it chooses. Raises VariantLakeError for
+    None without a LIMIT, or if it is not known by what it chooses. Raises VariantLakeError for
     names that the table does not have.
     """
     limit, offset, order = (select.args.get(name) for name in ("limit", "offset", "order"))

@@ -1,7 +1,7 @@
 """The typed paths of a SQL text, found by its tokens alone, where Spark shows no plan.
 
 No name is resolved here. A path is rewritten into a field that only our tables have, so Spark
-itself says whether the name before it stands for a column of ours: it refuses the text where it
+itself says whether the name before it stands for a column of ours: it refuses the text if it
 does not. What has to be known here is that nothing else reads the column; hence `Paths.whole`.
 """
 

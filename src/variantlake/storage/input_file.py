@@ -35,7 +35,7 @@ ReadRanges = Callable[[Sequence[int], Sequence[int]], list[memoryview]]
 class InputFile:
     """An open file. `native` is what Arrow reads from, `name` what errors call it.
 
-    `held` are all its bytes where they are in memory. A context manager; one that somebody else
+    `held` are all its bytes if they are in memory. A context manager; one that somebody else
     has opened stays open.
     """
 
@@ -193,7 +193,7 @@ class ObjectFile:
         return held
 
     def _find_range(self, start: int, length: int) -> memoryview | None:
-        """The bytes where one earlier request fetched them all."""
+        """The bytes if one earlier request fetched them all."""
         place = bisect.bisect_right(self._ranges, start, key=lambda each: each[0])
         for at, data in (*self._ranges[max(place - 1, 0) : place], self._last, self._tail):
             if at <= start and start + length <= at + len(data):

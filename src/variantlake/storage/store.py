@@ -57,7 +57,7 @@ class Entry:
 
     def is_same(self, other: Entry | None) -> bool:
         """Whether this is the file that the other was, and nothing was put in its place."""
-        # Stores tell seconds where one file is asked for, and parts of them in listings.
+        # Stores tell seconds if one file is asked for, and parts of them in listings.
         return other is not None and (
             (self.path, self.size, self.tag, self.modified // 1000)
             == (other.path, other.size, other.tag, other.modified // 1000)
@@ -79,7 +79,7 @@ class Store(Protocol):
         """The whole file."""
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """`length` bytes from `start`; fewer where the file ends before."""
+        """`length` bytes from `start`; fewer if the file ends before."""
 
     def stream(self, path: str) -> Iterator[bytes]:
         """The file in pieces, in order, never all of it in memory."""
@@ -130,7 +130,7 @@ class LocalStore:
     """A table on a local disk.
 
     `put_if_absent` writes a temporary file beside the target, flushes it to the disk, and links it
-    to its name: the link fails where the name is taken, which is atomic on every file system that
+    to its name: the link fails if the name is taken, which is atomic on every file system that
     has hard links. The others are refused, because a plain rename would overwrite another writer.
     One who does just that, Delta Spark, is waited for before and after, as long as its temporary
     file shows what it is about to do; callers read back what they put.
@@ -378,7 +378,7 @@ def _flush_file(file: Path) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Flush a folder's entries, where the system can (Windows cannot, and needs it less)."""
+    """Flush a folder's entries, if the system can (Windows cannot, and needs it less)."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)

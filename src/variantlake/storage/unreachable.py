@@ -51,7 +51,7 @@ _ENDPOINTS = {"s3": ("AWS_ENDPOINT", "AWS_ENDPOINT_URL"), "az": ("AZURE_STORAGE_
 
 
 def check_reachable(url: str, options: Mapping[str, str]) -> None:
-    """Raise StoreFailed where it is clear without a request that a store cannot be reached.
+    """Raise StoreFailed if it is clear without a request that a store cannot be reached.
 
     Without credentials a client would ask the address at which the machines of a cloud learn who
     they are. On other machines nothing or another server answers: it is asked on request only.

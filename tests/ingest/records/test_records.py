@@ -311,7 +311,7 @@ def test_a_key_of_bson_that_comes_twice_and_bytes_that_are_none(tmp_path: Path) 
     assert loaded(tmp_path, tmp_path / "x.bson", mode="quarantine") == [{}]
     reasons = [each["reason"] for each in quarantined(tmp_path)]
     assert "twice" in reasons[0]
-    assert "no BSON" in reasons[1]
+    assert "not BSON" in reasons[1]
 
 
 @given(st.binary(max_size=60), st.sampled_from(["csv", "avro", "msgpack", "bson"]))

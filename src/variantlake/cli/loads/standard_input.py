@@ -24,7 +24,7 @@ def with_standard_input(sources: Sequence[str]) -> Iterator[list[SourceSpec]]:
     A load reads its sources several times (a sample first, then tasks side by side), which a pipe
     cannot be. Errors and columns name the file `stdin`.
 
-    Raises MissingSource if standard input is closed, StoreFailed where it cannot be copied.
+    Raises MissingSource if standard input is closed, StoreFailed if it cannot be copied.
     """
     if STANDARD_INPUT not in sources:
         yield list(sources)

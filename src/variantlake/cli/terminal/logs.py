@@ -1,4 +1,4 @@
-"""What the package logs, on stderr: warnings, and more where that is asked for."""
+"""What the package logs, on stderr: warnings, and more if that is asked for."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ _OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_CONF_DIR", "SPARK_SU
 
 
 def zone_is_utc() -> bool:
-    """Whether it is certain that it is UTC: where a setting may say another one, it is not."""
+    """Whether it is certain that it is UTC: if a setting may say another one, it is not."""
     if any(os.environ.get(name) for name in _OPTIONS):
         return False
     named = os.environ.get("TZ")

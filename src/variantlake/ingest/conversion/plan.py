@@ -1,7 +1,7 @@
 """What converting Parquet files into a table does with each of them: added as it is, or rewritten.
 
 A file whose Variant columns are in the published layout and marked as VARIANT needs no rewriting
-where its columns are those of the table: it is added to the log, with statistics from its footer.
+if its columns are those of the table: it is added to the log, with statistics from its footer.
 All others are read and written anew.
 """
 

@@ -56,7 +56,7 @@ class DocumentRows:
         self.counts: list[tuple[str, int, int]] = []
         self.notes: Mapping[ColumnPath, ValueNotes] = {}
         self.bad_rows = bad_rows
-        bad_rows.check = check  # where all documents are bad, no batch is stored
+        bad_rows.check = check  # if all documents are bad, no batch is stored
         self._splits = splits
         self._columns = columns
         self._check = check

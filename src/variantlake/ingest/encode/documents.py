@@ -127,7 +127,7 @@ def _nothing(line: LongLine) -> Batch:
 
 
 def _check_layout(batch: Batch, tape: Tape) -> None:
-    """Raise InvalidJson where the first document of a file goes on over its next lines.
+    """Raise InvalidJson if the first document of a file goes on over its next lines.
 
     Line by line such a file would be bad from its start to its end.
     """

@@ -92,7 +92,7 @@ class PlainColumn:
         self._holds_void = any(type_ == VOID for type_ in types_in(field.type))
 
     def encode(self, array: AnyArray) -> AnyArray:
-        """Cast where nothing is lost. Raises InvalidValue for what the column is too short for."""
+        """Cast if nothing is lost. Raises InvalidValue for what the column is too short for."""
         check_not_null(array, self._field)
         if self._holds_void:
             # pyarrow's cast and view break a slice of a struct that has a VOID field.

@@ -30,7 +30,7 @@ def unnumbered_columns(schema: StructType, names: Collection[str]) -> tuple[Iden
 def numbered_rows(reader: pa.RecordBatchReader, schema: StructType) -> pa.RecordBatchReader:
     """Rows with the numbers of identity columns that they do not have.
 
-    Raises InvalidSchema as `unnumbered_columns`; LimitExceeded where a column has no numbers left.
+    Raises InvalidSchema as `unnumbered_columns`; LimitExceeded if a column has no numbers left.
     """
     columns = unnumbered_columns(schema, reader.schema.names)
     if not columns:

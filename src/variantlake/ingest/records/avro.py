@@ -41,7 +41,7 @@ def read_avro(source: Source) -> Iterator[FileRecord]:
     """The records of a file.
 
     Behind a bad record no other one of its block can be found: it stands for the rest of the block.
-    Raises MalformedFile for a file that is cut or no Avro, UnsupportedFeature for a schema or a
+    Raises MalformedFile for a file that is cut or not Avro, UnsupportedFeature for a schema or a
     compression that is not read.
     """
     fastavro = library("fastavro", "avro")
@@ -85,7 +85,7 @@ def _header(fastavro: Any, source: Source, file: io.BufferedReader) -> tuple[Any
         error.file = source.label
         raise
     except (*_BAD, RecursionError, fastavro.schema.SchemaParseException) as error:
-        raise MalformedFile(f"this is no Avro file: {error}", file=source.label) from None
+        raise MalformedFile(f"this is not an Avro file: {error}", file=source.label) from None
 
 
 def _block(
@@ -128,7 +128,7 @@ def _block(
 
 
 def _number(file: BinaryIO) -> int | None:
-    """An integer of variable length, zigzag; None where there is none."""
+    """An integer of variable length, zigzag; None if there is none."""
     found = 0
     for shift in range(0, 70, 7):
         byte = file.read(1)
@@ -165,7 +165,7 @@ _CODECS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def _check_schema(schema: Any) -> None:
-    """Raise UnsupportedFeature where a few bytes could be a value of any size.
+    """Raise UnsupportedFeature if a few bytes could be a value of any size.
 
     Items of no bytes (nulls, say) may be as many as an array says; and fastavro is not safe from
     values that are nested as deep as a schema that names itself allows.

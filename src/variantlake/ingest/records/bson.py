@@ -25,7 +25,7 @@ _SHORTEST = 5
 
 
 def read_bson(source: Source) -> Iterator[FileRecord]:
-    """The documents of a file. Raises MalformedFile where it is cut, or a length cannot be."""
+    """The documents of a file. Raises MalformedFile if it is cut, or a length cannot be."""
     decoder = _BsonDecoder()
     with opened(source) as file:
         row, offset = 0, 0
@@ -86,7 +86,7 @@ class _BsonDecoder:
         except InvalidValue:
             raise
         except (self._bson.errors.BSONError, ValueError, RecursionError, OverflowError) as error:
-            raise InvalidValue(f"the document is no BSON: {error}") from None
+            raise InvalidValue(f"the document is not BSON: {error}") from None
 
     def _plain(self, value: Any) -> Any:
         types = self._types

@@ -1,6 +1,6 @@
 """MessagePack values, one behind the other. Spec: MessagePack, "Types", "Timestamp extension type".
 
-Timestamps are timestamps, with nanoseconds where they have any; keys must be strings, and other
+Timestamps are timestamps, with nanoseconds if they have any; keys must be strings, and other
 extension types are bad records.
 """
 
@@ -20,7 +20,7 @@ from variantlake.types import Primitive
 
 
 def read_msgpack(source: Source) -> Iterator[FileRecord]:
-    """The values of a file. Raises MalformedFile from where it is no MessagePack on."""
+    """The values of a file. Raises MalformedFile at the first byte that is not MessagePack."""
     msgpack = library("msgpack", "msgpack")
     with opened(source) as file:
         counted = _CountedBytes(file)
@@ -41,21 +41,21 @@ def read_msgpack(source: Source) -> Iterator[FileRecord]:
             except StopIteration:
                 break
             except (ValueError, RecursionError, MemoryError, msgpack.UnpackException) as error:
-                why = f": {error}" if str(error) else f", but {type(error).__name__}"
+                why = f": {error}" if str(error) else f": {type(error).__name__}"
                 raise _malformed(source, row, offset, why) from None
             yield _record(row, value, offset, msgpack.Timestamp)
             row, offset = row + 1, unpacker.tell()
         if offset != counted.count:
-            raise _malformed(source, row, offset, ", where the file ends within a value")
+            raise _malformed(source, row, offset, ": the file ends within it")
 
 
 def _malformed(source: Source, row: int, offset: int, why: str) -> MalformedFile:
     return MalformedFile(
-        f"no MessagePack is at byte {offset:,}{why}",
+        f"no MessagePack value can be read at byte {offset:,}{why}",
         file=source.label,
         row=row,
         offset=offset,
-        hint="is the file complete? its values stand one behind the other",
+        hint="is the file complete? values follow each other, with nothing between them",
     )
 
 

@@ -185,7 +185,7 @@ def read_chunks(
 ) -> ColumnChunks | None:
     """The chunks of a row group that begin at the reader's position, one for each leaf.
 
-    None, and the reader stays where it is, where something is unusual or wrong: the plain reader
+    None, and the reader stays where it is, if something is unusual or wrong: the plain reader
     says what.
     """
     found = column_chunks(reader.data, reader.position, len(leaves))

@@ -138,7 +138,7 @@ def _read_tail(file: InputFile) -> Tail:
 
 
 def read_exactly(file: InputFile, offset: int, size: int) -> bytes:
-    """Bytes of a file. Raises MalformedFile where it ends before."""
+    """Bytes of a file. Raises MalformedFile if it ends before."""
     data = file.read_at(size, offset)
     if len(data) < size:
         raise MalformedFile("the file became shorter while it was read", offset=offset)

@@ -1,7 +1,7 @@
 """The row groups of a footer, taken apart so that they can stand in another file.
 
 Nothing is decoded that need not change: of a row group's bytes only the numbers that are places in
-the file are found, and written anew where it moves. A field that we do not know may be a place as
+the file are found, and written anew if it moves. A field that we do not know may be a place as
 well, so a footer with one is not taken apart. The bytes are hostile: every place must lie in the
 file, and no two column chunks may overlap.
 Spec: Parquet, `parquet.thrift`, FileMetaData, RowGroup, ColumnChunk, ColumnMetaData; PageIndex.md.
@@ -229,7 +229,7 @@ _MAX_BLOOM_BYTES = 128 << 20
 def _bloom_filter(
     reader: CompactReader, meta: Mapping[int, Span], limit: int, read_at: ReadAt
 ) -> ChunkPart | None:
-    """A bloom filter; where the footer lacks its length, its header has that of the bits."""
+    """A bloom filter; if the footer lacks its length, its header has that of the bits."""
     if 14 not in meta:
         if 15 in meta:
             raise NotMovable("a bloom filter has a length without an offset")

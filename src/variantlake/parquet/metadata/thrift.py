@@ -293,7 +293,7 @@ class CompactReader:
         """Step over numbers: those of histograms are most of a footer's bytes."""
         data, size = self.data, len(self.data)
         for _ in range(count):
-            # In place where one byte says it all, as in _struct.
+            # In place if one byte says it all, as in _struct.
             if self.position < size and data[self.position] < 0x80:
                 self.position += 1
             else:

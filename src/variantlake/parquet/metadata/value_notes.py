@@ -56,7 +56,7 @@ def joined_notes(parts: Sequence[NotedPart]) -> dict[ColumnPath, ValueNotes]:
 
     Of a column that one of them lacks nothing is known but that keys may be in another order.
 
-    Notes in a file do not say how decimals look where no integers are. So the numbers of a path
+    Notes in a file do not say how decimals look if there are no integers. So the numbers of a path
     count as told apart only if all files that have some give them back in the same form.
     """
     found: dict[ColumnPath, ValueNotes] = {}

@@ -68,7 +68,7 @@ def _slices(chunks: Sequence[pa.Array[Any]]) -> Iterator[tuple[pa.StructArray, i
 
 
 def _texts_of(reader: VariantReader, array: pa.StructArray, first_row: int) -> list[pa.Array[Any]]:
-    """The texts of some rows, in more than one array where they are too long for one."""
+    """The texts of some rows, in more than one array if they are too long for one."""
     tape = reader.read(array)
     try:
         texts, left = write_json(tape)

@@ -232,7 +232,7 @@ def check_batch_rows(batch_rows: int) -> None:
 
 
 def _check_names(names: Collection[str]) -> None:
-    """Refuse one name where a list of them is meant: its letters would be taken for names."""
+    """Refuse one name if a list of them is meant: its letters would be taken for names."""
     if isinstance(names, str):
         raise InvalidPath(f"columns are a list of names, not text: {names!r}", hint=f"[{names!r}]")
 

@@ -47,7 +47,7 @@ def read_paths(
             the column has the type that the file stores at the path, and where it stores none the
             result is struct<metadata, value>.
         on_mismatch: `error`, or `null` for values that are not of the type. Exact numbers convert
-            to each other where their value stays the same, nothing else converts.
+            to each other if their value stays the same, nothing else converts.
         progress: Called after each batch with the rows read so far, of those of the file.
 
     A path that is missing from a row, and a Variant null, give null.

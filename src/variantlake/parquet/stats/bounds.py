@@ -24,7 +24,7 @@ midnight or the epoch, decimals exact with the column's scale, UUIDs as 16 bytes
 class Bounds:
     """What encloses all values; a side is None if unknown.
 
-    `*_exact` is false where no value needs to equal the bound (a cut string).
+    `*_exact` is false if no value needs to equal the bound (a cut string).
     """
 
     minimum: Raw | None = None

@@ -362,4 +362,4 @@ def _legacy_leaf(group: SchemaNode, member: SchemaNode, path: Path) -> GroupNode
 
 
 _LEGACY_FORMS = {OBJECT: _legacy_object, ARRAY: _legacy_array, TYPED_VALUE: _legacy_leaf}
-"""The order decides which form is the node where a group has several."""
+"""The order decides which form is the node if a group has several."""

@@ -73,7 +73,7 @@ class Encodings:
 
 
 def choose_encodings(table: pa.Table) -> Encodings:
-    """Look at the first rows of `table`, at more where that is worth it, and choose for each leaf.
+    """Look at the first rows of `table`, at more if that is worth it, and choose for each leaf.
 
     Dotted names are not unique (the key `a.b` and the key `b` in `a`): leaves that share one get a
     dictionary, which suits every type.
@@ -118,7 +118,7 @@ def _leaves(path: tuple[str, ...], array: AnyArray) -> Iterator[tuple[tuple[str,
 
 
 def _is_repeated(sample: AnyArray, path: tuple[str, ...], table: pa.Table) -> bool:
-    """Whether the values of a leaf repeat: in the sample, or in all rows where that may be."""
+    """Whether the values of a leaf repeat: in the sample, or in all rows if that may be."""
     present = len(sample) - sample.null_count
     if present < _TOO_FEW or pa.types.is_dictionary(sample.type) or pa.types.is_null(sample.type):
         return True

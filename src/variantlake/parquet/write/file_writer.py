@@ -1,7 +1,7 @@
 """Write Parquet files whose Variant columns every reader recognises, and know what is in them.
 
 A file has row groups of bounded size, a page index, one compression for all leaves, decimals as
-integers where they fit, and VARIANT(1) in its footer.
+integers if they fit, and VARIANT(1) in its footer.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class SharedMetadata:
     def unify(self, table: pa.Table) -> pa.Table:
         """Rows in `schema` with one dictionary for all batches.
 
-        Not where it would be large: pyarrow writes plain values from where a dictionary differs.
+        Not if it would be large: pyarrow writes plain values from where a dictionary differs.
         """
         groups: list[Any] = [chunk for i in self._columns for chunk in table.column(i).chunks]
         size = sum(group.field(METADATA).dictionary.nbytes for group in groups)

@@ -108,7 +108,7 @@ def usable_bounds(
 
 @dataclass(frozen=True, slots=True)
 class CastColumn:
-    """Bounds as another type. `values` is known where the bound is and the type holds it.
+    """Bounds as another type. `values` is known if the bound is and the type holds it.
 
     `below` and `above` mark what Beyond says of the others.
     """

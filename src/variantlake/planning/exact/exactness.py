@@ -10,7 +10,7 @@ on boundary and random values, with ANSI on and off; every other pair is read na
 | integer              | wider integer      | cast                                                |
 | integer              | double, float      | cast                                                |
 | integer              | string             | cast                                                |
-| integer              | narrower, decimal, | cast where the file's bounds prove that every value |
+| integer              | narrower, decimal, | cast if the file's bounds prove that every value |
 |                      | timestamp          | fits, else try_cast for try_variant_get             |
 | decimal              | bigint, decimal    | the same                                            |
 | decimal of few       | int, smallint,     | the same                                            |
@@ -97,7 +97,7 @@ _IN_RANGE: frozenset[tuple[Kind, Kind]] = frozenset(
         *((stored, Kind.TIMESTAMP) for stored in _WIDTHS),
     }
 )
-"""Casts that are exact where the values fit; each of them is monotone."""
+"""Casts that are exact if the values fit; each of them is monotone."""
 
 _TRY: frozenset[tuple[Kind, Kind]] = frozenset(
     (Kind.STRING, requested)

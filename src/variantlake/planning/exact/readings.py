@@ -50,7 +50,7 @@ class PhysicalColumn:
 
     `steps` lead from the column down to the `typed_value`: names of fields of the physical structs,
     and for an array the index in it, which gives NULL beyond the end.
-    `pushable` is false where a predicate on the bare column would lose rows: floats that may hold
+    `pushable` is false if a predicate on the bare column would lose rows: floats that may hold
     NaN or -0.0, which Parquet's statistics leave out (EXACTNESS, rule 8), and dates and instants
     where Spark pushes another literal than the one that was meant (rule 39). Such a column needs a
     form that the engine does not push into the file.
@@ -103,7 +103,7 @@ class LayoutPosition:
 
     `index` counts the nodes of `ShreddingSchema.nodes()`; `rest` are the steps that go beyond the
     node. `twin` tells that the next step is not a field but equals one when case is folded.
-    `if_clean` is the reading of a clean path where the layout alone decides it.
+    `if_clean` is the reading of a clean path if the layout alone decides it.
 
     If the way leads into an array, `index` is that array's and `node` inside of its elements.
     The path is then clean only if the array is, and the array's `clean_inside` has all bits of
@@ -216,7 +216,7 @@ class Reader:
         return known[1]
 
     def _decided(self, place: LayoutPosition) -> LayoutPosition:
-        """The place with its reading, if that is the same for all files where the path is clean."""
+        """The place with its reading, if that is the same for all files in which it is clean."""
         stored = place.leaf
         if stored is None or not self._is_scalar:
             return place

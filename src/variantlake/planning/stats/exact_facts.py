@@ -133,7 +133,7 @@ class ExactFacts:
         return matching, certain
 
     def _aggregate(self, aggregate: LogAggregate) -> tuple[RawColumn, Bools]:
-        """Its value in each file where that is certain; and where it is certainly NULL."""
+        """Its value in each file if that is certain; and where it is certainly NULL."""
         if aggregate.ref is None:
             return RawColumn(self.rows, self.rows != UNKNOWN), self.rows < UNKNOWN
         counts = self.count(aggregate.ref)
@@ -161,7 +161,7 @@ class ExactFacts:
     def reached(self, ref: Ref, side: OneOf["min", "max"]) -> RawColumn:
         """A value that the least row which is left is not above, or the greatest not below.
 
-        It is that row's own where that is known. Times in statistics are cut to milliseconds.
+        It is that row's own if that is known. Times in statistics are cut to milliseconds.
         """
         requested = spark_type(ref.type)
         if requested is None or requested.kind not in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ):
@@ -236,7 +236,7 @@ class ExactFacts:
 
 
 def _plain(values: npt.NDArray[Any], type_: ShreddedType) -> npt.NDArray[Any]:
-    """Values without -0.0: bounds of zero are widened to it where it is known not to be there."""
+    """Values without -0.0: bounds of zero are widened to it if it is known not to be there."""
     return values + 0.0 if type_.kind in (Kind.FLOAT, Kind.DOUBLE) else values
 
 

@@ -49,7 +49,7 @@ _ORDERED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The first term of an ORDER BY; `sole` where no other decides between rows that are alike."""
+    """The first term of an ORDER BY; `sole` if no other decides between rows that are alike."""
 
     ref: Ref
     descending: bool = False
@@ -143,7 +143,7 @@ def _certain_rows(
 ) -> tuple[int, npt.NDArray[Any], Int64s]:
     """Rows that certainly come no later than a value: the values, and how many rows each has.
 
-    The first number is of those that come before any value, which NULLs do where they are first.
+    The first number is of those that come before any value, which NULLs do if they are first.
     """
     found, counts = facts.domains(order.ref), _values(facts, order.ref)
     known = counts != UNKNOWN
