@@ -1,6 +1,7 @@
 """The plain Arrow types that files are read as and written from, whatever form the rows came in.
 
-A file may say that its texts are views (delta-rs's do): filters and sorts of pyarrow refuse them.
+A file may say that its texts are views (delta-rs's do): filters and sorts of pyarrow refuse them,
+so a reader gives texts.
 
 pyarrow's Parquet writer counts as null of a dictionary inside of a struct what the indices say, and
 not the rows whose struct is null: a footer with that count misleads its readers. Views of texts it
@@ -30,6 +31,28 @@ def plain_array(array: AnyArray) -> AnyArray:
     return array if plain_type(array.type) == array.type else map_leaves(array, _plain)
 
 
+def viewless_type(kind: pa.DataType) -> pa.DataType:
+    """The type with texts for views of texts. One without views stays as it is."""
+    views: list[pa.DataType] = []
+
+    def changed(leaf: pa.DataType) -> pa.DataType:
+        views.extend([leaf] if leaf in _PLAIN else [])
+        return _PLAIN.get(leaf, leaf)
+
+    plain = map_types(kind, changed)
+    return plain if views else kind
+
+
+def viewless_array(array: AnyArray) -> AnyArray:
+    """The array in its `viewless_type`."""
+    return array if viewless_type(array.type) == array.type else map_leaves(array, _viewless)
+
+
+def _viewless(array: AnyArray) -> AnyArray:
+    plain = _PLAIN.get(array.type)
+    return array if plain is None else array.cast(plain)
+
+
 def _plain_leaf(kind: pa.DataType) -> pa.DataType:
     """The type of `_plain` leaves."""
     values = layout.plain_type(kind)
@@ -39,5 +62,4 @@ def _plain_leaf(kind: pa.DataType) -> pa.DataType:
 def _plain(array: AnyArray) -> AnyArray:
     if isinstance(array, pa.DictionaryArray):
         array = array.dictionary_decode()
-    plain = _PLAIN.get(array.type)
-    return array if plain is None else array.cast(plain)
+    return _viewless(array)

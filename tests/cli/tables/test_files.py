@@ -369,7 +369,7 @@ def test_progress_is_shown_on_a_terminal_and_results_are_not(
     source = bad_file if command == "check" else file
     code, shown = on_terminal([command, "--json", str(source)], tmp_path / "result")
     assert code == (4 if command == "check" else 0)
-    assert "row " in shown
+    assert "rows " in shown
     lines = (tmp_path / "result").read_text(encoding="utf-8").splitlines()
     assert lines
     assert all(json.loads(line) for line in lines)
@@ -406,7 +406,7 @@ def on_terminal(arguments: list[str], result: Path, *, interrupt: bool = False) 
     with suppress(OSError):  # the end, on Linux
         while part := os.read(ours, 1 << 16):
             shown += part
-            if interrupt and b"row " in shown:
+            if interrupt and b"rows " in shown:
                 process.send_signal(signal.SIGINT)
                 interrupt = False
     os.close(ours)

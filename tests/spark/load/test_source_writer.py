@@ -113,15 +113,15 @@ def test_tables_of_the_catalog_are_refused_with_a_way_to_go(
 ) -> None:
     save(frame_of(spark, TEXTS), tmp_path / "t")
     with pytest.raises(
-        PySparkException, match=r"cannot be of the format[\s\S]*append\(frame, path"
+        PySparkException, match=r"cannot be of the format[\s\S]*append\(path, frame"
     ):
         spark.sql(f"CREATE TABLE of_the_catalog USING variantlake LOCATION '{tmp_path / 't'}'")
-    with pytest.raises(InvalidQuery, match=r"no table is named[\s\S]*append\(frame, path"):
+    with pytest.raises(InvalidQuery, match=r"no table is named[\s\S]*append\(path, frame"):
         SinkOptions.of_batch({}, overwrite=False)
 
 
 def test_a_table_with_constraints_is_left_to_the_lake(spark: SparkSession, tmp_path: Path) -> None:
     save(frame_of(spark, TEXTS), tmp_path / "t")
     vl.spark.connect(spark).add_constraint(tmp_path / "t", "positive", "id >= 0")
-    with pytest.raises(PySparkException, match=r"constraints[\s\S]*append\(frame, path\)"):
+    with pytest.raises(PySparkException, match=r"constraints[\s\S]*append\(path, frame\)"):
         save(frame_of(spark, TEXTS), tmp_path / "t")

@@ -32,14 +32,18 @@ def counting(*, with_results: bool = False) -> Iterator[Callable[[object], None]
     # Of two terminals, results stand above the line; a file or a pipe gets them as ever.
     redirects = with_results and sys.stdout.isatty()
     with Live(spinner, console=console, transient=True, redirect_stdout=redirects):
-        yield lambda at: spinner.update(text=Text(visible(str(at))))
+        yield lambda at: spinner.update(
+            # One line: what a narrow terminal wraps would stay there.
+            text=Text(visible(str(at)), no_wrap=True, overflow="ellipsis")
+        )
 
 
 @contextmanager
 def rows_of_files() -> Iterator[Callable[[str], OnProgress]]:
     """Gives, for the name of a file, what is to be called with how far its reading is."""
     with counting(with_results=True) as show:
-        yield lambda file: lambda at: show(f"{Path(file).name}: {at}")
+        # The name last: it may be too long for the line.
+        yield lambda file: lambda at: show(f"{at} in {Path(file).name}")
 
 
 @contextmanager

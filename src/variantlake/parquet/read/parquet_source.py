@@ -16,7 +16,7 @@ from variantlake.parquet.metadata.old_times import OldTimes
 from variantlake.parquet.metadata.pages import check_pages, pages_are_usual
 from variantlake.parquet.read.chunk_values import CodeRuns, read_runs, read_values
 from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.shredding.plain_types import plain_array, plain_type
+from variantlake.shredding.plain_types import viewless_array, viewless_type
 from variantlake.storage.opening import Source, open_file
 
 WHOLE_BYTES = 256 << 20
@@ -73,9 +73,9 @@ class ParquetSource:
 
     @cached_property
     def schema_arrow(self) -> pa.Schema:
-        """The schema as pyarrow understands it, in plain types."""
+        """The schema as pyarrow understands it, with texts for views of them."""
         schema = self._file.schema_arrow
-        plain = [field.with_type(plain_type(field.type)) for field in schema]
+        plain = [field.with_type(viewless_type(field.type)) for field in schema]
         return pa.schema(plain).with_metadata(schema.metadata)
 
     def close(self) -> None:
@@ -124,7 +124,7 @@ class ParquetSource:
             batches = iter(table.to_batches())
         else:
             batches = self._file.iter_batches(rows, [row_group], column_indices=list(leaves))
-        batches = map(self._plain, batches)
+        batches = map(self._viewless, batches)
         if self._old.concern(leaves):
             return self._settled(batches, row_group, leaves)
         return batches
@@ -148,18 +148,18 @@ class ParquetSource:
         if leaf not in self._unencoded:
             try:
                 table = self._columns.read_row_group(row_group, column_indices=[leaf])
-                return [self._plain(batch) for batch in table.to_batches()]
+                return [self._viewless(batch) for batch in table.to_batches()]
             except (pa.ArrowException, OSError):
                 # Other encodings, such as DELTA_BYTE_ARRAY, are not implemented, and which error
                 # says so varies: whole values then, or what else is wrong is said for them.
                 self._unencoded.add(leaf)
         table = self._file.read_row_group(row_group, column_indices=[leaf])
-        return [self._plain(batch) for batch in table.to_batches()]
+        return [self._viewless(batch) for batch in table.to_batches()]
 
-    def _plain(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if all(plain_type(field.type) == field.type for field in batch.schema):
+    def _viewless(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if all(viewless_type(field.type) == field.type for field in batch.schema):
             return batch
-        columns = [plain_array(column) for column in batch.columns]
+        columns = [viewless_array(column) for column in batch.columns]
         fields = zip(batch.schema, columns, strict=True)
         plain = [field.with_type(column.type) for field, column in fields]
         schema = pa.schema(plain).with_metadata(batch.schema.metadata)
