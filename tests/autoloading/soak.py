@@ -30,7 +30,7 @@ from tests.autoloading.sources import ids
 
 LOADER = """
 import sys, variantlake as vl
-vl.autoload(sys.argv[1], sys.argv[2], name="events", every=0.05, settle=0.05, max_files=7,
+vl.autoload(sys.argv[2], sys.argv[1], name="events", every=0.05, settle=0.05, max_files=7,
             properties={"delta.checkpointInterval": "10"})
 """
 COMPACTION = """

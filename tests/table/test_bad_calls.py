@@ -233,6 +233,10 @@ CALLS: dict[str, Callable[[Place], object]] = {
     "duckdb": lambda p: vl.duckdb.attach(7, "t", p.t),
     "read_table": lambda p: vl.parquet.read_table(p.root / "nope"),
     "read_table_txt": lambda p: vl.parquet.read_table(p.root / "file.txt"),
+    "export": lambda p: p.t.export(7),
+    "export_form": lambda p: p.t.export(p.root / "x.txt"),
+    "export_form2": lambda p: p.t.export(p.root / "x", "xml"),
+    "export_where": lambda p: p.t.export(p.root / "x.csv", where=7),
     "head": lambda p: p.t.scan().head(-1),
     "head_s": lambda p: p.t.scan().head("a"),
 }  # fmt: skip
