@@ -21,7 +21,7 @@ SHARED = re.compile(
 # What no command calls.
 PYTHON_ALONE = {
     # Staged loads have no command.
-    "table/stage.py", "writing/staged_files.py",
+    "ingest/stage.py", "writing/staged_files.py",
     "delta/protocol/properties.py", "delta/transaction/alter.py", "encoding/arrow_values.py",
     "encoding/json.py", "ingest/append.py", "parquet/read/path_values.py",
     "parquet/read/reader.py", "parquet/read/single_paths.py", "parquet/write/table_writer.py",

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import variantlake as vl
-from variantlake.table.stage import Stage
+from variantlake.ingest.stage import Stage
 
 ROWS = pa.table({"event": ['{"a": 1}', '{"a": 2}', '{"a": -3}'], "k": ["x", "y", "x"]})
 
@@ -113,3 +113,29 @@ def test_row_ids_are_given_out_when_rows_are_published(tmp_path: Path) -> None:
     table.append(rows)
     stage.publish()
     assert set(table.refresh().files()["base_row_id"].to_pylist()) == {0, 2}
+
+
+def test_numbers_of_an_identity_column_are_given_out_once(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "id BIGINT GENERATED ALWAYS AS IDENTITY, n INT")
+    rows = pa.table({"n": pa.array([1, 2], pa.int32())})
+    first, second = table.stage(rows), table.stage(rows)
+    first.publish()
+    with pytest.raises(vl.CommitConflict, match="schema of the table changed"):
+        second.publish()
+    assert second.drop() == 1
+    table.append(rows)
+    numbered = table.refresh().scan("id").to_arrow().sort_by("id")
+    assert numbered["id"].to_pylist() == [1, 2, 3, 4]
+
+
+def test_shredded_files_are_not_published_to_a_table_that_forbids_them(table: vl.Table) -> None:
+    stage = _stage(table)
+    table.unshred()
+    with pytest.raises(vl.CommitConflict, match=r"property delta\.enableVariantShredding"):
+        stage.publish()
+
+
+def test_no_rows_are_no_load(table: vl.Table) -> None:
+    with pytest.raises(vl.InvalidValue, match="no rows to stage"):
+        table.stage(ROWS.slice(0, 0), json_columns=["event"])
+    assert table.stages() == []

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from variantlake.ingest.encode.document_options import DocumentKeywords
     from variantlake.ingest.inputs import Rows
     from variantlake.ingest.overwrite import Overwrite, Where
+    from variantlake.ingest.stage import Stage
     from variantlake.kernels.digest.rows import Digest
     from variantlake.maintenance.cloning.clone import CloneResult
     from variantlake.maintenance.clustering.cluster import ClusterResult
@@ -91,7 +92,6 @@ if TYPE_CHECKING:
     from variantlake.report.table_report import TableReport
     from variantlake.scan.table_scan import Scan
     from variantlake.sql.alter import Alteration
-    from variantlake.table.stage import Stage
     from variantlake.writing.options import LoadKeywords
     from variantlake.writing.staged_files import Staging
 
@@ -691,32 +691,18 @@ class Table(Shown):
             InvalidSchema, InvalidJson, MalformedVariant, LimitExceeded, UnsupportedFeature: As
                 `append`.
         """
-        from variantlake.table.stage import staged_as
-        from variantlake.writing.staged_files import Staging
+        from variantlake.ingest.stage import stage_load
 
         self._check_moves()
-        if options.get("unique_by"):
-            raise InvalidValue(
-                "which rows a load with a key replaces is decided when it is committed",
-                hint="leave out unique_by, or append the rows without staging them",
-            )
-        if options.get("merge_schema"):
-            raise InvalidValue(
-                "a staged load cannot add columns",
-                hint="add them first: Table.add_column, or an append with merge_schema",
-            )
-        done = self._load(data, column, json_columns, Staging(), options)
-        if done.already_loaded:
-            raise InvalidValue(
-                f"the load {done.load_id!r} was published as version {done.version}",
-                file=self.uri,
-                hint="it does nothing again; another load_id makes another load",
-            )
-        return staged_as(self.uri, done.load_id)
+        return stage_load(
+            self.uri,
+            lambda staging: self._load(data, column, json_columns, staging, options),
+            options,
+        )
 
     def stages(self) -> list[Stage]:
         """The loads that are staged and neither published nor dropped, oldest first."""
-        from variantlake.table.stage import stages_of
+        from variantlake.ingest.stage import stages_of
 
         return stages_of(self.uri)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,8 +21,9 @@ from variantlake.delta.actions.actions import (
     serialise,
 )
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX
+from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX, SHREDDING_PROPERTY
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
+from variantlake.delta.protocol.properties import constraints
 from variantlake.delta.transaction.conflicts import LOAD_ID
 from variantlake.errors import CommitConflict, InvalidValue, MalformedLog, MissingSource
 from variantlake.storage.store import Store
@@ -32,6 +33,14 @@ from variantlake.writing.own_load_id import LoadId
 from variantlake.writing.table_write import TableWrite
 
 FOLDER = f"{OWN_FOLDER}/staged"
+
+_FIXED: dict[str, Callable[[Metadata], object]] = {
+    # The numbers that identity columns gave out stand in the schema, too.
+    "schema": lambda table: (table.id, table.schema_string, table.partition_columns),
+    "constraints": lambda table: constraints(table.configuration),
+    f"property {SHREDDING_PROPERTY}": lambda table: table.configuration.get(SHREDDING_PROPERTY),
+}
+"""What must be as it was when the files were written."""
 
 _LEARNED = (SCHEMA_PREFIX, LEARNED_PREFIX)
 
@@ -57,9 +66,11 @@ def write_stage(
 ) -> int:
     """Stage the files of a load in the place of a commit; gives the version they are made for.
 
-    Raises InvalidValue for a table that does not exist or would change, and for an id that another
-    staged load has.
+    Raises InvalidValue for a table that does not exist or would change, for no rows, and for an id
+    that another staged load has.
     """
+    if not adds:
+        raise InvalidValue("there are no rows to stage", file=target.store.uri)
     snapshot = target.snapshot
     if snapshot is None or target.altered is not None:
         raise InvalidValue(
@@ -119,20 +130,18 @@ def publish_stage(newest: Snapshot, load_id: str) -> tuple[int, bool, StagedLoad
 
     Raises MissingSource if there is none, CommitConflict if the table has got another schema.
     """
-    target = TableWrite.of(newest)
+    # Its rows were evaluated by the rules that still hold, and got numbers that are still free.
+    target = TableWrite.of(newest, evaluated=True, numbered=True)
     version = loaded(target, load_id)
     if version is not None:
         newest.store.delete(stage_path(load_id))  # a publisher was killed before it could
         return version, False, None
     staged = read_stage(newest.store, load_id)
     then, now = staged.metadata, newest.metadata
-    if (then.id, then.schema_string, then.partition_columns) != (
-        now.id,
-        now.schema_string,
-        now.partition_columns,
-    ):
+    changed = next((what for what, of in _FIXED.items() if of(then) != of(now)), None)
+    if changed is not None:
         raise CommitConflict(
-            f"the schema of the table changed since the load {load_id!r} was staged",
+            f"the {changed} of the table changed since the load {load_id!r} was staged",
             file=newest.store.uri,
             hint="drop it, and stage the rows again",
         )
@@ -151,7 +160,7 @@ def publish_stage(newest: Snapshot, load_id: str) -> tuple[int, bool, StagedLoad
 
 def drop_stage(newest: Snapshot, load_id: str) -> StagedLoad:
     """Remove a staged load and its files. Raises InvalidValue if it was published."""
-    version = loaded(TableWrite.of(newest), load_id)
+    version = loaded(TableWrite.of(newest, evaluated=True, numbered=True), load_id)
     if version is not None:
         raise InvalidValue(
             f"the load {load_id!r} was published as version {version}",

@@ -16,9 +16,9 @@ from variantlake.cli.terminal.output import print_fields, print_json, print_rows
 from variantlake.errors import MissingSource
 from variantlake.ingest.sources.document_format import DocumentFormat
 from variantlake.ingest.sources.sources import Documents
+from variantlake.ingest.stage import Stage
 from variantlake.shown import size
 from variantlake.table import Table
-from variantlake.table.stage import Stage
 
 
 def stage(

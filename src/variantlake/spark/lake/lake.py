@@ -91,12 +91,14 @@ if TYPE_CHECKING:
     from variantlake.ingest.encode.document_options import DocumentKeywords, IngestKeywords
     from variantlake.ingest.overwrite import Where
     from variantlake.ingest.sources.sources import Documents, SourceSpec
+    from variantlake.ingest.stage import Stage
     from variantlake.kernels.digest.rows import Digest
     from variantlake.maintenance.clustering.cluster import ClusterResult
     from variantlake.maintenance.compare_versions import VersionComparison
     from variantlake.maintenance.optimize import OptimizeResult
     from variantlake.maintenance.reshredding.reshred import ReshredOptions, ReshredResult
     from variantlake.writing.options import LoadKeywords
+    from variantlake.writing.staged_files import Staging
 
 
 class Lake(Shown):
@@ -486,6 +488,61 @@ class Lake(Shown):
             merge_schema=merge_schema,
             **options,
         )
+
+    def stage(
+        self,
+        table: Location,
+        data: DataFrame | Documents,
+        *,
+        column: str = "event",
+        json_columns: Collection[str] = (),
+        **options: Unpack[DocumentKeywords],
+    ) -> Stage:
+        """Write rows as `append` and `ingest` do, but commit nothing; see `Table.stage`.
+
+        Spark's executors write the files, and Spark checks what rows have to fulfil. `Stage.scan`,
+        `Stage.check`, `Stage.publish` and `Stage.drop` need no Spark.
+
+        Args:
+            table: Its name, path or URL, as for `read`.
+            data: As for `overwrite`.
+            column: The VARIANT column that takes documents.
+            json_columns: As for `append`.
+            **options: As for `append`, and for documents as for `ingest`, but for `merge_schema`
+                and `unique_by`.
+
+        Raises:
+            NotADeltaTable: There is no table.
+            InvalidValue: A load of this id is staged or published already, or there are no rows.
+            InvalidSchema, InvalidJson, MalformedVariant, LimitExceeded, UnsupportedFeature: As
+                `append`.
+        """
+        # Loads the kernels, which queries do without.
+        from variantlake.ingest.stage import stage_load
+        from variantlake.spark.load.append import append
+        from variantlake.spark.load.ingest import ingest
+
+        location = self._session.snapshot(table).store.uri
+        spark = self._session.spark
+
+        def load(staging: Staging) -> LoadResult:
+            if is_frame(data):
+                # Those of documents are refused there.
+                given = cast("dict[str, Any]", {"json_columns": json_columns, **options})
+                return append(spark, data, location, overwrite=staging, **given)
+            documents: Any = data
+            return ingest(spark, documents, location, column=column, overwrite=staging, **options)
+
+        return stage_load(location, load, options)
+
+    def stages(self, table: Location) -> list[Stage]:
+        """The loads of a table that are staged and neither published nor dropped, oldest first.
+
+        `table` is its name, path or URL, as for `read`.
+        """
+        from variantlake.ingest.stage import stages_of
+
+        return stages_of(self._session.snapshot(table).store.uri)
 
     @takes_commit_properties
     def overwrite(

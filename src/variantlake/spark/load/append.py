@@ -49,6 +49,7 @@ from variantlake.spark.session.jobs import run_over, run_tasks
 from variantlake.writing.files import new_load_id
 from variantlake.writing.keywords import check_options, names_of
 from variantlake.writing.options import LoadKeywords, LoadOptions
+from variantlake.writing.staged_files import Staging
 from variantlake.writing.stream_batch import StreamBatch
 from variantlake.writing.table_write import UNSHREDDED, TableWrite
 
@@ -67,7 +68,7 @@ def append(
     json_columns: Collection[str] = (),
     new: NewTable | None = None,
     merge_schema: bool = False,
-    overwrite: Overwrite | None = None,
+    overwrite: Overwrite | Staging | None = None,
     batch: StreamBatch | None = None,
     **options: Unpack[LoadKeywords],
 ) -> LoadResult:
@@ -87,8 +88,8 @@ def append(
             None makes none.
         merge_schema: Columns of the frame, and fields of its structs, that the table does not have
             are added to it.
-        overwrite: The rows take the place of these rows; None adds them. If the frame was read
-            of the table's newest version then, that is the one expected.
+        overwrite: The rows take the place of these rows, or are staged; None adds them. If the
+            frame was read of the table's newest version then, that is the one expected.
         batch: The batch of a stream that the rows are; the table never has it twice.
         **options: What becomes of bad documents, a load id, the order and size of files: see
             `LoadOptions`. If a VARIANT column has no shredding schema yet, one is inferred from
@@ -114,7 +115,7 @@ def append(
         return known
     if (snapshot := target.snapshot) is not None and target.creation is None:
         if overwrite is not None:
-            if overwrite.expected_version is None:
+            if not isinstance(overwrite, Staging) and overwrite.expected_version is None:
                 overwrite = replace(overwrite, expected_version=version_read(frame, snapshot))
             target = overwrite.applied(target)
         frame = _with_names_of(target, frame)
@@ -172,7 +173,8 @@ class _Load:
         with refusals():
             results = collect(task.plan, target, lambda: self._payloads(task, scan))
         nothing = not any(each.adds or each.bad_rows for each in results)
-        if nothing and target.replacing is None and target.snapshot is not None:
+        adds_rows = target.replacing is None and not target.is_staged
+        if nothing and adds_rows and target.snapshot is not None:
             return LoadResult(version=target.snapshot.version)
         landed = target.with_shreddings(shreddings)
         record = None if self.batch is None else self.batch.record()

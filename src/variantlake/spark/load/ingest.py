@@ -20,6 +20,7 @@ from variantlake.progress import OnProgress
 from variantlake.spark.session.jobs import task_runner
 from variantlake.spark.session.jvm import is_connect
 from variantlake.storage.store import location_text
+from variantlake.writing.staged_files import Staging
 
 _CONNECT_PARALLELISM = 8
 """How many tasks a Connect session runs at once when its settings do not say."""
@@ -31,12 +32,13 @@ def ingest(
     table: str | os.PathLike[str],
     *,
     progress: OnProgress | None = None,
-    overwrite: Overwrite | None = None,
+    overwrite: Overwrite | Staging | None = None,
     **options: Unpack[IngestKeywords],
 ) -> LoadResult:
     """Load JSON documents into a VARIANT column of a table, as `Lake.ingest` says.
 
-    `overwrite` are the rows that the documents take the place of; None adds them.
+    `overwrite` are the rows that the documents take the place of, or says that they are staged;
+    None adds them.
     """
     return run_load(
         sources,

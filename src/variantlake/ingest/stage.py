@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from variantlake.storage.opening import open_store
 from variantlake.units import EPOCH, check_limit
 from variantlake.writing.staged_files import (
     StagedLoad,
+    Staging,
     drop_stage,
     list_stages,
     publish_stage,
@@ -98,7 +99,8 @@ class Stage(Shown):
         `commit_properties` are as for `Table.append`.
 
         Raises:
-            CommitConflict: The table got another schema since; drop the load and stage it again.
+            CommitConflict: The table got another schema or constraint since, or gave out the
+                numbers of an identity column; drop the load and stage it again.
             MissingSource: The load was dropped.
         """
         version, is_done, staged = publish_stage(self._newest(), self.id)
@@ -118,6 +120,30 @@ class Stage(Shown):
 
     def _newest(self) -> Snapshot:
         return Snapshot.read(self.uri, applies=READER_FEATURES)
+
+
+def stage_load(
+    uri: str, load: Callable[[Staging], LoadResult], options: Mapping[str, object]
+) -> Stage:
+    """Stage what `load` writes by these options of its; see `Table.stage`."""
+    if options.get("unique_by"):
+        raise InvalidValue(
+            "which rows a load with a key replaces is decided when it is committed",
+            hint="leave out unique_by, or append the rows without staging them",
+        )
+    if options.get("merge_schema"):
+        raise InvalidValue(
+            "a staged load cannot add columns",
+            hint="add them first: Table.add_column, or an append with merge_schema",
+        )
+    done = load(Staging())
+    if done.already_loaded:
+        raise InvalidValue(
+            f"the load {done.load_id!r} was published as version {done.version}",
+            file=uri,
+            hint="it does nothing again; another load_id makes another load",
+        )
+    return staged_as(uri, done.load_id)
 
 
 def stages_of(uri: str) -> list[Stage]:
