@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from variantlake.errors import UnsupportedFeature
 from variantlake.sql.changes import (
     STAR,
     Clause,
@@ -120,8 +119,14 @@ def test_other_texts_are_left_to_spark(text: str) -> None:
 def test_clauses_alone() -> None:
     assert parse_clauses("WHEN MATCHED THEN DELETE") == (Clause("matched", None, "delete"),)
     assert parse_clauses("WHEN MATCHED THEN DELETE or so") is None
-    with pytest.raises(UnsupportedFeature, match="SCHEMA EVOLUTION"):
-        parse_change("MERGE WITH SCHEMA EVOLUTION INTO t USING s ON a WHEN MATCHED THEN DELETE")
+
+
+def test_schema_evolution() -> None:
+    text = "MERGE WITH SCHEMA EVOLUTION INTO t AS `t` USING s AS `s` ON a WHEN MATCHED THEN DELETE"
+    parsed = parse_change(text)
+    assert isinstance(parsed, MergeText)
+    assert parsed.evolves
+    assert change_text(parsed) == text
 
 
 @pytest.mark.parametrize(

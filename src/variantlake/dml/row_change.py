@@ -95,11 +95,12 @@ class RowChange:
         return replace(self._result(decided, (), 0), version=None, dry_run=True)
 
     def commit(self, files: NewFiles) -> ChangeResult:
-        """Write and commit it. Nothing is done if there is no row.
+        """Write and commit it. Nothing is done if there is no row, and no change of the table.
 
         When anything fails before the commit, no file is left. Raises CommitConflict, FilesMoved.
         """
-        if not self.removed and not self.new.inserted_count and not self.new.adds:
+        has_rows = self.removed or self.new.inserted_count or self.new.adds
+        if not has_rows and self.altered is None:
             return self._result(file_outcomes(self.snapshot, ()), (), 0)
         decided = file_outcomes(self.snapshot, self.removed)
         with files.taken_back_on(BaseException):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot.tokenizer_core import TokenType
 
-from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.errors import InvalidQuery
 from variantlake.quoting import quote_identifier
 from variantlake.sql.token_cursor import TokenCursor
 from variantlake.sql.tokens import kind_at, tokenize
@@ -64,22 +64,23 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class MergeText:
-    """`MERGE INTO target USING source ON on` and its clauses, in order."""
+    """`MERGE INTO target USING source ON on` and its clauses, in order.
+
+    `evolves` is WITH SCHEMA EVOLUTION: the table gets the columns of the source that it lacks.
+    """
 
     target: Named
     source: Named
     on: str
     clauses: tuple[Clause, ...]
+    evolves: bool = False
 
 
 ChangeText = DeleteText | UpdateText | MergeText
 
 
 def parse_change(text: str) -> ChangeText | None:
-    """The parts of a statement that changes rows; None for any other text.
-
-    Raises UnsupportedFeature for a form that only Delta Spark takes, by name.
-    """
+    """The parts of a statement that changes rows; None for any other text."""
     reader = _ChangeCursor(text)
     if reader.take("DELETE", "FROM"):
         target = reader.named(("WHERE",))
@@ -107,7 +108,8 @@ def change_text(parsed: ChangeText) -> str:
             return f"UPDATE {target} SET {_assignments(parsed.set)}{_where(parsed.where)}"  # noqa: S608
     source = f"{parsed.source.text} AS {quote_identifier(parsed.source.alias)}"
     clauses = " ".join(map(_clause_text, parsed.clauses))
-    return f"MERGE INTO {target} USING {source} ON {parsed.on} {clauses}"
+    start = "MERGE WITH SCHEMA EVOLUTION INTO" if parsed.evolves else "MERGE INTO"
+    return f"{start} {target} USING {source} ON {parsed.on} {clauses}"
 
 
 def with_texts(parsed: ChangeText, change: Callable[[str], str]) -> ChangeText:
@@ -272,12 +274,7 @@ class _ChangeCursor(TokenCursor):
 
     def merge(self) -> MergeText | None:
         """What follows MERGE."""
-        if self.take("WITH", "SCHEMA", "EVOLUTION"):
-            raise UnsupportedFeature(
-                "MERGE WITH SCHEMA EVOLUTION is not done here",
-                hint="add the columns first (Table.add_column), or run it with Delta Spark",
-                cli_hint="run it with Delta Spark",
-            )
+        evolves = self.take("WITH", "SCHEMA", "EVOLUTION")
         if not self.take("INTO"):
             return None
         target = self.named(("USING",))
@@ -288,7 +285,9 @@ class _ChangeCursor(TokenCursor):
             return None
         on = self.until("WHEN")
         clauses = self.clauses()
-        return MergeText(target, source, on, clauses) if clauses and self.read else None
+        if not clauses or not self.read:
+            return None
+        return MergeText(target, source, on, clauses, evolves)
 
     def clauses(self) -> tuple[Clause, ...]:
         """The WHEN clauses; empty if one is of another form, or does not stand in its place."""

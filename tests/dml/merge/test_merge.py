@@ -462,3 +462,12 @@ def test_two_merges_at_once(tmp_path: Path) -> None:
     with pytest.raises(CommitConflict):
         merge(before, source_of(3), "t.id = s.id", only, json_columns=["event"])
     assert sorted(documents(table)) == [*range(20), 30]
+
+
+def test_columns_are_added_even_if_no_row_matches(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "id BIGINT")
+    table.append([{"id": 1}])
+    rows, update = [{"id": 2, "new": "x"}], "WHEN MATCHED THEN UPDATE SET *"
+    assert table.merge(rows, "t.id = s.id", update).version == 1  # nothing to do
+    assert table.merge(rows, "t.id = s.id", update, merge_schema=True).version == 2
+    assert table.refresh().scan().to_pylist() == [{"id": 1, "new": None}]

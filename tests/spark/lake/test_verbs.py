@@ -25,8 +25,8 @@ OTHERS = {
     # A text for Spark may change rows.
     "sql": {"engine", "args", "commit_properties"},
     # Spark's MERGE takes a source by its name in the text.
-    "merge": {"json_columns", "merge_schema", "tables"},
-    "merge_builder": {"json_columns", "merge_schema", "tables"},
+    "merge": {"json_columns", "tables"},
+    "merge_builder": {"json_columns", "tables"},
 }
 """Parameters that only one of the two has."""
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 from variantlake.delta.actions.actions import AddFile, Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField, StructType, arrow_type
-from variantlake.delta.transaction.alter import evolved, merged_schema
 from variantlake.dml.delete import decided_again
 from variantlake.dml.found_rows import finds_any
 from variantlake.dml.merge.clauses import (
@@ -25,6 +24,7 @@ from variantlake.dml.merge.clauses import (
     RowMaker,
     resolved,
 )
+from variantlake.dml.merge.evolution import evolution
 from variantlake.dml.merge.keys import split_condition
 from variantlake.dml.merge.matches import FileMatches, Matcher
 from variantlake.dml.merge.sides import Sides, SourceRows, side_names
@@ -181,13 +181,6 @@ def _as_column(column: Any, field: StructField, *, from_json: bool) -> Any:
     return as_type(array, arrow_type(field.type))
 
 
-def _written(source: StructType, clauses: Iterable[Clause]) -> StructType:
-    """The columns of the source that schema evolution may add: those that clauses write."""
-    names = {name.lower() for clause in clauses for name, _ in clause.set}
-    kept = (each for each in source.fields if "*" in names or each.name.lower() in names)
-    return StructType(tuple(kept))
-
-
 @dataclass(frozen=True, slots=True)
 class _LocalMerge:
     """A MERGE into one version of the table; `altered` is what schema evolution makes of it."""
@@ -207,17 +200,12 @@ class _LocalMerge:
         *,
         merge_schema: bool,
     ) -> _LocalMerge:
-        altered = None
-        if merge_schema:
-            schema = merged_schema(snapshot.schema, _written(rows.schema, parsed), types=False)
-            if schema != snapshot.schema:
-                altered = protocol, metadata = evolved(snapshot, schema)
-                schema = StructType.from_json(metadata.schema_string)
-                snapshot = replace(snapshot, protocol=protocol, metadata=metadata, schema=schema)
+        found = evolution(snapshot, rows.schema, parsed) if merge_schema else None
+        snapshot = snapshot if found is None else found.snapshot
         clauses = resolved(snapshot, rows, parsed, names, lenient=merge_schema)
         if any(each.when != NOT_MATCHED for each in clauses.all):
             check_not_append_only(snapshot)
-        return cls(snapshot, rows, clauses, altered)
+        return cls(snapshot, rows, clauses, None if found is None else found.altered)
 
     def run(
         self, on: Predicate, text: str, *, is_exclusive: bool = False, dry_run: bool = False

@@ -15,6 +15,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.change_feed import CHANGE_FEED
 from variantlake.dml.change_feed import FOLDER, change_plan
 from variantlake.dml.delete import MAX_DECISIONS
+from variantlake.dml.merge.evolution import Evolution
 from variantlake.dml.new_files import NewFiles
 from variantlake.dml.removed_rows import ROW_TRACKING, is_on
 from variantlake.dml.result import ChangeResult
@@ -46,7 +47,7 @@ from variantlake.spark.load.constraints import evaluated, refusals
 from variantlake.spark.query.names import Resolve
 from variantlake.spark.query.names import Target as NamedTable
 from variantlake.spark.query.read_versions import version_read
-from variantlake.spark.scan.tables import Tables, TableVersion
+from variantlake.spark.scan.tables import Tables, TableVersion, table_version
 from variantlake.spark.session.jobs import run_over
 from variantlake.writing.files import new_load_id
 from variantlake.writing.options import LoadOptions
@@ -69,7 +70,8 @@ class Statement:
     `rows` gives the query for a snapshot, and `metrics` what is counted beside the usual.
     `multiple` says that a row of the table may be given several times (a DELETE alone).
     `finds` tells whether the change would have found a row of a file of another writer. `updates`
-    says that rows come back changed, `inserts` that rows come for which none was there.
+    says that rows come back changed, `inserts` that rows come for which none was there. `evolved`
+    gives the table with the columns that the change adds, None if it adds none.
     """
 
     operation: str
@@ -80,6 +82,7 @@ class Statement:
     updates: bool = False
     inserts: bool = False
     args: Any = None
+    evolved: Callable[[Snapshot, Runner, Resolve], Evolution | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,11 @@ class ChangeRunner:
         self, table: TableVersion, statement: Statement, resolve: Resolve, dry_run: bool
     ) -> ChangeResult:
         started = time.perf_counter()
+        evolution = None
+        if statement.evolved is not None:
+            evolution = statement.evolved(table.snapshot, self.runner(self.tables), resolve)
+        if evolution is not None:
+            table = table_version(table.location, evolution.snapshot, table.files)
         snapshot = table.snapshot
         if statement.operation != "MERGE":  # which may do no more than insert
             check_not_append_only(snapshot)
@@ -142,7 +150,11 @@ class ChangeRunner:
                     plan, target, lambda: run_over(self.spark, frame, task, description=description)
                 )
             found = cast("list[PlacedResult]", results)
-            change = replace(row_change(snapshot, statement, found, started), is_exclusive=alone)
+            change = replace(
+                row_change(snapshot, statement, found, started),
+                is_exclusive=alone,
+                altered=None if evolution is None else evolution.altered,
+            )
         if dry_run:
             files.take_back()
             return change.planned(files)

@@ -11,7 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.schema.table_schema import StructField
+from variantlake.delta.schema.table_schema import StructField, StructType
+from variantlake.delta.transaction.widen import PROPERTY as WIDENING
+from variantlake.dml.merge.evolution import Evolution, evolution
+from variantlake.dml.removed_rows import is_on
 from variantlake.dml.row_actions import DELETED, INSERTED, MATCHED, UPDATED
 from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.quoting import quote_identifier
@@ -208,11 +211,33 @@ def _values(
         name = known.get(field.name.lower())
         if name is not None:
             found[field.name] = f"{source}.{quote_identifier(name)}"
-        elif field.generation is None:
+        elif field.generation is None and not statement.evolves:
             raise InvalidQuery(
                 f"{clause.then.upper()} * needs the column {field.name!r}, which the source does"
                 " not have",
                 hint="name the columns, or give the source all of the table's",
+            )
+    return found
+
+
+def evolution_by_spark(
+    snapshot: Snapshot, source: StructType, clauses: Sequence[Clause]
+) -> Evolution | None:
+    """What `evolution` gives, if it is what Delta Spark does.
+
+    Raises InvalidSchema as that; UnsupportedFeature for a change of a column that is there: fields
+    of its structs, and its type if the table lets types widen.
+    """
+    found = evolution(snapshot, source, clauses)
+    new = snapshot.schema if found is None else found.snapshot.schema
+    for own, then in zip(snapshot.schema.fields, new.fields, strict=False):
+        given = next((f for f in source.fields if f.name.lower() == own.name.lower()), None)
+        widens = is_on(snapshot, WIDENING) and given is not None and given.type != own.type
+        if own.type != then.type or widens:
+            raise UnsupportedFeature(
+                f"schema evolution of a MERGE on Spark adds columns, and {own.name} would change",
+                hint="Delta Spark changes its type; or change it first (ALTER TABLE)",
+                cli_hint="change its type first",
             )
     return found
 

@@ -12,6 +12,7 @@ from pyspark.sql import types as st
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.dml.found_rows import finds_any
+from variantlake.dml.merge.evolution import Evolution
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_change import clause_predicates, predicate_parameter
 from variantlake.errors import UnsupportedFeature, VariantLakeError
@@ -29,8 +30,9 @@ from variantlake.spark.dml.determinism import (
     check_of_one_row,
     sees_only,
 )
-from variantlake.spark.dml.merged_rows import merged_rows_text
+from variantlake.spark.dml.merged_rows import evolution_by_spark, merged_rows_text
 from variantlake.spark.dml.stored_values import StoredValues, TypeOf
+from variantlake.spark.load.append_target import columns_of
 from variantlake.spark.query.names import Resolve
 from variantlake.spark.session.schemas import spark_schema
 from variantlake.sql.changes import (
@@ -86,9 +88,16 @@ def statement_of(
 
 
 def _merge(spark: SparkSession, parsed: MergeText, args: Any, *, ansi: bool) -> Statement:
-    def rows(snapshot: Snapshot, runner: Runner, resolve: Resolve) -> RowsText:
+    def source_columns(runner: Runner, resolve: Resolve) -> st.StructType:
         query = f"SELECT * FROM {parsed.source.text} LIMIT 0"  # noqa: S608 - the user's own text
-        columns = runner.run(query, args, resolve).schema
+        return runner.run(query, args, resolve).schema
+
+    def evolved(snapshot: Snapshot, runner: Runner, resolve: Resolve) -> Evolution | None:
+        given = columns_of(source_columns(runner, resolve), ())
+        return evolution_by_spark(snapshot, given, parsed.clauses)
+
+    def rows(snapshot: Snapshot, runner: Runner, resolve: Resolve) -> RowsText:
+        columns = source_columns(runner, resolve)
         source = (parsed.source.alias, columns)
         target = (parsed.target.alias, _columns(snapshot))
         sides = {
@@ -134,6 +143,7 @@ def _merge(spark: SparkSession, parsed: MergeText, args: Any, *, ansi: bool) -> 
         updates=any(each.then == "update" for each in parsed.clauses),
         inserts=any(each.then == "insert" for each in parsed.clauses),
         args=args,
+        evolved=evolved if parsed.evolves else None,
     )
 
 

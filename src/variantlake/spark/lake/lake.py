@@ -77,6 +77,7 @@ from variantlake.storage.options import reach_with
 from variantlake.units import Duration, Size, Time, check_limit
 from variantlake.units import moment as moment_of
 from variantlake.writing.file_sizes import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
+from variantlake.writing.keywords import check_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -854,6 +855,7 @@ class Lake(Shown):
         target_alias: str = "t",
         source_alias: str = "s",
         tables: Mapping[str, Location] | None = None,
+        merge_schema: bool = False,
         dry_run: bool = False,
         commit_properties: CommitProperties = None,
     ) -> ChangeResult:
@@ -871,6 +873,8 @@ class Lake(Shown):
             target_alias: What `on` and the clauses call the table.
             source_alias: What they call the source.
             tables: As for `sql`.
+            merge_schema: Add the columns that clauses write and the table does not have, as
+                MERGE WITH SCHEMA EVOLUTION does.
             dry_run: As for `update`.
             commit_properties: As for `ingest`.
 
@@ -878,11 +882,12 @@ class Lake(Shown):
         """
         on = str(on) if isinstance(on, Expr) else on
         check_text(on, "the condition of a merge")
+        check_options(merge_schema=merge_schema)
         found = merge_clauses(clauses)
         location = self._session.written_to(table)
         with self._statements.named_source(source) as named:
             own = Named(delta_name(location), target_alias)
-            merge = MergeText(own, Named(named, source_alias), on, found)
+            merge = MergeText(own, Named(named, source_alias), on, found, merge_schema)
             return self._statements.run(location, merge, tables=tables, dry_run=dry_run)
 
     def merge_builder(
@@ -894,6 +899,7 @@ class Lake(Shown):
         target_alias: str = "t",
         source_alias: str = "s",
         tables: Mapping[str, Location] | None = None,
+        merge_schema: bool = False,
         commit_properties: CommitProperties = None,
     ) -> MergeBuilder:
         """A MERGE whose clauses are methods, as `Table.merge_builder`."""
@@ -907,6 +913,7 @@ class Lake(Shown):
                 target_alias=target_alias,
                 source_alias=source_alias,
                 tables=tables,
+                merge_schema=merge_schema,
                 dry_run=dry_run,
                 commit_properties=commit_properties,
             )

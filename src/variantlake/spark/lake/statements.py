@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -38,6 +39,7 @@ from variantlake.spark.session.settings import (
     DOUBLE_QUOTED_NAMES,
     ESCAPED,
     TIME_ZONE,
+    evolves_merges,
     is_on,
     is_utc,
 )
@@ -101,10 +103,7 @@ class LakeStatements:
             except UnsupportedFeature as error:
                 return left_to_spark(error)
             return self._session.spark.createDataFrame([], StructType([]))
-        try:
-            parsed = parse_change(query)
-        except UnsupportedFeature as error:
-            return left_to_spark(error)
+        parsed = parse_change(query)
         location = None if parsed is None else self._location_of(parsed.target.text, tables)
         if parsed is None or location is None:
             return self._session.query(query, args, tables)
@@ -183,6 +182,8 @@ class LakeStatements:
                 hint="lake.sql(text, {'name': value}), :name in the text",
                 cli_hint="",
             )
+        if isinstance(parsed, MergeText) and evolves_merges(self._session.spark):
+            parsed = replace(parsed, evolves=True)
         resolve = self._session.resolver(tables)
         parsed = self._with_short_names(parsed)
         statement = statement_of(

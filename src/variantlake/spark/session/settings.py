@@ -11,6 +11,7 @@ ENABLED = "spark.variantlake.enabled"
 TIME_ZONE = "spark.sql.session.timeZone"
 ANSI = "spark.sql.ansi.enabled"
 ESCAPED = "spark.sql.parser.escapedStringLiterals"
+AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 DOUBLE_QUOTED_NAMES = "spark.sql.ansi.doubleQuotedIdentifiers"
 
 _UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
@@ -24,6 +25,11 @@ def is_on(spark: Any, name: str) -> bool:
 def is_case_sensitive(spark: Any) -> bool:
     """Whether the session tells names apart by case."""
     return is_on(spark, "spark.sql.caseSensitive")
+
+
+def evolves_merges(spark: Any) -> bool:
+    """Whether every MERGE of the session evolves the schema, by a setting of Delta Spark."""
+    return str(spark.conf.get(AUTO_MERGE, "false")).lower() == "true"
 
 
 def is_utc(zone: str | None) -> bool:

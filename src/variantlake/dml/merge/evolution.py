@@ -1,0 +1,46 @@
+"""Schema evolution of a MERGE: the columns of the source that it adds to the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from variantlake.delta.actions.actions import Metadata, Protocol
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.table_schema import StructType
+from variantlake.delta.transaction.alter import evolved, merged_schema
+from variantlake.sql.changes import Clause
+
+
+@dataclass(frozen=True, slots=True)
+class Evolution:
+    """A table with the columns that a MERGE adds, and the actions that add them."""
+
+    snapshot: Snapshot
+    altered: tuple[Protocol, Metadata]
+
+
+def evolution(
+    snapshot: Snapshot, source: StructType, clauses: Iterable[Clause]
+) -> Evolution | None:
+    """What a MERGE with schema evolution makes of a table; None if the table has all columns.
+
+    Columns of `source` come that a clause writes by `*` or by their names. A column that the table
+    has keeps its type.
+
+    Raises InvalidSchema for columns that a Delta table cannot have.
+    """
+    schema = merged_schema(snapshot.schema, _written(source, clauses), types=False)
+    if schema == snapshot.schema:
+        return None
+    protocol, metadata = evolved(snapshot, schema)
+    schema = StructType.from_json(metadata.schema_string)
+    return Evolution(
+        replace(snapshot, protocol=protocol, metadata=metadata, schema=schema), (protocol, metadata)
+    )
+
+
+def _written(source: StructType, clauses: Iterable[Clause]) -> StructType:
+    names = {name.lower() for clause in clauses for name, _ in clause.set}
+    kept = (each for each in source.fields if "*" in names or each.name.lower() in names)
+    return StructType(tuple(kept))
