@@ -67,15 +67,19 @@ def described(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
     The user's properties stand among the parameters as well; those of the operation go first.
     """
-    properties = _current.get()
-    if properties is None:
+    properties, text = _current.get(), user_metadata()
+    if text is None:
         return {"operationParameters": dict(parameters)}
-    if isinstance(properties, str):
-        return {"operationParameters": dict(parameters), USER_METADATA: properties}
-    return {
-        "operationParameters": {**properties, **parameters},
-        USER_METADATA: orjson.dumps(properties).decode(),
-    }
+    named = {} if properties is None or isinstance(properties, str) else properties
+    return {"operationParameters": {**named, **parameters}, USER_METADATA: text}
+
+
+def user_metadata() -> str | None:
+    """The properties of this context as `userMetadata` has them; None for none."""
+    properties = _current.get()
+    if properties is None or isinstance(properties, str):
+        return properties
+    return orjson.dumps(properties).decode()
 
 
 def properties_in(info: Mapping[str, Any]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from uuid import uuid4
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from variantlake.delta.actions.commit_properties import user_metadata
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import (
     InvalidQuery,
@@ -36,6 +37,7 @@ from variantlake.spark.session.char_columns import char_columns, pads
 from variantlake.spark.session.refusals import REFUSALS, quiet
 from variantlake.spark.session.settings import (
     ANSI,
+    DELTA_USER_METADATA,
     DOUBLE_QUOTED_NAMES,
     ESCAPED,
     TIME_ZONE,
@@ -67,6 +69,24 @@ MAX_LOCAL_BYTES = 4 << 30
 """Bytes of files up to which rows for a DELETE are found in this process, without a job."""
 
 
+@contextmanager
+def _described_commits(spark: Any) -> Iterator[None]:
+    """Let commits of Delta Spark have the commit properties of this context."""
+    text = user_metadata()
+    if text is None:
+        yield
+        return
+    before = spark.conf.get(DELTA_USER_METADATA, None)
+    spark.conf.set(DELTA_USER_METADATA, text)
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(DELTA_USER_METADATA)
+        else:
+            spark.conf.set(DELTA_USER_METADATA, before)
+
+
 class LakeStatements:
     """Runs texts over the tables of one session."""
 
@@ -83,7 +103,8 @@ class LakeStatements:
 
         def left_to_spark(error: UnsupportedFeature) -> DataFrame:
             try:
-                return self._session.query(query, args, tables)
+                with _described_commits(self._session.spark):
+                    return self._session.query(query, args, tables)
             except VariantLakeError:
                 raise error from None
 
@@ -97,7 +118,8 @@ class LakeStatements:
         if altered is not None:
             location = self._location_of(altered.table, tables)
             if location is None:
-                return self._session.query(query, args, tables)
+                with _described_commits(self._session.spark):
+                    return self._session.query(query, args, tables)
             try:
                 self.alter(location, altered.change)
             except UnsupportedFeature as error:
@@ -106,7 +128,8 @@ class LakeStatements:
         parsed = parse_change(query)
         location = None if parsed is None else self._location_of(parsed.target.text, tables)
         if parsed is None or location is None:
-            return self._session.query(query, args, tables)
+            with _described_commits(self._session.spark):
+                return self._session.query(query, args, tables)
         from variantlake.spark.dml.statements import result_rows
 
         given = dict(args) if isinstance(args, Mapping) else args
@@ -136,7 +159,7 @@ class LakeStatements:
             if dry_run:
                 raise
             try:
-                with quiet():
+                with quiet(), _described_commits(self._session.spark):
                     (row,) = self._session.spark.sql(change_text(parsed)).collect()
             except REFUSALS:
                 raise error from None

@@ -12,6 +12,7 @@ TIME_ZONE = "spark.sql.session.timeZone"
 ANSI = "spark.sql.ansi.enabled"
 ESCAPED = "spark.sql.parser.escapedStringLiterals"
 AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
+DELTA_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 DOUBLE_QUOTED_NAMES = "spark.sql.ansi.doubleQuotedIdentifiers"
 
 _UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
