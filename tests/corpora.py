@@ -11,10 +11,11 @@ Without that folder the test skips with a reason; in CI it fails.
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -48,6 +49,14 @@ def missing(what: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(f"{reason}, and CI must have it")
     pytest.skip(reason)
+
+
+def library(name: str) -> Any:
+    """A library that a test needs; without it the test is skipped, and fails in CI."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        missing(name)
 
 
 def require(*folders: Path) -> None:

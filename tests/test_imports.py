@@ -63,6 +63,7 @@ LAYERS = [
     "sql",
     "scan",
     "engine",
+    "contracts",
     "writing",
     "jobs",
     "ingest.sources",

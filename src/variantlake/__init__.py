@@ -13,6 +13,7 @@ from variantlake.errors import (
     CommitConflict,
     CommitLost,
     CommitUnknown,
+    ContractBroken,
     DuplicateKey,
     InvalidJson,
     InvalidPath,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from variantlake.autoloading.batch import BatchReport
     from variantlake.autoloading.loads import RetryResult
     from variantlake.autoloading.run import autoload
+    from variantlake.contracts.contract import Contract
     from variantlake.delta.log.file_paths import set_absolute_paths
     from variantlake.delta.log.snapshot import HistoryEntry
     from variantlake.delta.transaction.analyze import AnalyzeResult
@@ -74,6 +76,7 @@ if TYPE_CHECKING:
     from variantlake.kernels.digest.rows import Digest
     from variantlake.maintenance.clustering.cluster import ClusterResult
     from variantlake.maintenance.compare_versions import VersionComparison
+    from variantlake.maintenance.contract_check import ContractReport
     from variantlake.maintenance.health_findings import Health, HealthFinding
     from variantlake.maintenance.optimize import OptimizeResult
     from variantlake.maintenance.reshredding.drift import Drift
@@ -102,6 +105,9 @@ __all__ = [
     "CommitLost",
     "CommitResult",
     "CommitUnknown",
+    "Contract",
+    "ContractBroken",
+    "ContractReport",
     "ConvertResult",
     "Digest",
     "Drift",
@@ -186,6 +192,8 @@ _HOMES = {
     "ClusterResult": "variantlake.maintenance.clustering.cluster",
     "CommitResult": "variantlake.shown",
     "ConvertResult": "variantlake.ingest.conversion.convert",
+    "Contract": "variantlake.contracts.contract",
+    "ContractReport": "variantlake.maintenance.contract_check",
     "Digest": "variantlake.kernels.digest.rows",
     "Drift": "variantlake.maintenance.reshredding.drift",
     "EraseResult": "variantlake.erase.erase",

@@ -125,6 +125,10 @@ class InvalidJson(VariantLakeError, ValueError):
     """Text that is not JSON, or JSON that a Variant cannot hold (duplicate keys, bad UTF-8)."""
 
 
+class ContractBroken(VariantLakeError, ValueError):
+    """A document that breaks the contract of its table or load."""
+
+
 class LimitExceeded(VariantLakeError, ValueError):
     """Input beyond one of our own named limits (size, depth, number of keys)."""
 

@@ -23,6 +23,7 @@ from variantlake.autoloading.state import (
     rows_of_batch,
     with_versions,
 )
+from variantlake.contracts.contract import contracts
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField, VariantType
 from variantlake.errors import CommitConflict, MissingSource, StoreFailed, VariantLakeError
@@ -225,7 +226,7 @@ def _write(job: Job, target: TableWrite, outcome: _Outcome) -> _Written:
         sources = _sources(job, outcome)
         full = {name: source for name, source in sources.items() if source.size}
         if not full:
-            return _Written(target, target.file_plan(new_load_id(), job.documents.load), [])
+            return _Written(target, target.load_plan(new_load_id(), job.documents.load), [])
         names = {source.path: name for name, source in full.items()}
         try:
             written = _attempt(job, target, list(full.values()))
@@ -305,15 +306,18 @@ def _give_up(job: Job, outcome: _Outcome, name: bytes, error: VariantLakeError) 
 
 def _probe(job: Job, target: TableWrite, sources: dict[bytes, Source], outcome: _Outcome) -> None:
     """Find the other files that cannot be read, in one go."""
-    strict = job.documents.load.mode is BadRows.STRICT
+    known = contracts(target.properties)
+    strict = job.documents.load.bad_rows(known) is BadRows.STRICT
     mode = BadRows.STRICT if strict else BadRows.NULL
+    field = target.schema.get(job.documents.column)
+    contract = job.documents.load.contract or known.get(field.physical_name if field else "")
     waiting = {file.name for file in outcome.loaded}
     for name, source in sources.items():
         if name not in waiting:
             continue
         try:
             bad_rows = BadRowLog(mode, target.store, "", 0)
-            for _ in read_tapes([Split(source, 0, source.size)], bad_rows):
+            for _ in read_tapes([Split(source, 0, source.size)], bad_rows, contract=contract):
                 pass
         except StoreFailed:
             raise

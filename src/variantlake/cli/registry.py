@@ -216,6 +216,15 @@ COMMANDS: dict[str, CommandEntry] = {
         ),
         "unset_properties",
     ),
+    "contract": CommandEntry(
+        "tables.contract",
+        "Show, set or drop what documents must be like.",
+        _CHANGE,
+        (
+            "variantlake contract /lake/events",
+            "variantlake contract /lake/events contract.json",
+        ),
+    ),
     "alter": CommandEntry(
         "tables.alter",
         "Change columns and constraints of a table.",
@@ -320,8 +329,8 @@ COMMANDS: dict[str, CommandEntry] = {
         "Check files against the specifications.",
         _LOOK,
         (
-            "variantlake check /lake/events",
             "variantlake check /lake/events --deep --from 41 --to 57",
+            "variantlake check /lake/events --contract contract.json",
         ),
     ),
     "optimize": CommandEntry(

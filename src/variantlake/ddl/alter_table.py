@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from variantlake.contracts.contract import Contract, contract_property
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.known_properties import check_properties
 from variantlake.delta.protocol.properties import constraints
@@ -54,6 +55,18 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> int:
     if alter.enables_row_tracking(snapshot, properties):
         snapshot = backfill_row_ids(snapshot)
     return commit(snapshot, alter.set_properties(snapshot, properties))
+
+
+def set_contract(snapshot: Snapshot, column: str, contract: Contract | None) -> int:
+    """Set the contract of a VARIANT column (physical name), or take it away; the new version.
+
+    The rows that are there are not looked at. Raises CommitConflict.
+    """
+    snapshot.check_writable()
+    new = contract_property(snapshot.properties, column, contract)
+    if not new:
+        return snapshot.version
+    return commit(snapshot, alter.with_configuration(snapshot, new))
 
 
 def _together(snapshot: Snapshot, change: parts.ChangeColumns, checks: RowChecks) -> Changes | None:

@@ -64,7 +64,8 @@ def append_arrow(
     check_unique(target, options)
     reader = numbered_rows(reader, target.schema)
     target = relearned(target)
-    plan = target.file_plan(new_load_id(), options)
+    target = target.with_contract(options.contract)
+    plan = target.load_plan(new_load_id(), options)
     try:
         with plan.bad_row_log(0) as bad_rows:
             rows = TableRows(

@@ -105,11 +105,11 @@ def commit_load(
     adds = [add for result in results for add in result.adds]
     rows = sum(result.rows for result in results)
     bad = sum(result.bad_rows for result in results)
-    metrics = {"numOutputRows": str(rows)} | _bad_metrics(options.mode, bad)
+    metrics = {"numOutputRows": str(rows)} | _bad_metrics(plan.mode, bad)
     if empty_sources:
         metrics["numEmptySources"] = str(empty_sources)
     if options.max_bad is not None and bad:
-        seen = rows if options.mode is BadRows.NULL else rows + bad
+        seen = rows if plan.mode is BadRows.NULL else rows + bad
         first = next((result.first_bad for result in results if result.first_bad), "")
         try:
             options.max_bad.check(bad, seen, first, is_all=True)

@@ -153,6 +153,7 @@ def plan_load(
     check_unique(target, options.load)
     field = columns.documents
     _check_mode(field, options.load.mode, target)
+    target = target.with_contract(options.load.contract, field.name)
     if options.hints is not None:
         target = target.with_hints(field.physical_name, options.hints)
     target, schema = _decide_shredding(
@@ -160,7 +161,7 @@ def plan_load(
     )
     total = sum(source.size for source in sources)
     task = LoadTask(
-        files=target.file_plan(new_load_id(), options.load),
+        files=target.load_plan(new_load_id(), options.load),
         columns=columns,
         shredding=schema,
         groups=_groups(sources, total, parallelism),
@@ -211,7 +212,7 @@ def _no_document(sources: Sequence[Source], *, skip_empty: bool) -> InvalidJson:
     )
 
 
-def _check_mode(field: StructField, mode: BadRows, target: TableWrite) -> None:
+def _check_mode(field: StructField, mode: BadRows | None, target: TableWrite) -> None:
     if mode is BadRows.NULL and not field.nullable:
         raise InvalidSchema(
             f"bad documents cannot become NULL: the column {field.name!r} is NOT NULL",

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from variantlake.autoloading.batch import BatchReport
     from variantlake.autoloading.loads import RetryResult
     from variantlake.autoloading.run import AutoloadOptionKeywords
+    from variantlake.contracts.contract import Contract, ContractLike
     from variantlake.delta.transaction.analyze import AnalyzeResult
     from variantlake.delta.transaction.conflicts import Changes
     from variantlake.dml.merge.builder import MergeBuilder
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from variantlake.maintenance.cloning.clone import CloneResult
     from variantlake.maintenance.clustering.cluster import ClusterResult
     from variantlake.maintenance.compare_versions import VersionComparison
+    from variantlake.maintenance.contract_check import ContractReport
     from variantlake.maintenance.health_findings import Health
     from variantlake.maintenance.optimize import OptimizeResult
     from variantlake.maintenance.reshredding.drift import Drift
@@ -639,6 +641,9 @@ class Table(Shown):
             json_columns: VARIANT columns that the data give as JSON text; needed for bytes.
             **options: `merge_schema=True` adds columns of the data that the table does not have.
                 `mode` (`"strict"`, `"quarantine"`, `"null"`) says what becomes of a bad document,
+                `contract` is a JSON Schema that they must fulfil and that the table keeps (see
+                `set_contract`); then, or if the table has one, the mode is `"quarantine"` by
+                default;
                 `max_bad` how many there may be (100, `"5%"`) before nothing is loaded, `load_id`
                 names the load, so that it is done once, `unique_by` is a key that no two rows share
                 and `on_duplicate` says which of them stays (`"replace"`, `"skip"`; see
@@ -1159,6 +1164,102 @@ class Table(Shown):
 
         snapshot = self._newest()
         return _committed(snapshot, alter.unset_properties(snapshot, names))
+
+    @property
+    def contract(self) -> Contract | None:
+        """The contract that new documents of the table's only VARIANT column must fulfil.
+
+        None if it has none. Raises InvalidSchema if there are several columns: see `contracts`.
+
+        Examples:
+            >>> t.contract is None
+            True
+        """
+        return self.contracts.get(self._only_variant())
+
+    @property
+    def contracts(self) -> dict[str, Contract]:
+        """The contracts of the table's VARIANT columns, by their names."""
+        from variantlake.contracts.contract import contracts
+
+        known = contracts(self.snapshot.properties)
+        fields = [(each.name, known.get(each.physical_name)) for each in self.schema.fields]
+        return {name: contract for name, contract in fields if contract is not None}
+
+    @_writes
+    def set_contract(
+        self,
+        contract: ContractLike | None,
+        *,
+        column: str | None = None,
+        commit_properties: CommitProperties = None,
+    ) -> CommitResult:
+        """Set what documents must be like from now on; gives the new version.
+
+        Each change counts the contract's version on, and the history shows it. Loads then treat
+        documents that break it as bad ones. Rows that are there are not looked at: `check_contract`
+        does, also before. Changes of rows (`update`, `merge`) are not checked.
+
+        Args:
+            contract: A JSON Schema as a dict, as JSON text, or the file that has it; see
+                `vl.Contract`. None takes the contract away.
+            column: The VARIANT column; the only one if None.
+            commit_properties: As for `append`.
+
+        Raises:
+            InvalidSchema: It is no schema, has a keyword that is not checked, or the table has no
+                such column.
+            CommitConflict: As `set_properties`.
+
+        Examples:
+            >>> t.set_contract({"required": ["kind"]}).version >= 1
+            True
+        """
+        from variantlake.contracts.contract import Contract
+        from variantlake.ddl.alter_table import set_contract
+        from variantlake.writing.table_write import TableWrite
+
+        newest = self._newest()
+        name = TableWrite.of(newest).variant_name(column)
+        parsed = None if contract is None else Contract.of(contract)
+        return CommitResult(version=set_contract(newest, name, parsed))
+
+    def check_contract(
+        self,
+        contract: ContractLike | None = None,
+        *,
+        column: str | None = None,
+        progress: OnProgress | None = None,
+    ) -> ContractReport:
+        """Whether the rows of this version fulfil a contract; reads the whole column.
+
+        Args:
+            contract: As for `set_contract`; None is the table's own.
+            column: The VARIANT column; the only one if None.
+            progress: Called with how many files are read.
+
+        Raises:
+            InvalidSchema: As `set_contract`.
+            InvalidValue: No contract is given, and the column has none.
+
+        Examples:
+            >>> t.check_contract({"type": "object"}).broken
+            0
+        """
+        from variantlake.contracts.contract import Contract
+        from variantlake.maintenance.contract_check import check_contract
+        from variantlake.report.profile import variant_column
+
+        name = variant_column(self.schema, column, self.uri)
+        chosen = self.contracts.get(name) if contract is None else Contract.of(contract)
+        if chosen is None:
+            raise InvalidValue(
+                f"the column {name!r} has no contract",
+                file=self.uri,
+                hint="give one: check_contract(schema)",
+                cli_hint="give one: --contract FILE",
+            )
+        return check_contract(self.snapshot, name, chosen, progress)
 
     def set_clustering(
         self, *paths: str, commit_properties: CommitProperties = None

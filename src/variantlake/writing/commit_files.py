@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from variantlake.contracts.contract import contract_texts
 from variantlake.delta.actions.actions import (
     AddCdcFile,
     AddFile,
@@ -22,6 +23,7 @@ from variantlake.delta.protocol.identity_columns import (
     identity_columns,
     with_marks,
 )
+from variantlake.delta.protocol.known_properties import CONTRACT_PREFIX
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
 from variantlake.delta.protocol.learned_schemas import learned_schemas
 from variantlake.delta.protocol.properties import constraints
@@ -213,6 +215,7 @@ def _commit(
         parameters={
             "mode": "Append" if replaced is None else "Overwrite",
             "partitionBy": orjson.dumps(list(target.partition_columns)).decode(),
+            **_new_contracts(snapshot.properties, metadata.configuration),
         }
         if created is None
         else created.parameters,
@@ -220,6 +223,15 @@ def _commit(
         provenance=provenance,
     )
     return commit(snapshot, changes)
+
+
+def _new_contracts(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
+    """What the history says of contracts that come with a load: their versions, by column."""
+    new = contract_texts(after).items() - contract_texts(before).items()
+    versions = {
+        name.removeprefix(CONTRACT_PREFIX): orjson.loads(text)["version"] for name, text in new
+    }
+    return {"contract": orjson.dumps(versions).decode()} if versions else {}
 
 
 def with_numbers(metadata: Metadata, adds: Sequence[AddFile]) -> Metadata:
@@ -274,6 +286,7 @@ def _fits(target: TableWrite, newest: Snapshot) -> bool:
         and newest.partition_columns == target.partition_columns
         and newest.shredding_enabled == target.shredding_enabled
         and target.requested.items() <= newest.properties.items()
-        # Rows were held against the constraints of then.
+        # Rows were held against the constraints and contracts of then.
         and constraints(newest.properties) == constraints(target.properties)
+        and contract_texts(newest.properties) == contract_texts(target.properties)
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 
+from variantlake.contracts.contract import Contract
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.protocol.known_properties import check_properties
 from variantlake.delta.protocol.properties import compression, page_version
@@ -31,7 +32,8 @@ from variantlake.writing.void_columns import check_storable
 class FilePlan:
     """All that is needed to write the files of one load somewhere else; pickles.
 
-    `hidden` are columns that files may have besides those of `schema`: row ids.
+    `hidden` are columns that files may have besides those of `schema`: row ids. `contracts` are
+    those that the rows must fulfil, by the physical names of columns.
     """
 
     location: str
@@ -49,6 +51,7 @@ class FilePlan:
     materialize_partitions: bool = False
     max_bad: MaxBad | None = None
     hidden: tuple[StructField, ...] = ()
+    contracts: Mapping[str, Contract] = field(default_factory=dict)
 
     def bad_row_log(self, task: int) -> BadRowLog:
         """What becomes of the bad rows of one task."""

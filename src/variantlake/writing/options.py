@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, Unpack
 
+from variantlake.contracts.contract import Contract, ContractLike
 from variantlake.delta.actions.commit_properties import CommitKeywords
 from variantlake.errors import InvalidValue
 from variantlake.shredding.inference.infer import InferenceOptions
@@ -25,7 +26,8 @@ class LoadKeywords(CommitKeywords, total=False):
     The verbs themselves take `commit_properties`.
     """
 
-    mode: Literal["strict", "quarantine", "null"]
+    mode: Literal["strict", "quarantine", "null"] | None
+    contract: ContractLike | None
     load_id: str | None
     max_bad: int | str | None
     order_by: str | Sequence[str]
@@ -41,7 +43,10 @@ class LoadKeywords(CommitKeywords, total=False):
 class LoadOptions:
     """How a load treats its rows and lays out its files.
 
-    mode: What becomes of bad documents.
+    mode: What becomes of bad documents; None is `"quarantine"` if they have a contract, else
+        `"strict"`.
+    contract: A JSON Schema that the documents must fulfil, which becomes the table's own; see
+        `Contract`. Those that break it are bad documents. None is the table's contract.
     max_bad: The most bad documents that the load takes, a number or a share (`"5%"`); with more it
         stops, and nothing is committed. A task counts a share of what it has read, from 1,000
         documents on; at the end it counts among all.
@@ -64,7 +69,7 @@ class LoadOptions:
     Raises InvalidValue for a mode, load id or limit that cannot be, and for an order with a key.
     """
 
-    mode: BadRows = BadRows.STRICT
+    mode: BadRows | None = None
     load_id: str | None = None
     order_by: tuple[str, ...] = ()
     arrays: bool = False
@@ -73,9 +78,10 @@ class LoadOptions:
     max_bad: MaxBad | None = None
     unique_by: tuple[str, ...] = ()
     on_duplicate: OnDuplicate = OnDuplicate.REPLACE
+    contract: Contract | None = None
 
     def __post_init__(self) -> None:
-        check_mode(self.max_bad, is_strict=self.mode is BadRows.STRICT)
+        check_mode(self.max_bad, is_strict=self.bad_rows({}) is BadRows.STRICT)
         if self.load_id is not None and not 0 < len(self.load_id) <= MAX_LOAD_ID:
             raise InvalidValue(f"a load id has 1 to {MAX_LOAD_ID} characters")
         if self.unique_by and self.order_by:
@@ -89,9 +95,9 @@ class LoadOptions:
     def of(cls, **keywords: Unpack[LoadKeywords]) -> Self:
         """The options as users give them."""
         check_keywords(keywords, LoadKeywords.__annotations__)
-        max_bad = keywords.get("max_bad")
+        max_bad, contract = keywords.get("max_bad"), keywords.get("contract")
         return cls(
-            mode=_mode(keywords.get("mode", "strict")),
+            mode=_mode(keywords.get("mode")),
             load_id=keywords.get("load_id"),
             order_by=names_of("order_by", keywords.get("order_by", ())),
             arrays=keywords.get("arrays", False),
@@ -102,7 +108,14 @@ class LoadOptions:
             max_bad=None if max_bad is None else MaxBad.of(max_bad),
             unique_by=names_of("unique_by", keywords.get("unique_by", ())),
             on_duplicate=_on_duplicate(keywords),
+            contract=None if contract is None else Contract.of(contract),
         )
+
+    def bad_rows(self, contracts: Mapping[str, Contract]) -> BadRows:
+        """What becomes of bad documents in a table with these contracts."""
+        if self.mode is not None:
+            return self.mode
+        return BadRows.QUARANTINE if contracts or self.contract is not None else BadRows.STRICT
 
     @property
     def inference(self) -> InferenceOptions:
@@ -121,8 +134,8 @@ def _on_duplicate(keywords: LoadKeywords) -> OnDuplicate:
         raise InvalidValue(f"on_duplicate is {name!r}", hint=hint) from None
 
 
-def _mode(name: str) -> BadRows:
+def _mode(name: str | None) -> BadRows | None:
     try:
-        return BadRows(name)
+        return None if name is None else BadRows(name)
     except ValueError:
         raise InvalidValue(f"mode is {name!r}", hint=f"one of {', '.join(BadRows)}") from None

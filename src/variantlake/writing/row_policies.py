@@ -6,7 +6,7 @@ import enum
 
 
 class BadRows(enum.StrEnum):
-    """What becomes of a document that is not JSON, or that a Variant cannot hold."""
+    """What becomes of a document that is not JSON, breaks a contract, or fits no Variant."""
 
     STRICT = "strict"
     """The load fails with its position, and nothing is committed."""

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from variantlake.contracts.contract import Contract, contract_property, contracts
 from variantlake.delta.actions.actions import DomainMetadata, Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
@@ -31,7 +32,7 @@ from variantlake.delta.schema.table_schema import StructField, StructType, Varia
 from variantlake.delta.transaction.alter import evolved, merged_schema
 from variantlake.delta.transaction.creation import Creation
 from variantlake.delta.transaction.replace_where import Replacement, replace_all
-from variantlake.errors import InvalidSchema, NotADeltaTable
+from variantlake.errors import InvalidSchema, InvalidValue, NotADeltaTable
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.schema import ShreddingSchema
@@ -43,6 +44,7 @@ from variantlake.writing.files import delete_load, is_load_file
 from variantlake.writing.options import LoadOptions
 from variantlake.writing.quarantine import FOLDER as QUARANTINE_FOLDER
 from variantlake.writing.quarantine import delete_quarantine
+from variantlake.writing.row_policies import BadRows
 
 READER_FEATURES = SCAN_FEATURES
 """Reader features that do not concern who only adds files."""
@@ -321,7 +323,7 @@ class TableWrite:
             variant_bounds=enabled,
             clustering=clustering_columns(self._domains()),
             limits=options.limits,
-            mode=options.mode,
+            mode=options.mode or BadRows.STRICT,
             order_by=options.order_by,
             # What is unique by its key goes by the order of its rows.
             cluster_by=split_paths(text)
@@ -330,6 +332,47 @@ class TableWrite:
             truncate_timestamps=options.truncate_timestamps,
             materialize_partitions=self._materializes_partitions(),
             max_bad=options.max_bad,
+        )
+
+    def load_plan(self, load_id: str, options: LoadOptions) -> FilePlan:
+        """As `file_plan`, for rows that are new: they must fulfil the table's contracts."""
+        known = contracts(self.properties)
+        plan = self.file_plan(load_id, options)
+        return replace(plan, mode=options.bad_rows(known), contracts=known)
+
+    def with_contract(self, contract: Contract | None, column: str | None = None) -> TableWrite:
+        """This table with a contract of a column, the only VARIANT column if it has no name.
+
+        None changes nothing. Raises InvalidSchema for a column that cannot have one.
+        """
+        if contract is None:
+            return self
+        if self.is_staged:
+            raise InvalidValue(
+                "a staged load cannot change the table's contract",
+                hint="set it first: Table.set_contract",
+                cli_hint="set it first: `variantlake contract`",
+            )
+        name = self.variant_name(column)
+        new = contract_property(self.properties, name, contract)
+        return replace(
+            self, properties={**self.properties, **new}, requested={**self.requested, **new}
+        )
+
+    def variant_name(self, column: str | None) -> str:
+        """The physical name of a VARIANT column, of the only one for None. Raises InvalidSchema."""
+        fields = [field for field in self.schema.fields if isinstance(field.type, VariantType)]
+        chosen = [field for field in fields if column in (None, field.name)]
+        if len(chosen) == 1:
+            return chosen[0].physical_name
+        names = ", ".join(field.name for field in fields) or "none"
+        raise InvalidSchema(
+            f"a contract is of one VARIANT column; the table has: {names}"
+            if column is None
+            else f"the table has no VARIANT column {column!r}: {names}",
+            file=self.store.uri,
+            hint="Table.set_contract(…, column=…) sets one of a table with several",
+            cli_hint="`variantlake contract --column` sets one of a table with several",
         )
 
     def _domains(self) -> Mapping[str, DomainMetadata]:

@@ -18,6 +18,7 @@ from variantlake.autoloading.options import (
 from variantlake.autoloading.run import autoload as run_autoload
 from variantlake.cli.terminal.logs import batches_logged
 from variantlake.cli.terminal.options import (
+    ContractOption,
     FileColumnOption,
     FormatOption,
     HintsOption,
@@ -149,13 +150,16 @@ def autoload(
     shredding: ShreddingOption = None,
     format: FormatOption = DocumentFormat.LINES,  # noqa: A002 - the option's name
     mode: Annotated[
-        BadRows,
+        BadRows | None,
         typer.Option(
             metavar="|".join(BadRows),
             help="What happens to a bad document: its file counts as failed, the document is "
-            "written with the reason to a file in the table's folder, or its row is NULL.",
+            "written with the reason to a file in the table's folder, or its row is NULL. "
+            "Default: strict; quarantine if there is a contract.",
+            show_default=False,
         ),
-    ] = BadRows.STRICT,
+    ] = None,
+    contract: ContractOption = None,
     max_bad: MaxBadOption = None,
     order_by: OrderByOption = None,
     unique_by: UniqueByOption = None,
@@ -216,7 +220,8 @@ def autoload(
             since=since,
             moved=moved,
             auto_compact=auto_compact,
-            mode=mode.value,
+            mode=None if mode is None else mode.value,
+            contract=contract,
             max_bad=max_bad,
             order_by=order_by or (),
             **unique_keywords(unique_by, on_duplicate),

@@ -11,6 +11,7 @@ import typer
 from variantlake.cli.loads.standard_input import with_standard_input
 from variantlake.cli.terminal.local_spark import load_by
 from variantlake.cli.terminal.options import (
+    ContractOption,
     Engine,
     FileColumnOption,
     FormatOption,
@@ -56,13 +57,16 @@ def ingest(
     shredding: ShreddingOption = None,
     format: FormatOption = DocumentFormat.LINES,  # noqa: A002 - the option's name
     mode: Annotated[
-        BadRows,
+        BadRows | None,
         typer.Option(
             metavar="|".join(BadRows),
             help="What happens to a bad document: the load fails, the document is written with "
-            "the reason to a file in the table's folder, or its row is NULL.",
+            "the reason to a file in the table's folder, or its row is NULL. Default: strict; "
+            "quarantine if there is a contract.",
+            show_default=False,
         ),
-    ] = BadRows.STRICT,
+    ] = None,
+    contract: ContractOption = None,
     max_bad: MaxBadOption = None,
     load_id: Annotated[
         str | None,
@@ -120,7 +124,8 @@ def ingest(
                 shredding=shredding,
                 progress=progress,
                 overwrite=Overwrite() if overwrite else None,
-                mode=mode.value,
+                mode=None if mode is None else mode.value,
+                contract=contract,
                 max_bad=max_bad,
                 load_id=load_id,
                 order_by=order_by or (),

@@ -11,6 +11,7 @@ import typer
 import variantlake as vl
 from variantlake.cli.tables.cat import VariantOption, is_file, path_of
 from variantlake.cli.tables.check_deep import check_deep
+from variantlake.cli.tables.contract import check_contract
 from variantlake.cli.tables.inspect_table import KEY_ORDER
 from variantlake.cli.terminal.options import (
     FINDINGS,
@@ -61,6 +62,19 @@ def check(
             show_default=False,
         ),
     ] = None,
+    contract: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Check the documents of a table against this contract (a JSON Schema) instead; "
+            "`table` is its own.",
+            show_default=False,
+        ),
+    ] = None,
+    column: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The VARIANT column of --contract.", show_default=False),
+    ] = None,
     version: VersionOption = None,
     timestamp: TimestampOption = None,
     as_json: Annotated[bool, json_option("Print one JSON object per finding.")] = False,
@@ -73,7 +87,16 @@ def check(
 
     With --deep: whether a rewrite (OPTIMIZE and the like) kept every row. Rows that differ are
     named by file and place, and the exit code is 4.
+
+    With --contract: which rows break the contract, by path and keyword; exit code 4 if any does.
     """
+    if contract is not None:
+        if deep or variant or is_file(source):
+            raise typer.BadParameter("--contract checks the documents of a table")
+        check_contract(source, contract, column, version, timestamp, as_json=as_json)
+        return
+    if column is not None:
+        raise typer.BadParameter("--column goes with --contract")
     if deep:
         if is_file(source) or variant:
             raise typer.BadParameter("--deep compares two versions of a table")
@@ -100,8 +123,8 @@ def check(
                 print_note(
                     f"{file}: no VARIANT column, nothing to check (--variant names unmarked ones)"
                 )
-            for column in _reordered(file):
-                print_note(f"{file}: {column} has {KEY_ORDER} (this breaks no rule)")
+            for name in _reordered(file):
+                print_note(f"{file}: {name} has {KEY_ORDER} (this breaks no rule)")
     if findings:
         print_note(f"{counted(findings, 'finding')} in {counted(files, 'file')}")
         raise typer.Exit(FINDINGS)

@@ -263,6 +263,16 @@ MaxBadOption = Annotated[
     ),
 ]
 
+ContractOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="A JSON Schema that documents must fulfil, which the table keeps. Default: the "
+        "table's own.",
+        show_default=False,
+    ),
+]
+
 OrderByOption = Annotated[
     list[str] | None,
     typer.Option(

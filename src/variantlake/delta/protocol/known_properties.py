@@ -22,6 +22,8 @@ SCHEMA_PREFIX = "variantlake.shredding."
 """Property with the shredding DDL of a column; the column's physical name follows."""
 HINTS_PREFIX = "variantlake.hints."
 """Property with the hints for a column's schema; the column's physical name follows."""
+CONTRACT_PREFIX = "variantlake.contract."
+"""Property with the contract of a column; the column's physical name follows."""
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 """Property with the columns that have statistics, by the names that users know."""
 RESIDUAL_SHARE = "variantlake.maxResidualShare"
@@ -35,7 +37,8 @@ _REFUSED = re.compile(
 )
 SET_BY_WRITERS = re.compile(
     r"delta\.(columnMapping\.maxColumnId|rowTracking\..*|inCommitTimestampEnablement.*"
-    r"|requireCheckpointProtectionBeforeVersion)|variantlake\.learned\..*|variantlake\.mirror"
+    r"|requireCheckpointProtectionBeforeVersion)|variantlake\.(learned|contract)\..*"
+    r"|variantlake\.mirror"
 )
 """Properties that are set by writers alone, who depend on them."""
 # What Delta Spark takes in the place of a property.

@@ -90,6 +90,14 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes
     )
 
 
+def with_configuration(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes:
+    """Set properties that writers alone set."""
+    configuration = {**snapshot.metadata.configuration, **properties}
+    metadata = replace(snapshot.metadata, configuration=configuration)
+    parameters = {"properties": _json(properties)}
+    return metadata_changes(snapshot, "SET TBLPROPERTIES", metadata, snapshot.protocol, parameters)
+
+
 def enables_row_tracking(snapshot: Snapshot, properties: Mapping[str, str]) -> bool:
     """Whether these properties make the table begin to track rows."""
     before = snapshot.metadata.configuration.get(ROW_TRACKING_PROPERTY, "")

@@ -12,7 +12,11 @@ import orjson
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol import cluster_paths
 from variantlake.delta.protocol.clustering import clustering_columns
-from variantlake.delta.protocol.known_properties import OF_COLUMNS, STATS_COLUMNS
+from variantlake.delta.protocol.known_properties import (
+    CONTRACT_PREFIX,
+    OF_COLUMNS,
+    STATS_COLUMNS,
+)
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
 from variantlake.delta.protocol.properties import constraints, shredding_schemas
 from variantlake.delta.schema.columns_by_path import (
@@ -89,7 +93,7 @@ def without_column(
 ) -> dict[str, str]:
     """The properties without those of a Variant column."""
     physical = field_at(schema, (name,)).physical_name
-    own = {prefix + physical for prefix in (*OF_COLUMNS, LEARNED_PREFIX)}
+    own = {prefix + physical for prefix in (*OF_COLUMNS, LEARNED_PREFIX, CONTRACT_PREFIX)}
     return {key: value for key, value in configuration.items() if key not in own}
 
 

@@ -63,6 +63,7 @@ class DocumentRows:
         self._shredder = Shredder(shredding)
         self._size = bytes_at_once([shredding])
         name = columns.documents.physical_name
+        self._contract = plan.contracts.get(name)
         # Files whose rows are all documents say so: their metadata is then written faster.
         nullable = plan.mode is BadRows.NULL
         self._schema = pa.schema([pa.field(name, arrow_type(shredding), nullable=nullable)])
@@ -94,7 +95,10 @@ class DocumentRows:
     ) -> Iterator[tuple[Partition, pa.RecordBatch]]:
         same = dict(self._same(split.source))
         before, rows, stored = self.bad_rows.count, 0, 0
-        for tape in read_tapes([split], self.bad_rows, reader, block_bytes=self._size):
+        tapes = read_tapes(
+            [split], self.bad_rows, reader, block_bytes=self._size, contract=self._contract
+        )
+        for tape in tapes:
             rows += tape.rows
             batch = pa.record_batch([self._shredder.shred(tape)], schema=self._schema)
             del tape  # see read_tapes
@@ -113,7 +117,8 @@ class DocumentRows:
         """The documents of several files, and where each starts; None if one of them is bad."""
         lines = split_lines(joined.text)
         tape = reader.read(joined.padded, lines.starts, lines.ends)
-        return None if tape.status.any() else (tape, lines.starts)
+        broken = self._contract is not None and self._contract.breaches(tape) is not None
+        return None if broken or tape.status.any() else (tape, lines.starts)
 
     def _of_joined(
         self,

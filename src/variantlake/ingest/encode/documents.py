@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from variantlake.contracts.contract import Contract
 from variantlake.errors import InvalidJson, LimitExceeded
 from variantlake.ingest.encode.bad_documents import Batch, bad_row, quarantine_lines
+from variantlake.ingest.encode.contract_rows import unbroken_places, unbroken_records
 from variantlake.ingest.records.records import record_tapes
 from variantlake.ingest.sources.blocks import BLOCK_BYTES, Block, LongLine, read_blocks
 from variantlake.ingest.sources.document_format import DocumentFormat
@@ -67,28 +69,32 @@ def read_tapes(
     reader: JsonReader | None = None,
     *,
     block_bytes: int = BLOCK_BYTES,
+    contract: Contract | None = None,
 ) -> Iterator[Tape]:
     """The documents of the splits, in order, a block at a time; the bad ones go to `bad_rows`.
 
-    `reader` is one whose buffers may be used again.
+    `reader` is one whose buffers may be used again. Documents that break the `contract` are bad.
 
     In the mode "null" they stay in the tape, as rows with a status; else they are left out.
 
     Raises:
-        InvalidJson, LimitExceeded: In strict mode the first bad document, with file, line and
-            column (both 1-based). In any mode a JSON array that is not one.
+        InvalidJson, LimitExceeded, ContractBroken: In strict mode the first bad document, with
+            file, line and column (both 1-based). In any mode a JSON array that is not one.
         MalformedFile, MissingSource, StoreFailed: As `read_blocks`.
     """
     reader = JsonReader() if reader is None else reader
     for split in splits:
         if not split.source.format.is_json:
-            yield from record_tapes(split.source, bad_rows)
+            for tape in record_tapes(split.source, bad_rows):
+                if contract is not None:
+                    tape = unbroken_records(tape, contract, split.source, bad_rows)  # noqa: PLW2901
+                yield tape
             continue
-        counter = PlaceCounter(split.source)
+        counter, of_broken = PlaceCounter(split.source), PlaceCounter(split.source)
         is_first = True
         for batch in read_batches(split, block_bytes=block_bytes):
             if isinstance(batch, LongLine):
-                counter = PlaceCounter(split.source)  # its bytes were not kept
+                counter, of_broken = PlaceCounter(split.source), PlaceCounter(split.source)
                 if bad_rows.mode is not BadRows.NULL:
                     bad_rows.seen += 1
                     bad_rows.add(_too_long(batch))
@@ -111,9 +117,15 @@ def read_tapes(
                         len(bad), first, partial(quarantine_lines, batch, tape, bad, counter)
                     )
                     del first, tape  # see below
-                    tape = reader.read(batch.block.padded, batch.starts[good], batch.ends[good])
+                    batch = Batch(batch.block, batch.starts[good], batch.ends[good])  # noqa: PLW2901
+                    tape = reader.read(batch.block.padded, batch.starts, batch.ends)
+            if contract is not None and (found := contract.breaches(tape)) is not None:
+                starts, ends = unbroken_places(batch, found, bad_rows, of_broken)
+                del found, tape  # see below
+                tape = reader.read(batch.block.padded, starts, ends)
             is_first = False
             counter.leave(batch.block)
+            of_broken.leave(batch.block)
             if tape.rows:
                 yield tape
             del tape  # the reader uses its buffers again once nobody holds the last tape

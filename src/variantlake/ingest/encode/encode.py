@@ -8,12 +8,14 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from variantlake.contracts.contract import Contract
 from variantlake.delta.schema.char_types import most_characters
 from variantlake.delta.schema.char_values import within_length
 from variantlake.delta.schema.column_mapping import physical_type
 from variantlake.delta.schema.table_schema import VOID, StructField, arrow_type, types_in
 from variantlake.encoding.json import LAST_KEY_HINT
 from variantlake.errors import (
+    ContractBroken,
     InvalidJson,
     InvalidSchema,
     InvalidValue,
@@ -38,7 +40,7 @@ from variantlake.shredding.arrays import AnyArray, valid_of
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import ValueNotes
 
-BAD_VALUES = (InvalidJson, LimitExceeded, MalformedVariant)
+BAD_VALUES = (ContractBroken, InvalidJson, LimitExceeded, MalformedVariant)
 """What is raised for a bad document or Variant."""
 
 _TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.null())
@@ -115,12 +117,19 @@ class VariantColumn:
     """A VARIANT column given as Variants, as JSON text, or as Arrow data of any other type."""
 
     def __init__(
-        self, field: StructField, given: pa.DataType, decide: Decide, *, from_json: bool
+        self,
+        field: StructField,
+        given: pa.DataType,
+        decide: Decide,
+        *,
+        from_json: bool,
+        contract: Contract | None = None,
     ) -> None:
         self.name = field.physical_name
         self.variants: tuple[ColumnPath, ...] = ((self.name,),)
         self._field = field
         self._decide = decide
+        self._contract = contract
         self._shredder: Shredder | None = None
         if from_json and given not in _TEXTS:
             raise InvalidSchema(
@@ -148,11 +157,28 @@ class VariantColumn:
         return self._shredder.shred(tape)
 
     def bad_rows(self, array: AnyArray) -> list[int]:
-        """The rows that are no Variant or no JSON, NULLs left out."""
-        return _bad_rows(self.tape(array), array)
+        """The rows that are no Variant or no JSON, or break the contract; NULLs left out."""
+        tape = self.tape(array)
+        return sorted([*_bad_rows(tape, array), *self._broken(tape)])
 
     def reasons(self, array: AnyArray, rows: Sequence[int]) -> Iterator[Reason]:
         """What `encode` says of each of these rows, all of them bad."""
+        broken = self._broken(self.tape(array.take(pa.array(rows, pa.int64()))))
+        others = self._malformed(array, [row for n, row in enumerate(rows) if n not in broken])
+        for place in range(len(rows)):
+            if place in broken:
+                yield f"column {self._field.name!r}: {broken[place]}", None, None
+            else:
+                yield next(others)
+
+    def _broken(self, tape: Tape) -> dict[int, str]:
+        """The rows that break the contract, with the reasons."""
+        found = None if self._contract is None else self._contract.breaches(tape)
+        if found is None:
+            return {}
+        return {row: found.breach(n).reason for n, row in enumerate(found.rows.tolist())}
+
+    def _malformed(self, array: AnyArray, rows: Sequence[int]) -> Iterator[Reason]:
         about = f"column {self._field.name!r}"
         if not self._from_json:
             column = as_variants(array)
@@ -179,10 +205,17 @@ class VariantColumn:
         tape = self.tape(array)
         bad = _bad_rows(tape, array)
         if not bad:
+            self._check_contract(tape)
             return tape
         if self._from_json:
             raise _bad_json(array[bad[0]], bad[0])
         raise bad_variant(as_variants(array), bad[0])
+
+    def _check_contract(self, tape: Tape) -> None:
+        found = None if self._contract is None else self._contract.breaches(tape)
+        if found is not None:
+            first = found.breach(0)
+            raise ContractBroken(first.reason, row=int(found.rows[0]))
 
     def tape(self, array: AnyArray) -> Tape:
         """The rows; bad ones, and NULLs, have a status."""

@@ -75,6 +75,7 @@ class TableRows:
         self._inference = inference
         self._check_texts = check_texts
         self._properties = plan.properties
+        self._contracts = plan.contracts
         fields = {field.name: field for field in (*plan.schema.fields, *plan.hidden)}
         check_columns(schema.names, fields.values(), json_columns, plan.location)
         partitioned = [fields[name] for name in plan.partition_columns]
@@ -214,7 +215,13 @@ class TableRows:
                 ).schema
             return self.shreddings[name]
 
-        return VariantColumn(field, given, decide, from_json=field.name in json_columns)
+        return VariantColumn(
+            field,
+            given,
+            decide,
+            from_json=field.name in json_columns,
+            contract=self._contracts.get(field.physical_name),
+        )
 
     def _partitions(self, piece: pa.RecordBatch) -> list[list[str | None]]:
         """The partition columns, as the log writes their values."""

@@ -124,6 +124,7 @@ def append(
         frame, json_columns = evaluated(frame, snapshot, json_columns)
         if merge_schema:
             target = target.with_columns(columns_of(frame.schema, json_columns))
+    target = target.with_contract(chosen.contract)
     check_columns(frame.columns, target.schema.fields, json_columns, target.store.uri)
     check_texts(frame.schema, target, json_columns)
     target = target if target.creation is not None else relearned(target)
@@ -165,7 +166,7 @@ class _Load:
             with refusals():
                 shreddings |= self._inferred(unknown, scan)
         task = AppendTask(
-            plan=target.file_plan(new_load_id(), self.options),
+            plan=target.load_plan(new_load_id(), self.options),
             shreddings=shreddings,
             json_columns=self.json_columns,
             inference=self.options.inference,

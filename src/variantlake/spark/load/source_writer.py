@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructField, StructType
 
+from variantlake.contracts.contract import contract_texts
 from variantlake.delta.actions.commit_properties import committed_with
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.properties import constraints
@@ -91,7 +92,7 @@ class SourceWriter:
         self._names = list(names)
         self._table = "" if target.snapshot is None else target.snapshot.metadata.id
         self._task = AppendTask(
-            plan=target.file_plan(new_load_id(), options.load),
+            plan=target.load_plan(new_load_id(), options.load),
             shreddings=target.shreddings(),
             json_columns=frozenset(json_columns),
             inference=options.load.inference,
@@ -218,6 +219,7 @@ def check_same(target: TableWrite, part: WrittenPart, meanwhile: str, hint: str)
         and plan.schema == target.schema
         and plan.partition_columns == target.partition_columns
         and constraints(plan.properties) == constraints(target.properties)
+        and contract_texts(plan.properties) == contract_texts(target.properties)
     )
     if not fits:
         raise CommitConflict(
