@@ -154,12 +154,13 @@ def test_rows_that_break_a_contract_are_those_of_the_jsonschema_library(
 def test_values_that_json_writes_as_text_are_strings() -> None:
     day = Variant.of(dt.date(2026, 11, 26))
     tape = VariantReader().read(variant_column([day, Variant.of("2026-11-26"), None]))
-    for schema, rows in [
+    cases: list[tuple[dict[str, Any], list[int] | None]] = [
         ({"type": "string"}, None),
         ({"type": "integer"}, [0, 1]),
         ({"pattern": "^2026-11-26$"}, None),
         ({"enum": ["2026-11-27"]}, [0, 1]),
-    ]:
+    ]
+    for schema, rows in cases:
         found = Contract.of(schema).breaches(tape)
         assert (None if found is None else found.rows.tolist()) == rows
     assert found is not None
@@ -167,7 +168,7 @@ def test_values_that_json_writes_as_text_are_strings() -> None:
 
 
 def test_doubles_and_floats_have_the_bound_that_is_nearest() -> None:
-    values = [Scalar(Primitive.FLOAT, 0.1), Scalar(Primitive.DOUBLE, 0.1)]
+    values = [Scalar(Primitive.FLOAT, float(np.float32(0.1))), Scalar(Primitive.DOUBLE, 0.1)]
     values += [Scalar(Primitive.DOUBLE, math.nan), Scalar(Primitive.DOUBLE, math.inf)]
     tape = VariantReader().read(variant_column([Variant.of_tree(each) for each in values]))
     found = Contract.of({"minimum": 0.1, "maximum": 0.1}).breaches(tape)
