@@ -18,7 +18,7 @@ PROCESSES ?= 3
 # bash counts the seconds of its own life in SECONDS: only one from the command line is meant.
 SECONDS_OF_SOAK = $(if $(filter command line environment%,$(origin SECONDS)),$(SECONDS),60)
 
-.PHONY: help setup demo demo-kafka test test-fast test-long test-runtime test-matrix test-examples interop audit test-kill test-soak simulate test-concurrency test-rules test-queries lint format changelog wheel docs fuzz bench bench-check bench-appends bench-autoload bench-ingest bench-kernels bench-optimize bench-planning bench-query bench-streams clean
+.PHONY: help setup demo demo-kafka test test-fast test-long test-runtime test-matrix test-examples interop audit test-kill test-soak soak simulate test-concurrency test-rules test-queries lint format changelog wheel docs fuzz bench bench-check bench-appends bench-autoload bench-ingest bench-kernels bench-optimize bench-planning bench-query bench-streams clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -86,6 +86,9 @@ test-kill: setup ## Kill writers and upkeep at every moment around a storage cal
 
 test-soak: setup ## Autoloads, a compaction and a reader with random kills, for SECONDS (60)
 	@$(BIN)/python -m tests.autoloading.soak --seconds $(SECONDS_OF_SOAK)
+
+soak: setup ## Play a year of a job with simulated clocks (minutes); fails if a figure grows without bound
+	@$(BIN)/python -m tests.year
 
 simulate: setup ## Run seeds of the simulation for SECONDS (60), a process a core; SEED=N replays one
 	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seconds $(SECONDS_OF_SOAK) --processes $$(nproc) --first $${FIRST:-$$(date +%s)})

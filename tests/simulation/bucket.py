@@ -26,7 +26,7 @@ SOURCES = "in"
 """The folder of the bucket in which files to be loaded appear."""
 
 _PAGE = 7
-"""Objects of one page of a listing."""
+"""Objects of one page of a listing, so few that listings have several."""
 
 
 class Watcher(Protocol):
@@ -64,8 +64,9 @@ class Client:
 class Bucket:
     """The objects, by path, and obstore's functions on clients of them."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, page: int = _PAGE) -> None:
         self.world = world
+        self.page = page
         self.blobs: dict[str, Blob] = {}
         self.watcher: Watcher | None = None
         self.work: Callable[[Actor], Any] = lambda _: None
@@ -109,9 +110,9 @@ class Bucket:
                 for path, blob in self.blobs.items()
                 if path.startswith(below) and path > last and blob.listed <= shown
             )
-            page = names[:_PAGE]
+            page = names[: self.page]
             yield [_meta(path[start:], self.blobs[path]) for path in page]
-            if len(names) <= _PAGE:
+            if len(names) <= self.page:
                 return
             last = page[-1]
             if self.world.hits("half"):

@@ -152,7 +152,8 @@ class _Play:
     def _work(self, op: Op, operation: Operation) -> Work:
         known = self.works.get(self.actor.number)
         name = f"{op.kind} {op.serial}"
-        if known is None or known.name != name:
+        # A delete that is done again is another one, which finds what has come since.
+        if known is None or known.name != name or op.kind == "delete":
             expected = operation.expected
             if op.kind == "overwrite":
                 expected = partial(_overwritten, self.world)
