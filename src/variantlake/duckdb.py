@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.expressions.from_python import Expr
 from variantlake.interop.pushed_scan import PushedScan
+from variantlake.storage.options import reach_with
 from variantlake.table import Table
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ def attach(
     table: Table | str | os.PathLike[str],
     select: str | Expr | Sequence[str | Expr] = "*",
     where: str | Expr | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
 ) -> None:
     """Let SQL of a DuckDB connection call a table by a name; paths are columns of their own.
 
@@ -38,6 +41,7 @@ def attach(
         table: A table or where it is: one version; attach a newer one again.
         select: Columns and paths, as for `Table.scan`.
         where: Only rows that fulfil this condition, as for `Table.scan`.
+        storage_options: How the table's bucket is reached, as for `Table.open`.
 
     Raises:
         InvalidQuery: As `Table.scan`; two columns with one name.
@@ -49,6 +53,7 @@ def attach(
         raise UnsupportedFeature(
             f"DuckDB 2 is not installed: {error}", hint="pip install 'variantlake[duckdb]'"
         ) from error
+    reach_with(table, storage_options)
     pushed = PushedScan(Table.of(table).scan(select, where))
     if not hasattr(connection, "register"):
         raise InvalidValue(

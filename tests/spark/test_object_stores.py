@@ -16,6 +16,13 @@ from tests import s3_server
 from variantlake.parquet.variant.variant_arrays import variant_array
 from variantlake.spark import connect
 from variantlake.spark.registration import register
+from variantlake.spark.session.stores import follow_spark
+from variantlake.storage.options import (
+    fall_back_to,
+    options_to_send,
+    storage_options,
+    take_options,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +48,53 @@ def s3(delta_spark: SparkSession) -> Iterator[SparkSession]:
         for name, value in settings.items():
             java.set(name, value)
         yield delta_spark
+        for name in settings:
+            java.unset(name)
+
+
+def test_settings_of_single_buckets(
+    delta_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They win over those of all buckets, and over the environment, in which others sign."""
+    settings = {
+        "fs.s3a.access.key": "of-all",
+        "fs.s3a.secret.key": "s",
+        "fs.s3a.session.token": "of-all",
+        "fs.s3a.endpoint": "http://minio.example",
+        "fs.s3a.bucket.my.own.access.key": "of-one",
+        "fs.s3a.bucket.my.own.secret.key": "t",
+        "fs.s3a.bucket.my.own.endpoint": "s3.eu-central-1.amazonaws.com",
+        "fs.s3a.bucket.my.own.endpoint.region": "eu-central-1",
+        "fs.s3a.bucket.other.path.style.access": "true",
+    }
+    monkeypatch.setenv("HOME", "/nowhere")
+    java = delta_spark.sparkContext._jsc.hadoopConfiguration()  # no public way
+    of_one = {
+        "AWS_ACCESS_KEY_ID": "of-one",
+        "AWS_SECRET_ACCESS_KEY": "t",
+        "AWS_REGION": "eu-central-1",
+        "AWS_ALLOW_HTTP": "false",
+    }
+    try:
+        for name, value in settings.items():
+            java.set(name, value)
+        follow_spark(delta_spark)
+        found = storage_options("s3://my.own/t")
+        assert {name: found.get(name) for name in of_one} == of_one
+        assert not {"AWS_ENDPOINT", "AWS_SESSION_TOKEN"} & found.keys()
+        for other in ("s3a://other/t", "s3://third"):
+            assert storage_options(other)["AWS_ACCESS_KEY_ID"] == "of-all"
+            assert storage_options(other)["AWS_ENDPOINT"] == "http://minio.example"
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of-environment")
+        assert storage_options("s3://third")["AWS_ACCESS_KEY_ID"] == "of-environment"
+        assert storage_options("s3://my.own")["AWS_ACCESS_KEY_ID"] == "of-one"
+        sent = options_to_send()
+        fall_back_to({})
+        take_options(sent)
+        assert storage_options("s3://my.own")["AWS_ACCESS_KEY_ID"] == "of-one"
+    finally:
+        take_options({})
+        fall_back_to({})
         for name in settings:
             java.unset(name)
 

@@ -6,7 +6,7 @@ import http.server
 import logging
 import pickle
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import pytest
 
 import variantlake as vl
 from tests.s3_server import running
-from variantlake.errors import InvalidValue, VariantLakeError
+from variantlake.errors import InvalidValue, StoreFailed, VariantLakeError
 from variantlake.storage import options as module
 from variantlake.storage.options import (
     options_to_send,
@@ -24,6 +24,7 @@ from variantlake.storage.options import (
     take_options,
 )
 
+Options = Mapping[str, str]
 SECRET = "a-very-secret-key"  # noqa: S105 - the test looks for it
 
 
@@ -145,6 +146,57 @@ def test_a_bucket_has_its_own_credentials_and_shares_settings() -> None:
     set_storage_options({})
     take_options(sent)
     assert (storage_options("s3://one"), storage_options("s3://two")) == (one, two)
+
+
+URL = "s3://verb/a.parquet"
+VERBS: dict[str, Callable[[vl.Table, Options], object]] = {
+    "append": lambda t, o: t.append(URL, storage_options=o),
+    "append of several": lambda t, o: t.append([URL, URL], storage_options=o),
+    "stage": lambda t, o: t.stage(URL, storage_options=o),
+    "overwrite": lambda t, o: t.overwrite(URL, storage_options=o),
+    "merge": lambda t, o: t.merge(URL, "t.id = s.id", storage_options=o),
+    "builder": lambda t, o: (
+        t.merge_builder(URL, "t.id = s.id", storage_options=o).when_matched_delete().execute()
+    ),
+    "upsert": lambda t, o: t.upsert(URL, "id", storage_options=o),
+    "autoload": lambda t, o: t.autoload(URL, storage_options=o),
+    "autoload of a path": lambda t, o: vl.autoload(t, URL, storage_options=o),
+    "clone": lambda t, o: t.clone(URL, deep=True, storage_options=o),
+    "convert": lambda t, o: vl.convert(t, URL, storage_options=o),
+    "mirror": lambda t, o: vl.mirror(t, URL, "event:a::int AS a", storage_options=o),
+    "profile": lambda _, o: vl.profile(URL, storage_options=o),
+    "polars": lambda _, o: vl.scan_polars(URL, storage_options=o),
+    "duckdb": lambda _, o: vl.duckdb.attach(None, "t", URL, storage_options=o),  # type: ignore[arg-type]  # not reached
+    "read_table": lambda _, o: vl.parquet.read_table(URL, storage_options=o),
+    "iter_batches": lambda _, o: next(vl.parquet.iter_batches(URL, storage_options=o)),
+    "read_paths": lambda _, o: vl.parquet.read_paths(URL, {"a": "event:a"}, storage_options=o),
+    "iter_paths": lambda _, o: next(
+        vl.parquet.iter_paths(URL, {"a": "event:a"}, storage_options=o)
+    ),
+    "find_variants": lambda _, o: vl.parquet.find_variants(URL, storage_options=o),
+    "inspect_file": lambda _, o: vl.parquet.inspect_file(URL, storage_options=o),
+    "why": lambda _, o: vl.parquet.why(URL, "event", storage_options=o),
+    "check_file": lambda _, o: next(vl.parquet.check_file(URL, storage_options=o)),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_verbs_that_name_a_location_take_options(verb: str, tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "id INT, event VARIANT")
+    table.append([{"id": 1, "event": {"a": 1}}])
+    dead = keys("http://127.0.0.1:1", "of-the-verb") | {"VARIANTLAKE_RETRY_SECONDS": "0"}
+    with pytest.raises(StoreFailed):
+        VERBS[verb](table, dead)
+    assert storage_options("s3://verb")["AWS_ACCESS_KEY_ID"] == "of-the-verb"
+    for wrong in ({"AWS_SECRET": SECRET}, [SECRET]):
+        with pytest.raises(InvalidValue, match="storage option"):
+            VERBS[verb](table, wrong)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_options_for_what_is_in_memory_are_refused(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT")
+    with pytest.raises(InvalidValue, match="this is a dict"):
+        table.append({"a": 1}, storage_options={"AWS_REGION": "x"})
 
 
 def test_options_for_a_path_are_refused(tmp_path: Path) -> None:

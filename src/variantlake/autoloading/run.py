@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Unpack
 
@@ -36,7 +36,6 @@ def autoload(
     metrics_file: str | os.PathLike[str] | None = None,
     run: Runner = run_in_threads,
     parallelism: int | None = None,
-    storage_options: Mapping[str, str] | None = None,
     **options: Unpack[AutoloadOptionKeywords],
 ) -> AutoloadResult:
     """Load what is new in a folder or bucket into a table, each file exactly once.
@@ -71,8 +70,7 @@ def autoload(
         InvalidSchema, NotADeltaTable, UnsupportedFeature, CommitConflict: As `ingest`. An
             error of a single file is recorded, and the other files are loaded.
     """
-    reach_with(table, storage_options)
-    reach_with(source, storage_options)
+    reach_with([table, source], options.pop("storage_options", None))
     interval = None if every is None else seconds("every", every)
     metrics: Metrics | None = None
 

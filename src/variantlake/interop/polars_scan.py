@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from variantlake.errors import UnsupportedFeature
 from variantlake.expressions.from_python import Expr
 from variantlake.expressions.tree import And, CompareOp, Not, Or, Predicate
 from variantlake.interop.pushed_scan import NotPushed, PushedScan
+from variantlake.storage.options import reach_with
 from variantlake.table import Table
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ def scan_polars(
     table: Table | str | os.PathLike[str],
     select: str | Expr | Sequence[str | Expr] = "*",
     where: str | Expr | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
 ) -> pl.LazyFrame:
     """A table as a lazy frame of Polars: what its query needs is read, file by file.
 
@@ -41,6 +44,7 @@ def scan_polars(
         table: A table or where it is; the frame stays at its version.
         select: Columns and paths, as for `Table.scan`.
         where: Only rows that fulfil this condition, as for `Table.scan`.
+        storage_options: How the table's bucket is reached, as for `Table.open`.
 
     Raises:
         InvalidQuery: As `Table.scan`; two columns with one name.
@@ -53,6 +57,7 @@ def scan_polars(
         raise UnsupportedFeature(
             f"Polars is not installed: {error}", hint="pip install 'variantlake[polars]'"
         ) from error
+    reach_with(table, storage_options)
     pushed = PushedScan(Table.of(table).scan(select, where))
     names = list(pushed.items)
 

@@ -48,6 +48,7 @@ from variantlake.scan.table_scan import Scan
 from variantlake.shown import Result
 from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
+from variantlake.storage.options import reach_with
 from variantlake.table import Table
 from variantlake.units import Duration, seconds
 from variantlake.writing.commit_files import NOT_COMMITTED
@@ -105,6 +106,7 @@ def mirror(
     stop: Callable[[], bool] | None = None,
     on_refresh: Callable[[MirrorResult], None] | None = None,
     commit_properties: CommitProperties = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> MirrorResult:
     """Keep an ordinary Delta table of chosen columns and paths, which every Delta reader reads.
 
@@ -128,6 +130,7 @@ def mirror(
         stop: Called between refreshes; true ends it.
         on_refresh: Called after each refresh.
         commit_properties: As for `Table.append`, of the mirror's commits.
+        storage_options: How the mirror's bucket is reached, as for `Table.open`.
 
     Raises:
         InvalidSchema: A column is VARIANT; the target is no mirror; or its columns are others than
@@ -136,6 +139,7 @@ def mirror(
         InvalidQuery, UnsupportedFeature: As `Table.scan`.
         CommitConflict: Other writers change the mirror again and again.
     """
+    reach_with(target, storage_options)
     opened = Table.of(table)
     location = os.fspath(target)
     items = None if select is None else _texts(select)

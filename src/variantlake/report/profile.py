@@ -36,6 +36,7 @@ from variantlake.shredding.inference.infer import Inference, InferenceOptions, i
 from variantlake.shredding.inference.profile import Profile
 from variantlake.shredding.schema import Leaf
 from variantlake.storage.opening import open_store
+from variantlake.storage.options import reach_with
 from variantlake.storage.store import is_local, local_path
 from variantlake.types import Primitive
 from variantlake.units import Time, milliseconds
@@ -212,6 +213,7 @@ def profile(
     options: InferenceOptions | None = None,
     version: int | str | None = None,
     timestamp: Time | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> SourceProfile:
     """Look at a sample of a table, a Parquet file or JSON documents.
 
@@ -225,6 +227,7 @@ def profile(
         options: Thresholds of the inference.
         version: An older version of a table: its number or its name.
         timestamp: The version of a table at this time instead, as for `Table.open`.
+        storage_options: How the source's bucket is reached, as for `Table.open`.
 
     Raises:
         MissingSource: There is no such table or file.
@@ -243,6 +246,7 @@ def profile(
         return make("documents", "", sample_documents(source, sample_rows))
     if not isinstance(source, str | os.PathLike):
         raise InvalidValue(f"{source!r:.60} is not a table, a file or documents")
+    reach_with(source, storage_options)
     location = os.fspath(source)
     if format is None and _is_table(location):
         time = None if timestamp is None else milliseconds("timestamp", timestamp)

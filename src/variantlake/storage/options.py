@@ -1,8 +1,9 @@
 """How object stores are reached: credentials, endpoints, for all of a process or for one bucket.
 
-Options have the names of environment variables (`AWS_ENDPOINT_URL`), which they come from unless
-`set_storage_options` or a call's `storage_options` gives them. Tasks on other machines get those of
-the process that starts them.
+Options have the names of environment variables (`AWS_ENDPOINT_URL`). For a bucket they are those of
+a call's `storage_options`, then of Spark's settings for this bucket, of `set_storage_options`, of
+the environment, of Spark's settings for all buckets, and of Amazon's default profile. Credentials
+are of one of these, never mixed. Tasks on other machines get those of the process that starts them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from variantlake.errors import InvalidValue
+from variantlake.storage.aws_profiles import default_options, profile_options
 
 RETRY_SECONDS = "VARIANTLAKE_RETRY_SECONDS"
 """How long a request that fails is tried again."""
@@ -31,6 +33,7 @@ _NAMES = frozenset(
         "AWS_ACCESS_KEY_ID",
         "AWS_SECRET_ACCESS_KEY",
         "AWS_SESSION_TOKEN",
+        "AWS_PROFILE",
         "AWS_REGION",
         "AWS_DEFAULT_REGION",
         "AWS_ENDPOINT",
@@ -83,11 +86,20 @@ _NO_SECRETS = frozenset(
 )
 """Options that say nothing of who asks."""
 
+SIGNS_ELSEWHERE = (
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_METADATA_ENDPOINT",
+)
+"""What a cloud sets in the environment of its pods and tasks, which obstore gets keys by."""
+
 _AT = " of "
 """Between the name of an option and the bucket that it is for, where both are sent to a task."""
 
 _given: dict[str, str] = {}
 _of_spark: dict[str, str] = {}
+_spark_buckets: dict[str, dict[str, str]] = {}
 _of_buckets: dict[str, dict[str, str]] = {}
 """Options by the bucket, or container, that they were given for."""
 
@@ -106,29 +118,34 @@ def set_storage_options(options: Mapping[str, str]) -> None:
     _given.update(found)
 
 
-def reach_with(location: str | os.PathLike[str], options: Mapping[str, str] | None) -> None:
+def reach_with(location: object, options: Mapping[str, str] | None) -> None:
     """Reach the bucket of a location with these options from now on, and no other bucket.
 
-    They win over `set_storage_options` and the environment, and leave out all credentials of those
-    if they have credentials themselves. None leaves all as it is, an empty mapping takes back.
+    Of a list of locations, those in object stores are meant. The options win over
+    `set_storage_options` and the environment, and leave out all credentials of those if they have
+    credentials themselves. None leaves all as it is, an empty mapping takes back.
 
-    Raises InvalidValue as `set_storage_options`, and for a location on a disk.
+    Raises InvalidValue as `set_storage_options`, and if no location is in an object store.
     """
-    if options is None or not isinstance(location, str | os.PathLike):
-        return  # what is no location is refused by whoever opens it
+    if options is None:
+        return
     found = _checked(options)
-    bucket = _bucket_of(os.fspath(location))
-    if found and bucket is None:
+    is_list = isinstance(location, list | tuple | set | frozenset)
+    every: list[object] = list(location) if is_list else [location]  # type: ignore[call-overload]  # is_list
+    places = [os.fspath(each) for each in every if isinstance(each, str | os.PathLike)]
+    buckets = [bucket for place in places if (bucket := _bucket_of(place)) is not None]
+    if found and not buckets:
+        what = "this is a path" if places else f"this is a {type(location).__name__}"
         raise InvalidValue(
-            "storage options are for object stores, and this is a path",
-            file=os.fspath(location),
+            f"storage options are for object stores, and {what}",
+            file=places[0] if places else "",
             hint="leave out storage_options, or give a URL such as s3://bucket/table",
             cli_hint="",
         )
-    if found:
-        _of_buckets[bucket or ""] = found
-    else:
-        _of_buckets.pop(bucket or "", None)
+    for bucket in buckets:
+        _of_buckets[bucket] = found
+        if not found:
+            del _of_buckets[bucket]
 
 
 def _checked(options: Mapping[str, str]) -> dict[str, str]:
@@ -147,32 +164,33 @@ def _checked(options: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def fall_back_to(options: Mapping[str, str]) -> None:
-    """The options of Spark's own file system for S3, unless options for S3 are set here."""
+def fall_back_to(
+    options: Mapping[str, str], buckets: Mapping[str, Mapping[str, str]] | None = None
+) -> None:
+    """The options of Spark's own file system for S3: of all buckets, and of some by their names.
+
+    Those of a bucket win over what is set here for all; an empty one takes back what it is for.
+    """
     _of_spark.clear()
     _of_spark.update(options)
+    _spark_buckets.clear()
+    _spark_buckets.update({f"s3://{name}": dict(each) for name, each in (buckets or {}).items()})
 
 
 def storage_options(url: str = "") -> dict[str, str]:
-    """The options as they are now, from every source, for a URL or for any."""
-    found = _options_of_all()
-    own = _of_buckets.get((url and _bucket_of(url)) or "")
-    if own is None:
-        return found
-    names = {_SAME.get(name, name) for name in own}
-    kinds = {name.partition("_")[0] for name in own if _is_secret(name)}
-    rest = {n: v for n, v in found.items() if _SAME.get(n, n) not in names}
-    return {
-        n: v for n, v in rest.items() if not (n.partition("_")[0] in kinds and _is_secret(n))
-    } | own
+    """The options as they are now, from every source, for a URL or for any.
+
+    Raises StoreFailed for a profile that is not there.
+    """
+    return _options_of_bucket((url and _bucket_of(url)) or "")
 
 
 def options_to_send() -> dict[str, str]:
     """All options of this process, for `take_options` in a task of it."""
-    return _options_of_all() | {
+    return _options_of_bucket("") | {
         f"{name}{_AT}{bucket}": value
-        for bucket, options in _of_buckets.items()
-        for name, value in options.items()
+        for bucket in {*_spark_buckets, *_of_buckets}
+        for name, value in _options_of_bucket(bucket).items()
     }
 
 
@@ -184,17 +202,44 @@ def take_options(sent: Mapping[str, str]) -> None:
         option, at, bucket = name.partition(_AT)
         if at:
             buckets.setdefault(bucket, {})[option] = value
+    _spark_buckets.clear()
     _of_buckets.clear()
     _of_buckets.update(buckets)
 
 
-def _options_of_all() -> dict[str, str]:
+def _options_of_bucket(bucket: str) -> dict[str, str]:
     # PySpark's own dictionary of the environment decodes each value: names first.
-    told = {name: os.environ[name] for name in os.environ if _is_known(name)}
-    given = {_SAME.get(name, name) for name in _given}
-    told = {n: v for n, v in told.items() if _SAME.get(n, n) not in given} | _given
+    told = _over({name: os.environ[name] for name in os.environ if _is_known(name)}, _given)
     is_told = any(name.startswith("AWS_") and name not in _SAYS_LITTLE for name in told)
-    return told if is_told else _of_spark | told
+    found = told if is_told else _of_spark | told
+    for own in (_spark_buckets.get(bucket), _of_buckets.get(bucket)):
+        found = _over(found, own or {})
+    return _with_profile({name: value for name, value in found.items() if value})
+
+
+def _over(rest: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Options with others that win over them: if those have credentials, then no other ones."""
+    names = {_SAME.get(name, name) for name in own}
+    kinds = {name.partition("_")[0] for name in own if _is_secret(name)}
+    kept = {
+        name: value
+        for name, value in rest.items()
+        if _SAME.get(name, name) not in names
+        and not (name.partition("_")[0] in kinds and _is_secret(name))
+    }
+    return kept | dict(own)
+
+
+def _with_profile(options: dict[str, str]) -> dict[str, str]:
+    """Options of S3 with those of the profile: a named one, or the default if nobody else signs."""
+    name = options.pop("AWS_PROFILE", "")
+    if "AWS_ACCESS_KEY_ID" in options or "AWS_SKIP_SIGNATURE" in options:
+        return options
+    if name:
+        return _over(profile_options(name), options)
+    if any(os.environ.get(variable) for variable in SIGNS_ELSEWHERE):
+        return options
+    return _over(default_options(), options)
 
 
 def kind_of(url: str) -> str:

@@ -12,6 +12,7 @@ from variantlake.storage.options import (
     CLOUD_METADATA,
     PREFIXES,
     RETRY_SECONDS,
+    SIGNS_ELSEWHERE,
     kind_of,
     retry_seconds,
 )
@@ -22,9 +23,7 @@ _TRUE = ("1", "true", "on", "yes", "y")
 # who they are, each of them alone.
 _CREDENTIALS = {
     "s3": (
-        "AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE", "AWS_WEB_IDENTITY_TOKEN_FILE",
-        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
-        "AWS_METADATA_ENDPOINT",
+        "AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE", *SIGNS_ELSEWHERE,
     ),
     "gs": (
         "GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH", "GOOGLE_SERVICE_ACCOUNT_KEY",
@@ -35,6 +34,7 @@ _CREDENTIALS = {
         "AZURE_CLIENT_SECRET", "AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_SAS_TOKEN",
         "AZURE_STORAGE_TOKEN", "AZURE_FEDERATED_TOKEN_FILE", "AZURE_USE_AZURE_CLI",
         "AZURE_STORAGE_USE_EMULATOR", "AZURE_SKIP_SIGNATURE", "AZURE_MSI_ENDPOINT",
+        "IDENTITY_ENDPOINT",
     ),
 }  # fmt: skip
 _GCLOUD = Path(".config") / "gcloud" / "application_default_credentials.json"
@@ -66,10 +66,11 @@ def check_reachable(url: str, options: Mapping[str, str]) -> None:
         wanted = _CREDENTIALS[kind]
         by_login = kind == "gs" and (Path.home() / _GCLOUD).exists()
         if not by_login and not any(known.get(name) for name in wanted):
+            profile = " or AWS_PROFILE" if kind == "s3" else ""
             raise StoreFailed(
                 "there are no credentials for this store",
                 file=url,
-                hint=f"set {wanted[0]} and its companions in the environment, or "
+                hint=f"set {wanted[0]} and its companions{profile} in the environment, or "
                 f"{PREFIXES[kind]}SKIP_SIGNATURE=true for public data; on a cloud machine with a"
                 f" role of its own, {CLOUD_METADATA}=true",
             )

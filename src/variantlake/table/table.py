@@ -653,7 +653,8 @@ class Table(Shown):
                 (`{"job": "nightly"}`) are what the history says about the commit, as in all verbs
                 that write. Of documents also
                 `partition_by`, `file_column`, `loaded_at_column` and `skip_empty`: see
-                `Lake.ingest`; of Arrow data `truncate_timestamps`, which cuts nanoseconds.
+                `Lake.ingest`; of Arrow data `truncate_timestamps`, which cuts nanoseconds. With
+                `storage_options` the buckets of files are reached, as for `open`.
 
         With a load id that the table has already, the result's version is that of the first load.
 
@@ -769,7 +770,6 @@ class Table(Shown):
         stop: Callable[[], bool] | None = None,
         on_batch: Callable[[BatchReport], None] | None = None,
         metrics_file: str | os.PathLike[str] | None = None,
-        storage_options: Mapping[str, str] | None = None,
         **options: Unpack[AutoloadOptionKeywords],
     ) -> AutoloadResult:
         """Load what is new in a folder or bucket, each file exactly once; see `vl.autoload`.
@@ -779,7 +779,7 @@ class Table(Shown):
         """
         from variantlake.autoloading.run import autoload
 
-        reach_with(source, storage_options)
+        reach_with(source, options.pop("storage_options", None))
         if "column" not in options:
             options["column"] = self._only_variant()
         return autoload(
@@ -933,6 +933,7 @@ class Table(Shown):
         merge_schema: bool = False,
         dry_run: bool = False,
         commit_properties: CommitProperties = None,
+        storage_options: Mapping[str, str] | None = None,
     ) -> ChangeResult:
         """Merge rows into the newest version in one commit, as Spark's MERGE does, without Spark.
 
@@ -951,6 +952,7 @@ class Table(Shown):
             merge_schema: Add the columns that clauses write and the table does not have.
             dry_run: As for `delete`.
             commit_properties: As for `append`.
+            storage_options: How the buckets of files are reached, as for `open`.
 
         Raises:
             InvalidQuery: Text that does not parse or names what is not there; several rows of the
@@ -969,6 +971,7 @@ class Table(Shown):
         from variantlake.dml.merge.run import merge  # loads the kernels
         from variantlake.expressions.from_python import Expr
 
+        reach_with(source, storage_options)
         return merge(
             self._newest(),
             source,
@@ -990,6 +993,7 @@ class Table(Shown):
         json_columns: Collection[str] = (),
         merge_schema: bool = False,
         commit_properties: CommitProperties = None,
+        storage_options: Mapping[str, str] | None = None,
     ) -> MergeBuilder:
         """A MERGE whose clauses are methods, as in Delta Spark; `execute` runs it.
 
@@ -1011,6 +1015,7 @@ class Table(Shown):
                 merge_schema=merge_schema,
                 dry_run=dry_run,
                 commit_properties=commit_properties,
+                storage_options=storage_options,
             )
 
         return MergeBuilder(run)
@@ -1025,6 +1030,7 @@ class Table(Shown):
         merge_schema: bool = False,
         dry_run: bool = False,
         commit_properties: CommitProperties = None,
+        storage_options: Mapping[str, str] | None = None,
     ) -> ChangeResult:
         """Put rows in the place of those with the same key, and insert the others, in one commit.
 
@@ -1039,6 +1045,7 @@ class Table(Shown):
             merge_schema: As for `merge`; columns that the rows do not have stay as they are.
             dry_run: As for `delete`.
             commit_properties: As for `append`.
+            storage_options: As for `merge`.
 
         Raises as `merge`; InvalidQuery for two rows with one key.
 
@@ -1048,6 +1055,7 @@ class Table(Shown):
         """
         from variantlake.dml.merge.run import upsert  # loads the kernels
 
+        reach_with(rows, storage_options)
         return upsert(
             self._newest(),
             rows,
@@ -2028,6 +2036,7 @@ class Table(Shown):
         dry_run: bool = False,
         progress: OnProgress | None = None,
         commit_properties: CommitProperties = None,
+        storage_options: Mapping[str, str] | None = None,
     ) -> CloneResult:
         """Make another table with the rows, schema and properties of a version of this one.
 
@@ -2045,6 +2054,7 @@ class Table(Shown):
             dry_run: Do nothing; the result tells what would be done.
             progress: Called now and then with how far it is.
             commit_properties: As for `append`.
+            storage_options: How the target's bucket is reached, as for `open`.
 
         Raises:
             InvalidValue: Another table is there, or the clone was changed since.
@@ -2061,6 +2071,7 @@ class Table(Shown):
 
         if not isinstance(target, str | os.PathLike):
             raise InvalidValue(f"a clone's place is a path or URL, not {target!r:.60}")
+        reach_with(target, storage_options)
         source = self.snapshot
         if version is not None or timestamp is not None:
             source = version_of(source, version, timestamp)
@@ -2148,6 +2159,7 @@ class Table(Shown):
 
         newest = self._newest()
         given = data.scan() if isinstance(data, Table) else data
+        reach_with(given, options.pop("storage_options", None))
         form = options.pop("format", None)
         with read_input(given, newest.schema, column, format=form) as rows:
             if isinstance(rows, Documents):

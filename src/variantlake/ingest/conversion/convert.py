@@ -106,8 +106,7 @@ def convert(
         CommitConflict: Another writer changed the table in a way that contradicts this.
     """
     files = specs(sources)
-    for each in (table, *files):
-        reach_with(each, storage_options)
+    reach_with([table, *files], storage_options)
     request = Request.of(
         json_columns=json_columns,
         variant_columns=variant_columns,

@@ -25,6 +25,7 @@ class DocumentKeywords(LoadKeywords, total=False):
     merge_schema: bool
     hints: str | None
     format: str | None
+    storage_options: Mapping[str, str] | None
 
 
 class IngestKeywords(DocumentKeywords, total=False):

@@ -154,7 +154,7 @@ def ndjson(*sources: SourceSpec, storage_options: Mapping[str, str] | None = Non
         >>> t.append(vl.ndjson("more.ndjson")).rows_written
         1
     """
-    _reach(sources, storage_options)
+    reach_with(sources, storage_options)
     return Documents.of(sources, DocumentFormat.LINES)
 
 
@@ -170,7 +170,7 @@ def json_array(*sources: SourceSpec, storage_options: Mapping[str, str] | None =
     Raises:
         MissingSource, StoreFailed: As `ndjson`.
     """
-    _reach(sources, storage_options)
+    reach_with(sources, storage_options)
     return Documents.of(sources, DocumentFormat.ARRAY)
 
 
@@ -184,7 +184,7 @@ def json_files(*sources: SourceSpec, storage_options: Mapping[str, str] | None =
     Raises:
         MissingSource, InvalidJson, StoreFailed: As `ndjson`.
     """
-    _reach(sources, storage_options)
+    reach_with(sources, storage_options)
     return Documents.of(sources, DocumentFormat.WHOLE)
 
 
@@ -349,8 +349,3 @@ def _compression(head: bytes, path: str, kind: SourceKind) -> Compression:
     if kind in RECORDS.values() and path.lower().endswith(COMPRESSED_SUFFIXES[1:]):
         return known_compression(head)
     return compression_of(head, path) if kind is NDJSON else Compression.NONE
-
-
-def _reach(sources: Iterable[SourceSpec], options: Mapping[str, str] | None) -> None:
-    for each in sources:
-        reach_with(each, options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,7 @@ from variantlake.shredding.legacy.unshred import legacy_problems
 from variantlake.shredding.rules import ShreddingRule
 from variantlake.shredding.schema import Array, Untyped
 from variantlake.storage.opening import Source, name_of
+from variantlake.storage.options import reach_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ def check_file(
     batch_rows: int = BATCH_ROWS,
     progress: OnProgress | None = None,
     annotation: bool = True,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Iterator[Finding]:
     """Check every Variant column of a file.
 
@@ -69,6 +71,7 @@ def check_file(
     Raises MissingSource when there is no such file, MalformedFile for one that neither begins nor
     ends as a Parquet file, InvalidPath for a group that the file does not have.
     """
+    reach_with(path, storage_options)
     try:
         footer = read_footer(path)
     except MissingSource:

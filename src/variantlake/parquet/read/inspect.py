@@ -7,7 +7,7 @@ the definition levels of its smallest column; the reasons for a layout come from
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from variantlake.encoding.json_text import to_json
@@ -37,6 +37,7 @@ from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.shredding.schema import Array, Leaf, Object, type_name
 from variantlake.shredding.values import ValueNotes
 from variantlake.storage.opening import Source, name_of
+from variantlake.storage.options import reach_with
 from variantlake.types import EMPTY_METADATA, Kind, ShreddedType
 
 SAMPLE_ROWS = 10_000
@@ -118,6 +119,7 @@ def inspect_file(
     *,
     variant_columns: Collection[str] = (),
     progress: OnProgress | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> FileView:
     """Describe the Variant columns of a file.
 
@@ -127,6 +129,7 @@ def inspect_file(
 
     Raises MalformedFile, MissingSource, and InvalidPath for a group that the file does not have.
     """
+    reach_with(path, storage_options)
     footer = read_footer(path)
     wanted = columns_of_variants(footer, named_groups(footer, variant_columns))
     facts = facts_of(footer, 0, wanted)
@@ -157,6 +160,7 @@ def why(
     sample_rows: int = SAMPLE_ROWS,
     variant_columns: Collection[str] = (),
     options: InferenceOptions | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Inference:
     """What inference would make of a top-level Variant column, and the reason for every path.
 
@@ -166,6 +170,7 @@ def why(
         sample_rows: The sample are this many first rows, 1 or more.
         variant_columns: Dotted names of groups to take for Variants although nothing marks them.
         options: Thresholds of the inference; None for ours.
+        storage_options: How the file's bucket is reached, as for `Table.open`.
 
     Returns:
         The schema that inference gives, and for each path whether it becomes a column, with the
@@ -176,6 +181,7 @@ def why(
         InvalidValue: `sample_rows` below 1.
         MissingSource, MalformedFile: As `read_table`.
     """
+    reach_with(path, storage_options)
     found, rows, reader = Profile(), 0, VariantReader()
     for batch in iter_batches(
         path, min(BATCH_ROWS, sample_rows), [column], variant_columns=variant_columns

@@ -7,7 +7,7 @@ pyarrow reads them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.variant.variant_columns import column_of, result_field, variant_nodes
 from variantlake.progress import OnProgress, Progress
 from variantlake.storage.opening import Source, name_of, open_file
+from variantlake.storage.options import reach_with
 
 BATCH_ROWS = 16384
 """Rows that are taken apart at a time; memory follows this and the page size, not the file."""
@@ -32,6 +33,7 @@ def read_table(
     *,
     variant_columns: Collection[str] = (),
     progress: OnProgress | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> pa.Table:
     """Read a Parquet file, every Variant column as struct<metadata, value>.
 
@@ -42,12 +44,14 @@ def read_table(
             them. Groups of binary `metadata` and `value`, and those of the legacy layout
             (`variant_group.is_legacy_group`), are found without that.
         progress: Called after each batch with the rows read so far, of those of the file.
+        storage_options: How the file's bucket is reached, as for `Table.open`.
 
     Raises:
         MalformedFile: The file breaks a specification; with file, row and path.
         InvalidPath: A column, or a group of `variant_columns`, that the file does not have.
         MissingSource: There is no such file.
     """
+    reach_with(path, storage_options)
     with VariantFile(path, columns, variant_columns=variant_columns) as file:
         return pa.Table.from_batches(file.batches(progress=progress), file.schema)
 
@@ -60,6 +64,7 @@ def iter_batches(
     row_groups: Sequence[int] | None = None,
     variant_columns: Collection[str] = (),
     progress: OnProgress | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Read a file as `read_table` does, in record batches.
 
@@ -74,21 +79,30 @@ def iter_batches(
         row_groups: Indexes of the row groups to read, from 0; all of them when None.
         variant_columns: Dotted names of groups to take for Variants.
         progress: Called after each batch with the rows read so far, of those of the file.
+        storage_options: As for `read_table`.
 
     Raises:
         InvalidValue: `batch_rows` below 1, or a row group that the file does not have.
         MissingSource, MalformedFile, InvalidPath: As `read_table`, when the batch is reached.
     """
+    reach_with(path, storage_options)
     with VariantFile(path, columns, variant_columns=variant_columns) as file:
         yield from file.batches(batch_rows, row_groups, progress)
 
 
-def find_variants(path: Source, *, variant_columns: Collection[str] = ()) -> tuple[str, ...]:
+def find_variants(
+    path: Source,
+    *,
+    variant_columns: Collection[str] = (),
+    storage_options: Mapping[str, str] | None = None,
+) -> tuple[str, ...]:
     """The dotted names of the Variant columns of a file, at any depth, in schema order.
 
     `variant_columns` are such names of groups to take for Variants although nothing marks them.
+    `storage_options` are as for `read_table`.
     Raises MalformedFile, MissingSource, and InvalidPath for a group that the file does not have.
     """
+    reach_with(path, storage_options)
     footer = read_footer(path)
     columns = columns_of_variants(footer, named_groups(footer, variant_columns))
     return tuple(".".join(column) for column in columns)

@@ -28,6 +28,7 @@ from variantlake.progress import OnProgress, Progress
 from variantlake.shredding.layout import TYPED_VALUE
 from variantlake.shredding.schema import Array, Leaf, Object, Untyped
 from variantlake.storage.opening import Source, name_of
+from variantlake.storage.options import reach_with
 from variantlake.types import ShreddedType
 
 
@@ -37,6 +38,7 @@ def read_paths(
     *,
     on_mismatch: Mismatch | str = Mismatch.ERROR,
     progress: OnProgress | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> pa.Table:
     """Read single paths of Variant columns.
 
@@ -49,6 +51,7 @@ def read_paths(
         on_mismatch: `error`, or `null` for values that are not of the type. Exact numbers convert
             to each other if their value stays the same, nothing else converts.
         progress: Called after each batch with the rows read so far, of those of the file.
+        storage_options: How the file's bucket is reached, as for `Table.open`.
 
     A path that is missing from a row, and a Variant null, give null.
 
@@ -59,6 +62,7 @@ def read_paths(
         MissingSource: There is no such file.
         MalformedFile: The file breaks a specification.
     """
+    reach_with(path, storage_options)
     return pa.Table.from_batches(*_open(path, paths, Mismatch(on_mismatch), BATCH_ROWS, progress))
 
 
@@ -69,6 +73,7 @@ def iter_paths(
     *,
     on_mismatch: Mismatch | str = Mismatch.ERROR,
     progress: OnProgress | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """As `read_paths`, in record batches and with bounded memory.
 
@@ -76,6 +81,7 @@ def iter_paths(
     asked for. Raises as `read_paths`, when the batch is reached; InvalidValue for `batch_rows`
     below 1.
     """
+    reach_with(path, storage_options)
     batches, _ = _open(path, paths, Mismatch(on_mismatch), batch_rows, progress)
     yield from batches
 

@@ -355,6 +355,7 @@ class Lake(Shown):
                 - `target_file_size`, `max_rows_per_file`: when the next file is begun.
                 - `commit_properties`: what the history says about the commit,
                   `{"job": "nightly"}`; so of all verbs that write.
+                - `storage_options`: how the buckets of sources are reached, as for `Table.open`.
 
         Raises:
             MissingSource, InvalidJson, LimitExceeded, MalformedFile: A source that is missing or
@@ -370,6 +371,7 @@ class Lake(Shown):
         from variantlake.spark.load.ingest import ingest
 
         check_sources(sources)
+        reach_with(sources, options.pop("storage_options", None))
         return ingest(
             self._session.spark,
             sources,
@@ -389,7 +391,6 @@ class Lake(Shown):
         stop: Callable[[], bool] | None = None,
         on_batch: Callable[[BatchReport], None] | None = None,
         metrics_file: str | os.PathLike[str] | None = None,
-        storage_options: Mapping[str, str] | None = None,
         **options: Unpack[AutoloadOptionKeywords],
     ) -> AutoloadResult:
         """Load what is new in a folder or bucket, each file exactly once; see `vl.autoload`.
@@ -397,10 +398,10 @@ class Lake(Shown):
         Spark's executors run the tasks of batches that are more than one. `storage_options` say how
         the source is reached.
         """
-        reach_with(source, storage_options)
         from variantlake.autoloading.run import autoload
         from variantlake.spark.load.ingest import parallelism, runner
 
+        reach_with(source, options.pop("storage_options", None))
         location = self._session.written_to(table)
         return autoload(
             location,
@@ -422,6 +423,7 @@ class Lake(Shown):
         sources: SourceSpec | Iterable[SourceSpec],
         *,
         progress: OnProgress | None = None,
+        storage_options: Mapping[str, str] | None = None,
         **options: Unpack[ConvertKeywords],
     ) -> ConvertResult:
         """Convert Parquet files into a table; `vl.convert` says how, and names the options.
@@ -430,8 +432,10 @@ class Lake(Shown):
         name, path or URL, as for `ingest`. Raises as `vl.convert`.
         """
         # Loads the kernels, which queries do without.
+        from variantlake.ingest.sources.sources import specs
         from variantlake.spark.load.ingest import convert
 
+        reach_with([table, *specs(sources)], storage_options)
         return convert(
             self._session.spark,
             sources,
@@ -603,6 +607,7 @@ class Lake(Shown):
                 **cast("dict[str, Any]", options),
             )
         documents: Any = data
+        reach_with(documents, options.pop("storage_options", None))
         return ingest(
             self._session.spark, documents, location, column=column, overwrite=overwrite, **options
         )
@@ -1184,11 +1189,13 @@ class Lake(Shown):
         dry_run: bool = False,
         progress: OnProgress | None = None,
         commit_properties: CommitProperties = None,
+        storage_options: Mapping[str, str] | None = None,
     ) -> CloneResult:
         """Make another table with the rows of a version, at a path or URL; the driver does it.
 
         `table` is its name, path or URL, as for `read`; else as `Table.clone`.
         """
+        reach_with(target, storage_options)
         source = self._session.snapshot(table)
         if version is not None or timestamp is not None:
             source = version_of(source, version, timestamp)

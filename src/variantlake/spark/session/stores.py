@@ -16,26 +16,64 @@ from pyspark.sql import SparkSession
 from variantlake.spark.session.jvm import is_connect, session_of
 from variantlake.storage.options import fall_back_to, options_to_send, take_options
 
-_CREDENTIALS = {
-    "fs.s3a.access.key": "AWS_ACCESS_KEY_ID",
-    "fs.s3a.secret.key": "AWS_SECRET_ACCESS_KEY",
-    "fs.s3a.session.token": "AWS_SESSION_TOKEN",
-    "fs.s3a.endpoint.region": "AWS_REGION",
+_OPTIONS = {
+    "access.key": "AWS_ACCESS_KEY_ID",
+    "secret.key": "AWS_SECRET_ACCESS_KEY",
+    "session.token": "AWS_SESSION_TOKEN",
+    "endpoint.region": "AWS_REGION",
 }
-_ENDPOINT, _TLS, _S3 = "fs.s3a.endpoint", "fs.s3a.connection.ssl.enabled", "fs.s3.impl"
+_ENDPOINT, _TLS = "endpoint", "connection.ssl.enabled"
+_S3, _BUCKETS = "fs.s3.impl", "fs.s3a.bucket."
 
 
 def follow_spark(spark: SparkSession) -> None:
-    """Take Spark's settings for S3 as the options of stores that nothing else is known of."""
+    """Take Spark's settings for S3 as the options of stores that nothing else is known of.
+
+    Those of single buckets (`fs.s3a.bucket.NAME.access.key`) are for these buckets, as in Hadoop.
+    """
     setting = _settings(spark)
-    found = {name: value for key, name in _CREDENTIALS.items() if (value := setting(key))}
+
+    def of_all(name: str) -> str | None:
+        return setting(f"fs.s3a.{name}")
+
+    encrypts = of_all(_TLS)
+    buckets = {
+        bucket: _as_options({_TLS: encrypts, **own}.get)
+        for bucket, own in _settings_of_buckets(spark).items()
+    }
+    fall_back_to(_as_options(of_all), buckets)
+
+
+def _as_options(setting: Callable[[str], str | None]) -> dict[str, str]:
+    """Settings of S3, by what comes after `fs.s3a.`, as options of stores."""
+    found = {name: value for key, name in _OPTIONS.items() if (value := setting(key))}
     endpoint = setting(_ENDPOINT) or ""
-    if endpoint and not endpoint.endswith("amazonaws.com"):
+    if endpoint.endswith("amazonaws.com"):
+        # Instead of that of all buckets.
+        found |= {"AWS_ENDPOINT": "", "AWS_ALLOW_HTTP": "false"}
+    elif endpoint:
         if "://" not in endpoint:
             endpoint = f"{'http' if setting(_TLS) == 'false' else 'https'}://{endpoint}"
         found["AWS_ENDPOINT"] = endpoint
         found["AWS_ALLOW_HTTP"] = str(endpoint.startswith("http:")).lower()
-    fall_back_to(found)
+    return found
+
+
+def _settings_of_buckets(spark: Any) -> dict[str, dict[str, str | None]]:
+    """The settings of single buckets, by bucket and by what comes after its name."""
+    if is_connect(spark):
+        every = {name.removeprefix("spark.hadoop."): v for name, v in spark.conf.getAll.items()}
+        rest = {n.removeprefix(_BUCKETS): v for n, v in every.items() if n.startswith(_BUCKETS)}
+    else:
+        conf = session_of(spark).sessionState().newHadoopConf()
+        rest = dict(conf.getPropsWithPrefix(_BUCKETS))
+    found: dict[str, dict[str, str | None]] = {}
+    for key, value in rest.items():
+        # The name of a bucket may have dots itself.
+        ends = [name for name in (*_OPTIONS, _ENDPOINT, _TLS) if key.endswith(f".{name}")]
+        for name in ends:
+            found.setdefault(key.removesuffix(f".{name}"), {})[name] = value
+    return found
 
 
 def reads_s3(spark: SparkSession) -> bool:
