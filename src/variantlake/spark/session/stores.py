@@ -17,13 +17,13 @@ from variantlake.spark.session.jvm import is_connect, session_of
 from variantlake.storage.options import fall_back_to, options_to_send, take_options
 
 _OPTIONS = {
-    "access.key": "AWS_ACCESS_KEY_ID",
-    "secret.key": "AWS_SECRET_ACCESS_KEY",
-    "session.token": "AWS_SESSION_TOKEN",
-    "endpoint.region": "AWS_REGION",
+    "fs.s3a.access.key": "AWS_ACCESS_KEY_ID",
+    "fs.s3a.secret.key": "AWS_SECRET_ACCESS_KEY",
+    "fs.s3a.session.token": "AWS_SESSION_TOKEN",
+    "fs.s3a.endpoint.region": "AWS_REGION",
 }
-_ENDPOINT, _TLS = "endpoint", "connection.ssl.enabled"
-_S3, _BUCKETS = "fs.s3.impl", "fs.s3a.bucket."
+_ENDPOINT, _TLS, _S3 = "fs.s3a.endpoint", "fs.s3a.connection.ssl.enabled", "fs.s3.impl"
+_OF_ALL, _OF_BUCKETS = "fs.s3a.", "fs.s3a.bucket."
 
 
 def follow_spark(spark: SparkSession) -> None:
@@ -32,20 +32,16 @@ def follow_spark(spark: SparkSession) -> None:
     Those of single buckets (`fs.s3a.bucket.NAME.access.key`) are for these buckets, as in Hadoop.
     """
     setting = _settings(spark)
-
-    def of_all(name: str) -> str | None:
-        return setting(f"fs.s3a.{name}")
-
-    encrypts = of_all(_TLS)
+    encrypts = setting(_TLS)
     buckets = {
         bucket: _as_options({_TLS: encrypts, **own}.get)
         for bucket, own in _settings_of_buckets(spark).items()
     }
-    fall_back_to(_as_options(of_all), buckets)
+    fall_back_to(_as_options(setting), buckets)
 
 
 def _as_options(setting: Callable[[str], str | None]) -> dict[str, str]:
-    """Settings of S3, by what comes after `fs.s3a.`, as options of stores."""
+    """Settings of S3 as options of stores."""
     found = {name: value for key, name in _OPTIONS.items() if (value := setting(key))}
     endpoint = setting(_ENDPOINT) or ""
     if endpoint.endswith("amazonaws.com"):
@@ -60,19 +56,22 @@ def _as_options(setting: Callable[[str], str | None]) -> dict[str, str]:
 
 
 def _settings_of_buckets(spark: Any) -> dict[str, dict[str, str | None]]:
-    """The settings of single buckets, by bucket and by what comes after its name."""
+    """The settings of single buckets, by bucket and by their names for all buckets."""
     if is_connect(spark):
         every = {name.removeprefix("spark.hadoop."): v for name, v in spark.conf.getAll.items()}
-        rest = {n.removeprefix(_BUCKETS): v for n, v in every.items() if n.startswith(_BUCKETS)}
+        rest = {
+            n.removeprefix(_OF_BUCKETS): v for n, v in every.items() if n.startswith(_OF_BUCKETS)
+        }
     else:
         conf = session_of(spark).sessionState().newHadoopConf()
-        rest = dict(conf.getPropsWithPrefix(_BUCKETS))
+        rest = dict(conf.getPropsWithPrefix(_OF_BUCKETS))
     found: dict[str, dict[str, str | None]] = {}
     for key, value in rest.items():
         # The name of a bucket may have dots itself.
-        ends = [name for name in (*_OPTIONS, _ENDPOINT, _TLS) if key.endswith(f".{name}")]
-        for name in ends:
-            found.setdefault(key.removesuffix(f".{name}"), {})[name] = value
+        for name in (*_OPTIONS, _ENDPOINT, _TLS):
+            end = f".{name.removeprefix(_OF_ALL)}"
+            if key.endswith(end):
+                found.setdefault(key.removesuffix(end), {})[name] = value
     return found
 
 
