@@ -190,11 +190,11 @@ MUTATIONS = (
     ),
     Mutation(
         10, "Spark is thought to know the older layout",
-        "_need_kernels", "legacy or others or ...", "others or not readable_by_spark(schema)",
+        "_kernels_needed", "legacy or others or ...", "others or not readable_by_spark(schema)",
     ),
     Mutation(
         10, "Spark is thought to know fields beside a Variant's parts",
-        "_need_kernels", "legacy or others or ...", "legacy or not readable_by_spark(schema)",
+        "_kernels_needed", "legacy or others or ...", "legacy or not readable_by_spark(schema)",
     ),
     Mutation(
         10, "small files of our kernels are read whole",
@@ -456,11 +456,11 @@ MUTATIONS = (
     ),
     Mutation(
         31, "residuals do not matter",
-        "_need_kernels", "... & LACKING != 0", "False",
+        "_kernels_needed", "... & LACKING != 0", "False",
     ),
     Mutation(
         31, "files without notes are thought harmless",
-        "_need_kernels", "noted |= unknown", "",
+        "_kernels_needed", "noted |= unknown", "",
     ),
     Mutation(
         31, "files do not say what residuals hold",
@@ -468,7 +468,7 @@ MUTATIONS = (
     ),
     Mutation(
         40, "Spark reads what it has in another order",
-        "_need_kernels", "... & REORDERED != 0", "False",
+        "_kernels_needed", "... & REORDERED != 0", "False",
     ),
     Mutation(
         40, "Spark gets rows in the order of files",
@@ -484,7 +484,7 @@ MUTATIONS = (
     ),
     Mutation(
         33, "Spark reads Variants whose integers it makes decimals of",
-        "_need_kernels", "noted |= variants.notes & INTEGERS != 0", "pass",
+        "_kernels_needed", "noted |= variants.notes & INTEGERS != 0", "pass",
     ),
     Mutation(
         33, "kernels make decimals of integers",

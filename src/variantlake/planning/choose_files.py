@@ -16,7 +16,7 @@ from variantlake.expressions.tree import And, Predicate, Ref, Unknown, conjuncts
 from variantlake.logs import logger
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.exact.readings import Reader, Reading, Readings
-from variantlake.planning.files import FileColumns, FileRows, ScanFile
+from variantlake.planning.files import FileColumns, FileRows, ScanFile, pieces_with
 from variantlake.planning.stats.first_rows import FirstRows, enough, reach
 from variantlake.planning.stats.skipping import NOT_SKIPPED, Skipper
 
@@ -84,7 +84,7 @@ class FileChoice:
 
     def ways(self, path: Ref) -> Iterator[tuple[Reading, int]]:
         """Each way in which files that are read give this path, with the number of these files."""
-        readings = readings_of(self.table, path)
+        readings = readings_of(self.table, path, self.rows)
         codes, counts = np.unique(readings.codes[self.rows], return_counts=True)
         for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
             yield readings.choices[code], count
@@ -136,10 +136,24 @@ def _log_choice(choice: FileChoice) -> None:
         _LOG.debug("skipped files %d by %s", count, conjunct)
 
 
-def readings_of(files: FileColumns, path: Ref) -> Readings:
-    """How a path is read in every file, remembered with the files."""
-    key = ("readings", path)
+def readings_of(files: FileColumns, path: Ref, read: Int64s) -> Readings:
+    """How a path is read in the files `read`, rising; for others `codes` mean nothing.
+
+    Remembered with the files.
+    """
+    reader = Reader(path)
+    choices: dict[Reading, int] = {}
+    codes = np.zeros(files.rows, np.int64)
+    for piece, rows in pieces_with(files, read):
+        found = _readings_of(piece, reader)
+        numbers = [choices.setdefault(each, len(choices)) for each in found.choices]
+        codes[rows] = np.array(numbers, np.int64)[found.codes]
+    return Readings(tuple(choices), codes)
+
+
+def _readings_of(files: FileColumns, reader: Reader) -> Readings:
+    key = ("readings", reader.ref)
     known = files.memo.get(key)
     if not isinstance(known, Readings):
-        known = files.memo[key] = Reader(path).read_all(files.facts)
+        known = files.memo[key] = reader.read_all(files.facts)
     return known

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol, overload
+from typing import Protocol, TypeVar, overload
 
 import numpy as np
 
@@ -13,6 +15,13 @@ from variantlake.parquet.stats.fact_columns import FactColumns, Int64s, RecordCo
 from variantlake.parquet.stats.facts import FileFacts
 
 NO_ROWS: Int64s = np.zeros(0, np.int64)
+
+MANY_FILES = 1 << 16
+"""Files from which on threads share the work."""
+
+_THREADS = min(4, os.cpu_count() or 1)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +72,14 @@ class FileColumns(Protocol):
     def memo(self) -> MutableMapping[object, object]:
         """What planning derived of these very files."""
 
+    @property
+    def pieces(self) -> Sequence[FileColumns]:
+        """The same files one piece after the other, if they came so; empty if not.
+
+        What is derived piece by piece needs the memory of one, and a later version of the table
+        takes over what it knows of the pieces that it shares.
+        """
+
     def partition(self, column: str) -> PartitionColumn | None:
         """A partition column by its physical name; None for any other column."""
 
@@ -111,6 +128,7 @@ class RecordFiles:
             [each.cardinality if each else 0 for each in vectors], np.int64
         )
         self.memo: MutableMapping[object, object] = {}
+        self.pieces: Sequence[FileColumns] = ()
 
     def partition(self, column: str) -> PartitionColumn | None:
         """See FileColumns."""
@@ -124,3 +142,23 @@ class RecordFiles:
     def files(self, rows: Int64s) -> Iterator[ScanFile]:
         """See FileColumns."""
         return (self._files[row] for row in rows.tolist())
+
+
+def by_piece(files: FileColumns, work: Callable[[FileColumns], T]) -> list[T]:
+    """What `work` gives for each piece, or for all files at once; threads share what is much."""
+    pieces = files.pieces or (files,)
+    if len(pieces) < 2 or files.rows < MANY_FILES:
+        return [work(piece) for piece in pieces]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(work, pieces))
+
+
+def pieces_with(files: FileColumns, rows: Int64s) -> Iterator[tuple[FileColumns, slice]]:
+    """The pieces that hold some of these rising rows, and which of the files each of them is."""
+    start = 0
+    for piece in files.pieces or (files,):
+        end = start + piece.rows
+        first, last = np.searchsorted(rows, (start, end))
+        if first < last:
+            yield piece, slice(start, end)
+        start = end

@@ -29,7 +29,7 @@ from variantlake.expressions.typing import comparison_type, spark_type
 from variantlake.parquet.stats.fact_columns import Bools
 from variantlake.planning.choose_files import readings_of
 from variantlake.planning.exact.readings import Native
-from variantlake.planning.files import FileColumns, FileRows
+from variantlake.planning.files import FileRows
 from variantlake.planning.plan import ScanGroup, ScanPlan
 from variantlake.planning.stats.skipping import Skipper
 
@@ -52,7 +52,7 @@ def plan_late_materialization(
         return plan
     truths = Skipper(And(tuple(usable)), types).may_fail(plan.table)
     finding = [
-        np.logical_and(_in_columns(part, plan.table), fails)
+        np.logical_and(_in_columns(part, plan), fails)
         for part, fails in zip(usable, truths, strict=True)
     ]
     groups: list[ScanGroup] = []
@@ -74,12 +74,12 @@ def _split(group: ScanGroup, conjuncts: list[Predicate], finding: list[Bools]) -
     return [found, replace(group, files=rest)] if len(rest) else [found]
 
 
-def _in_columns(part: Predicate, files: FileColumns) -> Bools:
-    """The files in which every path of the condition is a column, or NULL."""
-    found = np.ones(files.rows, np.bool_)
+def _in_columns(part: Predicate, plan: ScanPlan) -> Bools:
+    """The files that are read in which every path of the condition is a column, or NULL."""
+    found = np.ones(plan.total_files, np.bool_)
     for ref in refs(part):
         if ref.path is not None:
-            readings = readings_of(files, ref)
+            readings = readings_of(plan.table, ref, plan.rows)
             native = [isinstance(reading, Native) for reading in readings.choices]
             found &= ~np.array(native, np.bool_)[readings.codes]
     return found

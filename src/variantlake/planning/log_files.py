@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from functools import cached_property
 
 import numpy as np
 import pyarrow.compute as pc
 
 from variantlake.delta.actions.actions import DeletionVectorDescriptor
 from variantlake.delta.log.file_paths import located
-from variantlake.delta.log.logical_files import take_of_batches, values
+from variantlake.delta.log.logical_files import LogicalFiles, take_of_batches, values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.stats.columnar_facts import LogFacts
+from variantlake.delta.stats.columnar_part import FilesPart
 from variantlake.parquet.stats.fact_columns import ColumnPath, FactColumns, Int64s, PatchedColumns
 from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.files import PartitionColumn, ScanFile
@@ -29,24 +31,52 @@ class LogFiles:
         snapshot: Snapshot,
         previous: LogFiles | None = None,
         *,
-        facts: FactColumns | None = None,
+        files: LogicalFiles | None = None,
+        facts: LogFacts | None = None,
     ) -> None:
         self._snapshot = snapshot
-        self._files = snapshot.files
-        self._physical = {
+        self._files = snapshot.files if files is None else files
+        self.partition_names = {
             item.physical_name
             for item in snapshot.schema.fields
             if item.name in snapshot.partition_columns
         }
-        self.rows: int = snapshot.files.num_rows
+        self.rows: int = self._files.num_rows
         self.sizes: Int64s = self._files["size"].to_numpy()
         if facts is None:
-            older = None if previous is None else previous.of_log
-            known = older if isinstance(older, LogFacts) else None
-            facts = LogFacts(snapshot.files, snapshot.schema, known)
-        self.of_log: FactColumns = facts
-        self.facts: FactColumns = self.of_log
+            known = None if previous is None else previous.of_log
+            facts = LogFacts(self._files, snapshot.schema, known)
+        self.of_log: LogFacts = facts
+        self.facts: FactColumns = facts
         self.memo: MutableMapping[object, object] = {}
+        self._older: Mapping[FilesPart, LogFiles] = {}
+        if previous is not None and previous.partition_names == self.partition_names:
+            self._older = {run.of_log.parts[0]: run for run in previous.runs}
+            self.memo = self._memo_of(facts)
+
+    @property
+    def pieces(self) -> Sequence[LogFiles]:
+        """See FileColumns."""
+        return self.runs if len(self.runs) > 1 and self.facts is self.of_log else ()
+
+    @cached_property
+    def runs(self) -> Sequence[LogFiles]:
+        """The files that came into memory together, for each time."""
+        if len(self.of_log.parts) < 2:
+            return (self,) if self.of_log.parts else ()
+        runs, start = [], 0
+        for facts in self.of_log.pieces():
+            files = self._files.slice(start, len(facts))
+            runs.append(LogFiles(self._snapshot, files=files, facts=facts))
+            runs[-1].memo = self._memo_of(facts)
+            start += len(facts)
+        self._older = {}
+        return runs
+
+    def _memo_of(self, facts: LogFacts) -> MutableMapping[object, object]:
+        """What the older version derived of these files, if it has them."""
+        older = self._older.get(facts.parts[0]) if len(facts.parts) == 1 else None
+        return older.memo if older is not None and facts.is_of(older.of_log) else {}
 
     @property
     def deleted(self) -> Int64s:
@@ -65,7 +95,7 @@ class LogFiles:
 
     def partition(self, column: str) -> PartitionColumn | None:
         """See FileColumns."""
-        if column not in self._physical:
+        if column not in self.partition_names:
             return None
         maps = self._files["partition_values"]
         has = pc.map_lookup(maps, column, "all")

@@ -14,7 +14,14 @@ import numpy as np
 
 from variantlake.expressions.tree import Predicate, Ref
 from variantlake.logs import logger
-from variantlake.parquet.stats.fact_columns import INTEGERS, LACKING, REORDERED, Int64s
+from variantlake.parquet.stats.fact_columns import (
+    INTEGERS,
+    LACKING,
+    REORDERED,
+    Bools,
+    Int64s,
+    VariantColumns,
+)
 from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.choose_files import FileChoice, choose_files, readings_of
 from variantlake.planning.exact.readings import (
@@ -24,7 +31,7 @@ from variantlake.planning.exact.readings import (
     Reading,
     readable_by_spark,
 )
-from variantlake.planning.files import FileColumns, FileRows
+from variantlake.planning.files import FileColumns, FileRows, pieces_with
 from variantlake.planning.stats.first_rows import FirstRows
 from variantlake.shredding.schema import Untyped
 
@@ -110,7 +117,7 @@ def _group_files(
     # A Variant that comes out tells an integer from a decimal of the same value.
     shown = {ref.column for ref in paths if "variant" in ref.type}
     needs = {
-        column: _need_kernels(files, column, shown=column in shown, has_kernels=has_kernels)
+        column: _need_kernels(files, read, column, shown=column in shown, has_kernels=has_kernels)
         for column in {ref.column for ref in paths}
     }
     by_layout = _by_layout(files, read, paths, needs)
@@ -138,7 +145,7 @@ def _by_layout(
     files: FileColumns, read: Int64s, paths: Sequence[Ref], needs: _Needs
 ) -> dict[_Layout, Int64s]:
     """The rows with equal readings of all paths."""
-    by_path = [readings_of(files, path) for path in paths]
+    by_path = [readings_of(files, path, read) for path in paths]
     # One number for each file and path; equal files have equal rows of numbers.
     codes = [found.codes[read] for found in by_path]
     codes += [needs[column][read] for column in needs]
@@ -196,17 +203,23 @@ def _one_way(
 
 
 def _need_kernels(
-    files: FileColumns, column: tuple[str, ...], *, shown: bool, has_kernels: bool
+    files: FileColumns, read: Int64s, column: tuple[str, ...], *, shown: bool, has_kernels: bool
 ) -> Int64s:
     """For each file 1 where our kernels read the Variant column when it is read natively, else 0.
 
-    They have to where Spark's own reader fails, or would not find keys (EXACTNESS, rule 40). Where
-    there are kernels, they also do if it may fail, and where types of numbers are `shown` that
-    would come out wrong.
+    Of the files `read`, rising; for others the number means nothing. Our kernels have to read it if
+    Spark's own reader fails, or would not find keys (EXACTNESS, rule 40). Where there are kernels,
+    they also do if it may fail, and where types of numbers are `shown` that would come out wrong.
     """
-    variants = files.facts.variant(column)
-    if variants is None or not variants.schemas:
-        return np.zeros(files.rows, np.int64)
+    needs = np.zeros(files.rows, np.int64)
+    for piece, rows in pieces_with(files, read):
+        variants = piece.facts.variant(column)
+        if variants is not None and variants.schemas:
+            needs[rows] = _kernels_needed(variants, shown=shown, has_kernels=has_kernels)
+    return needs
+
+
+def _kernels_needed(variants: VariantColumns, *, shown: bool, has_kernels: bool) -> Bools:
     fails = np.array(
         [
             legacy or others or not readable_by_spark(schema)
@@ -224,7 +237,7 @@ def _need_kernels(
             noted |= variants.notes & INTEGERS != 0
     needs = fails[variants.layout] | (noted & shredded[variants.layout])
     needs |= ~unknown & (variants.notes & REORDERED != 0)
-    return np.where(variants.layout >= 0, needs, False).astype(np.int64)
+    return np.where(variants.layout >= 0, needs, False)
 
 
 def _join_absent(groups: _Grouped) -> _Grouped:

@@ -41,7 +41,8 @@ class DecodedLog:
 
         known = self._last
         if known is None or known[0] is not snapshot:
-            known = self._last = (snapshot, LogFiles(snapshot))
+            older = None if known is None else known[1]
+            known = self._last = (snapshot, LogFiles(snapshot, older))
         return self._footers.with_facts(snapshot, known[1], requested)
 
     def __reduce__(self) -> tuple[type[DecodedLog], tuple[()]]:

@@ -50,15 +50,19 @@ def _read(root: Path, least_rows: int) -> LogicalFiles:
 
 
 @settings(max_examples=10 * MORE, deadline=None)
-@given(made=st.lists(adds(), min_size=1, max_size=4), as_text=st.booleans())
+@given(
+    made=st.lists(adds(), min_size=1, max_size=4),
+    times=st.sampled_from([1, 40]),
+    as_text=st.booleans(),
+)
 def test_files_whose_texts_stay_in_the_checkpoint_are_those_that_are_read(
-    made: list[AddFile], as_text: bool
+    made: list[AddFile], times: int, as_text: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         forms = {"writeStatsAsJson": as_text, "writeStatsAsStruct": not as_text}
         _table(
             Path(folder),
-            made,
+            made * times,
             **{f"delta.checkpoint.{name}": str(on).lower() for name, on in forms.items()},
         )
         stored, plain = _read(Path(folder), 0), _read(Path(folder), 1 << 40)

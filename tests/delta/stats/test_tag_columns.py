@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from tests.strategies import MORE
 from variantlake.delta.log.logical_files import STRING_MAP
+from variantlake.delta.stats.file_texts import unpacked
 from variantlake.delta.stats.tag_columns import map_columns
 
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+ENCODED = pa.map_(_TEXT, _TEXT)
 NAMES = ["a", "b", "ab", "é", ""]
 
 
@@ -21,13 +24,17 @@ NAMES = ["a", "b", "ab", "é", ""]
         st.none() | st.dictionaries(st.sampled_from([*NAMES, "x", "y"]), st.none() | st.text())
     ),
     cut=st.integers(0, 3),
+    is_encoded=st.booleans(),
 )
 def test_entries_of_all_maps_are_those_of_each(
-    maps: list[dict[str, str | None] | None], cut: int
+    maps: list[dict[str, str | None] | None], cut: int, is_encoded: bool
 ) -> None:
     rows = [None if each is None else list(each.items()) for each in maps]
-    array: Any = pa.array(rows, STRING_MAP).slice(cut)
+    array: Any = pa.array(rows, ENCODED if is_encoded else STRING_MAP).slice(cut)
     columns = map_columns(array, NAMES)
     for name in NAMES:
         wanted = [(each or {}).get(name) for each in maps[cut:]]
-        assert columns[name].array().to_pylist() == wanted
+        assert columns[name].texts.array().to_pylist() == wanted
+        assert unpacked(columns[name].packed()).to_pylist() == wanted
+        numbers = {text: number for number, text in enumerate(dict.fromkeys([*wanted, None]))}
+        assert columns[name].codes(numbers.__getitem__).tolist() == [numbers[w] for w in wanted]

@@ -36,7 +36,8 @@ from variantlake.parquet.stats.facts import ColumnFacts, FileFacts, PathFacts
 from variantlake.paths import Path
 from variantlake.planning.exact.readings import NullColumn, PhysicalColumn, Reader
 from variantlake.planning.files import RecordFiles, ScanFile
-from variantlake.planning.stats.skipping import Skipper
+from variantlake.planning.plan import plan_scan
+from variantlake.planning.stats.skipping import Skipper, domains_in
 from variantlake.shredding.schema import Array, Leaf, Node, Object, ShreddingSchema, Untyped
 from variantlake.types import DOUBLE, INT64, STRING, Kind, ShreddedType
 
@@ -363,6 +364,51 @@ def test_files_are_skipped_together_as_each_alone(
     together = skipper.may_match(RecordFiles([scan for scan, _ in made])).tolist()
     alone = [may_match(skipper, scan.facts, scan.partition) for scan, _ in made]
     assert together == alone
+
+
+class PiecedFiles(RecordFiles):
+    """Files that came a few at a time."""
+
+    def __init__(self, files: list[ScanFile], size: int) -> None:
+        super().__init__(files)
+        starts = range(0, len(files), size)
+        self.pieces = [RecordFiles(files[start : start + size]) for start in starts]
+
+
+@settings(max_examples=60 * MORE, deadline=None)
+@given(
+    made=st.lists(files(), min_size=1, max_size=6),
+    predicate=PREDICATES,
+    path=st.sampled_from(PATHS),
+    requested=st.sampled_from(ASKED),
+    size=st.integers(1, 3),
+)
+def test_files_are_planned_piece_by_piece_as_at_once(
+    made: list[tuple[ScanFile, list[Row]]],
+    predicate: Predicate,
+    path: str,
+    requested: str,
+    size: int,
+) -> None:
+    scan = [replace(each, path=f"part-{i}") for i, (each, _) in enumerate(made)]
+    ref = Ref(("v",), Path.parse(path), requested)
+    pieced, whole = PiecedFiles(scan, size), RecordFiles(scan)
+    plans = [
+        plan_scan(each, [ref], predicate, partition_types=PARTITION_TYPES)
+        for each in (pieced, whole)
+    ]
+    assert plans[0].skipped_by.tolist() == plans[1].skipped_by.tolist()
+    assert plans[0].kept == plans[1].kept
+    groups = [[(g.readings, g.kernels, list(g.files)) for g in plan.groups] for plan in plans]
+    assert sorted(groups[0], key=str) == sorted(groups[1], key=str)
+    skipper = Skipper(predicate, PARTITION_TYPES)
+    fails = [[each.tolist() for each in skipper.may_fail(files)] for files in (pieced, whole)]
+    assert fails[0] == fails[1]
+    domains = [domains_in(files, ref, PARTITION_TYPES) for files in (pieced, whole)]
+    for row in range(len(scan)):
+        assert domains[0].reason(row) == domains[1].reason(row)
+        assert domains[0].minimum.raw(row) == domains[1].minimum.raw(row)
+        assert domains[0].maximum.raw(row) == domains[1].maximum.raw(row)
 
 
 @pytest.mark.rule(4)

@@ -22,7 +22,6 @@ from variantlake.cli.terminal.output import (
     print_rows,
     visible,
 )
-from variantlake.export.export import export_rows
 
 TextRow = tuple[str | None, ...]
 
@@ -107,6 +106,8 @@ class Printer:
     def print(self, output: str | None = None) -> None:
         """Write the rows to a file, or to standard output. Raises OSError, and as the class."""
         if self._form is OutputFormat.PARQUET:
+            from variantlake.export.export import export_rows  # few commands write files
+
             rows = self._rows.arrow()
             export_rows(rows.schema, rows, output or "", "parquet", overwrite=True)
             return

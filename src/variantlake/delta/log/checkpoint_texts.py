@@ -9,7 +9,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +19,16 @@ from variantlake.delta.log.logical_files import STRING_MAP, one_chunk
 from variantlake.delta.stats.file_texts import PackedTexts, StatsStruct
 from variantlake.delta.stats.stats_struct_to_json import is_text, stats_to_json
 from variantlake.errors import MalformedFile, MalformedLog, in_file
+from variantlake.parquet.metadata.column_chunks import places
 from variantlake.parquet.metadata.footer import RowGroup, read_footer
-from variantlake.parquet.metadata.pages import check_pages
+from variantlake.parquet.metadata.pages import check_pages, pages_are_usual
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.stats.fact_columns import Bools, ColumnPath, Int64s
 from variantlake.storage.input_file import InputFile
 from variantlake.storage.store import LocalStore, Store
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 LEAST_ROWS = 4096
 """Rows of a checkpoint file from which on its texts stay in it."""
@@ -32,7 +36,11 @@ LEAST_ROWS = 4096
 _MOST_ROWS, _MOST_BYTES = 1 << 17, 256 << 20
 """Rows and bytes of texts of the row groups of such a file: one is in memory at a time."""
 
+_AT_ONCE = 64 << 20
+"""Bytes of a row group that are in memory while its pages are looked at."""
+
 _PARSED = "stats_parsed"
+_TAGS = ("add", "tags")
 _TEXTS = {"add.stats", f"add.{_PARSED}", "add.tags"}
 
 _COMPARED = 64
@@ -49,9 +57,7 @@ class CheckpointFile:
         self._footer = read_footer(source)
         self._source, self._is_local = source, is_local
         self._lock = threading.Lock()
-        import pyarrow.parquet as pq  # most opened tables have no checkpoint to read
-
-        self.parquet = pq.ParquetFile(source.native, page_checksum_verification=True)
+        self.parquet = self._open()
         self.stays = False
         self._agreed: dict[object, bool] = {}
 
@@ -63,12 +69,28 @@ class CheckpointFile:
         self._check(leaves, self._footer.row_groups)
 
     def _check(self, leaves: Sequence[int], groups: Sequence[RowGroup]) -> None:
-        chunks = [each.columns[leaf] for each in groups for leaf in leaves]
-        self._source.prefetch((chunk.first_page, chunk.compressed_size) for chunk in chunks)
-        for each in groups:
+        ranges = [_ranges(each, leaves) for each in groups]
+        self._source.prefetch(each for some in ranges for each in some)
+        for group, some in zip(groups, ranges, strict=True):
+            if self._are_usual(group, leaves, some):
+                continue
             for leaf in leaves:
                 column = self._footer.leaves[leaf]
-                check_pages(self._source.read_at, column, each.columns[leaf], each)
+                check_pages(self._source.read_at, column, group.columns[leaf], group)
+
+    def _are_usual(
+        self, group: RowGroup, leaves: Sequence[int], ranges: Sequence[tuple[int, int]]
+    ) -> bool:
+        """Whether a kernel finds nothing to say of the pages in these ranges of the file."""
+        sizes = [size for _, size in ranges]
+        if sum(sizes) > _AT_ONCE or any(start < 0 for start, _ in ranges):
+            return False
+        data = b"".join(self._source.read_at(size, start) for start, size in ranges)
+        starts = np.cumsum([0, *sizes], dtype=np.int64)
+        if len(data) != starts[-1]:
+            return False
+        leaf_of = self._footer.leaves
+        return pages_are_usual(data, leaf_of, group, leaves, starts=starts[:-1]) >= 0
 
     def texts(self, columns: Sequence[str]) -> list[str]:
         """Those of the columns that are left in the file until somebody asks for them.
@@ -93,12 +115,45 @@ class CheckpointFile:
         Raises MalformedLog.
         """
         leaves = _leaves_of(self._footer.schema, ("add", *path))
-        if not leaves:
+        return self._column(self.parquet, group, path, leaves) if leaves else None
+
+    def encoded_tags(self, group: int) -> Any:
+        """The tags of a row group, dictionary-encoded; None if they are not maps of strings."""
+        parquet = self._encoded
+        if parquet is None:
             return None
+        return self._column(parquet, group, ("tags",), _leaves_of(self._footer.schema, _TAGS))
+
+    @cached_property
+    def _encoded(self) -> pq.ParquetFile | None:
+        """The file with dictionary-encoded tags: many files share theirs."""
+        leaves = _leaves_of(self._footer.schema, _TAGS)
+        names = [self.parquet.metadata.schema.column(leaf).path for leaf in leaves]
+        found = self._open(self.parquet.metadata, names)
+        type_: Any = found.schema_arrow.field("add").type.field("tags").type
+        is_map = pa.types.is_map(type_) and all(
+            pa.types.is_dictionary(each) and is_text(each.value_type)
+            for each in (type_.key_type, type_.item_type)
+        )
+        return found if is_map else None
+
+    def _open(self, metadata: Any = None, encoded: Sequence[str] = ()) -> pq.ParquetFile:
+        import pyarrow.parquet as pq  # most opened tables have no checkpoint to read
+
+        return pq.ParquetFile(
+            self._source.native,
+            metadata=metadata,
+            read_dictionary=list(encoded),
+            page_checksum_verification=True,
+        )
+
+    def _column(
+        self, parquet: pq.ParquetFile, group: int, path: Sequence[str], leaves: Sequence[int]
+    ) -> Any:
         with named(self.name), self._lock:
             self._check(leaves, self._footer.row_groups[group : group + 1])
             # By number: a field of another name may have a dot in it.
-            table = self.parquet.reader.read_row_group(group, column_indices=leaves)
+            table = parquet.reader.read_row_group(group, column_indices=list(leaves))
             column: Any = table["add"]
             column = pa.chunked_array(map(not_null, column.chunks), column.type)
             for name in path:
@@ -167,6 +222,18 @@ class CheckpointTexts:
         """See FileTexts. Raises MalformedLog."""
         return self._read("add.tags", STRING_MAP)
 
+    def encoded_tags(self) -> Any:
+        """See FileTexts. Raises MalformedLog."""
+        if "add.tags" not in self._columns:
+            return self.tags()
+        with named(self._file.name):
+            tags = self._file.encoded_tags(self._group)
+            if tags is None:
+                return self.tags()
+            tags.validate(full=True)  # a string of Parquet need not be UTF-8
+            self._check_rows(tags, "tags")
+        return tags
+
     def _read(self, name: str, type_: pa.DataType) -> Any:
         if name not in self._columns:
             return pa.nulls(self.rows, type_)  # type: ignore[call-overload]
@@ -182,10 +249,14 @@ class CheckpointTexts:
     def field(self, path: Sequence[str]) -> Any:
         """A field of `add`, None if there is none of the name. Raises MalformedLog."""
         column = self._file.field(self._group, path)
-        if column is not None and len(column) != self.rows:
-            what = f"{'.'.join(path)} has {len(column)} rows, expected {self.rows}"
-            raise MalformedLog(what, file=self._file.name)
+        if column is not None:
+            self._check_rows(column, ".".join(path))
         return column
+
+    def _check_rows(self, column: Any, name: str) -> None:
+        if len(column) != self.rows:
+            what = f"{name} has {len(column)} rows, expected {self.rows}"
+            raise MalformedLog(what, file=self._file.name)
 
     def struct(self) -> StatsStruct | None:
         """See FileTexts."""
@@ -208,6 +279,10 @@ class _ParsedOfGroup:
     def agreed(self, key: object, path: ColumnPath, compare: Callable[[Any, Any], bool]) -> bool:
         """See StatsStruct. Raises MalformedLog."""
         return self._file.agreed(key, (_PARSED, *path), compare)
+
+
+def _ranges(group: RowGroup, leaves: Sequence[int]) -> list[tuple[int, int]]:
+    return [(first, size) for first, size, _ in places(group.columns, leaves).tolist()]
 
 
 def _leaves_of(schema: SchemaNode, path: Sequence[str]) -> list[int]:

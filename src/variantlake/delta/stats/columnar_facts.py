@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -23,7 +24,7 @@ from variantlake.delta.schema.table_schema import (
     arrow_type,
 )
 from variantlake.delta.stats.columnar_part import FilesPart, Layouts
-from variantlake.delta.stats.file_texts import TextRuns
+from variantlake.delta.stats.file_texts import FileTexts, TextRuns
 from variantlake.delta.stats.tags import (
     CLEAN_INSIDE_SHIFT,
 )
@@ -74,17 +75,35 @@ class LogFacts:
         self._ends = np.cumsum([len(rows) for _, rows in self._runs]).astype(np.int64)
         self._memo: dict[Any, Any] = {}
 
+    def __len__(self) -> int:
+        return int(self._ends[-1]) if len(self._ends) else 0
+
     @property
     def parts(self) -> list[FilesPart]:
         """What the files came in, in their order."""
         return [part for part, _ in self._runs]
 
+    def pieces(self) -> list[LogFacts]:
+        """The facts of what came in together, each for itself, in the files' order."""
+        return [
+            LogFacts(_PartRun(part.texts, rows), self.schema, self) for part, rows in self._runs
+        ]
+
+    def is_of(self, other: LogFacts) -> bool:
+        """Whether both are of the same files, which came in together."""
+        if len(self._runs) != 1 or len(other._runs) != 1 or self.schema != other.schema:
+            return False
+        (part, rows), (other_part, others) = self._runs[0], other._runs[0]
+        return part is other_part and np.array_equal(rows, others)
+
     def joined(self, read: Callable[[FilesPart], Int64s]) -> Int64s:
         """A number of each file, of those that its part has."""
         found = [
-            take_rows(column, rows)
-            for column, (_, rows) in zip(self.each(read), self._runs, strict=True)
+            column if _is_whole(part, rows) else take_rows(column, rows)
+            for column, (part, rows) in zip(self.each(read), self._runs, strict=True)
         ]
+        if len(found) == 1:
+            return found[0]
         return np.concatenate(found) if found else np.zeros(0, np.int64)
 
     def each(self, read: Callable[[FilesPart], T]) -> list[T]:
@@ -123,17 +142,37 @@ class LogFacts:
         found: _OrdinaryColumn = self._memo[column]
         return found
 
-    def of_parts(self, rows: Int64s) -> Iterator[tuple[FilesPart, Int64s, Int64s]]:
-        """The parts that hold some of `rows`; which of them, and their rows within the part."""
+    def of_parts(self, rows: Int64s, found: Sequence[T]) -> Iterator[tuple[T, Int64s, Int64s]]:
+        """What `each` found for the parts that hold some of `rows`.
+
+        And which of the rows these are, and their rows within the part.
+        """
         rising = bool((rows[1:] >= rows[:-1]).all())
         order = np.arange(len(rows)) if rising else np.argsort(rows, kind="stable")
         cuts = np.searchsorted(rows, self._ends, sorter=None if rising else order)
         first = 0
-        for (part, own), end, last in zip(self._runs, self._ends, cuts.tolist(), strict=True):
+        runs = zip(self._runs, found, self._ends, cuts.tolist(), strict=True)
+        for (_, own), column, end, last in runs:
             if first < last:
                 some = order[first:last]
-                yield part, some, take_rows(own, take_rows(rows, some) - (end - len(own)))
+                yield column, some, take_rows(own, take_rows(rows, some) - (end - len(own)))
             first = last
+
+
+def _is_whole(part: FilesPart, rows: Int64s) -> bool:
+    """Whether the rows are all of the part, in their order."""
+    return len(rows) == part.rows and bool((rows == np.arange(part.rows)).all())
+
+
+@dataclass(frozen=True, slots=True)
+class _PartRun:
+    """Files that came in together, as TextRuns."""
+
+    texts: FileTexts
+    rows: Int64s
+
+    def runs(self) -> Sequence[tuple[FileTexts, Int64s]]:
+        return ((self.texts, self.rows),)
 
 
 class _Variant:
@@ -157,9 +196,9 @@ class _Variant:
         # One number behind the other: `counts` of a file by columns.
         table = np.full((4, len(rows)), UNKNOWN, np.int64)
         for path, some in self._paths(rows, nodes):
-            self._facts.each(partial(FilesPart.counts, column=self._column, path=path))
-            for part, which, there in self._facts.of_parts(take_rows(rows, some)):
-                found = part.counts(self._column, path)
+            read = partial(FilesPart.counts, column=self._column, path=path)
+            columns = self._facts.each(read)
+            for found, which, there in self._facts.of_parts(take_rows(rows, some), columns):
                 for number in range(4):
                     put_rows(
                         table[number], take_rows(some, which), take_rows(found[:, number], there)
@@ -172,9 +211,8 @@ class _Variant:
         result = BoundColumns.unknown(len(rows), leaf)
         for path, some in self._paths(rows, nodes):
             read = partial(FilesPart.variant_bounds, column=self._column, path=path, leaf=leaf)
-            self._facts.each(read)
-            for part, which, there in self._facts.of_parts(take_rows(rows, some)):
-                found = part.variant_bounds(self._column, path, leaf)
+            columns = self._facts.each(read)
+            for found, which, there in self._facts.of_parts(take_rows(rows, some), columns):
                 result.put(take_rows(some, which), found.take(there))
         return result
 
@@ -205,7 +243,9 @@ class _OrdinaryColumn:
     def bounds(self, rows: Int64s, stored: ShreddedType) -> BoundColumns:
         """See OrdinaryColumns."""
         result = BoundColumns.unknown(len(rows), stored)
-        self._facts.each(lambda part: part.column_bounds(self._column, self._item, stored))
-        for part, some, there in self._facts.of_parts(rows):
-            result.put(some, part.column_bounds(self._column, self._item, stored).take(there))
+        columns = self._facts.each(
+            lambda part: part.column_bounds(self._column, self._item, stored)
+        )
+        for found, some, there in self._facts.of_parts(rows, columns):
+            result.put(some, found.take(there))
         return result

@@ -59,7 +59,12 @@ NO_TEXTS = StringColumn(np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0
 
 def texts_of(array: Any) -> StringColumn:
     """The texts of an Arrow array of strings of any form, mostly without copying them."""
-    return spans_of(array.cast(pa.string()))
+    if not pa.types.is_dictionary(array.type):
+        return spans_of(array.cast(pa.string()))
+    texts = spans_of(array.dictionary.cast(pa.string()))
+    codes = array.indices.fill_null(-1).to_numpy()
+    starts = np.append(texts.starts, -1)[codes]
+    return StringColumn(texts.data, starts, np.append(texts.ends, -1)[codes])
 
 
 def spans_of(array: Any) -> StringColumn:

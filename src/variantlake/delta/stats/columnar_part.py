@@ -21,13 +21,13 @@ from variantlake.delta.stats.columnar_json import (
     members_of,
     texts_of,
 )
-from variantlake.delta.stats.file_texts import FileTexts, packed, unpacked
+from variantlake.delta.stats.file_texts import FileTexts, unpacked
 from variantlake.delta.stats.parsed_stats import parsed_or_texts
 from variantlake.delta.stats.stats_reader import (
     is_time,
     was_float,
 )
-from variantlake.delta.stats.tag_columns import map_columns
+from variantlake.delta.stats.tag_columns import TagColumn, map_columns
 from variantlake.delta.stats.tags import (
     MAXIMUM_EXACT,
     MINIMUM_EXACT,
@@ -40,7 +40,7 @@ from variantlake.delta.stats.tags import (
 from variantlake.delta.stats.text_stats import StatsColumns, TextStats
 from variantlake.errors import VariantLakeError
 from variantlake.kernels.log.log_stats import read_counts
-from variantlake.kernels.log.tag_texts import find_same, match_marks
+from variantlake.kernels.log.tag_texts import match_marks
 from variantlake.parquet.stats.fact_columns import (
     Bools,
     BoundColumns,
@@ -59,7 +59,10 @@ _SIDES = ("minValues", "maxValues")
 
 
 _LOCK = threading.Lock()
-"""Of all `Layouts`: tasks are sent snapshots, and a lock cannot be sent."""
+"""Of all `Layouts` and `Recent`: tasks are sent snapshots, and a lock cannot be sent."""
+
+_RECENT_ROWS = 1 << 19
+"""Rows of columns that are kept once they are decoded: of some 50 bytes each."""
 
 
 class Layouts:
@@ -69,6 +72,7 @@ class Layouts:
         self.schemas: list[ShreddingSchema] = []
         self.nodes: list[dict[Path, int]] = []
         self.paths: list[list[Path]] = []
+        self.recent = Recent()
         self._codes: dict[str, int] = {}
 
     def code(self, text: str | None) -> int:
@@ -91,9 +95,28 @@ class Layouts:
         return len(self.schemas) - 1
 
 
+class Recent:
+    """Columns that the parts of a table decoded last: of a small table all, of a large one few."""
+
+    def __init__(self) -> None:
+        self._columns: dict[Any, tuple[int, Any]] = {}
+        self._rows = 0
+
+    def once(self, key: Any, rows: int, make: Callable[[], Any]) -> Any:
+        """What `make` gives, of so many rows, remembered by `key`."""
+        known = self._columns.get(key)
+        if known is not None:
+            return known[1]
+        column = make()
+        with _LOCK:
+            if self._columns.setdefault(key, (rows, column))[1] is column:
+                self._rows += rows
+            while self._rows > _RECENT_ROWS and len(self._columns) > 1:
+                self._rows -= self._columns.pop(next(iter(self._columns)))[0]
+        return column
+
+
 _KINDS = ("layout", "facts", "values", "bounds")
-_SLOTS = 256
-"""Of different layouts and notes of a table's files, which are few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +133,17 @@ class _Tags:
 
 
 class FilesPart:
-    """Files that came into memory together. Everything is decoded at most once."""
+    """Files that came into memory together."""
 
     def __init__(self, texts: FileTexts, schema: StructType, layouts: Layouts) -> None:
         self.texts = texts
         self.rows: int = texts.rows
         self.layouts = layouts
         self._schema = schema
-        self._memo: dict[Any, Any] = {}
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What `make` gives, remembered."""
-        if key not in self._memo:
-            self._memo[key] = make()
-        return self._memo[key]
+        """What `make` gives, remembered for a while."""
+        return self.layouts.recent.once((self, key), self.rows, make)
 
     @cached_property
     def _stats(self) -> StatsColumns:
@@ -161,37 +181,37 @@ class FilesPart:
         names = ["version", "file"]
         for name in columns.values():
             names += [f"{kind}.{name}" for kind in _KINDS]
-        found = map_columns(self.texts.tags(), [PREFIX + name for name in names])
+        found = map_columns(self.texts.encoded_tags(), [PREFIX + name for name in names])
         believed = self._believed(found[f"{PREFIX}version"], found[f"{PREFIX}file"])
         return {
             column: self._read_tags(believed, *(found[f"{PREFIX}{kind}.{name}"] for kind in _KINDS))
             for column, name in columns.items()
         }
 
-    def _believed(self, version: StringColumn, file: StringColumn) -> Bools:
+    def _believed(self, version: TagColumn, file: TagColumn) -> Bools:
         """Files whose tags speak of this very file (EXACTNESS, rule 25)."""
         marked = np.empty(self.rows, np.uint8)
-        match_marks(file, self.texts.sizes, self.num_records, marked)
-        known = _coded(version, lambda text: int(text == VERSION))
+        match_marks(file.texts, self.texts.sizes, self.num_records, marked)
+        known = version.codes(lambda text: int(text == VERSION))
         believed: Bools = (known == 1) & (marked == 1)
         return believed
 
     def _read_tags(
         self,
         believed: Bools,
-        layouts: StringColumn,
-        facts: StringColumn,
-        values: StringColumn,
-        bounds: StringColumn,
+        layouts: TagColumn,
+        facts: TagColumn,
+        values: TagColumn,
+        bounds: TagColumn,
     ) -> _Tags:
-        layout = _coded(layouts, self.layouts.code)
+        layout = layouts.codes(self.layouts.code)
         layout[~believed] = -1
         # The counts are all good, or nothing is.
-        sound = self._read_counts(facts, layout)[:, 3] >= 0
+        sound = self._read_counts(facts.texts, layout)[:, 3] >= 0
         layout = np.where(sound, layout, -1)
-        bits = _coded(values, lambda text: note_bits(parse_notes(text)))
+        bits = values.codes(lambda text: note_bits(parse_notes(text)))
         notes = np.where(layout >= 0, bits, UNKNOWN)
-        return _Tags(layout, notes, packed(facts.array()), packed(bounds.array()))
+        return _Tags(layout, notes, facts.packed(), bounds.packed())
 
     def layout(self, column: ColumnPath) -> Int64s:
         """The layout of each file, -1 if the tags do not tell."""
@@ -295,13 +315,3 @@ def _or_tagged(
         rows = np.flatnonzero(more_there & ~there)
         bound.put(rows, more.take(rows))
     return bound
-
-
-def _coded(texts: StringColumn, code: Callable[[str | None], int]) -> Int64s:
-    """The number of each text; few are different."""
-    same = np.empty(len(texts.starts), np.int64)
-    find_same(texts, np.full(_SLOTS, -1, np.int64), same)
-    codes = np.full(len(same) + 1, code(None), np.int64)
-    for row in np.flatnonzero(same == np.arange(len(same))).tolist():
-        codes[row] = code((texts.text(row) or b"").decode())
-    return codes[same]

@@ -41,6 +41,9 @@ class FileTexts(Protocol):
     def tags(self) -> Any:
         """The tags, an array of maps."""
 
+    def encoded_tags(self) -> Any:
+        """The same; keys and texts are dictionary-encoded if that is how they are stored."""
+
     def struct(self) -> StatsStruct | None:
         """The statistics as a struct, if they are there in that form."""
 
@@ -85,6 +88,8 @@ class PackedTexts:
     def tags(self) -> Any:
         """See FileTexts."""
         return unpacked(self._tags)
+
+    encoded_tags = tags
 
     def struct(self) -> StatsStruct | None:
         """See FileTexts."""

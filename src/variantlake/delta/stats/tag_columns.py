@@ -2,25 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from variantlake.delta.stats.columnar_json import StringColumn, texts_of
+from variantlake.delta.stats.file_texts import packed
 from variantlake.kernels.log.map_entries import find_entries
+from variantlake.kernels.log.tag_texts import find_same
+from variantlake.parquet.stats.fact_columns import Int64s
+
+_SLOTS = 256
+"""Of different layouts and notes of a table's files, which are few."""
+
+_REPEATED = 4
+"""Files of one text, in the middle, from which on it is worth keeping texts by their codes."""
 
 
-def map_columns(maps: Any, names: Sequence[str]) -> dict[str, StringColumn]:
+@dataclass(frozen=True, slots=True)
+class TagColumn:
+    """The texts of one tag; `encoded` is an Arrow array of them, by codes, if the log has such."""
+
+    texts: StringColumn
+    encoded: Any = None
+
+    def codes(self, code: Callable[[str | None], int]) -> Int64s:
+        """The number that `code` gives to each text; few are different."""
+        same = self._same()
+        codes = np.full(len(same) + 1, code(None), np.int64)
+        for row in np.flatnonzero(same == np.arange(len(same))).tolist():
+            codes[row] = code((self.texts.text(row) or b"").decode())
+        return codes[same]
+
+    def _same(self) -> Int64s:
+        """The first row with the text of each row, -1 without a text."""
+        same = np.full(len(self.texts.starts), -1, np.int64)
+        if self.encoded is None:
+            find_same(self.texts, np.full(_SLOTS, -1, np.int64), same)
+            return same
+        there = np.flatnonzero(self.texts.starts >= 0)
+        codes = self.encoded.indices.fill_null(0).to_numpy()[there]
+        first = np.full(len(self.encoded.dictionary), -1, np.int64)
+        first[codes[::-1]] = there[::-1]
+        same[there] = first[codes]
+        return same
+
+    def packed(self) -> Any:
+        """The texts as `file_texts.packed`, which `unpacked` gives back."""
+        few = self.encoded is not None and _REPEATED * len(self.encoded.dictionary) < len(
+            self.encoded
+        )
+        return packed(self.encoded if few else self.texts.array())
+
+
+def map_columns(maps: Any, names: Sequence[str]) -> dict[str, TagColumn]:
     """What an Arrow array of maps from strings to strings holds under each of these keys.
 
-    The texts stay where they are in memory. Of equal keys in one map it may be any of them.
+    Keys and strings may both be dictionary-encoded. The texts stay where they are in memory. Of
+    equal keys in one map it may be any of them.
     """
+    if not len(maps.keys):
+        empty = StringColumn(np.zeros(0, np.uint8), *2 * (np.full(len(maps), -1, np.int64),))
+        return dict.fromkeys(names, TagColumn(empty))
+    is_encoded = pa.types.is_dictionary(maps.type.key_type)
+    places = (_encoded_places if is_encoded else _places)(maps, names)
+    items, null = texts_of(maps.items), maps.is_null().to_numpy(zero_copy_only=False)
+    columns = {}
+    for name, at in zip(names, places, strict=True):
+        starts = np.where((at >= 0) & ~null, items.starts[at], -1)
+        texts = StringColumn(items.data, starts, items.ends[at])
+        columns[name] = TagColumn(texts, _encoded(maps.items, at, starts) if is_encoded else None)
+    return columns
+
+
+def _places(maps: Any, names: Sequence[str]) -> list[Int64s]:
+    """For each name the entry of each map that has it as its key, -1 if there is none."""
     _, offsets, data = maps.keys.buffers()
     first, entries = maps.keys.offset, len(maps.keys)
-    if not entries:
-        empty = StringColumn(np.zeros(0, np.uint8), *2 * (np.full(len(maps), -1, np.int64),))
-        return dict.fromkeys(names, empty)
     wanted = [name.encode() for name in names]
     found = np.empty(len(maps) * len(names), np.int64)
     find_entries(
@@ -31,10 +93,25 @@ def map_columns(maps: Any, names: Sequence[str]) -> dict[str, StringColumn]:
         np.cumsum([len(name) for name in wanted], dtype=np.int64),
         found,
     )
-    items, null = texts_of(maps.items), maps.is_null().to_numpy(zero_copy_only=False)
-    columns = {}
-    for number, name in enumerate(names):
-        at = found[number :: len(names)]
-        starts = np.where((at >= 0) & ~null, items.starts[at], -1)
-        columns[name] = StringColumn(items.data, starts, items.ends[at])
-    return columns
+    return [found[number :: len(names)] for number in range(len(names))]
+
+
+def _encoded_places(maps: Any, names: Sequence[str]) -> list[Int64s]:
+    """As `_places`, of keys that are dictionary-encoded."""
+    keys: Any = pc.index_in(maps.keys.dictionary, pa.array(names, pa.string()))
+    wanted = keys.fill_null(-1).to_numpy()
+    offsets = maps.offsets.to_numpy()
+    rows = np.repeat(np.arange(len(maps)), np.diff(offsets))
+    number = wanted[maps.keys.indices[offsets[0] : offsets[-1]].to_numpy()]
+    places = []
+    for each in range(len(names)):
+        entries = np.flatnonzero(number == each)
+        at = np.full(len(maps), -1, np.int64)
+        at[rows[entries]] = entries + offsets[0]
+        places.append(at)
+    return places
+
+
+def _encoded(items: Any, at: Int64s, starts: Int64s) -> Any:
+    codes = pa.array(items.indices.fill_null(0).to_numpy()[at], mask=starts < 0)
+    return pa.DictionaryArray.from_arrays(codes, items.dictionary)

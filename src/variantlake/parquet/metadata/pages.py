@@ -16,7 +16,12 @@ import numpy as np
 from variantlake.errors import MalformedFile
 from variantlake.kernels.log.compact_protocol import STACK
 from variantlake.kernels.log.page_headers import SLOTS, check_page_headers
-from variantlake.parquet.metadata.column_chunks import ColumnChunk, check_readable, places
+from variantlake.parquet.metadata.column_chunks import (
+    ColumnChunk,
+    Int64s,
+    check_readable,
+    places,
+)
 from variantlake.parquet.metadata.footer import RowGroup
 from variantlake.parquet.metadata.schema_tree import LeafColumn
 from variantlake.parquet.metadata.thrift import CompactReader, Fields, Struct, Wire
@@ -93,15 +98,23 @@ def check_pages(read_at: ReadAt, leaf: LeafColumn, chunk: ColumnChunk, group: Ro
 
 
 def pages_are_usual(
-    data: bytes | memoryview, leaves: Sequence[LeafColumn], group: RowGroup, wanted: Sequence[int]
+    data: bytes | memoryview,
+    leaves: Sequence[LeafColumn],
+    group: RowGroup,
+    wanted: Sequence[int],
+    *,
+    starts: Int64s | None = None,
 ) -> int:
-    """What `check_pages` gives for these leaves of a row group, summed, from all of a file's bytes.
+    """What `check_pages` gives for these leaves of a row group, summed.
 
+    `data` are all of a file's bytes, or those of the leaves' chunks, which are at `starts` in them.
     -1 if something is unusual or wrong, for which `check_pages` has the words.
     """
     found = places(group.columns, wanted)
     if (found[:, 0] < 0).any():  # encrypted
         return -1
+    if starts is not None:
+        found[:, 0] = starts
     in_lists = np.array([leaves[leaf].max_repetition > 0 for leaf in wanted], np.bool_)
     if (found[:, 2] != group.num_rows)[~in_lists].any():
         return -1

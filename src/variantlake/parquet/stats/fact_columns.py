@@ -73,10 +73,21 @@ def _put(column: Any, rows: Int64s, others: Any) -> None:
         put_rows(column, rows, others)
 
 
+def _joined(columns: Sequence[Any]) -> Any:
+    first = columns[0]
+    return type(first).joined(columns) if isinstance(first, RowColumns) else np.concatenate(columns)
+
+
 class RowColumns:
     """Base of dataclasses whose fields have an item for each of the same rows."""
 
     __slots__ = ()
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """The rows of all parts, one part after the other; there is at least one."""
+        columns: Any = cls
+        return cls(*(_joined([getattr(e, each.name) for e in parts]) for each in fields(columns)))
 
     def take(self, rows: Int64s) -> Self:
         """These rows."""

@@ -25,7 +25,7 @@ from variantlake.expressions.tree import (
 )
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.planning.files import FileColumns
+from variantlake.planning.files import FileColumns, by_piece, pieces_with
 from variantlake.planning.stats.domains import NO_TYPES, OperandDomains, domains_of
 
 NOT_SKIPPED = -1
@@ -49,12 +49,16 @@ class Skipper:
 
     def skipped_by(self, files: FileColumns) -> Int64s:
         """For each file the index of the first conjunct that skips it, or NOT_SKIPPED."""
-        skipped = np.full(files.rows, NOT_SKIPPED, np.int64)
-        found = evaluation(files, self._types)
-        for number, part in enumerate(self.conjuncts):
-            never = found.may(part) & TRUE == 0
-            skipped[never & (skipped == NOT_SKIPPED)] = number
-        return skipped
+
+        def work(piece: FileColumns) -> Int64s:
+            skipped = np.full(piece.rows, NOT_SKIPPED, np.int64)
+            found = evaluation(piece, self._types)
+            for number, part in enumerate(self.conjuncts):
+                never = found.may(part) & TRUE == 0
+                skipped[never & (skipped == NOT_SKIPPED)] = number
+            return skipped
+
+        return np.concatenate(by_piece(files, work))
 
     def may_match(self, files: FileColumns) -> npt.NDArray[np.bool_]:
         """For each file whether it may hold a match."""
@@ -62,12 +66,18 @@ class Skipper:
 
     def may_fail(self, files: FileColumns) -> list[npt.NDArray[np.bool_]]:
         """For each conjunct, and each file, whether it may be false or null in some row."""
-        found = evaluation(files, self._types)
-        return [found.may(part) != TRUE for part in self.conjuncts]
+
+        def work(piece: FileColumns) -> list[npt.NDArray[np.bool_]]:
+            found = evaluation(piece, self._types)
+            return [found.may(part) != TRUE for part in self.conjuncts]
+
+        return [np.concatenate(each) for each in zip(*by_piece(files, work), strict=True)]
 
     def why_kept(self, files: FileColumns, row: int) -> tuple[tuple[Predicate, str], ...]:
         """For a file that may match: each conjunct with the reason why it could not skip."""
-        return tuple((part, _reason(part, files, self._types, row)) for part in self.conjuncts)
+        ((piece, part_of),) = pieces_with(files, np.array([row]))
+        at = row - part_of.start
+        return tuple((part, _reason(part, piece, self._types, at)) for part in self.conjuncts)
 
 
 def domains_in(
@@ -80,8 +90,14 @@ def domains_in(
     if not isinstance(known, OperandDomains):
         while len(memo) >= _REMEMBERED:
             memo.pop(next(iter(list(memo)), None), None)  # other threads may add or take
-        known = memo[key] = domains_of(ref, files, partition_types)
+        known = memo[key] = _domains(ref, files, partition_types)
     return known
+
+
+def _domains(ref: Ref, files: FileColumns, types: Mapping[str, str]) -> OperandDomains:
+    if not files.pieces:
+        return domains_of(ref, files, types)
+    return OperandDomains.joined(by_piece(files, lambda piece: domains_in(piece, ref, types)))
 
 
 def evaluation(files: FileColumns, partition_types: Mapping[str, str] = NO_TYPES) -> Evaluation:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.stats.columnar_facts import LogFacts
 from variantlake.errors import UnsupportedFeature
 from variantlake.parquet.stats.fact_columns import FactColumns, Int64s
 from variantlake.planning.files import PartitionColumn, ScanFile
@@ -79,7 +80,7 @@ def placed(table: TableVersion) -> TableVersion:
 class PlacedFiles(LogFiles):
     """The files of a snapshot, each with its number as the value of a partition column."""
 
-    def __init__(self, snapshot: Snapshot, *, facts: FactColumns | None = None) -> None:
+    def __init__(self, snapshot: Snapshot, *, facts: LogFacts | None = None) -> None:
         super().__init__(snapshot, facts=facts)
         self._of = snapshot
 
