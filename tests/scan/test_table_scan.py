@@ -355,3 +355,14 @@ def test_explain_tells_of_each_path_how_this_process_reads_it(tmp_path: Path) ->
         assert use.ref.path is not None
         uses[use.ref.path.steps[0]] = (use.physical, use.whole)
     assert uses == {"a": (1, 0), "r": (0, 1)}
+
+
+def test_a_float_is_compared_with_a_whole_number(tmp_path: Path) -> None:
+    """Both are a DOUBLE: the number stands for itself up to 2**24, beyond that Spark decides."""
+    rows = pa.table({"f": pa.array([0.5, 1.0, 1.5, float("nan"), None], pa.float32())})
+    vl.Table.create(tmp_path / "t", "f FLOAT").append(rows)
+    table = vl.Table.open(tmp_path / "t")
+    counts = {"f > 1": 2, "f = 1": 1, "f IN (1, 2)": 1, "1 >= f": 2, "f BETWEEN -1 AND 1": 2}
+    assert {text: table.scan(where=text).count() for text in counts} == counts
+    with pytest.raises(vl.UnsupportedFeature, match="which is float"):
+        table.scan(where="f > 16777217")

@@ -43,6 +43,8 @@ WHOLE_NUMBER = re.compile(rf"[0-9]{{1,{MAX_PRECISION}}}")
 """An integer that Spark takes, at least as a decimal."""
 _DECIMAL = re.compile(r"[0-9]*\.[0-9]+|[0-9]+\.[0-9]*")
 _EXPONENT = re.compile(r"([0-9]+\.?|[0-9]*\.[0-9]+)[eE][+-]?[0-9]+")
+_EXACT = 1 << 24
+"""All whole numbers up to this one are values of FLOAT."""
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ISO_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?")
 
@@ -60,6 +62,9 @@ def coerced(operand: Expression, literal: Literal, *, utc: bool) -> Literal:
         Kind.TIMESTAMP_NTZ,
     ):
         return moment(literal.value, target, utc=utc)
+    if target.kind is Kind.FLOAT and type(literal.value) is int and abs(literal.value) <= _EXACT:
+        # Spark compares them as FLOAT, in ANSI mode as DOUBLE: both hold this number.
+        return Literal(float(literal.value), "double")
     if comparison_type(target, (literal,)) is None:
         raise refused(f"the comparison of {operand}, which is {type_text(operand)}, with {literal}")
     return literal

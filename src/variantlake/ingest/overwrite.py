@@ -93,7 +93,7 @@ class Overwrite:
                     f"{ref.column[0]!r} is not a partition column: whole partitions are replaced",
                     hint=f"partition columns: {', '.join(columns) or 'none'}",
                 )
-        return replace_chosen(PartitionsWhere(snapshot, predicate))
+        return replace_chosen(schema, PartitionsWhere(snapshot, predicate))
 
 
 class PartitionsWhere:

@@ -265,3 +265,11 @@ def test_compaction_of_ordered_files_leaves_their_tag(tmp_path: Path) -> None:
     (add,) = table.snapshot.add_files()
     assert ORDERED_TAG not in (add.tags or {})
     assert len(content(table)) == len(before) + 10
+
+
+def test_an_empty_table_has_nothing_to_order(tmp_path: Path) -> None:
+    """What becomes a column is decided with the first rows."""
+    properties = {"variantlake.clusterBy": "event:a::bigint"}
+    table = vl.Table.create(tmp_path / "t", "event VARIANT", properties=properties)
+    assert (table.cluster().groups, table.refresh().version) == (0, 0)
+    assert table.cluster(dry_run=True).groups == 0

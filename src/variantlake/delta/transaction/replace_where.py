@@ -65,21 +65,24 @@ def replace_where(
         raise InvalidSchema("name at least one partition column and its value")
     expected = _key(texts, columns)
 
-    return replace_chosen(lambda values: _key(values, columns) == expected)
+    return replace_chosen(schema, lambda values: _key(values, columns) == expected)
 
 
-def replace_chosen(chosen: Reads) -> Replacement:
+def replace_chosen(schema: StructType, chosen: Reads) -> Replacement:
     """The partitions that `chosen` is true of go.
 
     The replacement raises InvalidValue for new rows that are in another partition.
     """
+    names = {field.physical_name: field.name for field in schema.fields}
 
     def decide(adds: Sequence[AddFile]) -> Reads:
         for add in adds:
             if not chosen(add.partition_values):
+                values = {
+                    names.get(name, name): each for name, each in add.partition_values.items()
+                }
                 raise InvalidValue(
-                    f"some new rows are outside the overwritten partitions: they have "
-                    f"{dict(add.partition_values)}",
+                    f"some new rows are outside the overwritten partitions: they have {values}",
                     hint="give only rows that the condition holds for",
                 )
         return chosen

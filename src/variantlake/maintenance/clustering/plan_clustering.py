@@ -176,6 +176,8 @@ def paths_of(snapshot: Snapshot, layouts: Mapping[str, ShreddingSchema]) -> tupl
     """
     text = snapshot.properties.get(PROPERTY)
     if text is not None:
+        if not snapshot.files.num_rows:
+            layouts = {}  # what becomes a column is decided with the first rows
         return cluster_paths(text, snapshot.schema, snapshot.partition_columns, layouts)
     columns = clustering_columns(snapshot.domains)
     if not columns:
