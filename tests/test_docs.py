@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import variantlake as vl
-from tests.corpora import REPOSITORY
+from tests.corpora import REPOSITORY, library
 from variantlake import errors
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")])
 LOGGERS = (logging.getLogger(), logging.getLogger("variantlake"))
+NEEDED = {"streaming": ["prometheus_client"], "observability": ["opentelemetry.trace"]}
+"""Libraries of extras that the blocks of a page use."""
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -52,6 +54,8 @@ def test_python_blocks_run(
 
     They may use `table`, a folder of their own.
     """
+    for name in NEEDED.get(page.stem, ()):
+        library(name)
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     # The running session serves every block: getOrCreate finds it.

@@ -18,6 +18,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "variantlake"
 LAYERS = [
     "shown",
     "errors",
+    "extras",
     "units",
     "logs",
     "batches",
@@ -26,6 +27,7 @@ LAYERS = [
     "quoting",
     "types",
     "storage",
+    "telemetry",
     "encoding",
     "shredding",
     "shredding.inference",

@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from variantlake.shown import CommitResult, Result
     from variantlake.storage.options import set_storage_options
     from variantlake.table import Table
+    from variantlake.telemetry.tracing import set_tracing
 
 __all__ = [
     "AbsolutePathRefused",
@@ -172,6 +173,7 @@ __all__ = [
     "scan_polars",
     "set_absolute_paths",
     "set_storage_options",
+    "set_tracing",
     "spark",
     "try_variant_array_append",
     "try_variant_insert",
@@ -233,6 +235,7 @@ _HOMES = {
     "scan_polars": "variantlake.interop.polars_scan",
     "set_absolute_paths": "variantlake.delta.log.file_paths",
     "set_storage_options": "variantlake.storage.options",
+    "set_tracing": "variantlake.telemetry.tracing",
     "try_variant_array_append": "variantlake.functions",
     "try_variant_insert": "variantlake.functions",
     "try_variant_set": "variantlake.functions",

@@ -16,7 +16,8 @@ import pytest
 
 import variantlake as vl
 from tests.autoloading.sources import ids, put, states
-from tests.ingest.exposition import samples
+from tests.corpora import library
+from tests.telemetry.exposition import samples
 from variantlake.autoloading import auto_compact, autoloader, batch, discover
 from variantlake.autoloading.autoloader import Autoloader, AutoloadResult
 from variantlake.autoloading.listing import LocalFolder
@@ -143,6 +144,7 @@ def test_files_that_were_written_again_are_counted_and_said(
     assert len(said) == 1  # not in each round
     assert "files 2, the first" in said[0]
     assert "a.json" in said[0]
+    library("prometheus_client")
     assert load(source, table, metrics_file=figures).files_changed == 2
     assert 'changed_files{name="' in figures.read_text()
     assert figures.read_text().splitlines()[-1].endswith(" 2")
@@ -431,6 +433,7 @@ def test_rounds_go_on_after_a_store_failed(source: Path, table: Path) -> None:
 
 
 def test_figures_are_written_for_prometheus(source: Path, table: Path, tmp_path: Path) -> None:
+    library("prometheus_client")
     put(source / "bad.json", data=b"{")
     file = tmp_path / "autoload.prom"
     load(source, table, name="events", metrics_file=file)

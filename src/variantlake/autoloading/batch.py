@@ -27,7 +27,7 @@ from variantlake.contracts.contract import contracts
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField, VariantType
 from variantlake.errors import CommitConflict, MissingSource, StoreFailed, VariantLakeError
-from variantlake.ingest.commit_load import commit_load
+from variantlake.ingest.commit_load import commit_load, load_attributes
 from variantlake.ingest.encode.document_options import DocumentOptions
 from variantlake.ingest.encode.documents import read_tapes
 from variantlake.ingest.load import plan_load
@@ -39,6 +39,7 @@ from variantlake.jobs.threads import run_in_threads
 from variantlake.logs import logger
 from variantlake.shown import Result, utf8_text
 from variantlake.storage.opening import store_of
+from variantlake.telemetry.tracing import traced
 from variantlake.writing.file_plan import FilePlan
 from variantlake.writing.files import new_load_id
 from variantlake.writing.quarantine import BadRowLog
@@ -116,6 +117,11 @@ class _Outcome:
         self.loaded = [file for file in self.loaded if file.name not in left]
 
 
+@traced(
+    "load",
+    lambda job, *_: {"table": job.table},
+    lambda done: {} if done is None else load_attributes(done[0]),
+)
 def load_batch(
     job: Job,
     snapshot: Snapshot | None,

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from variantlake.autoloading.batch import BatchReport
-from variantlake.ingest.prometheus import head, sample, write_whole
+from variantlake.telemetry.prometheus import Figure, write_figures
 
-_PREFIX = "variantlake_autoload_"
+PREFIX = "variantlake_autoload_"
+_FILES = f"{PREFIX}files_total"
 
-_COUNTERS = {
+COUNTERS = {
     "batches_total": "Commits.",
     "rows_total": "Rows loaded.",
     "bad_rows_total": "Documents left out or NULL.",
@@ -22,7 +23,7 @@ _COUNTERS = {
     "rounds_total": "Listings of the source.",
     "round_errors_total": "Rounds that an error ended.",
 }
-_GAUGES = {
+GAUGES = {
     "table_version": "Version of the last commit.",
     "last_batch_timestamp_seconds": "When the last batch was committed.",
     "last_round_timestamp_seconds": "When the source was last listed.",
@@ -75,21 +76,20 @@ class Metrics:
     def _add(self, name: str, count: float) -> None:
         self.values[name] = self.values.get(name, 0) + count
 
-    def text(self) -> str:
-        """The figures as they stand in the file."""
+    def figures(self) -> list[Figure]:
+        """All of them, as the file has them."""
         labels = {"name": self.name, "table": self.table}
-        files = f"{_PREFIX}files_total"
-        lines = head(files, "counter", "Files by what became of them.")
-        lines += [
-            sample(files, labels | {"state": state}, self.states.get(state, 0)) for state in _STATES
-        ]
-        for kind, known in (("counter", _COUNTERS), ("gauge", _GAUGES)):
-            for name, meaning in known.items():
-                if kind == "counter" or name in self.values:
-                    lines += head(_PREFIX + name, kind, meaning)
-                    lines.append(sample(_PREFIX + name, labels, self.values.get(name, 0)))
-        return "\n".join(lines) + "\n"
+        states = [(labels | {"state": state}, self.states.get(state, 0)) for state in _STATES]
+        found = [Figure(_FILES, "counter", "Files by what became of them.", states)]
+        for name, meaning in COUNTERS.items():
+            values = [(labels, self.values.get(name, 0.0))]
+            found.append(Figure(PREFIX + name, "counter", meaning, values))
+        for name, meaning in GAUGES.items():
+            if name in self.values:
+                values = [(labels, self.values[name])]
+                found.append(Figure(PREFIX + name, "gauge", meaning, values))
+        return found
 
     def write(self) -> None:
-        """Put the figures into the file. Raises StoreFailed."""
-        write_whole(self.file, self.text())
+        """Put the figures into the file. Raises StoreFailed and MissingDependency."""
+        write_figures(self.file, self.figures())

@@ -17,6 +17,7 @@ from variantlake.ingest.encode.document_options import IngestKeywords
 from variantlake.jobs.tasks import Runner
 from variantlake.jobs.threads import run_in_threads
 from variantlake.storage.options import reach_with
+from variantlake.telemetry.prometheus import check_installed
 from variantlake.units import Duration, seconds
 
 
@@ -90,6 +91,7 @@ def autoload(
         **options,
     )
     if metrics_file is not None:
+        check_installed()
         metrics = Metrics(Path(metrics_file), loader.name, os.fspath(table))
         metrics.write()
 

@@ -14,11 +14,13 @@ from variantlake.ingest.commit_load import (
     check_unique,
     commit_load,
     find_committed_load,
+    load_attributes,
 )
 from variantlake.ingest.encode.numbers import numbered_rows
 from variantlake.ingest.encode.rows import TableRows, given_schema
 from variantlake.ingest.learning.relearn import relearned
 from variantlake.jobs.write_rows import write_rows
+from variantlake.telemetry.tracing import traced
 from variantlake.writing.files import new_load_id
 from variantlake.writing.keywords import check_options, names_of
 from variantlake.writing.options import LoadOptions
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 DEFAULTS = LoadOptions()
 
 
+@traced("load", lambda _, snapshot, **__: {"table": snapshot.store.uri}, load_attributes)
 def append_arrow(
     reader: pa.RecordBatchReader,
     snapshot: Snapshot,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.stats.tags import tagged_notes
@@ -66,6 +66,16 @@ class LoadResult(LoadCounts):
     load_id: str = ""
     rows_replaced: int = 0
     rows_left_out: int = 0
+
+
+def load_attributes(done: Any) -> dict[str, str | int]:
+    """What a span says of a load, or of a batch of an autoload."""
+    return {
+        "version": done.version,
+        "rows": done.rows_written,
+        "rows_bad": done.rows_bad,
+        "bytes": done.bytes_written,
+    }
 
 
 def find_committed_load(

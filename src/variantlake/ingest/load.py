@@ -21,6 +21,7 @@ from variantlake.ingest.commit_load import (
     check_unique,
     commit_load,
     find_committed_load,
+    load_attributes,
 )
 from variantlake.ingest.encode.document_columns import DocumentColumns
 from variantlake.ingest.encode.document_options import DocumentOptions
@@ -43,6 +44,7 @@ from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.inference.hints import with_hints
 from variantlake.shredding.inference.infer import InferenceOptions, infer
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.telemetry.tracing import traced
 from variantlake.writing.file_plan import FilePlan
 from variantlake.writing.files import new_load_id
 from variantlake.writing.keywords import check_options
@@ -89,6 +91,7 @@ class LoadTask:
         return replace(result, empty=empty, counts=tuple(rows.counts))
 
 
+@traced("load", lambda _, table, *__, **___: {"table": table}, load_attributes)
 def run_load(
     given: Documents | SourceSpec | Iterable[SourceSpec],
     table: str,

@@ -19,6 +19,7 @@ from variantlake.planning.exact.readings import Reader, Reading, Readings
 from variantlake.planning.files import FileColumns, FileRows, ScanFile, pieces_with
 from variantlake.planning.stats.first_rows import FirstRows, enough, reach
 from variantlake.planning.stats.skipping import NOT_SKIPPED, Skipper
+from variantlake.telemetry.tracing import traced
 
 _LOG = logger("plan")
 
@@ -90,6 +91,11 @@ class FileChoice:
             yield readings.choices[code], count
 
 
+@traced(
+    "plan",
+    lambda *_, **__: {},
+    lambda choice: {"files": len(choice.skipped_by), "files_read": len(choice.rows)},
+)
 def choose_files(
     files: FileColumns,
     predicate: Predicate | None = None,

@@ -38,6 +38,7 @@ from variantlake.scan.typed_columns import TypedColumns, converted
 from variantlake.shredding.arrays import AnyField
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.storage.opening import open_file
+from variantlake.telemetry.tracing import begin
 from variantlake.types import Kind
 
 
@@ -66,6 +67,7 @@ class FileReader:
         self._paths = {ref.path for ref in requested if ref.path is not None}
         self._cached: dict[Ref | str, Any] = {}
         self._runs: dict[Ref, Runs | None] = {}
+        self._end = begin("read", file=file.path)
         self._input = open_file(file.path)
         try:
             self._layout = (layouts or FileLayouts()).of(snapshot, file, self._input)
@@ -81,7 +83,7 @@ class FileReader:
                 encoded=encoded,
             )
         except BaseException:
-            self._input.close()
+            self.__exit__()
             raise
 
     def __enter__(self) -> Self:
@@ -89,6 +91,8 @@ class FileReader:
 
     def __exit__(self, *_: object) -> None:
         self._input.close()
+        if self._end is not None:
+            self._end()
 
     def rows(self, skipper: Skipper, part: tuple[int, int] = (0, 1)) -> Iterator[Rows]:
         """The row groups that may hold a match, and a row that is not deleted.

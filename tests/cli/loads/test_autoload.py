@@ -15,6 +15,7 @@ import pytest
 import variantlake as vl
 from tests.autoloading.sources import ids, put
 from tests.cli.command import run
+from tests.corpora import library
 
 
 def test_the_commands_load_and_list(
@@ -61,6 +62,7 @@ def test_a_table_without_autoloads_says_how_to_get_one(
 
 
 def test_sigterm_ends_it_after_the_batch_with_code_0(tmp_path: Path) -> None:
+    library("prometheus_client")
     source, table = tmp_path / "in", tmp_path / "table"
     put(source / "a.json", 1, 2)
     command = [sys.executable, "-m", "variantlake.cli.main", "autoload", str(source), str(table)]

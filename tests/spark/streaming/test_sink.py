@@ -15,7 +15,8 @@ import pytest
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 import variantlake as vl
-from tests.ingest.exposition import samples
+from tests.corpora import library
+from tests.telemetry.exposition import samples
 from variantlake.autoloading import auto_compact
 from variantlake.errors import (
     CommitConflict,
@@ -118,6 +119,7 @@ def test_small_files_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_figures_are_kept_for_prometheus(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    library("prometheus_client")
     table, file = tmp_path / "t", tmp_path / "stream.prom"
 
     def load(number: int, *texts: str) -> dict[str, float]:

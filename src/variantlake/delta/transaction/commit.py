@@ -53,6 +53,7 @@ from variantlake.errors import (
 )
 from variantlake.logs import logger
 from variantlake.storage.store import Entry, Store
+from variantlake.telemetry.tracing import traced
 
 _LOG = logger("commit")
 
@@ -60,6 +61,11 @@ MAX_ATTEMPTS = 10_000
 """Our limit on versions lost to other writers before a commit gives up."""
 
 
+@traced(
+    "commit",
+    lambda store, *_, operation, **__: {"table": store.uri, "operation": operation},
+    lambda version: {"version": version},
+)
 def commit_new(
     store: Store,
     protocol: Protocol,
@@ -106,6 +112,11 @@ def commit_new(
     return 0
 
 
+@traced(
+    "commit",
+    lambda snapshot, changes: {"table": snapshot.store.uri, "operation": changes.operation},
+    lambda version: {"version": version},
+)
 def commit(snapshot: Snapshot, changes: Changes) -> int:
     """Commit `changes`, decided on top of `snapshot`; gives the version.
 

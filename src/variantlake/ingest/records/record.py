@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from variantlake.errors import MissingDependency, VariantLakeError
+from variantlake.errors import VariantLakeError
+from variantlake.extras import extra_library
 from variantlake.ingest.sources.sources import Source
 from variantlake.ingest.sources.streams import Stream, open_source
 
@@ -41,13 +41,7 @@ def opened(source: Source) -> Iterator[io.BufferedReader]:
 
 def library(name: str, form: str) -> Any:
     """A library that reads a form. Raises MissingDependency."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise MissingDependency(
-            f"{name} is not installed, which reads {form}",
-            hint=f"pip install 'variantlake[{form}]'",
-        ) from None
+    return extra_library(name, form, f"reads {form}")
 
 
 class _Raw(io.RawIOBase):

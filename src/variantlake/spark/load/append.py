@@ -13,7 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.delta.schema.table_schema import StructField, VariantType
 from variantlake.errors import MalformedFile
-from variantlake.ingest.commit_load import LoadResult, commit_load, find_committed_load
+from variantlake.ingest.commit_load import (
+    LoadResult,
+    commit_load,
+    find_committed_load,
+    load_attributes,
+)
 from variantlake.ingest.encode.encode import VariantColumn
 from variantlake.ingest.encode.parquet_rows import (
     SAMPLE_BYTES,
@@ -46,6 +51,8 @@ from variantlake.spark.load.constraints import evaluated, numbered, refusals
 from variantlake.spark.load.file_scan import FileScan, file_scan
 from variantlake.spark.query.read_versions import version_read
 from variantlake.spark.session.jobs import run_over, run_tasks
+from variantlake.storage.store import location_text
+from variantlake.telemetry.tracing import traced
 from variantlake.writing.files import new_load_id
 from variantlake.writing.keywords import check_options, names_of
 from variantlake.writing.options import LoadKeywords, LoadOptions
@@ -60,6 +67,11 @@ _FIRST_ROWS = 256
 """Rows of a sample by way of the driver, before it is known how large they are."""
 
 
+@traced(
+    "load",
+    lambda _, __, table, **___: {"table": location_text(table)},
+    load_attributes,
+)
 def append(
     spark: SparkSession,
     frame: DataFrame,

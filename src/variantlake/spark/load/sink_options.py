@@ -10,6 +10,7 @@ from variantlake.errors import InvalidQuery, InvalidValue
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.spark.load.append_target import NewTable
 from variantlake.spark.scan.source_options import flag, given_options, whole_number
+from variantlake.telemetry.prometheus import check_installed
 from variantlake.writing.options import LoadOptions
 
 _SPARK = ("checkpointLocation", "queryName")
@@ -84,6 +85,8 @@ class SinkOptions:
 
     @classmethod
     def _of(cls, given: Mapping[str, str]) -> Self:
+        if given.get("metricsFile"):
+            check_installed()
         new = NewTable.of(_list(given, "partitionBy"), given.get("shredding"), None)
         numbers = {
             "max_rows_per_file": whole_number(given, "maxRowsPerFile"),

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from variantlake.errors import StoreFailed
 from variantlake.ingest.commit_load import LoadResult
-from variantlake.ingest.prometheus import head, sample, write_whole
+from variantlake.telemetry.prometheus import Figure, label_key, read_figures, write_figures
 from variantlake.writing.stream_batch import StreamBatch
 
 _LOG = logging.getLogger("variantlake.streaming")
-_PREFIX = "variantlake_stream_"
-_LARGEST = 1 << 20
-"""Bytes of a file that may be one of ours."""
-
-_COUNTERS = {
+PREFIX = "variantlake_stream_"
+COUNTERS = {
     "batches_total": "Commits.",
     "repeated_batches_total": "Batches that came again, although the table had them.",
     "rows_total": "Rows written.",
@@ -32,7 +28,7 @@ _COUNTERS = {
     "written_files_total": "The table's new files.",
     "write_seconds_total": "Seconds of commits; with lake.write_batch those of whole batches.",
 }
-_GAUGES = {
+GAUGES = {
     "table_version": "Version of the last batch.",
     "last_batch": "Number of the last batch.",
     "last_batch_timestamp_seconds": "When the last batch was committed.",
@@ -92,37 +88,29 @@ def _write_figures(
     }
     try:
         before = _totals(file, labels)
-        totals = {name: before.get(name, 0.0) + added[name] for name in _COUNTERS}
+        totals = {name: before[name] + added[name] for name in COUNTERS}
         last = {
             "table_version": done.version,
             "last_batch": batch.number,
             "last_batch_timestamp_seconds": time.time(),
         }
-        write_whole(file, _text(labels, totals | last))
+        write_figures(file, _figures(labels, totals | last))
     except (OSError, StoreFailed) as error:
         _LOG.warning("%s: no figures of batch %d: %s", table, batch.number, error)
 
 
-def _text(labels: Mapping[str, str], values: Mapping[str, float]) -> str:
-    lines = []
-    for kind, known in (("counter", _COUNTERS), ("gauge", _GAUGES)):
-        for name, meaning in known.items():
-            lines += head(_PREFIX + name, kind, meaning)
-            lines.append(sample(_PREFIX + name, labels, values[name]))
-    return "\n".join(lines) + "\n"
+def _figures(labels: Mapping[str, str], values: Mapping[str, float]) -> list[Figure]:
+    counters = [
+        Figure(PREFIX + name, "counter", meaning, [(labels, values[name])])
+        for name, meaning in COUNTERS.items()
+    ]
+    return counters + [
+        Figure(PREFIX + name, "gauge", meaning, [(labels, values[name])])
+        for name, meaning in GAUGES.items()
+    ]
 
 
 def _totals(file: Path, labels: Mapping[str, str]) -> dict[str, float]:
     """The totals that the file has for this query and table; none where it is new, or another's."""
-    try:
-        with file.open("rb") as opened:
-            lines = opened.read(_LARGEST).decode("utf-8", "replace").splitlines()
-    except FileNotFoundError:
-        return {}
-    found = {}
-    for name in _COUNTERS:
-        begin = sample(_PREFIX + name, labels, 0).removesuffix("0")
-        texts = [line.removeprefix(begin) for line in lines if line.startswith(begin)]
-        if texts and re.fullmatch(r"[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?", texts[0]):
-            found[name] = float(texts[0])
-    return found
+    known, key = read_figures(file), label_key(labels)
+    return {name: known.get((PREFIX + name, key), 0.0) for name in COUNTERS}

@@ -20,6 +20,7 @@ from variantlake.spark.load.source_writer import QUERY_ID
 from variantlake.spark.session.jvm import is_connect
 from variantlake.spark.streaming.batch_log import tell
 from variantlake.storage.store import location_text
+from variantlake.telemetry.prometheus import check_installed
 from variantlake.writing.options import LoadKeywords
 from variantlake.writing.stream_batch import StreamBatch
 from variantlake.writing.table_write import READER_FEATURES
@@ -64,6 +65,8 @@ def write_batch(
         InvalidValue: No query is known here.
     """
     started = time.perf_counter()
+    if metrics_file:
+        check_installed()
     stream = _stream(frame)
     if query is None and not stream:
         raise InvalidValue(

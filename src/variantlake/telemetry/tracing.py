@@ -1,0 +1,91 @@
+"""Spans of loads, plans, reads and commits, by OpenTelemetry.
+
+Off, a span costs a look at one variable. On, the spans go to the tracer provider that the program
+has set up; without one, OpenTelemetry drops them. Only the process that asks has spans: those of
+Spark's executors do not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from variantlake.extras import extra_library
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Value = str | int | float | bool
+Attributes = Mapping[str, Value]
+
+VARIABLE = "VARIANTLAKE_TRACING"
+"""The environment variable that turns spans on: `true`."""
+
+_PREFIX = "variantlake."
+_tracer: Any = None
+
+
+def set_tracing(on: bool = True, *, provider: Any = None) -> None:
+    """Turn spans of OpenTelemetry on or off, for this process; they are off by default.
+
+    Spans are `variantlake.load`, `variantlake.plan`, `variantlake.read` (one for each file) and
+    `variantlake.commit`. Their attributes name the table, the version, files, rows and bytes; no
+    values of rows.
+
+    Args:
+        on: Whether there are spans.
+        provider: The tracer provider that gets them; None for the global one.
+
+    Raises MissingDependency without `variantlake[opentelemetry]`.
+
+    Examples:
+        >>> vl.set_tracing(False)
+    """
+    global _tracer  # noqa: PLW0603 - one switch for the process
+    if not on:
+        _tracer = None
+        return
+    api = extra_library("opentelemetry.trace", "opentelemetry", "makes spans")
+    _tracer = api.get_tracer("variantlake", tracer_provider=provider)
+
+
+def traced(
+    name: str,
+    attributes: Callable[..., Attributes],
+    result: Callable[[Any], Attributes],
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Calls of a function are spans; an error that leaves it is the span's."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            if _tracer is None:
+                return function(*args, **kwargs)
+            about = _named(attributes(*args, **kwargs))
+            with _tracer.start_as_current_span(_PREFIX + name, attributes=about) as span:
+                done = function(*args, **kwargs)
+                span.set_attributes(_named(result(done)))
+                return done
+
+        return call
+
+    return decorate
+
+
+def begin(name: str, **attributes: Value) -> Callable[[], None] | None:
+    """Begin a span around work that is no single call; what ends it, None if spans are off."""
+    if _tracer is None:
+        return None
+    span = _tracer.start_span(_PREFIX + name, attributes=_named(attributes))
+    end: Callable[[], None] = span.end
+    return end
+
+
+def _named(attributes: Attributes) -> dict[str, Value]:
+    return {_PREFIX + name: value for name, value in attributes.items()}
+
+
+if os.environ.get(VARIABLE, "").lower() in ("1", "true"):
+    set_tracing()

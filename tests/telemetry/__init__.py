@@ -1,0 +1,1 @@
+"""Figures and spans of the work."""
