@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")])
 LOGGERS = (logging.getLogger(), logging.getLogger("variantlake"))
-NEEDED = {"streaming": ["prometheus_client"], "observability": ["opentelemetry.trace"]}
+NEEDED = {
+    "streaming": ["prometheus_client"],
+    "observability": ["opentelemetry.trace", "openlineage.client"],
+}
 """Libraries of extras that the blocks of a page use."""
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

@@ -57,6 +57,7 @@ LAYERS = [
     "delta.log",
     "delta.checkpoint",
     "delta.transaction",
+    "telemetry.lineage",
     "planning.files",
     "expressions",
     "planning.exact",

@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from variantlake.shown import CommitResult, Result
     from variantlake.storage.options import set_storage_options
     from variantlake.table import Table
+    from variantlake.telemetry.lineage import set_lineage
     from variantlake.telemetry.tracing import set_tracing
 
 __all__ = [
@@ -172,6 +173,7 @@ __all__ = [
     "profile",
     "scan_polars",
     "set_absolute_paths",
+    "set_lineage",
     "set_storage_options",
     "set_tracing",
     "spark",
@@ -234,6 +236,7 @@ _HOMES = {
     "profile": "variantlake.report.profile",
     "scan_polars": "variantlake.interop.polars_scan",
     "set_absolute_paths": "variantlake.delta.log.file_paths",
+    "set_lineage": "variantlake.telemetry.lineage",
     "set_storage_options": "variantlake.storage.options",
     "set_tracing": "variantlake.telemetry.tracing",
     "try_variant_array_append": "variantlake.functions",

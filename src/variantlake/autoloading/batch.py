@@ -39,6 +39,7 @@ from variantlake.jobs.threads import run_in_threads
 from variantlake.logs import logger
 from variantlake.shown import Result, utf8_text
 from variantlake.storage.opening import store_of
+from variantlake.telemetry.lineage import add_inputs, reported
 from variantlake.telemetry.tracing import traced
 from variantlake.writing.file_plan import FilePlan
 from variantlake.writing.files import new_load_id
@@ -117,6 +118,7 @@ class _Outcome:
         self.loaded = [file for file in self.loaded if file.name not in left]
 
 
+@reported("autoload", lambda job, *_: job.table)
 @traced(
     "load",
     lambda job, *_: {"table": job.table},
@@ -141,6 +143,7 @@ def load_batch(
     outcome = _Outcome([found.file for found in files if found.kind is DiscoveryKind.NEW])
     target = job.target(snapshot)
     written = _write(job, target, outcome)
+    add_inputs(job.folder.location(each.name) for each in outcome.loaded)
     old = [found.file for found in files if found.kind is DiscoveryKind.OLD]
     # Files that changed while they were read are left to a later batch: then nothing may be left.
     if not outcome.loaded and not outcome.errors and not old:

@@ -20,6 +20,7 @@ from variantlake.ingest.encode.numbers import numbered_rows
 from variantlake.ingest.encode.rows import TableRows, given_schema
 from variantlake.ingest.learning.relearn import relearned
 from variantlake.jobs.write_rows import write_rows
+from variantlake.telemetry.lineage import reported
 from variantlake.telemetry.tracing import traced
 from variantlake.writing.files import new_load_id
 from variantlake.writing.keywords import check_options, names_of
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 DEFAULTS = LoadOptions()
 
 
+@reported("append", lambda _, snapshot, **__: snapshot.store.uri)
 @traced("load", lambda _, snapshot, **__: {"table": snapshot.store.uri}, load_attributes)
 def append_arrow(
     reader: pa.RecordBatchReader,

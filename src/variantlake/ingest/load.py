@@ -44,6 +44,7 @@ from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.inference.hints import with_hints
 from variantlake.shredding.inference.infer import InferenceOptions, infer
 from variantlake.shredding.schema import ShreddingSchema
+from variantlake.telemetry.lineage import add_inputs, reported
 from variantlake.telemetry.tracing import traced
 from variantlake.writing.file_plan import FilePlan
 from variantlake.writing.files import new_load_id
@@ -91,6 +92,7 @@ class LoadTask:
         return replace(result, empty=empty, counts=tuple(rows.counts))
 
 
+@reported("load", lambda _, table, *__, **___: table)
 @traced("load", lambda _, table, *__, **___: {"table": table}, load_attributes)
 def run_load(
     given: Documents | SourceSpec | Iterable[SourceSpec],
@@ -119,6 +121,7 @@ def run_load(
     if (known := find_committed_load(target, options.load)) is not None:
         return known  # whatever became of the sources
     named = Documents.of(given, options.format).sources
+    add_inputs(source.label for source in named)
     sources = [source for source in named if source.size]
     if not sources or (len(sources) < len(named) and not options.skip_empty):
         raise _no_document(named, skip_empty=options.skip_empty)

@@ -50,6 +50,7 @@ from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
 from variantlake.storage.options import reach_with
 from variantlake.table import Table
+from variantlake.telemetry.lineage import add_inputs, reported
 from variantlake.units import Duration, seconds
 from variantlake.writing.commit_files import NOT_COMMITTED
 from variantlake.writing.keywords import names_of
@@ -203,6 +204,7 @@ class _MirrorRequest:
     properties: dict[str, str]
 
 
+@reported("mirror", lambda _, location, *__, **___: location)
 def _refreshed(
     table: Snapshot, location: str, given: _MirrorRequest, *, rebuild: bool
 ) -> MirrorResult:
@@ -211,6 +213,7 @@ def _refreshed(
         target, select = _target(table, location, given, rebuild=rebuild)
         try:
             done = _MirrorRefresh.of(table, target, select, rebuild=rebuild).run()
+            add_inputs([table.store.uri], done.source_version)
             return replace(done, seconds=time.perf_counter() - started)
         except CommitConflict:
             if attempt == _ATTEMPTS:

@@ -52,6 +52,7 @@ from variantlake.spark.load.file_scan import FileScan, file_scan
 from variantlake.spark.query.read_versions import version_read
 from variantlake.spark.session.jobs import run_over, run_tasks
 from variantlake.storage.store import location_text
+from variantlake.telemetry.lineage import reported
 from variantlake.telemetry.tracing import traced
 from variantlake.writing.files import new_load_id
 from variantlake.writing.keywords import check_options, names_of
@@ -67,6 +68,7 @@ _FIRST_ROWS = 256
 """Rows of a sample by way of the driver, before it is known how large they are."""
 
 
+@reported("append", lambda _, __, table, **___: location_text(table))
 @traced(
     "load",
     lambda _, __, table, **___: {"table": location_text(table)},
