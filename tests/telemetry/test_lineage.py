@@ -25,7 +25,7 @@ def events() -> Iterator[list[dict[str, Any]]]:
     base: Any = library("openlineage.client.transport").Transport
     sent: list[dict[str, Any]] = []
 
-    class Memory(base):
+    class Memory(base):  # type: ignore[misc] # of a library that need not be there
         kind = "memory"
 
         def emit(self, event: Any) -> None:
