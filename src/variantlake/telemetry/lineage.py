@@ -46,7 +46,7 @@ def set_lineage(on: bool = True, *, client: Any = None, namespace: str | None = 
     Args:
         on: Whether there are events.
         client: The client of `openlineage-python` that sends them; None for one that is set up as
-            that library says (`OPENLINEAGE_URL`, `openlineage.yml`).
+            that library says: by OPENLINEAGE_URL or a file openlineage.yml.
         namespace: Of the jobs; None for `OPENLINEAGE_NAMESPACE`, else `variantlake`.
 
     Raises MissingDependency without `variantlake[openlineage]`.
