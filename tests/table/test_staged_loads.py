@@ -11,6 +11,8 @@ import pytest
 
 import variantlake as vl
 from variantlake.ingest.stage import Stage
+from variantlake.storage.store import LocalStore
+from variantlake.writing.staged_files import FOLDER
 
 ROWS = pa.table({"event": ['{"a": 1}', '{"a": 2}', '{"a": -3}'], "k": ["x", "y", "x"]})
 
@@ -139,3 +141,19 @@ def test_no_rows_are_no_load(table: vl.Table) -> None:
     with pytest.raises(vl.InvalidValue, match="no rows to stage"):
         table.stage(ROWS.slice(0, 0), json_columns=["event"])
     assert table.stages() == []
+
+
+def test_a_stage_whose_put_was_answered_twice_stands(
+    table: vl.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client repeats a put whose answer was lost, and hears that the file is there: its own."""
+    put = LocalStore.put_if_absent
+
+    def answer_twice(store: LocalStore, path: str, data: bytes) -> bool:
+        return put(store, path, data) and not path.startswith(FOLDER)
+
+    monkeypatch.setattr(LocalStore, "put_if_absent", answer_twice)
+    stage = _stage(table)
+    assert stage.scan().count() == 3
+    assert stage.publish().rows_written == 3
+    assert _values(table.refresh()) == [-3, 1, 2]

@@ -82,7 +82,9 @@ def write_stage(
     info = CommitInfo(
         {LOAD_ID: load_id, "timestamp": time.time_ns() // 1_000_000, "metrics": dict(metrics)}
     )
-    if not target.store.put_if_absent(stage_path(load_id), serialise([info, metadata, *adds])):
+    path, data = stage_path(load_id), serialise([info, metadata, *adds])
+    # A client that repeats a put whose answer was lost hears that the file is there: it is ours.
+    if not target.store.put_if_absent(path, data) and target.store.read(path) != data:
         raise InvalidValue(
             f"a load {load_id!r} is staged already",
             file=target.store.uri,
