@@ -128,6 +128,7 @@ fuzz: setup ## Fuzz what parses bytes from outside, for FUZZ_SECONDS each (60)
 	@$(BIN)/python -m tests.fuzz.values --seconds $(FUZZ_SECONDS)
 	@$(BIN)/python -m tests.fuzz.columns --seconds $(FUZZ_SECONDS)
 	@$(BIN)/python -m tests.fuzz.logs --seconds $(FUZZ_SECONDS)
+	@$(BIN)/python -m tests.fuzz.texts --seconds $(FUZZ_SECONDS)
 
 docs: setup .venv-docs/.ready ## Write docs/cli.md anew from the commands; build the site in site/, strictly
 	@$(BIN)/python -m variantlake.cli.reference > docs/cli.md
