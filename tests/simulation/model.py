@@ -26,6 +26,7 @@ from variantlake.delta.stats import z85
 
 TABLE = "table"
 _COMMIT = re.compile(rf"{TABLE}/_delta_log/(\d{{20}})\.json")
+_NAMES = "variantlake.version."
 _LOG_FILE = re.compile(rf"{TABLE}/_delta_log/(\d{{20}})\.")
 
 Row = tuple[int | None, int | None]
@@ -39,7 +40,9 @@ Rows = Mapping[int, Row]
 class Version:
     """A version: its files with their deletion vectors, its rows, and when it appeared.
 
-    `blind` says that it only adds rows and looked at none.
+    `blind` says that it only adds rows and looked at none. `changes` are the paths of its change
+    files; `names` are versions that have names in it. `stamp` is its in-commit timestamp, 0 if it
+    has none.
     """
 
     number: int
@@ -49,6 +52,9 @@ class Version:
     blind: bool
     operation: str
     applications: Mapping[str, int]
+    changes: frozenset[str] = frozenset()
+    names: Mapping[str, int] = field(default_factory=dict)
+    stamp: int = 0
 
 
 @dataclass(slots=True)
@@ -57,13 +63,14 @@ class Work:
 
     It is called with the rows before and the work. `data_commits` are the versions in which it
     changed rows, `commits` all of its versions. `chosen` is the version that a restore goes back
-    to.
+    to, `staged` the load that is published.
     """
 
     name: str
     expected: Callable[[Rows, Work], Rows] | None = None
     autoloads: bool = False
     chosen: int = -1
+    staged: str = ""
     commits: list[int] = field(default_factory=list)
     data_commits: list[int] = field(default_factory=list)
 
@@ -77,6 +84,7 @@ class Model:
         self.versions: list[Version] = []
         self.landed: dict[str, Rows] = {}
         self.loaded: set[str] = set()
+        self.staged: dict[str, Rows] = {}
         self._rows: dict[tuple[str, str], Rows] = {}
 
     @property
@@ -102,6 +110,12 @@ class Model:
         """Whether a version within the retention needs the file."""
         if (match := _LOG_FILE.match(path)) is not None:
             self._check_log_without(path, int(match[1]))
+        elif path.startswith(f"{TABLE}/_change_data/"):
+            name = path.removeprefix(f"{TABLE}/")
+            oldest = self.world.now - RETENTION + SLACK
+            for version in self.versions:
+                if version.moment > oldest and name in version.changes:
+                    raise Violation(f"{name} is removed, version {version.number} needs it")
         elif path.startswith(f"{TABLE}/") and "/_" not in path:
             name = path.removeprefix(f"{TABLE}/")
             for version in self.readable():
@@ -112,12 +126,19 @@ class Model:
 
     def readable(self) -> list[Version]:
         """The versions that readers within the retention may still read."""
-        return [v for v in self.versions if self._until(v) > self.world.now - RETENTION + SLACK]
+        oldest = self.world.now - RETENTION + SLACK
+        return [v for v in self.versions if self._until(v) > oldest or v.number in self._named()]
 
     def in_log(self) -> list[Version]:
         """The versions that the log must still know."""
         oldest = self.world.now - LOG_RETENTION_DAYS * 24 * HOUR + SLACK
-        return [version for version in self.versions if self._until(version) > oldest]
+        return [v for v in self.versions if self._until(v) > oldest or v.number in self._named()]
+
+    def _named(self) -> set[int]:
+        """Versions that have had names for a while: who cleans up may not know of newer ones."""
+        recent = [v for v in self.versions if self._until(v) > self.world.now - SLACK]
+        names = [set(version.names.values()) for version in recent]
+        return set.intersection(*names) if names else set()
 
     def _until(self, version: Version) -> float:
         """Until when it was the newest."""
@@ -171,9 +192,15 @@ class Model:
         blind = bool(info.get("isBlindAppend"))
         if before is not None:
             self._judge(work, before, rows, int(info.get("readVersion", before.number)), number)
+        stamp = info.get("inCommitTimestamp", 0)
+        if before is not None and 0 < stamp <= before.stamp:
+            raise Violation(f"version {number} is not stamped later than the one before")
+        _check_row_ids(adds, files, number)
         version = Version(
-            number, self.world.now, files, rows, blind, work.name.split(" ")[0], applications
-        )
+            number, self.world.now, files, rows, blind, work.name.split(" ")[0], applications,
+            frozenset(action["cdc"]["path"] for action in actions if "cdc" in action),
+            _names_after({} if before is None else before.names, actions), stamp,
+        )  # fmt: skip
         self.versions.append(version)
         work.commits.append(number)
         self.world.say(f"version {number}: {work.name}, {len(rows)} rows in {len(files)} files")
@@ -260,6 +287,39 @@ class Model:
         if magic != 1681511377:
             raise Violation("a deletion vector of an unknown form")
         return set(BitMap64.deserialize(data[4:]))
+
+
+def _names_after(before: Mapping[str, int], actions: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """The versions that have names after a commit."""
+    names = dict(before)
+    for action in actions:
+        domain = action.get("domainMetadata", {})
+        if domain.get("domain", "").startswith(_NAMES):
+            names.pop(domain["domain"], None)
+            if not domain["removed"]:
+                names[domain["domain"]] = json.loads(domain["configuration"])["version"]
+    return names
+
+
+def _check_row_ids(
+    adds: Iterable[Mapping[str, Any]], files: Mapping[str, Mapping[str, Any]], number: int
+) -> None:
+    """Raise Violation if new files give ids to their rows that other files of the table gave."""
+    spans = {path: span for path, file in files.items() if (span := _row_ids(file)) is not None}
+    for add in adds:
+        own = spans.get(add["path"])
+        if own is None:
+            continue
+        for path, other in spans.items():
+            if path != add["path"] and own.start < other.stop and other.start < own.stop:
+                raise Violation(f"version {number} gives ids to rows that {path} gave")
+
+
+def _row_ids(file: Mapping[str, Any]) -> range | None:
+    first = file.get("baseRowId")
+    if first is None:
+        return None
+    return range(first, first + json.loads(file["stats"])["numRecords"])
 
 
 def file_rows(data: bytes) -> dict[int, Row]:

@@ -60,13 +60,14 @@ class Operation:
     """`perform` does it; `expected` gives the rows that its commit leaves, None for the same ones.
 
     `repeats` says that the actor does it again after its process died or the store failed.
-    `conflicts` says that it may give way to others.
+    `conflicts` says that it may give way to others, `may_lack` that what it wants may be gone.
     """
 
     perform: Callable[[Session, Op, Work], Any]
     expected: Callable[[Op, Rows, Work], Rows] | None = None
     repeats: bool = False
     conflicts: bool = True
+    may_lack: bool = False
 
 
 # Rows
@@ -167,6 +168,31 @@ def stream(session: Session, op: Op, _work: Work) -> Any:
     return commit_load(target, plan, [result], options, started, record=batch.record())
 
 
+def stage(session: Session, op: Op, _work: Work) -> Any:
+    """Some rows, which wait to be published."""
+    load_id = f"load {op.serial}"
+    session.model.staged[load_id] = rows_of(op, new_ids(op))
+    rows = arrow(new_ids(op), op.serial)
+    return session.table().stage(rows, json_columns=["event"], load_id=load_id)
+
+
+def publish(session: Session, op: Op, work: Work) -> Any:
+    """One of the staged loads, which others may publish at the same time."""
+    if not work.staged:
+        stages = session.table().stages()
+        if not stages:
+            return None
+        work.staged = stages[op.a % len(stages)].id
+    table = session.table()
+    staged = next((each for each in table.stages() if each.id == work.staged), None)
+    return None if staged is None else staged.publish()
+
+
+def published(session: Session, rows: Rows, work: Work) -> Rows:
+    """See `publish`."""
+    return {**rows, **session.model.staged[work.staged]}
+
+
 def overwrite(session: Session, op: Op, _work: Work) -> Any:
     """The rows of one partition, or all."""
     where = {"part": str(op.a % 2)} if session.world.scenario.layout == "partitioned" else None
@@ -187,6 +213,11 @@ def set_properties(session: Session, op: Op, _work: Work) -> Any:
 def delete(session: Session, op: Op, _work: Work) -> Any:
     """Some rows."""
     return session.table().delete(condition(op)[0])
+
+
+def erase(session: Session, op: Op, _work: Work) -> Any:
+    """Some rows, and their places in files."""
+    return session.table().erase(condition(op)[0])
 
 
 def update(session: Session, op: Op, _work: Work) -> Any:
@@ -278,6 +309,19 @@ def clean(session: Session, _op: Op, _work: Work) -> Any:
 def vacuum(session: Session, op: Op, _work: Work) -> Any:
     """Files that no reader needs go."""
     return session.table().vacuum(lite=op.a % 4 == 0)
+
+
+def tag(session: Session, op: Op, _work: Work) -> Any:
+    """A name for one of the last versions that can be read."""
+    table = session.table()
+    return table.tag(f"name-{op.a % 4}", max(table.version - op.b % _OLD, 0), move=True)
+
+
+def untag(session: Session, _op: Op, _work: Work) -> Any:
+    """One of the names goes."""
+    table = session.table()
+    named = table.tags()
+    return table.untag(named[0].name) if named else None
 
 
 # Readers
@@ -423,9 +467,12 @@ OPERATIONS: Mapping[str, Operation] = {
     "append": Operation(append, _added, conflicts=False),
     "load": Operation(load, _added, repeats=True, conflicts=False),
     "stream": Operation(stream, _added, repeats=True, conflicts=False),
+    "stage": Operation(stage, conflicts=False, may_lack=True),
+    "publish": Operation(publish, repeats=True, conflicts=False),
     "overwrite": Operation(overwrite),
     "set properties": Operation(set_properties),
     "delete": Operation(delete, _deleted, repeats=True),
+    "erase": Operation(erase, _deleted),
     "update": Operation(update, _updated),
     "upsert": Operation(upsert, _upserted),
     "merge": Operation(merge, merged),
@@ -439,6 +486,8 @@ OPERATIONS: Mapping[str, Operation] = {
     "clean the log": Operation(clean),
     "vacuum": Operation(vacuum),
     "restore": Operation(restore),
+    "tag": Operation(tag, may_lack=True),
+    "untag": Operation(untag, may_lack=True),
     "read": Operation(read),
     "read old": Operation(read_old),
     "hold": Operation(hold),

@@ -88,6 +88,40 @@ FAULTS = (
         "an autoload does not hold its state against the table's",
         "commit_files.commit_files", "record is not None and record.is_stale(newest)", "False",
     ),
+    Fault(
+        "in-commit timestamps follow the clock alone",
+        "commit._payload", "max(timestamp, base.stamp + 1)", "timestamp",
+    ),
+    Fault(
+        "what another one removed may be removed again",
+        "check_conflicts", "again | {decode_path(action.path) for action in changes.removes}",
+        "again",
+    ),
+    Fault(
+        "log cleanup takes the checkpoint that it needs",
+        "_is_before", "int(found[1]) < kept", "int(found[1]) <= kept",
+    ),
+    Fault(
+        "log cleanup knows no retention",
+        "clean_log", "(now - retention) // DAY_MILLIS * DAY_MILLIS", "now",
+    ),
+    Fault(
+        "vacuum forgets deletion vectors",
+        "_keep_vectors", "found.keep_plain(plain)", "pass",
+    ),
+    Fault(
+        "vacuum takes what a running writer wrote",
+        "list_unneeded", "is_needed or entry.modified >= cutoff", "is_needed",
+    ),
+    Fault(
+        "a deletion vector lacks the rows of the one before",
+        "RemovedRows.deleted", "np.union1d(self.before, self.rows)", "self.rows",
+    ),
+    Fault(
+        "a checkpoint stands for the version before",
+        "run_post_commit_hooks", "write_state(store, version, state)",
+        "write_state(store, version - 1, state)",
+    ),
 )  # fmt: skip
 
 CHEAP = (

@@ -16,12 +16,15 @@ SLACK = HOUR
 """Milliseconds that clocks, stores and slow calls together may be wrong by."""
 
 ROLES: Mapping[str, Mapping[str, int]] = {
-    "writer": {"append": 6, "load": 4, "stream": 4, "overwrite": 1, "set properties": 1},
-    "editor": {"delete": 3, "update": 3, "upsert": 3, "merge": 2, "append": 2},
+    "writer": {
+        "append": 6, "load": 4, "stream": 4, "stage": 2, "publish": 3, "overwrite": 1,
+        "set properties": 1,
+    },
+    "editor": {"delete": 3, "update": 3, "upsert": 3, "merge": 2, "append": 2, "erase": 1},
     "autoloader": {"land": 3, "autoload": 3},
     "upkeep": {
         "optimize": 4, "cluster": 2, "reshred": 1, "checkpoint": 2, "clean the log": 1,
-        "vacuum": 3, "restore": 1, "analyze": 1,
+        "vacuum": 3, "restore": 1, "analyze": 1, "tag": 1, "untag": 1,
     },
     "reader": {"read": 3, "read old": 2, "hold": 2, "follow": 2, "changes": 2},
 }  # fmt: skip
@@ -56,7 +59,7 @@ class Scenario:
     """A run: `turns` is the seed of whose turn it is and of when faults happen.
 
     `stickiness` is how likely an actor goes on after a call. `layout` is "plain", "partitioned" or
-    "clustered".
+    "clustered". Deletion vectors of more than `inline_bytes` are in files of their own.
     """
 
     seed: int
@@ -66,6 +69,7 @@ class Scenario:
     stickiness: float
     faults: Mapping[str, float]
     actors: tuple[tuple[Op, ...], ...]
+    inline_bytes: int = 128
 
     @property
     def size(self) -> int:
@@ -110,7 +114,7 @@ class Scenario:
         faults = {} if chance.random() < 0.15 else _faults(chance)
         return cls(
             seed, seed, layout, _properties(chance, layout),
-            chance.choice([0.0, 0.5, 0.9, 0.97]), faults, scripts,
+            chance.choice([0.0, 0.5, 0.9, 0.97]), faults, scripts, chance.choice([128, 16]),
         )  # fmt: skip
 
     def without_actor(self, number: int) -> Scenario:
@@ -143,7 +147,7 @@ def _properties(chance: random.Random, layout: str) -> dict[str, str]:
     properties = {
         "delta.deletedFileRetentionDuration": f"interval {RETENTION_HOURS} hours",
         "delta.logRetentionDuration": f"interval {LOG_RETENTION_DAYS} days",
-        "delta.checkpointInterval": chance.choice(["2", "3", "5", "10"]),
+        "delta.checkpointInterval": chance.choice(["2", "3", "5", "10", "100"]),
     }
     choices = {
         "delta.enableDeletionVectors": ("true", 0.6),
@@ -155,6 +159,6 @@ def _properties(chance: random.Random, layout: str) -> dict[str, str]:
     for name, (value, share) in choices.items():
         if chance.random() < share:
             properties[name] = value
-    if layout == "plain" and chance.random() < 0.2:
+    if layout == "plain" and chance.random() < 0.4:
         properties["delta.enableRowTracking"] = "true"
     return properties
