@@ -8,7 +8,7 @@ import signal
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -431,31 +431,34 @@ def failing(owner: Any, name: str) -> Callable[[pytest.MonkeyPatch], None]:
     return put
 
 
-class _FailsOnce:
-    """A part of the rule in the JVM, whose first call fails."""
+class _Fails:
+    """A part of the rule in the JVM, of which some calls fail."""
 
     class Java:
         implements: ClassVar = ["java.util.function.BiFunction"]
 
-    def __init__(self, usual: Any) -> None:
+    def __init__(self, usual: Any, calls: Container[int]) -> None:
         self._usual = usual
-        self._failed = False
+        self._calls = calls
+        self._made = 0
 
     def apply(self, one: Any, other: Any) -> Any:
-        if not self._failed:
-            self._failed = True
+        self._made += 1
+        if self._made in self._calls:
             raise ZeroDivisionError("made to fail")
         return self._usual.apply(one, other)
 
 
-def failing_in_java(part: str) -> Callable[[pytest.MonkeyPatch], None]:
+def failing_in_java(
+    part: str, calls: Container[int] = range(1, 2)
+) -> Callable[[pytest.MonkeyPatch], None]:
     """For the rule that is there; each fault begins with a new one."""
 
     def put(_: pytest.MonkeyPatch) -> None:
         java: Any = accelerate._rules[-1].java
         field = java.getClass().getDeclaredField(part)
         field.setAccessible(True)
-        field.set(java, _FailsOnce(field.get(java)))
+        field.set(java, _Fails(field.get(java), calls))
 
     return put
 
@@ -471,6 +474,8 @@ FAULTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "callback": failing_in_java("planner"),
     "dump": failing_in_java("dump"),
     "substitution": failing_in_java("substitution"),
+    "marks": failing_in_java("substitution", range(1, 99)),
+    "marks of an answer": failing_in_java("substitution", range(2, 99)),
     "apply": failing(RulePlanner, "_answer"),
     "plan": failing(planner_module, "node_of"),
     "uses": failing(rule_query, "read_uses"),

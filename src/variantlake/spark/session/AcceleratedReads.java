@@ -215,6 +215,18 @@ public class AcceleratedReads {
         }
     }
 
+    /** Takes the marks off a plan, which stays as it is below them: nothing in it can fail. */
+    private static class Unmark extends scala.runtime.AbstractPartialFunction {
+        public boolean isDefinedAt(Object plan) {
+            return plan instanceof LogicalPlan && Query.isMark((LogicalPlan) plan);
+        }
+
+        public Object applyOrElse(Object plan, scala.Function1 otherwise) {
+            if (!isDefinedAt(plan)) return otherwise.apply(plan);
+            return ((LogicalPlan) plan).children().head();
+        }
+    }
+
     /** One turn of the rule. */
     private static class Query {
         private final AcceleratedReads owner;
@@ -223,6 +235,7 @@ public class AcceleratedReads {
         private final Map relations = new LinkedHashMap();
         private final Map memory;
         private boolean marked = false;
+        private boolean failed = false;
 
         Query(AcceleratedReads owner, SparkSession session) {
             this.owner = owner;
@@ -231,27 +244,38 @@ public class AcceleratedReads {
         }
 
         LogicalPlan of(LogicalPlan plan) {
-            boolean enabled;
+            boolean inner = plan instanceof Subquery;
             try {
                 collect(plan);
-                enabled = relations.size() > 0 && isEnabled(SQLConf$.MODULE$.get());
-                if (plan instanceof Subquery) return enabled ? mark(plan) : plan;
-            } catch (Throwable error) {
-                owner.warn(error);
-                if (plan instanceof Subquery) return plan;
-                enabled = false;
-            }
-            if (enabled) {
-                try {
+                if (relations.size() > 0 && isEnabled(SQLConf$.MODULE$.get())) {
+                    if (inner) return mark(plan);
                     LogicalPlan found =
                         plan instanceof V2WriteCommand ? written(plan) : accelerated(plan);
                     if (found != null) return found;
-                } catch (Throwable error) {
-                    owner.warn(error);
                 }
+            } catch (Throwable error) {
+                failed(error);
+                marked = true; // as far as anybody can tell
             }
-            return marked ? (LogicalPlan) owner.substitution.apply(
-                new Object[] {plan, session, new HashMap(), memory, null}, MARK) : plan;
+            return inner || !marked ? plan : unmarked(plan);
+        }
+
+        /** Say once for a query why it is left as it is. */
+        private void failed(Throwable error) {
+            if (error instanceof InterruptedException) Thread.currentThread().interrupt();
+            if (!failed) owner.warn(error);
+            failed = true;
+        }
+
+        /** The plan without marks, below which Spark's rules do now what they have passed by. */
+        private LogicalPlan unmarked(LogicalPlan plan) {
+            try {
+                return (LogicalPlan) owner.substitution.apply(
+                    new Object[] {plan, session, new HashMap(), memory, null}, MARK);
+            } catch (Throwable error) {
+                failed(error);
+                return (LogicalPlan) plan.transformWithSubqueries(new Unmark());
+            }
         }
 
         /** Files that may be missing or broken are for Spark's own reader, which passes them by. */
@@ -291,7 +315,7 @@ public class AcceleratedReads {
             while (below.hasNext()) collect((LogicalPlan) below.next());
         }
 
-        private static boolean isMark(LogicalPlan plan) {
+        static boolean isMark(LogicalPlan plan) {
             return plan instanceof SubqueryAlias && ((SubqueryAlias) plan).alias().startsWith(MARK);
         }
 
