@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
@@ -62,6 +63,10 @@ TEXTS = {
     f"i.event:n::bigint = o.event:n::bigint AND i.event:n::int < 9) AND {KIND} = 'k0'": 2,
     f"SELECT id, (SELECT max(event:n::int) FROM jobs_odd i WHERE i.part = o.part) FROM jobs_ev o "
     f"WHERE {KIND} = 'k2'": 5,
+    # A condition that reads more of a subquery than paths.
+    "SELECT o.id FROM jobs_ev o WHERE NOT EXISTS (SELECT * FROM jobs_ev i WHERE "
+    "i.event:n::int = o.event:n::int + 1 OR i.id = 3 AND o.id = 5)": 8,
+    "SELECT (SELECT event:n::int FROM jobs_ev)": 4,
     f"SELECT {KIND} FROM jobs_ev INTERSECT SELECT {KIND} FROM jobs_odd WHERE event:n::int > 35": 5,
     "SELECT part, event:kind::string, max(event:n::int), grouping_id() FROM jobs_ev "
     "GROUP BY GROUPING SETS ((part), (event:kind::string), ())": 4,
@@ -160,6 +165,8 @@ def answer(job: Callable[[], Any]) -> Any:
         return (found.schema.json(), rows(found)) if isinstance(found, DataFrame) else found
     except PySparkException as error:
         return error.getCondition(), type(error)
+    except Py4JJavaError as error:
+        return str(error.java_exception.getMessage())
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ import org.apache.spark.sql.catalyst.QueryPlanningTracker$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlanIntegrity;
@@ -456,10 +457,31 @@ public class AcceleratedReads {
         /** Whether every column that is read comes from below; Spark looks at no subqueries. */
         private static boolean isWhole(LogicalPlan plan) {
             if (!plan.resolved() || !plan.missingInput().isEmpty()) return false;
+            scala.collection.Iterator expressions = plan.expressions().iterator();
+            while (expressions.hasNext()) {
+                if (!isWhole((Expression) expressions.next(), plan)) return false;
+            }
             scala.collection.Iterator below = plan.children().iterator();
             while (below.hasNext()) if (!isWhole((LogicalPlan) below.next())) return false;
             below = plan.subqueries().iterator();
             while (below.hasNext()) if (!isWhole((LogicalPlan) below.next())) return false;
+            return true;
+        }
+
+        /** Whether conditions between a query and its subqueries read columns of either. */
+        private static boolean isWhole(Expression expression, LogicalPlan plan) {
+            scala.collection.Iterator below = expression.children().iterator();
+            while (below.hasNext()) {
+                Expression child = (Expression) below.next();
+                if (expression instanceof SubqueryExpression) {
+                    LogicalPlan inner = (LogicalPlan) ((SubqueryExpression) expression).plan();
+                    if (!child.references().$minus$minus(plan.inputSet())
+                            .$minus$minus(inner.outputSet()).isEmpty()) {
+                        return false;
+                    }
+                }
+                if (!isWhole(child, plan)) return false;
+            }
             return true;
         }
 

@@ -26,6 +26,8 @@ import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias$;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.rules.RuleExecutor;
+import org.apache.spark.sql.catalyst.trees.CurrentOrigin$;
+import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
@@ -282,7 +284,7 @@ public class PathSubstitution implements BiFunction {
                 // Spark's own rules passed it by when it was optimized.
                 if (unmarked && (names == null || names.isEmpty())) other = turns(early(), other);
                 unmarked |= before;
-                if (other != inner) over = (Expression) outer.withNewPlan(other);
+                if (other != inner) over = over(outer, other);
             }
             if (over.children().isEmpty()) return over;
             List children = new ArrayList();
@@ -290,10 +292,46 @@ public class PathSubstitution implements BiFunction {
             for (int i = 0; i < over.children().size(); i++) {
                 Expression child = (Expression) over.children().apply(i);
                 Expression other = rewritten(child);
+                if (over instanceof SubqueryExpression) {
+                    other = columnsOf((LogicalPlan) ((SubqueryExpression) over).plan(), other);
+                }
                 changed |= other != child;
                 children.add(other);
             }
             return changed ? (Expression) ((TreeNode) over).withNewChildren(seq(children)) : over;
+        }
+
+        /**
+         * A condition with a subquery's columns as that has them. Spark prunes what no condition
+         * asks for, and compares columns by all that they are, qualifiers too.
+         */
+        private static Expression columnsOf(LogicalPlan inner, Expression condition) {
+            if (condition instanceof Attribute) {
+                for (int i = 0; i < inner.output().size(); i++) {
+                    Attribute column = (Attribute) inner.output().apply(i);
+                    if (column.exprId().equals(((Attribute) condition).exprId())) {
+                        return (Expression) column;
+                    }
+                }
+                return condition;
+            }
+            if (condition.children().isEmpty()) return condition;
+            List children = new ArrayList();
+            for (int i = 0; i < condition.children().size(); i++) {
+                children.add(columnsOf(inner, (Expression) condition.children().apply(i)));
+            }
+            return (Expression) ((TreeNode) condition).withNewChildren(seq(children));
+        }
+
+        /** The subquery over another plan; its errors show the same text. */
+        private static Expression over(SubqueryExpression subquery, LogicalPlan plan) {
+            Origin before = CurrentOrigin$.MODULE$.get();
+            CurrentOrigin$.MODULE$.set(subquery.origin());
+            try {
+                return (Expression) subquery.withNewPlan(plan);
+            } finally {
+                CurrentOrigin$.MODULE$.set(before);
+            }
         }
 
         /** A path's column; in rows of files that are read natively, what the query says. */
@@ -354,7 +392,7 @@ public class PathSubstitution implements BiFunction {
                 }
                 changed = true;
                 items.add(new Alias(
-                    (Expression) found, old.name(), old.exprId(), none(),
+                    (Expression) found, old.name(), old.exprId(), old.qualifier(),
                     scala.Option.apply(old.metadata()), none()));
             }
             if (!changed) return plan;
