@@ -222,6 +222,36 @@ def test_a_browser_draws_it_without_an_error_and_filters_can_be_tried(
     assert "$.kind" not in paths
 
 
+@pytest.mark.parametrize("width", [400, 800, 1200, 1920])
+def test_no_table_runs_out_of_the_page_and_no_value_makes_a_tall_row(
+    table: vl.Table, tmp_path: Path, width: int
+) -> None:
+    data: dict[str, Any] = dict(table.report().to_dict())
+    (column,) = data["columns"]
+    long = {**column["paths"][1], "path": f"$.{'deep.' * 60}x", "type": "STRUCT<a: BIGINT>" * 20}
+    long |= {"minimum": "least " * 90, "maximum": "most" * 90, "examples": ["example" * 90] * 3}
+    data["columns"] = [{**column, "paths": [long] * 3}]
+    data["properties"] = {"variantlake.shredding.event": "a_path BIGINT, " * 90}
+    then = """
+      const frames = [...document.querySelectorAll(".scroll")];
+      const out = (frame) => frame.scrollWidth > frame.clientWidth;
+      const rows = [...frames[frames.length - 1].querySelectorAll("tbody tr")];
+      document.body.dataset.wide = document.documentElement.scrollWidth;
+      document.body.dataset.out = frames.filter(out).map((each) => each.ariaLabel).join();
+      document.body.dataset.tall = Math.max(...rows.map((row) => row.offsetHeight));
+      document.body.dataset.axis = document.querySelector("#versions .axis").innerText;
+    """
+    page = shown(render(json.dumps(data)), tmp_path, width=width, then=then)
+    body = next(Elements(page).named("body"))
+    # Chromium draws no window of less than 500.
+    assert int(body["data-wide"] or 0) <= max(width, 500)
+    out = body["data-out"] or ""
+    # On the smallest screens, tables of a few columns scroll within their frames.
+    assert "Paths of" not in out if width == 400 else out == ""
+    assert int(body["data-tall"] or 0) < (45 if width > 1000 else 400)
+    assert "0 bytes" in (body["data-axis"] or "")
+
+
 def test_ten_thousand_paths_and_many_files_are_drawn_a_part_at_a_time(
     table: vl.Table, tmp_path: Path
 ) -> None:

@@ -49,7 +49,7 @@
   function table(caption, columns, rows) {
     const body = element("tbody");
     const head = element("tr", {}, ...columns.map((column) => element("th", { scope: "col", class: column.number ? "number" : null }, column.name)));
-    const made = element("table", {}, element("caption", {}, caption), element("thead", {}, head), body);
+    const made = element("table", { class: columns.length > 8 ? "many stacked" : columns.length > 5 ? "many" : null }, element("caption", {}, caption), element("thead", {}, head), body);
     const more = element("button", { type: "button" });
     let shown = 0;
     let wanted = rows;
@@ -59,9 +59,10 @@
         const row = element("tr");
         for (const column of columns) {
           const value = column.value(wanted[shown]);
-          const cell = column.code && value !== "" ? element("code", {}, value) : value;
+          let cell = column.code && value !== "" ? element("code", {}, value) : value;
+          if (column.clip && value !== "") cell = element("div", { class: `clip ${column.clip}`, tabindex: "0", title: value }, cell);
           const style = [column.number && "number", column.whole && "whole", column.wide && "wide", column.class && column.class(wanted[shown])];
-          row.append(element("td", { class: style.filter(Boolean).join(" ") || null }, cell));
+          row.append(element("td", { class: style.filter(Boolean).join(" ") || null, "data-name": column.name }, ...(cell === "" ? [] : [cell])));
         }
         body.append(row);
       }
@@ -92,23 +93,43 @@
     return made;
   }
 
+  // Values of an axis from 0 on: two to five round ones, the last of them at or above `most`.
+  function marks(most) {
+    if (!(most > 0)) return [0, 1];
+    const ten = 10 ** Math.floor(Math.log10(most));
+    const step = [0.2, 0.5, 1, 2.5].map((part) => part * ten).find((each) => most / each <= 4) || 2.5 * ten;
+    return Array.from({ length: Math.ceil(most / step - 1e-9) + 1 }, (_, place) => place * step);
+  }
+
   // `ends` says what stands at the left and at the right end; the text is in `label` as well.
   function line(label, values, ends, shown) {
-    const most = Math.max(...values, 0) || 1;
+    const axis = marks(Math.max(...values, 0));
+    const most = axis[axis.length - 1];
+    const heightOf = (value) => 112 - (100 * value) / most;
     const step = 600 / Math.max(values.length - 1, 1);
-    const points = values.map((value, place) => `${(place * step).toFixed(1)},${(112 - (100 * value) / most).toFixed(1)}`);
+    const points = values.map((value, place) => `${(place * step).toFixed(1)},${heightOf(value).toFixed(1)}`);
     if (values.length === 1) points.push(`600,${points[0].split(",")[1]}`);
     const drawn = svg(
       "svg",
       { viewBox: "-4 4 608 116", height: "120", preserveAspectRatio: "none", role: "img", "aria-label": label },
+      ...axis.map((value) => svg("line", {
+        x1: "-4", x2: "604", y1: heightOf(value), y2: heightOf(value), stroke: "var(--line)", "vector-effect": "non-scaling-stroke",
+      })),
       svg("polyline", {
         points: points.join(" "), fill: "none", stroke: "var(--mark)", "stroke-width": "2",
         "vector-effect": "non-scaling-stroke",
       }),
     );
+    // The picture begins at 4 and is 116 high.
+    const sides = axis.filter((value) => !(shown === count && value % 1)).map((value) => {
+      const mark = element("span", {}, shown(value));
+      mark.style.top = `${((heightOf(value) - 4) / 1.16).toFixed(1)}%`;
+      return mark;
+    });
+    const left = element("div", { class: "axis", "aria-hidden": "true" }, ...sides);
     const top = element("span", {}, `at most ${shown(Math.max(...values, 0))}`);
     const bottom = element("p", { class: "ends", "aria-hidden": "true" }, element("span", {}, ends[0]), top, element("span", {}, ends[1]));
-    return element("div", {}, drawn, bottom);
+    return element("div", { class: "chart" }, left, drawn, bottom);
   }
 
   function overview() {
@@ -134,7 +155,7 @@
       element("p", {}, data.features.join(", ") || "none"),
       table("Properties", [
         { name: "property", code: true, whole: true, value: (each) => each[0] },
-        { name: "value", code: true, wide: true, value: (each) => each[1] },
+        { name: "value", code: true, clip: "value", value: (each) => each[1] },
       ], Object.entries(data.properties)),
     );
   }
@@ -179,17 +200,17 @@
     const filter = element("input", { type: "search", id: `${id}-filter` });
     made.append(element("label", { for: `${id}-filter` }, "Paths that contain ", filter));
     const list = table(`Paths of ${column.name}; shares and types from ${count(column.sampled_rows)} rows`, [
-      { name: "path", code: true, whole: true, value: (each) => each.path },
-      { name: "column", value: (each) => each.type },
+      { name: "path", code: true, clip: "path", value: (each) => each.path },
+      { name: "column", clip: "value", value: (each) => each.type },
       { name: "rows", number: true, value: (each) => percent(each.share) },
-      { name: "types", wide: true, value: types },
+      { name: "types", clip: "value", value: types },
       { name: "in columns", number: true, value: (each) => count(each.typed) },
       { name: "in residuals", number: true, value: (each) => count(each.residuals) },
       { name: "bytes", number: true, value: (each) => percent(each.bytes_share) },
       { name: "distinct", number: true, value: (each) => (each.distinct ? count(each.distinct) + (each.distinct_is_more ? "+" : "") : "") },
-      { name: "least", code: true, wide: true, value: (each) => each.minimum || "" },
-      { name: "most", code: true, wide: true, value: (each) => each.maximum || "" },
-      { name: "examples", code: true, wide: true, value: (each) => (each.examples || []).join(", ") },
+      { name: "least", code: true, clip: "value", value: (each) => each.minimum || "" },
+      { name: "most", code: true, clip: "value", value: (each) => each.maximum || "" },
+      { name: "examples", code: true, clip: "value", value: (each) => (each.examples || []).join(", ") },
     ], column.paths);
     filter.addEventListener("input", () => {
       const text = filter.value.toLowerCase();
@@ -273,12 +294,14 @@
     const value = element("input", { id: `${id}-value`, type: "text", autocomplete: "off" });
     const answer = element("output", { for: `${id}-path ${id}-operator ${id}-value`, "aria-live": "polite" });
     const canvas = element("canvas", { role: "img" });
+    const ends = element("p", { class: "ends", "aria-hidden": "true" });
     made.append(
       element("label", { for: `${id}-path` }, "Path ", choice),
       element("label", { for: `${id}-operator` }, "Comparison ", operator),
       element("label", { for: `${id}-value` }, "Value ", value),
       answer,
       canvas,
+      ends,
     );
     function update() {
       const path = column.skip[Number(choice.value)];
@@ -299,6 +322,8 @@
         answer.textContent = `${path.path} ${operator.value} ${text} would read ${count(read)} of ${files(total)}.`;
       }
       canvas.setAttribute("aria-label", `Bounds of ${path.path} in ${files(total)}, from ${path.labels[0]} to ${path.labels[path.labels.length - 1]}`);
+      const outer = [path.labels[0], path.labels[path.labels.length - 1]];
+      ends.replaceChildren(...outer.map((label) => element("span", { class: "clip", title: label }, label)));
       strips(canvas, path, reads);
     }
     for (const control of [choice, operator, value]) control.addEventListener("input", update);
@@ -334,7 +359,7 @@
     }
     const words = { add: "make a column", "give up": "give the column up" };
     made.append(table("What a new schema would change; `variantlake reshred` learns it", [
-      { name: "path", code: true, whole: true, value: (each) => each.path },
+      { name: "path", code: true, clip: "path", value: (each) => each.path },
       { name: "advice", value: (each) => words[each.advice] },
       { name: "type", value: (each) => each.type },
       { name: "a query reads less", number: true, value: (each) => (each.saves_bytes ? size(each.saves_bytes) : "") },

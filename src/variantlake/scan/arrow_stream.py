@@ -12,14 +12,13 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import pyarrow as pa
 
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidValue, MissingDependency, VariantLakeError
-from variantlake.progress import OnProgress
 from variantlake.shown import Shown, shortened
 from variantlake.shredding.arrays import AnyField, map_leaves, map_types
 from variantlake.shredding.layout import (
@@ -32,7 +31,7 @@ from variantlake.shredding.layout import (
 
 if TYPE_CHECKING:
     from variantlake.export.export import ExportResult
-    from variantlake.parquet.write.table_writer import Shredding
+    from variantlake.export.keywords import ExportKeywords
 
 _SHOWN_ROWS = 10
 _CELL = 80
@@ -127,11 +126,7 @@ class ArrowStream(Shown):
         self,
         path: str | os.PathLike[str],
         format: Literal["parquet", "csv", "jsonl"] | None = None,  # noqa: A002 - as in loads
-        *,
-        overwrite: bool = False,
-        dry_run: bool = False,
-        shredding: Shredding = "infer",
-        progress: OnProgress | None = None,
+        **options: Unpack[ExportKeywords],
     ) -> ExportResult:
         """Write the rows into one file, batch by batch; it appears when it is whole.
 
@@ -142,30 +137,24 @@ class ArrowStream(Shown):
         Args:
             path: A file on a disk or in an object store. `.gz` and `.zst` compress CSV and JSON.
             format: The form; None goes by the name: `.parquet`, `.csv`, `.jsonl` and `.ndjson`.
-            overwrite: Replace a file that is there.
-            dry_run: Write nothing, and count the rows.
-            shredding: Of Parquet, which paths of Variants become columns: `"infer"` goes by the
-                first rows, None leaves them whole; or DDL.
-            progress: Called with how far the export is, as for `Table.optimize`.
+            **options: `overwrite=True` replaces a file that is there, `dry_run=True` writes nothing
+                and counts the rows. `shredding`, of Parquet, says which paths of Variants become
+                columns: `"infer"`, the default, goes by the first rows, None leaves them whole; or
+                DDL. `progress` is called with how far it is, as for `Table.optimize`.
 
         Raises:
-            InvalidValue: The file is there, or its name says no form.
+            InvalidValue: The file is there, its name says no form, or an option is unknown.
             MissingSource: There is no such folder.
             StoreFailed: The file cannot be written; what was there before is unharmed.
             What `to_batches` raises.
         """
         from variantlake.export.export import export_rows  # loads the kernels
+        from variantlake.export.keywords import ExportKeywords
+        from variantlake.writing.keywords import check_keywords
 
-        return export_rows(
-            self.schema,
-            self.to_batches(),
-            path,
-            format,
-            overwrite=overwrite,
-            dry_run=dry_run,
-            shredding=shredding,
-            progress=progress,
-        )
+        # Their names alone: a value of a wrong type is refused there.
+        check_keywords(dict.fromkeys(options), ExportKeywords.__annotations__)
+        return export_rows(self.schema, self.to_batches(), path, format, **options)
 
     def count(self) -> int:
         """The number of rows. Raises as `to_batches`."""
