@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypedDict
 
@@ -221,6 +221,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     names = {each.lower(): each for each in known}
     close = difflib.get_close_matches(name.lower(), names, 1, 0.75)
     return f"did you mean {names[close[0]]}?" if close else ""
+
+
+def check_option_names(given: Collection[str], known: Collection[str]) -> None:
+    """Raise InvalidValue for a keyword that no option has, with a name that is near or all."""
+    if unknown := set(given) - set(known):
+        raise InvalidValue(
+            f"there is no option {min(unknown)!r}",
+            hint=did_you_mean(min(unknown), known) or f"options: {', '.join(sorted(known))}",
+        )
 
 
 def wrong_option(name: str, value: object, wanted: str) -> InvalidValue:

@@ -18,7 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.encoding.variant import Variant
-from variantlake.errors import InvalidValue, MissingDependency, VariantLakeError
+from variantlake.errors import (
+    InvalidValue,
+    MissingDependency,
+    VariantLakeError,
+    check_option_names,
+)
 from variantlake.shown import Shown, shortened
 from variantlake.shredding.arrays import AnyField, map_leaves, map_types
 from variantlake.shredding.layout import (
@@ -150,10 +155,8 @@ class ArrowStream(Shown):
         """
         from variantlake.export.export import export_rows  # loads the kernels
         from variantlake.export.keywords import ExportKeywords
-        from variantlake.writing.keywords import check_keywords
 
-        # Their names alone: a value of a wrong type is refused there.
-        check_keywords(dict.fromkeys(options), ExportKeywords.__annotations__)
+        check_option_names(options, ExportKeywords.__annotations__)
         return export_rows(self.schema, self.to_batches(), path, format, **options)
 
     def count(self) -> int:

@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any
 
 from variantlake.delta.actions.commit_properties import is_text
-from variantlake.errors import InvalidValue, did_you_mean, wrong_option
+from variantlake.errors import check_option_names, wrong_option
 
 _TEXT = ("load_id", "shredding", "hints", "file_column", "loaded_at_column")
 _NUMBER = ("max_rows_per_file",)
@@ -48,11 +48,7 @@ def check_options(**options: object) -> None:
 def check_keywords(keywords: Mapping[str, object], known: Collection[str]) -> None:
     """Raise InvalidValue for a keyword that is not known, or of another type than its own."""
     # Checked here because mypy's word does not reach who does not use it.
-    if unknown := keywords.keys() - known:
-        raise InvalidValue(
-            f"there is no option {min(unknown)!r}",
-            hint=did_you_mean(min(unknown), known) or f"options: {', '.join(sorted(known))}",
-        )
+    check_option_names(keywords, known)
     check_options(**keywords)
 
 
