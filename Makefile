@@ -12,13 +12,15 @@ PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 60
 QUERY_SECONDS ?= 300
 ROUNDS ?= 15
+SIZE ?= medium
+NAME ?= kernels
 LONG ?= 20
 # One more than the cores that CI has: a process often waits for its JVM, for servers and for clocks.
 PROCESSES ?= 3
 # bash counts the seconds of its own life in SECONDS: only one from the command line is meant.
 SECONDS_OF_SOAK = $(if $(filter command line environment%,$(origin SECONDS)),$(SECONDS),60)
 
-.PHONY: help setup demo demo-kafka test test-fast test-long test-runtime test-matrix test-examples interop audit test-kill test-soak soak simulate test-concurrency test-rules test-queries lint format changelog wheel docs fuzz bench bench-check bench-appends bench-autoload bench-ingest bench-kernels bench-optimize bench-planning bench-query bench-streams clean
+.PHONY: help setup demo demo-kafka test test-fast test-long test-runtime test-matrix test-examples interop comparison audit test-kill test-soak soak simulate test-concurrency test-rules test-queries lint format changelog wheel docs fuzz bench bench-all bench-check clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -68,6 +70,9 @@ test-matrix: setup ## Use the wheel with each version of docs/support.md (ROWS="
 
 interop: setup ## Let every engine read our tables and write in turn with us; docs/interop.md (ENGINES="polars …" for some)
 	@$(SPARK_ENV) $(BIN)/python -m interop $(ENGINES)
+
+comparison: setup ## Let every engine do each feature with our tables; the table of docs/comparison.md (ENGINES="polars …")
+	@$(SPARK_ENV) $(BIN)/python -m interop.comparison $(ENGINES)
 
 test-examples: setup ## Run examples/dbt, dbt_spark and airflow with the wheel, each in an environment of its own
 	@$(SPARK_ENV) $(BIN)/python -m tests.examples
@@ -139,36 +144,14 @@ docs: setup .venv-docs/.ready ## Write docs/cli.md anew from the commands; build
 	@$(BIN)/python -m pip --python .venv-docs/bin/python install --quiet --disable-pip-version-check --constraint constraints.txt --group docs
 	@touch $@
 
-bench: bench-ingest bench-query ## Time loading and queries beside other engines; write docs/performance.md's tables
+bench-all: setup ## All benchmarks of a SIZE (small, medium, large), or ONLY some; write docs/performance.md and its pictures
+	@$(SPARK_ENV) $(BIN)/python -m benchmarks --size $(SIZE) $(if $(ONLY),--only $(ONLY)) $(if $(PAGES),--pages)
 
-bench-query: setup ## Time queries beside Delta Spark and DuckDB, each on its own files
-	@$(SPARK_ENV) $(BIN)/python -m benchmarks.queries --json bench-query.json
-
-bench-ingest: setup ## Time loading and getting back beside other engines (Sail gets .venv-sail)
-	@$(SPARK_ENV) $(BIN)/python -m benchmarks.ingest
-	@$(BIN)/python -m benchmarks.scaling
+bench: setup ## One benchmark: NAME=kernels, streams, planning … (benchmarks/), with ARGS
+	@$(SPARK_ENV) $(BIN)/python -m benchmarks.$(NAME) $(ARGS)
 
 bench-check: setup ## Compare HEAD with its parent (BASE=REVISION) in turns: what became slower than the noise?
-	@$(BIN)/python -m benchmarks.check $(if $(BASE),--base $(BASE)) --rounds $(ROUNDS) $(if $(RECORD),--record)
-
-bench-appends: setup ## Time 2,000 small appends while the log grows
-	@$(BIN)/python -m benchmarks.appends
-
-bench-autoload: setup ## Time an autoload of 20,000 files beside Spark's file source, and a state of a million names
-	@$(BIN)/python -m benchmarks.autoload --names 1000000
-	@$(SPARK_ENV) $(BIN)/python -m benchmarks.autoload
-
-bench-optimize: setup ## Time the compaction of 640 files beside Delta Spark's OPTIMIZE and DuckDB's COPY
-	@$(SPARK_ENV) $(BIN)/python -m benchmarks.optimize
-
-bench-streams: setup ## Time the sink of streams beside Delta Spark's
-	@$(SPARK_ENV) $(BIN)/python -m benchmarks.streams
-
-bench-planning: setup ## Time reading a log of 100,000 files and planning on it, Delta Spark beside
-	@$(SPARK_ENV) $(BIN)/python -m benchmarks.planning --write-checkpoint --delta-spark
-
-bench-kernels: setup ## Time the compiled kernels in MB/s of JSON text
-	@$(BIN)/python -m benchmarks.kernels
+	@$(BIN)/python -m benchmarks.check $(if $(BASE),--base $(BASE)) --rounds $(ROUNDS)
 
 clean: ## Remove the virtual environment and caches
 	@rm -rf $(VENV) .venv-runtime .venv-audit .work/matrix .work/examples .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist spark-warehouse

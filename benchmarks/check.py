@@ -1,23 +1,20 @@
 """What a change made slower: HEAD beside its parent, in turns, by the processor's time.
 
-    python -m benchmarks.check [--base REVISION] [--rounds 15] [--case NAME ...] [--record]
+    python -m benchmarks.check [--base REVISION] [--rounds 15] [--case NAME ...]
 
 Each side is a process with the sources of its commit, and both have the cases of this checkout. In
 each round both run each case, now the one first and now the other. The table shows the median of
 the rounds' ratios and between which ratios that median lies, 19 times in 20. A case is slower, or
 faster, if all of these are on one side of 1, and the median is beyond `--least`. The exit code is 1
-if a case became slower. `--record` adds HEAD's times to benchmarks/history.jsonl.
+if a case became slower.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import io
-import json
 import math
 import os
-import platform
 import resource
 import shutil
 import statistics
@@ -33,7 +30,6 @@ from benchmarks.cases import CASES
 from benchmarks.report import table
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-HISTORY = REPOSITORY / "benchmarks" / "history.jsonl"
 KERNELS = Path("src") / "variantlake" / "kernels"
 _LIBRARY = KERNELS / "native" / "libkernels.so"
 
@@ -160,20 +156,6 @@ def measured(sides: Sequence[Side], cases: Sequence[str], rounds: int) -> dict[s
     return times
 
 
-def record(times: dict[str, list[Any]]) -> None:
-    """Add HEAD's medians to the history."""
-    line = {
-        "commit": git("rev-parse", "HEAD"),
-        "subject": git("log", "-1", "--format=%s"),
-        "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
-        "seconds": {case: round(statistics.median(own), 5) for case, (own, _) in times.items()},
-    }
-    with HISTORY.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
-
-
 def rows_of(times: dict[str, list[Any]], least: float) -> list[list[str]]:
     """The table's rows, and in the last column the verdicts."""
     rows = []
@@ -199,7 +181,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--least", type=float, default=0.02, help="what matters (0.02: 2%%)")
     parser.add_argument("--case", action="append", choices=list(CASES), help="only these")
-    parser.add_argument("--record", action="store_true", help="add to benchmarks/history.jsonl")
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     requested = parser.parse_args(arguments)
     if requested.serve is not None:
@@ -214,8 +195,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         times = measured(sides, requested.case or list(CASES), requested.rounds)
         for side in sides:
             side.close()
-    if requested.record:
-        record(times)
     rows = rows_of(times, requested.least)
     head = ["case", git("rev-parse", "--short", requested.base), "HEAD", "ratio", ""]
     print(table(head, rows))

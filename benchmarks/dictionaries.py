@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from benchmarks.engines import spark_session
-from benchmarks.report import in_turns, replace_section, table, timed
+from benchmarks.report import in_turns, table, timed
 from variantlake.encoding.metadata import encode_metadata
 from variantlake.encoding.scalar import integer
 from variantlake.encoding.tree import encode_value
@@ -87,7 +87,7 @@ def measure(spark: SparkSession, rows: int, rounds: int, folder: Path) -> list[l
 
 
 def main() -> None:
-    """Run, print, and put the table into docs/maintainers/performance.md."""
+    """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--rows", type=int, default=300_000, help="a multiple of 1,000")
     parser.add_argument("--rounds", type=int, default=5)
@@ -95,7 +95,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         lines = measure(spark_session(), options.rows, options.rounds, Path(folder))
     head = ["dictionary", "Spark 4.2: variant_get", "DuckDB 2.0.0: a field"]
-    replace_section("dictionaries", table(head, lines))
+    print(table(head, lines))
 
 
 if __name__ == "__main__":

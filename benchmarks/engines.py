@@ -7,12 +7,11 @@ import os
 import shutil
 import subprocess
 import sys
-import venv
-from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
 import duckdb
+from interop.engines import ENGINES, environment
 from pyspark.sql import DataFrame, SparkSession
 
 DELTA_PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
@@ -36,8 +35,13 @@ SETTINGS = {
     "spark.databricks.delta.stats.limitPerVariant": "1000",
 }
 
-SAIL_PACKAGES = ("pysail==0.7.2", "pyspark[connect]==4.2.0")
-_SAIL_HOME = Path(__file__).resolve().parent.parent / ".venv-sail"
+
+def peer_python(name: str) -> Path:
+    """The Python of an engine's environment below .work/interop, which is made if there is none.
+
+    Raises interop.engines.Died if a package cannot be had.
+    """
+    return environment(next(engine for engine in ENGINES if engine.name == name))
 
 
 def spark_session(cores: int = 2, memory: str = "4g") -> SparkSession:
@@ -130,9 +134,9 @@ class Worker:
 class Sail(Worker):
     """A Sail server in a process of its own, with its own packages."""
 
-    def __init__(self, python: str | None, cores: int) -> None:
+    def __init__(self, cores: int) -> None:
         threads = {"TOKIO_WORKER_THREADS": str(cores)}
-        super().__init__(python or _sail_python(), "sail_worker.py", threads)
+        super().__init__(peer_python("pysail"), "sail_worker.py", threads)
         self.ask("{}")  # until it is up
 
     def to_table(self, source: Path, table: Path) -> float:
@@ -146,21 +150,6 @@ def _pipes(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
     if process.stdin is None or process.stdout is None:
         raise RuntimeError("the process has no pipes")
     return process.stdin, process.stdout
-
-
-def _sail_python() -> str:
-    """The Python of Sail's environment, which is made when there is none."""
-    python = _SAIL_HOME / "bin" / "python"
-    if not python.exists():
-        venv.create(_SAIL_HOME, with_pip=True)
-        _run([str(python), "-m", "pip", "install", "--quiet", *SAIL_PACKAGES])
-    return str(python)
-
-
-def _run(command: Sequence[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError((done.stderr.strip() or "pip failed").splitlines()[-1])
 
 
 def _plain_environment() -> dict[str, str]:

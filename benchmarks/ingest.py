@@ -1,22 +1,20 @@
 """Loading JSON, and getting it back, side by side with other engines in one run.
 
-`make bench-ingest` runs it and writes the table of docs/performance.md. Every engine gets its best
+Every engine gets its best
 settings, the same input and the same two cores; all take turns, and medians are compared.
 
-    python -m benchmarks.ingest [--events 500000] [--rounds 3] [--only SET] [--sail PYTHON]
+    python -m benchmarks.ingest [--events 500000] [--rounds 3] [--only SET]
 
-With --hard it times our loads of bad documents and of many distinct keys instead, without Spark,
-and writes their table.
+With --hard it times our loads of bad documents and of many distinct keys instead, without Spark.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -27,27 +25,25 @@ from pyspark.sql import DataFrame, SparkSession
 import variantlake as vl
 from benchmarks import documents
 from benchmarks.engines import DuckDb, Sail, delta_append, spark_session
-from benchmarks.report import Times, in_turns, replace_section, table, timed
+from benchmarks.report import Runs, Section, finish, in_turns, parser, timed
 from variantlake.ingest.local_run import ingest_here
 
 CORES = 2
 _DUCKDB_FILE = "duckdb.parquet"
-OURS, DELTA, DUCKDB, SAIL, SPARK = "Variantlake", "Delta Spark", "DuckDB", "Sail", "Spark"
-HEAD = ["work", OURS, "Spark 4.2, Delta Spark 4.4.0", f"DuckDB {duckdb.__version__}", "Sail 0.7.2"]
-
-HARD_HEAD = ["load in quarantine mode", "elapsed", "CPU", "for each second of CPU"]
+OURS, DELTA, SAIL = "Variantlake", "Delta Spark", "Sail"
+DUCKDB = f"DuckDB {duckdb.__version__}"
+"""Spark alone, which reads the files back, has Delta Spark's column."""
 
 
 class Bench:
     """The engines, and one folder that all write to."""
 
-    def __init__(self, folder: Path, rounds: int, sail: str | None) -> None:
+    def __init__(self, folder: Path, rounds: int) -> None:
         self.folder = folder
         self.rounds = rounds
         self.spark: SparkSession = spark_session(CORES)
         self.lake = vl.spark.connect(self.spark)
         self.duckdb = DuckDb(CORES)
-        self._sail_python = sail
         self._sail: Sail | None = None
 
     def close(self) -> None:
@@ -56,21 +52,21 @@ class Bench:
             self._sail.close()
         self.spark.stop()
 
-    def run(self, name: str, scale: int) -> Iterator[list[str]]:
+    def run(self, name: str, scale: int, section: Section) -> None:
         """The rows of one set."""
         source = self.folder / "source.ndjson"
         count, size = documents.write(name, source, scale)
-        what = f"{name}: {count:,} documents, {size / 1e6:.0f} MB of NDJSON"
-        yield row(f"**{what}** into a table", self.load_text(source), [OURS, DELTA, DUCKDB, SAIL])
-        yield self.sizes()
-        for form, what in (("text", "JSON text"), ("variant", "VARIANT")):
-            yield row(f"from a DataFrame of {what}", self.load_frame(form, source), [OURS, DELTA])
-        yield row("every Variant rebuilt", self.rebuild(), [OURS, SPARK, DUCKDB])
-        yield row("every Variant as JSON text", self.json_text(), [OURS, SPARK, DUCKDB])
+        section.inputs.append(f"{name}: {count:,} documents, {size / 1e6:.0f} MB of NDJSON")
+        section.add(f"{name}: load NDJSON", self.load_text(source))
+        section.add(f"{name}: size of the files", self.sizes())
+        section.add(f"{name}: load a DataFrame of JSON text", self.load_frame("text", source))
+        section.add(f"{name}: load a DataFrame of VARIANT", self.load_frame("variant", source))
+        section.add(f"{name}: rebuild every Variant", self.rebuild())
+        section.add(f"{name}: every Variant as JSON text", self.json_text())
 
     # --- Writing ----------------------------------------------------------------------------------
 
-    def load_text(self, source: Path) -> dict[str, Times]:
+    def load_text(self, source: Path) -> dict[str, Runs]:
         """NDJSON to a table; DuckDB writes one Parquet file and no log."""
 
         def ours(table: Path) -> None:
@@ -108,10 +104,10 @@ class Bench:
     def sail(self) -> Sail:
         """The server; raises where Sail cannot be had."""
         if self._sail is None:
-            self._sail = Sail(self._sail_python, CORES)
+            self._sail = Sail(CORES)
         return self._sail
 
-    def load_frame(self, form: str, source: Path) -> dict[str, Times]:
+    def load_frame(self, form: str, source: Path) -> dict[str, Runs]:
         """The same documents from a Parquet file, as one column of JSON text or of VARIANT."""
         frames = self.folder / "frames"
         parse = "value AS event" if form == "text" else "parse_json(value) AS event"
@@ -145,21 +141,18 @@ class Bench:
 
     # --- What was written -------------------------------------------------------------------------
 
-    def sizes(self) -> list[str]:
+    def sizes(self) -> dict[str, Runs]:
         """MB of the Parquet files of every engine."""
-        ours = self._megabytes(OURS)
-        cells = [f"{ours:.1f} MB"]
-        for name in (DELTA, _DUCKDB_FILE, SAIL):
-            size = self._megabytes(name)
-            cells.append(f"{size:.1f} MB, {size / ours:.2f}×" if size else "–")
-        return ["size of the files", *cells]
+        places = {OURS: OURS, DELTA: DELTA, DUCKDB: _DUCKDB_FILE, SAIL: SAIL}
+        sizes = {engine: self._megabytes(name) for engine, name in places.items()}
+        return {engine: Runs([size], "MB") for engine, size in sizes.items() if size}
 
     def _megabytes(self, name: str) -> float:
         path = self.folder / name
         files = [path] if path.is_file() else path.rglob("*.parquet")
         return sum(file.stat().st_size for file in files if file.is_file()) / 1e6
 
-    def rebuild(self) -> dict[str, Times]:
+    def rebuild(self) -> dict[str, Runs]:
         """All documents of our table, by each engine: binary Variants, each its own way."""
 
         def ours() -> None:
@@ -173,12 +166,12 @@ class Bench:
             self.rounds,
             {
                 OURS: lambda: timed(ours),
-                SPARK: lambda: timed(spark),
+                DELTA: lambda: timed(spark),
                 DUCKDB: lambda: timed(lambda: self.duckdb.rebuild(self.folder / OURS)),
             },
         )
 
-    def json_text(self) -> dict[str, Times]:
+    def json_text(self) -> dict[str, Runs]:
         """The same as JSON text, of which each engine counts the bytes."""
 
         def texts(file: Path) -> None:
@@ -193,7 +186,7 @@ class Bench:
             self.rounds,
             {
                 OURS: lambda: timed(lambda: self._each_file(texts)),
-                SPARK: lambda: timed(spark),
+                DELTA: lambda: timed(spark),
                 DUCKDB: lambda: timed(lambda: self.duckdb.json_text(self.folder / OURS)),
             },
         )
@@ -205,7 +198,7 @@ class Bench:
                 pass
 
 
-def hard(folder: Path, scale: int, rounds: int) -> Iterator[list[str]]:
+def hard(folder: Path, scale: int, rounds: int, section: Section) -> None:
     """For each set of documents.HARD our load in quarantine mode, and bad rows of a table."""
     source, target = folder / "source.ndjson", folder / "table"
 
@@ -215,7 +208,7 @@ def hard(folder: Path, scale: int, rounds: int) -> Iterator[list[str]]:
 
     for name in documents.HARD:
         _, size = documents.write(name, source, scale)
-        yield [f"{name}: {size / 1e6:.1f} MB of NDJSON", *rates(load, rounds, size)]
+        section.add(f"{name}: {size / 1e6:.1f} MB of NDJSON", rates(load, rounds, size))
     documents.write("short bad lines", source, scale)
     lines = source.read_text().splitlines()
     rows, size = pa.table({"event": lines}), source.stat().st_size
@@ -226,55 +219,46 @@ def hard(folder: Path, scale: int, rounds: int) -> Iterator[list[str]]:
         table.append(rows, json_columns=["event"], mode="quarantine")
 
     what = f"short bad lines, as {size / 1e6:.1f} MB of text in a table of Arrow"
-    yield [what, *rates(append, rounds, size)]
+    section.add(what, rates(append, rounds, size))
 
 
-def rates(work: Callable[[], None], rounds: int, size: int) -> list[str]:
-    """The least elapsed and CPU seconds of work on so many bytes, and MB for each of the latter."""
-    elapsed, used = [], []
+HARD_COLUMNS = ("elapsed", "CPU", "for each second of CPU")
+
+
+def rates(work: Callable[[], None], rounds: int, size: int) -> dict[str, Runs]:
+    """Elapsed and CPU seconds of work on so many bytes, and MB for each of the latter."""
+    elapsed, processor = [], []
     for _ in range(rounds):
         os.sync()
-        start, start_used = time.perf_counter(), time.process_time()
+        start, start_processor = time.perf_counter(), time.process_time()
         work()
         elapsed.append(time.perf_counter() - start)
-        used.append(time.process_time() - start_used)
-    return [f"{min(elapsed):.2f} s", f"{min(used):.2f} s", f"{size / min(used) / 1e6:.0f} MB/s"]
-
-
-def row(what: str, times: dict[str, Times], columns: list[str]) -> list[str]:
-    """A line of the table: each engine's time, and how many times ours it is."""
-    cells = [times[name].text(times[OURS]) for name in columns if name in times]
-    return [what, *cells, *["–"] * (len(HEAD) - 1 - len(cells))]
+        processor.append(time.process_time() - start_processor)
+    speeds = Runs([size / each / 1e6 for each in processor], "MB/s")
+    return dict(zip(HARD_COLUMNS, (Runs(elapsed), Runs(processor), speeds), strict=True))
 
 
 def main() -> None:
-    """Run, print, and put the table into docs/performance.md."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--events", type=int, default=500_000, help="sizes all sets")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", choices=list(documents.SETS), help="one set, without the page")
-    parser.add_argument("--hard", action="store_true", help="bad documents and distinct keys alone")
-    parser.add_argument("--sail", metavar="PYTHON", help="an interpreter that has pysail")
-    options = parser.parse_args()
-    names = [options.only] if options.only else list(documents.SETS)
-    lines: list[list[str]] = []
+    """Run and print."""
+    options = parser(__doc__, events=500_000, rounds=3)
+    options.add_argument("--only", choices=list(documents.SETS), help="one set")
+    options.add_argument(
+        "--hard", action="store_true", help="bad documents and distinct keys alone"
+    )
+    asked = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="variantlake-bench-") as folder:
-        if options.hard:
-            for line in hard(Path(folder), options.events, options.rounds):
-                lines.append(line)
-                print(*line, sep=" | ", flush=True)
-            replace_section("hard", table(HARD_HEAD, lines))
-            return
-        bench = Bench(Path(folder), options.rounds, options.sail)
-        try:
-            for name in names:
-                for line in bench.run(name, options.events):
-                    lines.append(line)
-                    print(*line, sep=" | ", flush=True)
-        finally:
-            bench.close()
-    if not options.only:
-        replace_section("ingest", table(HEAD, lines))
+        if asked.hard:
+            section = Section(HARD_COLUMNS, "ways")
+            hard(Path(folder), asked.events, asked.rounds, section)
+        else:
+            section = Section((OURS, DELTA, DUCKDB, SAIL))
+            bench = Bench(Path(folder), asked.rounds)
+            try:
+                for name in [asked.only] if asked.only else documents.SETS:
+                    bench.run(name, asked.events, section)
+            finally:
+                bench.close()
+    finish(section, asked)
 
 
 if __name__ == "__main__":

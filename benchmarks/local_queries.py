@@ -1,13 +1,11 @@
 """JSONBench's queries without Spark, beside DuckDB, Polars and chDB, all on the same events.
 
-    python -m benchmarks.local_queries [--events 500000] [--rounds 7] [--chdb PYTHON] [--no-duckdb]
+    python -m benchmarks.local_queries [--events 500000] [--rounds 7] [--no-duckdb]
 
 Ours is `Table.sql` on a Delta table, unsorted and clustered by the paths that JSONBench's own
 definition of chDB's table sorts by. DuckDB has the same Parquet files as its own VARIANT, Polars a
-Parquet file of plain columns that somebody extracted before, chDB (`--chdb` names the Python of an
-environment that has it) JSONBench's table, merged to one sorted part, and one of a JSON column
-alone.
-With chDB the table of docs/performance.md is written. `--no-duckdb` saves minutes a round.
+Parquet file of plain columns that somebody extracted before, chDB JSONBench's table, merged to one
+sorted part, and one of a JSON column alone. `--no-duckdb` saves minutes a round.
 """
 
 from __future__ import annotations
@@ -20,12 +18,13 @@ from pathlib import Path
 
 import duckdb
 import polars as pl
+from interop.engines import Died
 
 import variantlake as vl
 from benchmarks import documents
-from benchmarks.engines import Worker
-from benchmarks.queries import CORES, LARGE, QUERIES, _duckdb_paths
-from benchmarks.report import Times, in_turns, replace_section, table, timed
+from benchmarks.engines import Worker, peer_python
+from benchmarks.queries import CORES, QUERIES, _duckdb_paths
+from benchmarks.report import Runs, Section, finish, in_turns, parser, timed
 
 ORDER = ("$.kind", "$.commit.operation", "$.commit.collection", "$.did")
 FILE_BYTES = 16 << 20
@@ -51,8 +50,8 @@ CHDB = {
 class ChDB(Worker):
     """A process of another environment that answers queries."""
 
-    def __init__(self, python: Path, source: Path) -> None:
-        super().__init__(python, "chdb_worker.py", {})
+    def __init__(self, source: Path) -> None:
+        super().__init__(peer_python("chdb"), "chdb_worker.py", {})
         self.ask(str(source))
 
     def seconds(self, query: str) -> float:
@@ -60,29 +59,26 @@ class ChDB(Worker):
         return float(self.ask(query)["seconds"])
 
 
+OURS, CLUSTERED = "Variantlake", "Variantlake, clustered"
+DUCKDB, POLARS = "DuckDB's VARIANT", "Polars, plain columns"
+CHDB_TABLE, CHDB_JSON = "chDB, JSONBench's table", "chDB, JSON alone"
+
+
 def main() -> None:
     """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--events", type=int, default=500_000)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--chdb", type=Path, help="the Python of an environment with chDB")
-    parser.add_argument("--duckdb", action=argparse.BooleanOptionalAction, default=True)
-    options = parser.parse_args()
+    options = parser(__doc__, events=500_000, rounds=7)
+    options.add_argument("--duckdb", action=argparse.BooleanOptionalAction, default=True)
+    asked = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="variantlake-bench-") as scratch:
         source = Path(scratch) / "events.ndjson"
-        documents.write("events", source, options.events)
-        text = _run(Path(scratch), source, options.rounds, options.chdb, with_duckdb=options.duckdb)
-    print(text)
-    if options.chdb is not None:
-        several = "" if options.events < LARGE else " of many events"
-        replace_section(f"local queries{several}", text)
+        documents.write("events", source, asked.events)
+        section = _run(Path(scratch), source, asked.rounds, with_duckdb=asked.duckdb)
+    section.inputs = [f"{asked.events:,} events"]
+    finish(section, asked)
 
 
-def _run(folder: Path, source: Path, rounds: int, python: Path | None, *, with_duckdb: bool) -> str:
-    tables = {
-        "Variantlake": loaded(folder / "ours", source),
-        "Variantlake, clustered": clustered(folder / "clustered", source),
-    }
+def _run(folder: Path, source: Path, rounds: int, *, with_duckdb: bool) -> Section:
+    tables = {OURS: loaded(folder / "ours", source), CLUSTERED: clustered(folder / "c", source)}
     duck = duckdb.connect(config={"threads": CORES})
     duck.execute("SET TimeZone = 'UTC'")
     duck.execute("CREATE MACRO timestamp_micros(x) AS make_timestamp(x)")
@@ -93,27 +89,30 @@ def _run(folder: Path, source: Path, rounds: int, python: Path | None, *, with_d
         )
     plain = folder / "plain.parquet"
     columns = ", ".join(f"event:{path}::{_type(path)} AS `{path}`" for path in PLAIN)
-    pl.DataFrame(tables["Variantlake"].sql(f"SELECT {columns} FROM t")).write_parquet(plain)
-    chdb = None if python is None else ChDB(python, source)
-    rows = []
+    pl.DataFrame(tables[OURS].sql(f"SELECT {columns} FROM t")).write_parquet(plain)
+    section = Section((OURS, CLUSTERED, DUCKDB, POLARS, CHDB_TABLE, CHDB_JSON))
+    try:
+        chdb: ChDB | None = ChDB(source)
+        missing = {}
+    except (Died, RuntimeError) as error:
+        chdb = None
+        missing = {each: Runs(failure=f"no: {error}") for each in (CHDB_TABLE, CHDB_JSON)}
     for name, other in CHDB.items():
         text = QUERIES[name].text
         ways: dict[str, Callable[[], float]] = {}
         for engine, opened in tables.items():
             ways[engine] = partial(timed, partial(_local, opened, text.format(t="t")))
         if with_duckdb:
-            asked = _duckdb_paths(text.format(t=f"read_parquet('{own}')"))
-            ways["DuckDB's VARIANT"] = partial(timed, partial(_duckdb, duck, asked))
-        ways["Polars, plain columns"] = partial(timed, partial(_polars, plain, _on_columns(text)))
+            query = _duckdb_paths(text.format(t=f"read_parquet('{own}')"))
+            ways[DUCKDB] = partial(timed, partial(_duckdb, duck, query))
+        ways[POLARS] = partial(timed, partial(_polars, plain, _on_columns(text)))
         if chdb is not None:
-            ways["chDB, JSONBench's table"] = partial(chdb.seconds, other)
-            ways["chDB, JSON alone"] = partial(chdb.seconds, _of_json(other))
-        times = in_turns(rounds, ways)
-        rows.append([name, *(_milliseconds(times[engine]) for engine in ways)])
-        print(*rows[-1], sep=" | ", flush=True)
+            ways[CHDB_TABLE] = partial(chdb.seconds, other)
+            ways[CHDB_JSON] = partial(chdb.seconds, _of_json(other))
+        section.add(name, in_turns(rounds, ways) | missing)
     if chdb is not None:
         chdb.close()
-    return table(["", *ways], rows)
+    return section
 
 
 def loaded(place: Path, source: Path, order: tuple[str, ...] = ()) -> vl.Table:
@@ -161,10 +160,6 @@ def _duckdb(connection: duckdb.DuckDBPyConnection, text: str) -> object:
 
 def _polars(plain: Path, text: str) -> object:
     return pl.SQLContext(t=pl.scan_parquet(plain)).execute(text).collect()
-
-
-def _milliseconds(times: Times) -> str:
-    return f"{times.median * 1000:.0f} ms" if times.seconds else times.failure
 
 
 if __name__ == "__main__":

@@ -21,9 +21,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import documents
-from benchmarks.report import peak_mb, replace_section, table
+from benchmarks.report import Runs, Section, finish, parser, peak_mb
 
 EVENTS = 200_000
+"""102 MB."""
 
 
 def one_task(source: Path, folder: Path) -> float:
@@ -113,34 +114,34 @@ def _peak_of(process: Path) -> float:
 
 
 def main() -> None:
-    """Run, print, and put the table into docs/performance.md."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--copies", type=int, default=50)
-    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.one:
-        name, source, folder = options.one
+    """Run and print."""
+    options = parser(__doc__, events=EVENTS, rounds=1)
+    options.add_argument("--copies", type=int, default=50)
+    options.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
+    asked = options.parse_args()
+    if asked.one:
+        name, source, folder = asked.one
         print(f"{LOADS[name](Path(source), Path(folder)):.0f}")
         return
     with tempfile.TemporaryDirectory(prefix="variantlake-bench-") as folder:
         small, large = Path(folder) / "small.ndjson", Path(folder) / "large.ndjson"
-        documents.write("events", small, EVENTS)
+        documents.write("events", small, asked.events)
         with large.open("wb") as target:
-            for _ in range(options.copies):
+            for _ in range(asked.copies):
                 with small.open("rb") as copied:
                     shutil.copyfileobj(copied, target, 1 << 20)
-        head = ["load", *(f"{file.stat().st_size / 1e6:,.0f} MB" for file in (small, large))]
-        lines = []
+        sources = {f"{file.stat().st_size / 1e6:,.0f} MB": file for file in (small, large)}
+        section = Section(tuple(sources), "ways")
         for name in LOADS:
-            cells = [
-                f"{_measured(name, file, Path(folder) / 'table')} MB" for file in (small, large)
-            ]
-            lines.append([name, *cells])
-            print(*lines[-1], sep=" | ", flush=True)
-    replace_section("memory", table(head, lines))
+            peaks = {
+                size: Runs([_measured(name, file, Path(folder) / "table")], "MB")
+                for size, file in sources.items()
+            }
+            section.add(name, peaks)
+    finish(section, asked)
 
 
-def _measured(name: str, source: Path, folder: Path) -> str:
+def _measured(name: str, source: Path, folder: Path) -> float:
     """MB that a load in processes of its own took at most."""
     command = [sys.executable, "-m", "benchmarks.memory", "--one", name, str(source), str(folder)]
     try:
@@ -149,7 +150,7 @@ def _measured(name: str, source: Path, folder: Path) -> str:
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return done.stdout.split()[-1]
+    return float(done.stdout.split()[-1])
 
 
 if __name__ == "__main__":

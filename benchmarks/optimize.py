@@ -1,19 +1,16 @@
 """Compaction of many files of events, beside Delta Spark's OPTIMIZE and DuckDB's COPY.
 
-    python -m benchmarks.optimize [--files 640] [--events 200 2000] [--rounds 3] [--json FILE]
+    python -m benchmarks.optimize [--files 640] [--events 200] [--rounds 3] [--json FILE]
 
-One table of small files is made for each number of events, and copied for each run: tiny files of
-50 KB, and files of 280 KB as a stream of some minutes leaves them. Ours runs in this process, with
-digests and without; Delta Spark compacts the same files, and DuckDB copies their rows to one file.
-Runs take turns; medians are printed, with the factor against ours, and what digests cost in
-processor time.
+A table of files of so many events, and one of files of ten times as many, is made and copied for
+each run: tiny files of 50 KB, and files of 280 KB as a stream of some minutes leaves them. Ours
+runs in this process, with digests and without; Delta Spark compacts the same files, and DuckDB
+copies their rows to one file. Runs take turns.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import shutil
 import tempfile
 import time
@@ -26,44 +23,32 @@ import orjson
 import variantlake as vl
 from benchmarks.engines import spark_session
 from benchmarks.events import events
-from benchmarks.report import in_turns, table, timed
+from benchmarks.report import Runs, Section, finish, in_turns, parser, timed
 
-OURS = "ours"
-WITHOUT = "ours without digests"
+OURS, WITHOUT = "Variantlake", "Variantlake, without digests"
+DUCKDB, DELTA = "DuckDB COPY", "Delta Spark"
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
-    parser.add_argument("--files", type=int, default=640)
-    parser.add_argument(
-        "--events", type=int, nargs="+", default=[200, 2000], help="events of each file"
-    )
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--no-spark", action="store_true")
-    requested = parser.parse_args()
-    results = []
-    for count in requested.events:
+    options = parser(__doc__, events=200, rounds=3)
+    options.add_argument("--files", type=int, default=640)
+    options.add_argument("--no-spark", action="store_true")
+    asked = options.parse_args()
+    section = Section((OURS, WITHOUT, DELTA, DUCKDB))
+    for count in (asked.events, 10 * asked.events):
         with tempfile.TemporaryDirectory(prefix="optimize-") as folder:
             root = Path(folder)
-            source = make_table(root, requested.files, count)
-            files = vl.Table.open(source).files()
-            size = int(files["size"].to_numpy().sum())
-            print(f"{files.num_rows} files of {count} events, {size / 1e6:.1f} MB", flush=True)
+            source = make_table(root, asked.files, count)
+            size = sum(add.size for add in vl.Table.open(source).snapshot.add_files())
+            name = f"{asked.files} files of {count} events"
+            section.inputs.append(f"{name}: {size / 1e6:.1f} MB")
             costs: dict[str, list[float]] = {}
-            ways = _ways(root, source, costs, with_spark=not requested.no_spark)
-            times = in_turns(requested.rounds, ways)
-        ours = times[OURS]
-        print(table(["way", "time"], [[name, each.text(ours)] for name, each in times.items()]))
-        with_digests, without = (min(costs[name]) for name in (OURS, WITHOUT))
-        print(
-            f"digests: {100 * (with_digests / without - 1):.0f} % more processor time", flush=True
-        )
-        found = {name: each.seconds or each.failure for name, each in times.items()}
-        results.append({"files": requested.files, "events": count, "bytes": size} | found)
-    if requested.json:
-        requested.json.write_text(json.dumps(results))
+            ways = _ways(root, source, costs, with_spark=not asked.no_spark)
+            section.add(f"compact {name}", in_turns(asked.rounds, ways))
+            processor = {each: Runs(seconds) for each, seconds in costs.items()}
+            section.add(f"compact {name}: CPU", processor)
+    finish(section, asked)
 
 
 def make_table(root: Path, files: int, count: int) -> Path:
@@ -109,7 +94,7 @@ def _ways(
     ways: dict[str, Callable[[], float]] = {
         OURS: lambda: ours(digest=True),
         WITHOUT: lambda: ours(digest=False),
-        "DuckDB COPY": duck,
+        DUCKDB: duck,
     }
     if with_spark:
         spark = spark_session()
@@ -118,7 +103,7 @@ def _ways(
             path = fresh()
             return timed(lambda: spark.sql(f"OPTIMIZE delta.`{path}`").collect())
 
-        ways["Delta Spark OPTIMIZE"] = delta
+        ways[DELTA] = delta
     return ways
 
 

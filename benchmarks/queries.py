@@ -1,17 +1,15 @@
 """Queries, side by side with Delta Spark and DuckDB in one run, each on files of its own.
 
-`make bench-query` runs it, writes the table of docs/performance.md, and the ratios as JSON. Our
-queries and Delta Spark's run in one Spark session, in turns; every table is written by its own side
-with its best settings (see `engines`). Before they are timed, answers are compared.
+Our queries and Delta Spark's run in one Spark session, in turns; every table is written by its own
+side with its best settings (see `engines`). Before they are timed, answers are compared.
 
     python -m benchmarks.queries [--events 500000] [--rounds 5] [--only NAME] [--json FILE]
                                  [--no-duckdb] [--rule]
 
 With `--rule` the session has the rule of `vl.spark.accelerate`. Queries that are DataFrames too are
 run by `lake.sql`, by `spark.sql` and as DataFrames with the rule, and on Delta Spark's table with
-the rule off: about seven minutes for 500,000 events and three rounds. The page stays as it is then.
-Without DuckDB, which holds all events in memory, 10 million fit too; the page stays as it is then
-as well.
+the rule off: about seven minutes for 500,000 events and three rounds. Without DuckDB, which holds
+all events in memory, 10 million fit too.
 """
 
 from __future__ import annotations
@@ -34,13 +32,11 @@ from pyspark.sql import functions as sf
 import variantlake as vl
 from benchmarks import documents
 from benchmarks.engines import delta_append, spark_session
-from benchmarks.report import Times, in_turns, replace_section, table, timed
+from benchmarks.report import Runs, Section, finish, in_turns, parser, timed
 
 CORES = 2
 FILES = 64
-LARGE = 2_000_000
-"""So many events have a table of their own on the page."""
-OURS, DELTA, DUCKDB = "Variantlake", "Delta Spark 4.4.0", f"DuckDB {duckdb.__version__}"
+OURS, DELTA, DUCKDB = "Variantlake", "Delta Spark", f"DuckDB {duckdb.__version__}"
 RULE, FRAMES = "spark.sql with the rule", "DataFrames with the rule"
 SWITCH = "spark.variantlake.enabled"
 
@@ -254,8 +250,8 @@ class Bench:
                 f") TO '{folder}/{number:03}.parquet' (FORMAT parquet, COMPRESSION zstd)"
             )
 
-    def run(self, query: Query) -> tuple[dict[str, Times], str]:
-        """The times of each engine, and the MB that the Spark ones read of files, ours first."""
+    def run(self, query: Query) -> tuple[dict[str, Runs], dict[str, Runs]]:
+        """The times of each engine, and the MB that the Spark ones read of files."""
         texts = self._texts(query)
         frames = {
             OURS: self._text(self.lake.sql, texts[OURS]),
@@ -263,14 +259,14 @@ class Bench:
         }
         runs = {e: self._timed(frame, rows=query.rows) for e, frame in frames.items()}
         self._compare(frames, query)
-        read = [f"{bytes_read(self.spark, run) / 1e6:.2f}" for run in runs.values()]
+        read = {e: Runs([bytes_read(self.spark, run) / 1e6], "MB") for e, run in runs.items()}
         if self.with_duckdb:
             runs[DUCKDB] = lambda: timed(lambda: self.duckdb.sql(texts[DUCKDB]).to_arrow_table())
-        return in_turns(self.rounds, runs), " / ".join(read)
+        return in_turns(self.rounds, runs), read
 
     def run_with_rule(
         self, query: Query, make: Callable[[DataFrame, Mapping[str, int]], DataFrame]
-    ) -> dict[str, Times]:
+    ) -> dict[str, Runs]:
         """The times of a query by text and as a DataFrame, and Delta Spark's without the rule."""
         texts = self._texts(query)
         table = self.spark.read.format("delta").load(str(self._folder(query, "ours")))
@@ -421,57 +417,39 @@ def _read_by(process: int) -> int:
 
 
 def main() -> None:
-    """Run, print, and put the table into docs/performance.md and the ratios into a file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--events", type=int, default=500_000)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", help="queries whose names begin so, without the page")
-    parser.add_argument("--json", type=Path, help="a file for the medians and ratios")
-    parser.add_argument("--duckdb", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument(
+    """Run and print."""
+    options = parser(__doc__, events=500_000, rounds=5)
+    options.add_argument("--only", help="queries whose names begin so")
+    options.add_argument("--duckdb", action=argparse.BooleanOptionalAction, default=True)
+    options.add_argument(
         "--rule", action="store_true", help="spark.sql and DataFrames with the rule"
     )
-    options = parser.parse_args()
-    chosen = {name: q for name, q in QUERIES.items() if name.startswith(options.only or "")}
-    if options.rule:
+    asked = options.parse_args()
+    chosen = {name: q for name, q in QUERIES.items() if name.startswith(asked.only or "")}
+    if asked.rule:
         chosen = {name: q for name, q in chosen.items() if name in FRAMES_OF}
-    lines: list[list[str]] = []
-    record: dict[str, Any] = {"events": options.events, "queries": {}}
+    columns = (OURS, DELTA, RULE, FRAMES) if asked.rule else (OURS, DELTA, DUCKDB)
+    section = Section(columns, inputs=[f"{asked.events:,} events"])
     with tempfile.TemporaryDirectory(prefix="variantlake-bench-") as folder:
-        clustered = {query.clustered for query in chosen.values()}
         bench = Bench(
             Path(folder),
-            options.events,
-            options.rounds,
-            clustered=clustered,
-            with_duckdb=options.duckdb and not options.rule,
-            rule=options.rule,
+            asked.events,
+            asked.rounds,
+            clustered={query.clustered for query in chosen.values()},
+            with_duckdb=asked.duckdb and not asked.rule,
+            rule=asked.rule,
         )
         try:
             for name, query in chosen.items():
-                read = ""
-                if options.rule:
-                    times = bench.run_with_rule(query, FRAMES_OF[name])
+                if asked.rule:
+                    section.add(name, bench.run_with_rule(query, FRAMES_OF[name]))
                 else:
                     times, read = bench.run(query)
-                cells = [found.text(times[OURS]) for found in times.values()]
-                lines.append([name, *cells, read])
-                print(*lines[-1], sep=" | ", flush=True)
-                medians = {e: found.median for e, found in times.items() if found.seconds}
-                record["queries"][name] = {
-                    "seconds": medians,
-                    "ratios": {e: round(s / medians[OURS], 2) for e, s in medians.items()},
-                    "failures": {e: found.failure for e, found in times.items() if found.failure},
-                    "megabytes_read": read,
-                }
+                    section.add(name, times)
+                    section.add(f"{name}: read", read)
         finally:
             bench.spark.stop()
-    if options.json:
-        options.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    if not options.only and options.duckdb and not options.rule:
-        head = [f"{options.events:,} events", OURS, DELTA, DUCKDB, "MB read, ours / Delta"]
-        section = "queries" if options.events < LARGE else "queries of many events"
-        replace_section(section, table(head, lines))
+    finish(section, asked)
 
 
 if __name__ == "__main__":

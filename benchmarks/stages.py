@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks import documents
-from benchmarks.report import replace_section, table, timed
+from benchmarks.report import table, timed
 from variantlake.ingest.encode.document_options import DocumentOptions
 from variantlake.ingest.load import run_load
 from variantlake.jobs.tasks import Tasks
@@ -216,20 +216,17 @@ HEAD = ["stage", "time", "share", "MB/s of JSON text", "limit, MB/s"]
 
 
 def main() -> None:
-    """Run, print, and put the table of the nested events into docs/maintainers/performance.md."""
+    """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", choices=list(documents.SETS), help="one set, without the page")
+    parser.add_argument("--only", choices=list(documents.SETS), help="one set")
     options = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
     pa.set_cpu_count(1)
     with tempfile.TemporaryDirectory(prefix="variantlake-bench-") as folder:
         lines = measure(options.only or "events", options.events, options.rounds, Path(folder))
-    for line in lines:
-        print(*line, sep=" | ")
-    if not options.only:
-        replace_section("stages", table(HEAD, lines))
+    print(table(HEAD, lines))
 
 
 if __name__ == "__main__":

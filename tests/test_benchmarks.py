@@ -6,10 +6,11 @@ import random
 from itertools import pairwise
 from math import comb
 from pathlib import Path
+from shutil import copytree, ignore_patterns
 
 import pytest
 from benchmarks.cases import CASES
-from benchmarks.check import median_bounds, rows_of, verdict
+from benchmarks.check import REPOSITORY, Side, measured, median_bounds, rows_of, verdict
 
 
 @pytest.mark.parametrize("count", range(6, 40))
@@ -47,3 +48,33 @@ def test_a_case_does_its_work_again_and_again(name: str, tmp_path: Path) -> None
     work = CASES[name](tmp_path)
     for _ in pairwise(range(3)):
         work()
+
+
+SLOWDOWN = """
+_append = Table.append
+def _slowly(*arguments, **options):
+    import time
+    end = time.process_time() + 0.02
+    while time.process_time() < end:
+        pass
+    return _append(*arguments, **options)
+Table.append = _slowly
+"""
+
+
+def test_a_planted_slowdown_is_noticed(tmp_path: Path) -> None:
+    """Twice the processor's time in one function: no noise of a busy machine is so large."""
+    folders = [tmp_path / name for name in ("own", "base", "own-data", "base-data")]
+    for folder in folders:
+        folder.mkdir()
+    for folder in folders[:2]:
+        copytree(REPOSITORY / "src", folder / "src", ignore=ignore_patterns("__pycache__"))
+    module = folders[0] / "src" / "variantlake" / "table" / "__init__.py"
+    with module.open("a", encoding="utf-8") as file:
+        file.write(SLOWDOWN)
+    sides = [Side(*pair) for pair in zip(folders[:2], folders[2:], strict=True)]
+    times = measured(sides, ["small appends"], 6)
+    for side in sides:
+        side.close()
+    ((case, *_, says),) = rows_of(times, 0.02)
+    assert (case, says) == ("small appends", "slower")

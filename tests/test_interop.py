@@ -14,12 +14,15 @@ from typing import Any
 import pytest
 from interop.compare import Columns, difference
 from interop.engines import ENGINES, Died, Refused, Worker
+from interop.features import FEATURES
 from interop.kinds import KINDS
 from interop.page import PAGE, RESULTS, render
 from interop.run import Cell, build, cells
 from interop.values import canonical
 
-from interop import run
+import variantlake as vl
+from interop import comparison, run
+from variantlake.errors import VariantLakeError
 
 BY_NAME = {engine.name: engine for engine in ENGINES}
 
@@ -128,3 +131,30 @@ def test_an_error_of_an_engine_names_no_address() -> None:
         worker.ask("read_files", path="https://example.com/x")
     assert "example.com" not in str(caught.value)
     worker.close()
+
+
+def test_the_table_of_features_is_made_of_the_results() -> None:
+    results = json.loads(comparison.RESULTS.read_text(encoding="utf-8"))
+    page = comparison.PAGE.read_text(encoding="utf-8")
+    assert comparison.render(page, results) == page
+
+
+def test_probes_of_our_features_do_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "PLACE", tmp_path)
+    wrong = {
+        cell.kind: cell
+        for cell in comparison.probed(None)
+        if cell.outcome not in {"equal", "no call"}
+    }
+    assert wrong == {}
+
+
+def test_a_probe_notices_who_does_not_skip(tmp_path: Path) -> None:
+    by_name = {feature.name: feature for feature in FEATURES}
+    for name in ("skip", "path-skip"):
+        by_name[name].prepare(tmp_path / name)
+        with pytest.raises(VariantLakeError):
+            vl.Table.open(tmp_path / name).scan().to_arrow()
+    by_name["path-column"].prepare(tmp_path / "column")
+    with pytest.raises((VariantLakeError, OSError)):
+        vl.Table.open(tmp_path / "column").scan(["event"]).to_arrow()
