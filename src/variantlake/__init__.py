@@ -41,7 +41,7 @@ TYPE_CHECKING = False  # type checkers take it for true; `typing` itself loads s
 if TYPE_CHECKING:
     from typing import Any
 
-    from variantlake import duckdb, parquet, spark
+    from variantlake import datafusion, duckdb, parquet, spark
     from variantlake.autoloading.autoloader import AutoloadResult
     from variantlake.autoloading.batch import BatchReport
     from variantlake.autoloading.loads import RetryResult
@@ -161,6 +161,7 @@ __all__ = [
     "autoload",
     "col",
     "convert",
+    "datafusion",
     "duckdb",
     "expr",
     "json_array",
@@ -248,7 +249,7 @@ _HOMES = {
     "variant_remove": "variantlake.functions",
     "variant_set": "variantlake.functions",
 }
-_MODULES = ("duckdb", "parquet", "spark")
+_MODULES = ("datafusion", "duckdb", "parquet", "spark")
 
 
 def __getattr__(name: str) -> Any:

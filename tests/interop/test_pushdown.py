@@ -261,6 +261,8 @@ def test_variants_are_variants_in_duckdb(connection: duckdb.DuckDBPyConnection) 
 def test_what_is_refused(table: vl.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidQuery, match="one name"):
         vl.scan_polars(table, "id, event:n::int AS id")
+    with duckdb.connect() as own, pytest.raises(InvalidQuery, match="one name"):
+        vl.duckdb.attach(own, "events", table, "id, event:n::int AS id")
     monkeypatch.setitem(__import__("sys").modules, "polars.io.plugins", None)
     monkeypatch.setitem(__import__("sys").modules, "variantlake.interop.duckdb_source", None)
     with pytest.raises(UnsupportedFeature, match="Polars is not installed"):

@@ -42,20 +42,24 @@ class NotPushed(ValueError):
 
 @dataclass(frozen=True)
 class PushedScan:
-    """The columns of `scan`, which has no limit, by their names."""
+    """The columns of `scan`, which has no limit, by their names.
+
+    Raises InvalidQuery for two columns of one name.
+    """
 
     scan: Scan
 
-    @cached_property
-    def items(self) -> dict[str, Item]:
-        """The columns. Raises InvalidQuery for two of one name."""
-        found = {item.name: item for item in self.scan.items}
-        if len(found) < len(self.scan.items):
+    def __post_init__(self) -> None:
+        if len(self.items) < len(self.scan.items):
             raise InvalidQuery(
                 f"two columns have one name: {[item.name for item in self.scan.items]}",
                 hint="give them names of their own, by AS",
             )
-        return found
+
+    @cached_property
+    def items(self) -> dict[str, Item]:
+        """The columns."""
+        return {item.name: item for item in self.scan.items}
 
     def narrowed(
         self, names: Iterable[str], conditions: Sequence[Predicate] = (), limit: int | None = None

@@ -1,0 +1,108 @@
+"""Conditions of pyarrow as trees: what engines hand to a dataset of pyarrow.
+
+pyarrow shows nothing of an expression but its text. It is taken apart by the form in which it is
+pickled: a record batch whose metadata are the parts in their order, and whose columns the literals.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.interop.pushed_scan import NotPushed
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal: a scalar of pyarrow."""
+
+    scalar: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of pyarrow.compute; `options` by their names, empty for none."""
+
+    function: str
+    arguments: tuple[Node, ...]
+    options: dict[str, Any]
+
+
+Node = Field | Constant | Call
+
+
+def parse_expression(expression: Any) -> Node:
+    """The tree of an expression or scalar. Raises NotPushed if it cannot be taken apart."""
+    if isinstance(expression, pa.Scalar):
+        return Constant(expression)
+    try:
+        _, (buffer, *_) = expression.__reduce__()
+        batch = pa.ipc.open_file(buffer).get_batch(0)
+        parts = iter(list(_metadata(batch.schema)))
+        return _node(*next(parts), parts, batch)
+    except (TypeError, ValueError, StopIteration, IndexError, pa.ArrowException):
+        raise NotPushed from None
+
+
+def _node(kind: str, value: str, parts: Iterator[tuple[str, str]], batch: Any) -> Node:
+    if kind == "field_ref":
+        return Field(value)
+    if kind == "literal":
+        return Constant(batch.column(int(value))[0])
+    if kind != "call":
+        raise NotPushed
+    arguments: list[Node] = []
+    options: dict[str, Any] = {}
+    for inner, its in parts:
+        if inner == "end":
+            return Call(value, tuple(arguments), options)
+        if inner == "options":
+            options = batch.column(int(its))[0].as_py()
+        else:
+            arguments.append(_node(inner, its, parts, batch))
+    raise NotPushed
+
+
+class _ArrowSchema(ctypes.Structure):
+    """The begin of a schema of Arrow's C data interface."""
+
+    _fields_ = (
+        ("format", ctypes.c_char_p),
+        ("name", ctypes.c_char_p),
+        ("metadata", ctypes.c_void_p),
+    )
+
+
+def _metadata(schema: Any) -> Iterator[tuple[str, str]]:
+    """All pairs of the metadata: as a dict, which pyarrow gives, a key has only one of them."""
+    capsule = schema.__arrow_c_schema__()
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    at = _ArrowSchema.from_address(pointer(capsule, b"arrow_schema")).metadata
+
+    def number() -> int:
+        nonlocal at
+        found = ctypes.c_int32.from_address(at).value
+        at += 4
+        return found
+
+    def text() -> str:
+        nonlocal at
+        length = number()
+        found = ctypes.string_at(at, length).decode()
+        at += length
+        return found
+
+    for _ in range(number() if at else 0):
+        yield text(), text()

@@ -1,0 +1,212 @@
+"""A scan as what DataFusion reads: it hands over the columns and conditions of its own queries.
+
+DataFusion asks a dataset of pyarrow for fragments and their scanners, and leaves comparisons, IN,
+IS NULL and their combinations to it: those rows must be chosen here as DataFusion would choose
+them. What we mean by a condition as well skips files and rows; all is applied once more to what is
+read, in DataFusion's order of doubles, in which a NaN with a sign is the least.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from variantlake.expressions.tree import And, CompareOp, Not, Or, Predicate
+from variantlake.interop.arrow_expression import (
+    Call,
+    Constant,
+    Field,
+    Node,
+    parse_expression,
+)
+from variantlake.interop.pushed_scan import NotPushed, PushedScan
+
+_OPERATORS: dict[str, CompareOp] = {
+    "equal": "=",
+    "not_equal": "<>",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+}
+_FLIPPED: dict[CompareOp, CompareOp] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+class DataFusionDataset(ds.Dataset):
+    """The rows of a scan, which a session context registers. Each query reads them once."""
+
+    def __init__(self, pushed: PushedScan) -> None:
+        self._pushed = pushed
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that a query sees."""
+        return self._pushed.scan.schema
+
+    def get_fragments(self, filter: Any = None) -> Iterator[ds.Fragment]:  # noqa: A002, ARG002
+        """All rows in one part: the scanner is given the condition."""
+        fragment: Any = self
+        yield fragment
+
+    def scanner(self, *_schema: Any, **keywords: Any) -> Any:
+        """What a query reads, by its `columns` and `filter`.
+
+        DataFusion takes `projected_schema` and `to_batches` of it.
+        """
+        return _Scanner(self._pushed, keywords.get("columns"), keywords.get("filter"))
+
+
+class _Scanner:
+    def __init__(self, pushed: PushedScan, columns: Sequence[str] | None, condition: Any) -> None:
+        names = list(pushed.items) if columns is None else list(columns)
+        self._names = names
+        self._expression = condition
+        try:
+            self._tree = None if condition is None else _checked(parse_expression(condition))
+            read = list(dict.fromkeys([*names, *_fields(self._tree)]))
+        except NotPushed:  # by pyarrow, on all columns
+            self._tree = None
+            read = list(pushed.items)
+        self._scan = pushed.narrowed(read, list(_pushed_parts(self._tree, pushed)))
+        self.projected_schema = pa.schema([pushed.scan.schema.field(name) for name in names])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._scan.to_batches():
+            yield self._with_rows(batch)
+
+    def _with_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._tree is not None:
+            batch = batch.filter(_evaluate(self._tree, batch))
+        elif self._expression is not None:
+            batch = batch.filter(self._expression)
+        if self._names:
+            return batch.select(self._names)
+        # A batch without columns knows its rows only as a struct without fields.
+        count: Any = pa.array([{}] * batch.num_rows, pa.struct([]))
+        return pa.RecordBatch.from_struct_array(count)
+
+
+def _fields(node: Node | None) -> Iterator[str]:
+    match node:
+        case Field(name):
+            yield name
+        case Call(_, arguments):
+            for each in arguments:
+                yield from _fields(each)
+
+
+# --- What skips files and rows --------------------------------------------------------------------
+
+
+def _pushed_parts(node: Node | None, pushed: PushedScan) -> Iterator[Predicate]:
+    """Conditions that are true of each row that a condition is true of, and maybe of others."""
+    if node is None:
+        return
+    if isinstance(node, Call) and node.function == "and_kleene":
+        for each in node.arguments:
+            yield from _pushed_parts(each, pushed)
+        return
+    try:
+        yield _condition(node, pushed)
+    except NotPushed:
+        return
+
+
+def _condition(node: Node, pushed: PushedScan) -> Predicate:
+    match node:
+        case Call("or_kleene", parts):
+            return Or(tuple(_condition(each, pushed) for each in parts))
+        case Call("and_kleene", parts):
+            return And(tuple(_condition(each, pushed) for each in parts))
+        case Call("is_null", (Field(name),)):
+            return pushed.null(name)
+        case Call("is_valid", (Field(name),)):
+            return Not(pushed.null(name))
+        case Call("is_in", (Field(name),), options):
+            values = options["value_set"]
+            return Or(tuple(_compared("=", name, each, pushed) for each in values))
+        case Call(function, (Field(name), Constant(scalar))) if function in _OPERATORS:
+            return _compared(_OPERATORS[function], name, scalar.as_py(), pushed)
+        case Call(function, (Constant(scalar), Field(name))) if function in _OPERATORS:
+            op = _OPERATORS[function]
+            return _compared(_FLIPPED.get(op, op), name, scalar.as_py(), pushed)
+        case Field(name):
+            return pushed.compared("=", name, value=True)
+    raise NotPushed
+
+
+def _compared(op: CompareOp, name: str, value: Any, pushed: PushedScan) -> Predicate:
+    found = pushed.compared(op, name, value)
+    if isinstance(value, float) and op in ("<", "<="):
+        # A NaN with a sign, which is the least here, is as great as any NaN for us.
+        return Or((found, pushed.compared(">", name, sys.float_info.max)))
+    return found
+
+
+# --- Which rows DataFusion would choose -----------------------------------------------------------
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(pc, name) for name in _OPERATORS},
+    "and_kleene": pc.and_kleene,
+    "or_kleene": pc.or_kleene,
+    "invert": pc.invert,
+    "is_valid": pc.is_valid,
+}
+
+
+def _evaluate(node: Node, batch: pa.RecordBatch) -> Any:
+    """A condition or operand in each row; booleans may be null."""
+    match node:
+        case Field(name):
+            return batch.column(name)
+        case Constant(scalar):
+            return pa.repeat(scalar, batch.num_rows)
+        case Call("is_null", (operand,)):
+            return pc.is_null(_evaluate(operand, batch))
+        case Call("is_in", (operand,), options):
+            return _is_in(_evaluate(operand, batch), options["value_set"])
+        case Call(function, arguments) if function in _OPERATORS:
+            sides = [_evaluate(each, batch) for each in arguments]
+            return _FUNCTIONS[function](*(_ordered(each, zeros_differ=False) for each in sides))
+        case Call(function, arguments):
+            return _FUNCTIONS[function](*(_evaluate(each, batch) for each in arguments))
+
+
+def _checked(node: Node) -> Node:
+    """A condition that `_evaluate` takes. Raises NotPushed for another."""
+    if isinstance(node, Call):
+        if node.function not in {*_FUNCTIONS, "is_null", "is_in"}:
+            raise NotPushed
+        for each in node.arguments:
+            _checked(each)
+    return node
+
+
+def _is_in(array: Any, values: Sequence[Any]) -> Any:
+    """As in SQL: NULL for a NULL, and for what is none of the values if one of these is NULL."""
+    given = pa.array([each for each in values if each is not None], array.type)
+    wanted, ordered = (_ordered(each, zeros_differ=True) for each in (given, array))
+    found = pc.is_in(ordered, value_set=wanted)
+    unknown = pc.is_null(array)
+    if None in values:
+        unknown = pc.or_(unknown, pc.invert(found))
+    return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
+
+
+def _ordered(array: Any, *, zeros_differ: bool) -> Any:
+    """Doubles as integers in the order that DataFusion gives them: IEEE 754's of all of them.
+
+    Comparisons take both zeros for one, and lists of values do not.
+    """
+    if not pa.types.is_floating(array.type):
+        return array
+    numbers = np.asarray(pc.fill_null(array.cast(pa.float64()), 0.0))
+    bits = (numbers if zeros_differ else np.where(numbers == 0, 0.0, numbers)).view(np.int64)
+    order = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    return pa.array(order, mask=np.asarray(pc.is_null(array)))
