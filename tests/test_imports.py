@@ -100,6 +100,7 @@ LAYERS = [
     "mirroring",
     "duckdb",
     "datafusion",
+    "dbt",
     "cli.terminal",
     "cli.loads",
     "cli.tables",

@@ -76,7 +76,7 @@ def test_the_sdist_can_build_the_kernels(dist: Path) -> None:
 def test_the_metadata_says_what_a_user_needs(built: Path) -> None:
     found = metadata(built)
     assert found["Version"] == vl.__version__ == PROJECT["project"]["version"]
-    engines = {"connect", "datafusion", "duckdb", "polars", "spark"}
+    engines = {"connect", "datafusion", "dbt", "duckdb", "polars", "spark"}
     forms = {"avro", "bson", "msgpack"}
     assert set(found.get_all("Provides-Extra", [])) == engines | forms
     required = " ".join(found.get_all("Requires-Dist", []))

@@ -172,10 +172,11 @@ def test_columns_rows_and_variants(context: Any, table: vl.Table, tmp_path: Path
 
 def test_what_is_refused(table: vl.Table) -> None:
     context = datafusion.SessionContext()
+    no_context: Any = "ctx"
     with pytest.raises(InvalidQuery, match="one name"):
         vl.datafusion.attach(context, "t", table, "id, event:n::int AS id")
     with pytest.raises(InvalidValue, match="not a context"):
-        vl.datafusion.attach("ctx", "t", table)
+        vl.datafusion.attach(no_context, "t", table)
     vl.datafusion.attach(context, "t", table, "id")
     vl.datafusion.attach(context, "t", table.uri, "event:n::int AS k")
     assert rows(context, "SELECT k FROM t WHERE k = 41") == [{"k": 41}]

@@ -23,8 +23,12 @@ def test_ibis_on_duckdb(table: vl.Table, monkeypatch: pytest.MonkeyPatch) -> Non
     lake = ibis.duckdb.connect()
     vl.duckdb.attach(lake.con, "events", table, "event:n::bigint AS n, event:kind::string AS kind")
     events = lake.table("events")
-    query = events.filter(events.n >= 35).group_by("kind").agg(n=events.count()).order_by("kind")
-    assert query.to_pyarrow().to_pylist() == [{"kind": "even", "n": 2}, {"kind": "odd", "n": 3}]
+    last = events.filter(events.n >= 35)
+    query = last.group_by("kind").agg(count=last.count()).order_by("kind")
+    assert query.to_pyarrow().to_pylist() == [
+        {"kind": "even", "count": 2},
+        {"kind": "odd", "count": 3},
+    ]
     assert len(opened) == 1
 
 

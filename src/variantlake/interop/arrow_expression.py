@@ -17,21 +17,21 @@ from variantlake.interop.pushed_scan import NotPushed
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ArrowField:
     """A column by its name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class ArrowConstant:
     """A literal: a scalar of pyarrow."""
 
     scalar: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ArrowCall:
     """A function of pyarrow.compute; `options` by their names, empty for none."""
 
     function: str
@@ -39,13 +39,13 @@ class Call:
     options: dict[str, Any]
 
 
-Node = Field | Constant | Call
+Node = ArrowField | ArrowConstant | ArrowCall
 
 
 def parse_expression(expression: Any) -> Node:
     """The tree of an expression or scalar. Raises NotPushed if it cannot be taken apart."""
     if isinstance(expression, pa.Scalar):
-        return Constant(expression)
+        return ArrowConstant(expression)
     try:
         _, (buffer, *_) = expression.__reduce__()
         batch = pa.ipc.open_file(buffer).get_batch(0)
@@ -57,16 +57,16 @@ def parse_expression(expression: Any) -> Node:
 
 def _node(kind: str, value: str, parts: Iterator[tuple[str, str]], batch: Any) -> Node:
     if kind == "field_ref":
-        return Field(value)
+        return ArrowField(value)
     if kind == "literal":
-        return Constant(batch.column(int(value))[0])
+        return ArrowConstant(batch.column(int(value))[0])
     if kind != "call":
         raise NotPushed
     arguments: list[Node] = []
     options: dict[str, Any] = {}
     for inner, its in parts:
         if inner == "end":
-            return Call(value, tuple(arguments), options)
+            return ArrowCall(value, tuple(arguments), options)
         if inner == "options":
             options = batch.column(int(its))[0].as_py()
         else:

@@ -19,9 +19,9 @@ import pyarrow.dataset as ds
 
 from variantlake.expressions.tree import And, CompareOp, Not, Or, Predicate
 from variantlake.interop.arrow_expression import (
-    Call,
-    Constant,
-    Field,
+    ArrowCall,
+    ArrowConstant,
+    ArrowField,
     Node,
     parse_expression,
 )
@@ -94,9 +94,9 @@ class _Scanner:
 
 def _fields(node: Node | None) -> Iterator[str]:
     match node:
-        case Field(name):
+        case ArrowField(name):
             yield name
-        case Call(_, arguments):
+        case ArrowCall(_, arguments):
             for each in arguments:
                 yield from _fields(each)
 
@@ -108,7 +108,7 @@ def _pushed_parts(node: Node | None, pushed: PushedScan) -> Iterator[Predicate]:
     """Conditions that are true of each row that a condition is true of, and maybe of others."""
     if node is None:
         return
-    if isinstance(node, Call) and node.function == "and_kleene":
+    if isinstance(node, ArrowCall) and node.function == "and_kleene":
         for each in node.arguments:
             yield from _pushed_parts(each, pushed)
         return
@@ -120,23 +120,27 @@ def _pushed_parts(node: Node | None, pushed: PushedScan) -> Iterator[Predicate]:
 
 def _condition(node: Node, pushed: PushedScan) -> Predicate:
     match node:
-        case Call("or_kleene", parts):
+        case ArrowCall("or_kleene", parts):
             return Or(tuple(_condition(each, pushed) for each in parts))
-        case Call("and_kleene", parts):
+        case ArrowCall("and_kleene", parts):
             return And(tuple(_condition(each, pushed) for each in parts))
-        case Call("is_null", (Field(name),)):
+        case ArrowCall("is_null", (ArrowField(name),)):
             return pushed.null(name)
-        case Call("is_valid", (Field(name),)):
+        case ArrowCall("is_valid", (ArrowField(name),)):
             return Not(pushed.null(name))
-        case Call("is_in", (Field(name),), options):
+        case ArrowCall("is_in", (ArrowField(name),), options):
             values = options["value_set"]
             return Or(tuple(_compared("=", name, each, pushed) for each in values))
-        case Call(function, (Field(name), Constant(scalar))) if function in _OPERATORS:
+        case ArrowCall(function, (ArrowField(name), ArrowConstant(scalar))) if (
+            function in _OPERATORS
+        ):
             return _compared(_OPERATORS[function], name, scalar.as_py(), pushed)
-        case Call(function, (Constant(scalar), Field(name))) if function in _OPERATORS:
+        case ArrowCall(function, (ArrowConstant(scalar), ArrowField(name))) if (
+            function in _OPERATORS
+        ):
             op = _OPERATORS[function]
             return _compared(_FLIPPED.get(op, op), name, scalar.as_py(), pushed)
-        case Field(name):
+        case ArrowField(name):
             return pushed.compared("=", name, value=True)
     raise NotPushed
 
@@ -163,24 +167,24 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 def _evaluate(node: Node, batch: pa.RecordBatch) -> Any:
     """A condition or operand in each row; booleans may be null."""
     match node:
-        case Field(name):
+        case ArrowField(name):
             return batch.column(name)
-        case Constant(scalar):
+        case ArrowConstant(scalar):
             return pa.repeat(scalar, batch.num_rows)
-        case Call("is_null", (operand,)):
+        case ArrowCall("is_null", (operand,)):
             return pc.is_null(_evaluate(operand, batch))
-        case Call("is_in", (operand,), options):
+        case ArrowCall("is_in", (operand,), options):
             return _is_in(_evaluate(operand, batch), options["value_set"])
-        case Call(function, arguments) if function in _OPERATORS:
+        case ArrowCall(function, arguments) if function in _OPERATORS:
             sides = [_evaluate(each, batch) for each in arguments]
             return _FUNCTIONS[function](*(_ordered(each, zeros_differ=False) for each in sides))
-        case Call(function, arguments):
+        case ArrowCall(function, arguments):
             return _FUNCTIONS[function](*(_evaluate(each, batch) for each in arguments))
 
 
 def _checked(node: Node) -> Node:
     """A condition that `_evaluate` takes. Raises NotPushed for another."""
-    if isinstance(node, Call):
+    if isinstance(node, ArrowCall):
         if node.function not in {*_FUNCTIONS, "is_null", "is_in"}:
             raise NotPushed
         for each in node.arguments:

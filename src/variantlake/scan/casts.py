@@ -79,6 +79,9 @@ def _direct(array: AnyArray, stored: ShreddedType, requested: ShreddedType) -> A
         return array.cast(requested.arrow, safe=False)
     if stored.kind is Kind.DECIMAL and requested.kind is Kind.INT64:
         return array.cast(pa.int64(), safe=False)  # towards zero
+    if stored.kind is Kind.DECIMAL and requested.kind is Kind.DOUBLE:
+        # By the text each double is the nearest; Arrow's own cast may miss it by one.
+        return array.cast(pa.string()).cast(pa.float64())
     if (stored.kind, requested.kind) == (Kind.FLOAT, Kind.DOUBLE):
         return array.cast(pa.float64())
     return None
