@@ -32,7 +32,7 @@ def attach(
     IN, IS NULL, AND and OR skip files and rows.
 
     Args:
-        context: A `datafusion.SessionContext`.
+        context: A SessionContext of DataFusion.
         name: What SQL calls the table; another one of that name is replaced.
         table: A table or where it is: one version; attach a newer one again.
         select: Columns and paths, as for `Table.scan`.
