@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests import wheel
 from tests.corpora import REPOSITORY
+from tests.interop.conftest import OF_EXAMPLES
 
 PLACE = REPOSITORY / ".work" / "examples"
 EXAMPLES = REPOSITORY / "examples"
@@ -57,11 +58,18 @@ class Example:
 
 
 def dbt(example: Example) -> None:
-    """Load the earthquakes, build the models, look at the result."""
+    """Load the earthquakes, build the models, look at the result.
+
+    Then the tests of the plugin, and of Ibis.
+    """
     source = str(EXAMPLES / "earthquakes.ndjson.gz")
     example.run("variantlake", "ingest", source, "quakes")
     example.run("dbt", "build")
     example.run("python", "-c", _LOOK_AT_DUCKDB)
+    pip = ("python", "-m", "pip", "install", "--quiet", "pytest", "ibis-framework[duckdb]")
+    example.run(*pip, outside=True)
+    tests = [str(REPOSITORY / "tests" / "interop" / name) for name in OF_EXAMPLES]
+    example.run("python", "-m", "pytest", "--noconftest", "-c", os.devnull, *tests, outside=True)
 
 
 def dbt_spark(example: Example) -> None:

@@ -78,7 +78,8 @@ def test_the_metadata_says_what_a_user_needs(built: Path) -> None:
     assert found["Version"] == vl.__version__ == PROJECT["project"]["version"]
     engines = {"connect", "datafusion", "dbt", "duckdb", "polars", "spark"}
     forms = {"avro", "bson", "msgpack"}
-    assert set(found.get_all("Provides-Extra", [])) == engines | forms
+    watching = {"openlineage", "opentelemetry", "prometheus"}
+    assert set(found.get_all("Provides-Extra", [])) == engines | forms | watching
     required = " ".join(found.get_all("Requires-Dist", []))
     for absent in ("numba", "llvmlite", "pytest", "mypy"):
         assert absent not in required
