@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+import pyarrow.compute as pc
+
 from variantlake.contracts.contract import Contract, contract_property
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.identity_columns import IdentityColumn
 from variantlake.delta.protocol.known_properties import check_properties
 from variantlake.delta.protocol.properties import constraints
 from variantlake.delta.schema.columns_by_path import field_path, parse_field_path
@@ -18,7 +21,9 @@ from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.errors import InvalidSchema, InvalidValue
 from variantlake.quoting import quote_identifier
+from variantlake.scan.table_scan import Scan
 from variantlake.sql import alter as parts
+from variantlake.sql.select import QueryText
 
 
 class RowChecks(Protocol):
@@ -95,6 +100,9 @@ def _checked(
         case parts.NotNull(column, True):
             changes = alter_columns.set_not_null(snapshot, column, not_null=True)
             checks.not_null(rows, field_path(snapshot.schema, column)[0])
+        case parts.SyncIdentity(column):
+            identity = alter_columns.identity_column(snapshot, column)
+            return alter_columns.sync_identity(snapshot, identity, _last_number(rows, identity))
         case parts.Default(column, str(expression)):
             changes = alter_columns.set_default(snapshot, column, expression)
             (name,) = field_path(snapshot.schema, column)
@@ -102,6 +110,15 @@ def _checked(
         case _:
             return _changes(snapshot, change)
     return changes
+
+
+def _last_number(snapshot: Snapshot, column: IdentityColumn) -> int | None:
+    """The number of a row that an identity column is to go on behind; None for no row."""
+    items = QueryText(snapshot.schema).items(quote_identifier(column.name))
+    last = pc.max if column.step > 0 else pc.min
+    found = [last(batch.column(0)).as_py() for batch in Scan(snapshot, items).to_batches()]
+    numbers = [number for number in found if number is not None]
+    return (max if column.step > 0 else min)(numbers, default=None)
 
 
 def _changes(snapshot: Snapshot, change: parts.Alteration) -> Changes | None:

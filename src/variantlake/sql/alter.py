@@ -141,6 +141,20 @@ class DropConstraint:
 
 
 @dataclass(frozen=True, slots=True)
+class SyncIdentity:
+    """`ALTER COLUMN column SYNC IDENTITY`."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropFeature:
+    """`DROP FEATURE name`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class CommentTable:
     """`COMMENT ON TABLE ... IS 'comment'`; None for NULL."""
 
@@ -159,6 +173,8 @@ Alteration = (
     | AddConstraint
     | DropConstraint
     | CommentTable
+    | SyncIdentity
+    | DropFeature
 )
 
 
@@ -198,8 +214,9 @@ def parse_alteration(text: str) -> Alteration:
             f"{text!r} does not change a table",
             hint="RENAME COLUMN a TO b, DROP COLUMN a, ADD COLUMN a INT, ALTER COLUMN a COMMENT"
             " 'x' | FIRST | AFTER b | TYPE BIGINT | SET DEFAULT 1 | DROP DEFAULT | SET NOT NULL"
-            " | DROP NOT NULL (of several columns with commas), ADD CONSTRAINT c CHECK (...),"
-            " DROP CONSTRAINT c, CLUSTER BY (a), SET or UNSET TBLPROPERTIES (...)",
+            " | DROP NOT NULL (of several columns with commas) | SYNC IDENTITY,"
+            " ADD CONSTRAINT c CHECK (...), DROP CONSTRAINT c, CLUSTER BY (a), DROP FEATURE f,"
+            " SET or UNSET TBLPROPERTIES (...)",
         )
     return parsed.change
 
@@ -216,6 +233,9 @@ class _AlterCursor(TokenCursor):
             missing_ok = self.take("IF", "EXISTS")
             name = self.word_or_name()
             return None if name is None else DropConstraint(name, missing_ok)
+        if self.take("DROP", "FEATURE"):
+            feature = self.word_or_name()
+            return None if feature is None else DropFeature(feature)
         if self.take("DROP", "COLUMNS") or self.take("DROP", "COLUMN"):
             return self._dropped()
         if self.take("ADD", "CONSTRAINT"):
@@ -303,6 +323,8 @@ class _AlterCursor(TokenCursor):
     def _column_changes(self, *, hive: bool) -> Alteration | None:
         found = list[ColumnChange]()
         while (column := self.column()) is not None:
+            if not found and self.take("SYNC", "IDENTITY"):
+                return SyncIdentity(column)
             change = self._column_change(column)
             if change is None:
                 return self._whole_column(column) if hive and not found else None

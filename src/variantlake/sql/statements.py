@@ -12,64 +12,115 @@ _WORDS = re.compile(rf"{_BLANK}([A-Za-z]+)(?:{_BLANK}([A-Za-z]+))?", re.DOTALL)
 QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 
 _DELTA = "Delta Spark runs it"
+_SQL = "lake.sql(...) runs it"
 _COLUMNS = (
-    "vl.Table.open(...).schema lists the columns",
+    f"{_SQL}; vl.Table.open(...).schema lists the columns",
     "`variantlake info` describes a table",
 )
+_HISTORY = (f"{_SQL}; Table.history() lists versions", "`variantlake history` lists versions")
+_DETAIL = (
+    f"{_SQL}; vl.Table.open(...) has version, schema and properties",
+    "`variantlake info` describes a table",
+)
+_ALTER = (
+    (
+        "Table.alter('RENAME COLUMN a TO b') runs what follows the name, lake.sql the whole;"
+        " instead of REPLACE COLUMNS: DROP COLUMNS and ADD COLUMNS; instead of RENAME TO and SET"
+        " LOCATION: lake.register(name, path), or move the folder; partitions come with their rows"
+    ),
+    "`variantlake alter` changes columns, `variantlake set` properties",
+)
+_OPTIMIZE = (
+    (
+        f"{_SQL}, lake.optimize(...) and Table.optimize(...), too; instead of ZORDER BY:"
+        " ALTER TABLE ... CLUSTER BY (a) and OPTIMIZE, or lake.cluster(...)"
+    ),
+    "`variantlake optimize` compacts files, `variantlake cluster` orders them",
+)
+_NOT_HERE = "each command reads a table by itself"
 # By the first word, or the first two: what Python does, and what the command line does.
 _INSTEAD = {
-    "ALTER": (
-        "Table.alter('RENAME COLUMN a TO b') runs what follows the name, lake.sql the whole",
-        "`variantlake alter` changes columns, `variantlake set` properties",
+    "ALTER": _ALTER,
+    "ANALYZE": (
+        f"{_SQL}, and Table.analyze() fills in statistics",
+        "`variantlake analyze` fills in statistics",
     ),
-    "ANALYZE": ("Table.analyze() fills in statistics", "`variantlake analyze` fills in statistics"),
+    "CACHE": ("lake.table(...).cache() keeps a table's rows in Spark", _NOT_HERE),
     "COMMENT": (
         "Table.set_comment(...) describes tables and columns",
         "`variantlake alter` describes columns, `variantlake set TABLE comment=...` the table",
+    ),
+    "CONVERT": (
+        "lake.convert(table, 'files/*.parquet') and vl.convert(...) make a table of Parquet files",
+        "`variantlake convert` makes a table of Parquet files",
     ),
     "CREATE": (
         "vl.Table.create(...) makes a table, and lake.sql(...) one with the rows of a query",
         "`variantlake create` makes a table",
     ),
-    "COPY": ("lake.ingest(...) loads files", "`variantlake ingest` loads files"),
+    "COPY": (
+        "lake.ingest(...) loads files once with a load_id, lake.autoload(...) each new one",
+        "`variantlake ingest` loads files, `variantlake autoload` each new one",
+    ),
     "DELETE": (
         "lake.sql(...), lake.delete(...) and Table.delete(...) delete rows",
         "`variantlake delete` deletes rows",
     ),
     "DESC": _COLUMNS,
     "DESCRIBE": _COLUMNS,
-    "DESC HISTORY": ("Table.history() lists versions", "`variantlake history` lists versions"),
-    "DESCRIBE HISTORY": ("Table.history() lists versions", "`variantlake history` lists versions"),
+    "DESC DETAIL": _DETAIL,
+    "DESCRIBE DETAIL": _DETAIL,
+    "DESC HISTORY": _HISTORY,
+    "DESCRIBE HISTORY": _HISTORY,
     "DROP": ("remove the table's folder", "remove the table's folder"),
-    "INSERT": ("lake.append(table, df) adds rows", "`variantlake ingest` adds documents"),
+    "FSCK": (
+        "Table.health(orphans=True) lists files that are not needed",
+        "`variantlake check` names files that are missing",
+    ),
+    "GENERATE": (
+        "Table.export(...) writes files for readers without Delta",
+        "`variantlake export` writes files for readers without Delta",
+    ),
+    "INSERT": (
+        f"{_SQL}, and lake.append(table, df) adds rows",
+        "`variantlake ingest` adds documents",
+    ),
     "LOAD": ("lake.ingest(...) loads files", "`variantlake ingest` loads files"),
     "MERGE": (
         f"lake.sql(...) and lake.merge(...) merge rows; {_DELTA}",
         "`variantlake merge` merges rows",
     ),
-    "OPTIMIZE": (
-        "lake.optimize(...) and Table.optimize(...) compact files",
-        "`variantlake optimize` compacts files",
+    "MSCK": ("nothing is to be repaired: Delta's log lists the partitions",) * 2,
+    "OPTIMIZE": _OPTIMIZE,
+    "REFRESH": ("nothing is to be refreshed: each query reads the newest version",) * 2,
+    "REORG": (
+        f"{_SQL} with APPLY (PURGE); lake.optimize(table, max_deleted_share=0) does the same",
+        "`variantlake optimize` rewrites files with deleted rows",
     ),
     "REPLACE": (
         "vl.Table.create(..., replace=True) and lake.sql(...) replace a table",
         "`variantlake create --replace` replaces a table",
     ),
     "RESTORE": (
-        "lake.restore(...) and Table.restore(...) bring a version back",
+        f"{_SQL}, and lake.restore(...) and Table.restore(...) bring a version back",
         "`variantlake restore` brings a version back",
     ),
     "SHOW": (
-        "a lake has no list of tables; vl.Table.open(...).schema lists columns",
+        (
+            "a lake has no list of tables; lake.sql(...) runs SHOW COLUMNS, PARTITIONS and"
+            " TBLPROPERTIES, and vl.Table.open(...).schema lists columns"
+        ),
         "a query is over one table; `variantlake info` describes it",
     ),
-    "TRUNCATE": ("Table.overwrite(...) with no rows empties a table", _DELTA),
+    "TRUNCATE": (f"{_SQL}, and Table.overwrite(...) with no rows empties a table", _DELTA),
+    "UNCACHE": ("df.unpersist() drops what lake.table(...).cache() kept", _NOT_HERE),
+    "UNDROP": ("a folder that was removed is gone; restore a backup or a clone",) * 2,
     "UPDATE": (
         f"lake.sql(...), lake.update(...) and Table.update(...) change rows; {_DELTA}",
         "`variantlake update` changes rows",
     ),
     "VACUUM": (
-        "lake.vacuum(...) and Table.vacuum(...) remove unneeded files",
+        f"{_SQL}, and lake.vacuum(...) and Table.vacuum(...) remove unneeded files",
         "`variantlake vacuum` removes unneeded files",
     ),
 }
@@ -77,8 +128,13 @@ _INSTEAD = {
 
 def first_word(text: str) -> str:
     """The word that a statement starts with, in capitals; empty if none does."""
+    return verb_of(text)[0]
+
+
+def verb_of(text: str) -> tuple[str, str]:
+    """The first word of a statement, in capitals, and what follows it."""
     found = _WORDS.match(text)
-    return found[1].upper() if found else ""
+    return ("", text) if found is None else (found[1].upper(), text[found.end(1) :])
 
 
 def not_a_query(text: str) -> UnsupportedFeature | None:

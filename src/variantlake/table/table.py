@@ -2114,7 +2114,11 @@ class Table(Shown):
 
         from variantlake.ddl.alter_table import alter_table
         from variantlake.ddl.local_checks import LocalChecks
+        from variantlake.sql.alter import DropFeature
 
+        if isinstance(change, DropFeature):
+            done = self.drop_feature(change.name)
+            return CommitResult(version=done.version or self.version)
         return CommitResult(version=alter_table(self._newest(), change, LocalChecks()))
 
     def _current(self) -> _Version:

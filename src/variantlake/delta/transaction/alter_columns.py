@@ -14,7 +14,11 @@ import orjson
 
 from variantlake.delta.actions.actions import Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.protocol.identity_columns import is_identity
+from variantlake.delta.protocol.identity_columns import (
+    IdentityColumn,
+    is_identity,
+    with_marks,
+)
 from variantlake.delta.protocol.needed_features import extended_protocol, needed_features
 from variantlake.delta.protocol.new_table import check_schema
 from variantlake.delta.schema.column_mapping import MODE, is_mapped, with_mapping
@@ -171,6 +175,30 @@ def set_not_null(snapshot: Snapshot, column: str, *, not_null: bool) -> Changes:
     if not not_null:
         return changes
     return replace(changes, reads=whole_table, serializable=True)
+
+
+def identity_column(snapshot: Snapshot, column: str) -> IdentityColumn:
+    """The identity column of a name. Raises InvalidSchema for another column."""
+    path = _field(snapshot.schema, column)
+    field = field_at(snapshot.schema, path)
+    if len(path) > 1 or not is_identity(field):
+        raise InvalidSchema(f"column {shown_path(path)} is no identity column")
+    return IdentityColumn.of(field)
+
+
+def sync_identity(snapshot: Snapshot, column: IdentityColumn, last: int | None) -> Changes | None:
+    """Let an identity column go on behind `last`, a number that a row has; None if it does."""
+    marks = {} if last is None else {column.physical_name: last}
+    schema = with_marks(snapshot.schema, marks)
+    if schema == snapshot.schema:
+        return None
+    path = (column.name,)
+    field = field_at(snapshot.schema, path)
+    # As Delta Spark does, the history describes the column as it was before.
+    described = described_column(path, field.type, nullable=field.nullable, metadata=field.metadata)
+    metadata = replace(snapshot.metadata, schema_string=schema.to_json())
+    parameters = {"column": _json(described)}
+    return metadata_changes(snapshot, "CHANGE COLUMN", metadata, snapshot.protocol, parameters)
 
 
 def check_apart(schema: StructType, columns: Sequence[str]) -> None:

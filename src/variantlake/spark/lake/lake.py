@@ -133,7 +133,8 @@ class Lake(Shown):
         DELETE, UPDATE and MERGE change rows of our tables when they are given; their result is the
         row of counts that Delta Spark gives. ALTER TABLE and COMMENT ON TABLE change the table;
         CREATE TABLE, also with LIKE and AS SELECT, and REPLACE TABLE make one at its path. These
-        give no rows.
+        give no rows. If Spark has no Delta, or does not know the table, INSERT, OPTIMIZE, VACUUM,
+        RESTORE, CLONE, TRUNCATE and DESCRIBE are run here as well.
 
         Args:
             query: The text, in Spark's own dialect.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -43,6 +43,7 @@ _LACKS_DELTA = (
     "[DATA_SOURCE_NOT_FOUND]",
     "[NOT_SUPPORTED_COMMAND",
     "[UNSUPPORTED_FEATURE.TABLE_OPERATION]",
+    "[DELTA_CLONE_UNSUPPORTED_SOURCE]",
 )
 """How Spark refuses a statement that it supports for Delta tables only."""
 
@@ -113,14 +114,20 @@ class LakeSession:
         text: str,
         args: Mapping[str, Any] | list[Any] | None = None,
         tables: Mapping[str, Location] | None = None,
+        without_delta: Callable[[], DataFrame] | None = None,
     ) -> DataFrame:
-        """A query as `Lake.sql` runs it. Raises as that."""
+        """A query as `Lake.sql` runs it; `without_delta` is what Delta Spark would do otherwise.
+
+        Raises as `Lake.sql`.
+        """
         resolve = self.resolver(tables)
         try:
             return self.runner.run(text, _args(args), resolve)
         except InvalidQuery as error:
             # Delta Spark takes such a statement, if it is there.
             if any(sign in error.message for sign in _LACKS_DELTA):
+                if without_delta is not None:
+                    return without_delta()
                 raise not_a_query(text) or error from None
             raise
 

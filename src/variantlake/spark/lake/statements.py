@@ -45,7 +45,7 @@ from variantlake.spark.session.settings import (
     is_on,
     is_utc,
 )
-from variantlake.sql.alter import Alteration, parse_alter
+from variantlake.sql.alter import Alteration, DropFeature, parse_alter
 from variantlake.sql.changes import (
     ChangeText,
     DeleteText,
@@ -56,9 +56,11 @@ from variantlake.sql.changes import (
     with_texts,
 )
 from variantlake.sql.create import parse_create
+from variantlake.sql.inserts import InsertText, parse_insert
 from variantlake.sql.splice import splice
 from variantlake.sql.token_tables import short_qualifiers
 from variantlake.sql.tokens import tokenize
+from variantlake.sql.upkeep import CloneTable, Upkeep, parse_upkeep
 
 if TYPE_CHECKING:
     from variantlake.dml.result import ChangeResult
@@ -108,6 +110,11 @@ class LakeStatements:
             except VariantLakeError:
                 raise error from None
 
+        whole = parse_upkeep(query) or parse_insert(query)
+        location = None if whole is None else self._location_of(whole.table, tables)
+        if whole is not None and location is not None:
+            own = functools.partial(self._whole, location, whole, args, tables)
+            return self._session.query(query, args, tables, own)
         try:
             made = parse_create(query)
         except UnsupportedFeature as error:
@@ -140,6 +147,28 @@ class LakeStatements:
         kind = type(parsed).__name__.removesuffix("Text").upper()
         rows: DataFrame = result_rows(self._session.spark, kind, done)
         return rows
+
+    def _whole(
+        self,
+        location: str,
+        text: Upkeep | InsertText,
+        args: Any,
+        tables: Mapping[str, Location] | None,
+    ) -> DataFrame:
+        """A statement about a whole table, or an INSERT, for want of Delta Spark."""
+        if isinstance(text, InsertText):
+            from variantlake.spark.lake.inserts import Inserts
+
+            Inserts(self._session).run(location, text, args, tables)
+            return self._session.spark.createDataFrame([], StructType([]))
+        from variantlake.spark.lake.upkeep import TableStatements
+
+        source = None
+        if isinstance(text, CloneTable):
+            source = self._location_of(text.source, tables)
+            if source is None:
+                raise NotADeltaTable(f"there is no table {text.source}")
+        return TableStatements(self._session).run(location, text, source)
 
     def run(
         self,
@@ -177,6 +206,12 @@ class LakeStatements:
             found = self._session.tables.open(location, snapshot.version)
             return self._session.frame(found, delta_name(location))
 
+        if isinstance(change, DropFeature):
+            from variantlake.maintenance.reshredding.drop_feature import drop_feature
+
+            snapshot = self._session.tables.open(location).snapshot
+            run = self._session.rewriter(snapshot)
+            return drop_feature(snapshot, change.name, run).version or 0
         checks = SparkChecks(self._session.spark, rows)
         return alter_table(self._session.tables.open(location).snapshot, change, checks)
 

@@ -1,0 +1,175 @@
+"""INSERT for sessions without Delta Spark: the rows of a query as the table stores them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+from pyspark.sql import DataFrame
+from pyspark.sql import types as st
+
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import InvalidQuery, InvalidSchema
+from variantlake.ingest.overwrite import Overwrite
+from variantlake.quoting import quote_identifier
+from variantlake.spark.dml.stored_values import StoredValues
+from variantlake.spark.lake.session import LakeSession
+from variantlake.spark.load.append import append
+from variantlake.spark.load.constraints import refusals
+from variantlake.spark.query.table_locations import Location
+from variantlake.spark.session.schemas import spark_schema, type_ddl
+from variantlake.spark.session.settings import ANSI, is_on
+from variantlake.sql.inserts import InsertText, with_defaults
+
+_PARTITIONS_MODE = "spark.sql.sources.partitionOverwriteMode"
+
+
+class Inserts:
+    """Runs INSERT over the tables of one session."""
+
+    def __init__(self, session: LakeSession) -> None:
+        self._session = session
+
+    def run(
+        self, location: str, text: InsertText, args: Any, tables: Mapping[str, Location] | None
+    ) -> None:
+        """Add the rows, or put them in the place of others, in one commit.
+
+        Raises InvalidQuery for rows that have not the columns that they should have, else as
+        `Lake.append` and `Lake.overwrite`.
+        """
+        snapshot = self._session.tables.open(location).snapshot
+        names = _columns(snapshot, text)
+        defaults = {field.name: field.default or "NULL" for field in snapshot.schema.fields}
+        order = names or [field.name for field in snapshot.schema.fields]
+        query = with_defaults(
+            text.query, lambda at: defaults[order[at]] if at < len(order) else "NULL"
+        )
+        frame = self._session.query(query, args, tables)
+        frame = _by_name(frame, snapshot) if text.by_name else _by_place(frame, names)
+        frame = self._stored(frame, snapshot, text)
+        overwrite = self._overwrite(snapshot, text)
+        with refusals():
+            append(self._session.spark, frame, location, overwrite=overwrite)
+
+    def _stored(self, frame: DataFrame, snapshot: Snapshot, text: InsertText) -> DataFrame:
+        """The rows in the types of the table's columns; a value that does not fit is an error."""
+        columns = spark_schema(st.StructType.fromJson(orjson.loads(snapshot.schema.to_json())))
+        frame = _fields_by_place(frame, columns)
+        given = frame.schema
+
+        def type_of(_kind: str, name: str) -> st.DataType:
+            return given[name.strip("`").replace("``", "`")].dataType
+
+        stored = StoredValues(columns, is_on(self._session.spark, ANSI), type_of)
+        values = {name: quote_identifier(name) for name in frame.columns}
+        items = [
+            f"{stored(name, value)} AS {quote_identifier(name)}" for name, value in values.items()
+        ]
+        for name, value in (text.partition or {}).items():
+            if value is not None:
+                written = _written(snapshot, name)
+                items.append(f"{stored(written, value)} AS {quote_identifier(written)}")
+        return frame.selectExpr(*items)
+
+    def _overwrite(self, snapshot: Snapshot, text: InsertText) -> Overwrite | None:
+        if text.where is not None:
+            try:
+                overwrite = Overwrite(text.where)
+                overwrite.of(snapshot)
+            except InvalidSchema as error:
+                error.hint = (
+                    "MERGE INTO t USING (query) s ON false WHEN NOT MATCHED BY SOURCE AND condition"
+                    " THEN DELETE WHEN NOT MATCHED THEN INSERT * replaces rows by any condition"
+                )
+                raise
+            return overwrite
+        if not text.overwrites:
+            return None
+        chosen = {name: value for name, value in (text.partition or {}).items() if value}
+        mode = str(self._session.spark.conf.get(_PARTITIONS_MODE, "static"))
+        if mode.lower() == "dynamic" and snapshot.partition_columns:
+            return Overwrite(partitions=True)
+        if not chosen:
+            return Overwrite()
+        equal = (f"{quote_identifier(name)} = {value}" for name, value in chosen.items())
+        return Overwrite(" AND ".join(equal))
+
+
+def _columns(snapshot: Snapshot, text: InsertText) -> list[str]:
+    """The columns of the query's rows, in their order; empty for those that go by name."""
+    partition = {_written(snapshot, name): each for name, each in (text.partition or {}).items()}
+    wrong = [name for name in partition if name not in snapshot.partition_columns]
+    if wrong:
+        raise InvalidSchema(f"{wrong[0]!r} is not a partition column", file=snapshot.store.uri)
+    if text.by_name:
+        return []
+    if text.columns:
+        return [_written(snapshot, name) for name in text.columns]
+    inner = [field.name for field in snapshot.schema.fields if field.name not in partition]
+    return inner + [name for name, value in partition.items() if value is None]
+
+
+def _written(snapshot: Snapshot, name: str) -> str:
+    """A column's name as the table writes it. Raises InvalidSchema."""
+    for field in snapshot.schema.fields:
+        if field.name.lower() == name.lower():
+            return field.name
+    columns = ", ".join(field.name for field in snapshot.schema.fields)
+    raise InvalidSchema(
+        f"the table has no column {name!r}", file=snapshot.store.uri, hint=f"columns: {columns}"
+    )
+
+
+def _by_place(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    if len(names) != len(frame.columns):
+        raise InvalidQuery(
+            f"the rows have {len(frame.columns)} columns, and go into {len(names)}: "
+            f"{', '.join(names)}",
+            hint="name the columns that they have: INSERT INTO t (a, b) ...",
+        )
+    if len({name.lower() for name in names}) != len(names):
+        raise InvalidQuery(f"a column is named twice: {', '.join(names)}")
+    return frame.toDF(*names)
+
+
+def _fields_by_place(frame: DataFrame, columns: st.StructType) -> DataFrame:
+    """The rows with the names that the table has for fields of structs: they go by place, too."""
+    items = []
+    for field in frame.schema.fields:
+        name = quote_identifier(field.name)
+        wanted = _with_names(field.dataType, columns[field.name].dataType, field.name)
+        same = wanted == field.dataType
+        items.append(name if same else f"CAST({name} AS {type_ddl(wanted)}) AS {name}")
+    return frame.selectExpr(*items)
+
+
+def _with_names(given: st.DataType, wanted: st.DataType, place: str) -> st.DataType:
+    """A type with the names of another one for its fields."""
+    match given, wanted:
+        case st.StructType(), st.StructType():
+            if len(given.fields) != len(wanted.fields):
+                raise InvalidQuery(
+                    f"{place} has the fields {', '.join(wanted.names)}, and its new value "
+                    f"{', '.join(given.names)}"
+                )
+            pairs = zip(given.fields, wanted.fields, strict=True)
+            return st.StructType(
+                [
+                    st.StructField(
+                        to.name, _with_names(own.dataType, to.dataType, f"{place}.{to.name}")
+                    )
+                    for own, to in pairs
+                ]
+            )
+        case st.ArrayType(), st.ArrayType():
+            return st.ArrayType(_with_names(given.elementType, wanted.elementType, place))
+        case st.MapType(), st.MapType():
+            key = _with_names(given.keyType, wanted.keyType, place)
+            return st.MapType(key, _with_names(given.valueType, wanted.valueType, place))
+    return given
+
+
+def _by_name(frame: DataFrame, snapshot: Snapshot) -> DataFrame:
+    return frame.toDF(*(_written(snapshot, name) for name in frame.columns))

@@ -1,0 +1,322 @@
+"""Statements about a whole table without Delta Spark, with the columns that it gives."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from variantlake.delta.log.log_segment import has_log
+from variantlake.delta.log.logical_files import bytes_of
+from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
+from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
+from variantlake.delta.protocol.clustering import clustering_columns
+from variantlake.delta.transaction.analyze import analyze
+from variantlake.delta.transaction.commit import commit
+from variantlake.delta.transaction.conflicts import Changes, whole_table
+from variantlake.delta.transaction.new_actions import removes_of
+from variantlake.dml.row_change import check_not_append_only
+from variantlake.errors import CommitConflict, InvalidSchema
+from variantlake.maintenance.cloning.clone import CloneResult, clone
+from variantlake.maintenance.restore import restore, version_of
+from variantlake.maintenance.vacuuming.vacuum import vacuum
+from variantlake.quoting import quote_identifier
+from variantlake.spark.lake.session import LakeSession
+from variantlake.spark.query.names import delta_name
+from variantlake.spark.query.session_queries import not_a_timestamp
+from variantlake.sql import upkeep as parts
+from variantlake.storage.opening import open_store
+from variantlake.units import EPOCH
+from variantlake.writing.file_sizes import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
+
+if TYPE_CHECKING:
+    from variantlake.maintenance.rewrite.run import RewriteResult
+
+_HISTORY = (
+    "version BIGINT, timestamp TIMESTAMP, userId STRING, userName STRING, operation STRING,"
+    " operationParameters MAP<STRING, STRING>, job STRUCT<jobId: STRING, jobName: STRING,"
+    " jobRunId: STRING, runId: STRING, jobOwnerId: STRING, triggerType: STRING>,"
+    " notebook STRUCT<notebookId: STRING>, clusterId STRING, readVersion BIGINT,"
+    " isolationLevel STRING, isBlindAppend BOOLEAN, operationMetrics MAP<STRING, STRING>,"
+    " userMetadata STRING, engineInfo STRING"
+)
+_DETAIL = (
+    "format STRING, id STRING, name STRING, description STRING, location STRING,"
+    " createdAt TIMESTAMP, lastModified TIMESTAMP, partitionColumns ARRAY<STRING>,"
+    " clusteringColumns ARRAY<STRING>, numFiles BIGINT, sizeInBytes BIGINT,"
+    " properties MAP<STRING, STRING>, minReaderVersion INT, minWriterVersion INT,"
+    " tableFeatures ARRAY<STRING>"
+)
+_FILES = "STRUCT<totalFiles: BIGINT, totalSize: BIGINT>"
+_OPTIMIZE = (
+    "path STRING, metrics STRUCT<numFilesAdded: BIGINT, numFilesRemoved: BIGINT,"
+    f" filesAdded: {_FILES}, filesRemoved: {_FILES}>"
+)
+_RESTORE = (
+    "table_size_after_restore BIGINT, num_of_files_after_restore BIGINT, num_removed_files BIGINT,"
+    " num_restored_files BIGINT, removed_files_size BIGINT, restored_files_size BIGINT"
+)
+_CLONE = (
+    "source_table_size BIGINT, source_num_of_files BIGINT, num_removed_files BIGINT,"
+    " num_copied_files BIGINT, removed_files_size BIGINT, copied_files_size BIGINT"
+)
+_COLUMNS = "col_name STRING, data_type STRING, comment STRING"
+_KEYS = "key STRING, value STRING"
+
+
+class TableStatements:
+    """Runs these statements over the tables of one session."""
+
+    def __init__(self, session: LakeSession) -> None:
+        self._session = session
+
+    def run(self, location: str, text: parts.Upkeep, source: str | None) -> DataFrame:
+        """The rows that Delta Spark gives; `source` is where the table is that is cloned."""
+        match text:
+            case parts.CloneTable():
+                return self._clone(location, text, source or "")
+            case parts.VacuumTable():
+                return self._vacuum(location, text)
+            case parts.OptimizeTable():
+                return self._optimize(location, text)
+            case parts.TruncateTable():
+                _truncate(self._snapshot(location))
+                return self._rows([], "")
+            case parts.ShowPartitions():
+                return self._partitions(self._snapshot(location))
+            case parts.RestoreTable():
+                return self._restore(location, text)
+            case parts.AnalyzeTable():
+                analyze(self._snapshot(location))
+                return self._rows([], "")
+        return self._described(self._snapshot(location), text)
+
+    def _described(self, snapshot: Snapshot, text: parts.Upkeep) -> DataFrame:
+        match text:
+            case parts.DescribeHistory(_, limit):
+                return self._rows(list(map(_history_row, snapshot.history(limit))), _HISTORY)
+            case parts.DescribeDetail():
+                return self._rows([_detail_row(snapshot)], _DETAIL)
+            case parts.DescribeColumns(_, extended):
+                return self._rows(_column_rows(snapshot, extended=extended), _COLUMNS)
+            case parts.ShowColumns():
+                names = [(field.name,) for field in snapshot.schema.fields]
+                return self._rows(names, "col_name STRING")
+            case parts.ShowProperties(_, key):
+                return self._rows(_property_rows(snapshot, key), _KEYS)
+        raise AssertionError(text)
+
+    def _snapshot(self, location: str) -> Snapshot:
+        return self._session.tables.open(location).snapshot
+
+    def _rows(self, rows: Sequence[Any], ddl: str) -> DataFrame:
+        schema: Any = ddl or StructType([])
+        return self._session.spark.createDataFrame(rows, schema)
+
+    def _at(self, location: str, moment: parts.Moment) -> Snapshot:
+        """The version of a moment; the newest one for none."""
+        newest = self._snapshot(location)
+        if moment == parts.Moment():
+            return newest
+        return version_of(newest, moment.version, self._time(moment.timestamp))
+
+    def _time(self, text: str | None) -> dt.datetime | None:
+        """The time that an expression says, in the session's time zone."""
+        if text is None:
+            return None
+        query = f"SELECT unix_micros(try_cast(({text}) AS TIMESTAMP)) AS at"
+        (row,) = self._session.spark.sql(query).collect()
+        if row.at is None:
+            raise not_a_timestamp(text)
+        return EPOCH + dt.timedelta(microseconds=row.at)
+
+    def _vacuum(self, location: str, text: parts.VacuumTable) -> DataFrame:
+        snapshot, paths = self._snapshot(location), list[str]()
+        store = snapshot.store
+        vacuum(
+            snapshot,
+            None if text.hours is None else text.hours * 3600,
+            dry_run=text.dry_run,
+            lite=text.lite,
+            on_file=(lambda file: paths.append(store.join(file.path))) if text.dry_run else None,
+        )
+        found = paths if text.dry_run else [store.uri]
+        return self._rows([(path,) for path in found], "path STRING")
+
+    def _optimize(self, location: str, text: parts.OptimizeTable) -> DataFrame:
+        # Loads the kernels, which queries do without.
+        from variantlake.maintenance.clustering.cluster import ClusterOptions, cluster
+        from variantlake.maintenance.optimize import optimize
+        from variantlake.maintenance.plan_compaction import CompactionOptions
+
+        snapshot = self._snapshot(location)
+        run = self._session.rewriter(snapshot)
+        done: RewriteResult
+        if _is_clustered(snapshot) and not text.purges:
+            options = ClusterOptions.of(text.where, None, CLUSTERED_FILE_BYTES, digest=True)
+            done = cluster(snapshot, run, options)
+        else:
+            share = 0.0 if text.purges else 0.05
+            size = 1 if text.purges else TARGET_FILE_BYTES  # joins none, and rewrites those alone
+            compaction = CompactionOptions.of(size, share)
+            done = optimize(snapshot, run, where=text.where, options=compaction)
+        added, removed = done.files_written, done.files_read
+        metrics = (added, removed, (added, done.bytes_written), (removed, done.bytes_read))
+        return self._rows([(snapshot.store.uri, metrics)], _OPTIMIZE)
+
+    def _restore(self, location: str, text: parts.RestoreTable) -> DataFrame:
+        moment = text.moment
+        time = self._time(moment.timestamp)
+        done = restore(self._snapshot(location), moment.version, timestamp=time)
+        row = (
+            done.table_bytes,
+            done.table_files,
+            done.files_removed,
+            done.files_restored,
+            done.bytes_removed,
+            done.bytes_restored,
+        )
+        return self._rows([row], _RESTORE)
+
+    def _clone(self, location: str, text: parts.CloneTable, source: str) -> DataFrame:
+        there = has_log(open_store(location))
+        if there and not text.replaces:
+            if text.exist_ok:
+                return self._rows([], _CLONE)
+            raise CommitConflict(
+                "there is a table already", file=location, hint="CREATE OR REPLACE TABLE renews it"
+            )
+        done = clone(self._at(source, text.moment), location, deep=text.deep)
+        return self._rows([_clone_row(done)], _CLONE)
+
+    def _partitions(self, snapshot: Snapshot) -> DataFrame:
+        names = snapshot.partition_columns
+        if not names:
+            raise InvalidSchema("the table is not partitioned", file=snapshot.store.uri)
+        columns = ", ".join(map(quote_identifier, names))
+        source = delta_name(snapshot.store.uri)
+        return self._session.query(f"SELECT DISTINCT {columns} FROM {source}")  # noqa: S608
+
+
+def _truncate(snapshot: Snapshot) -> None:
+    """Take all files out of the table."""
+    snapshot.check_writable(evaluated=True, kept=True)
+    check_not_append_only(snapshot)
+    removes = removes_of(snapshot.add_files())
+    if removes:
+        commit(snapshot, Changes("TRUNCATE", removes=removes, reads=whole_table))
+
+
+def _history_row(entry: HistoryEntry) -> tuple[Any, ...]:
+    info = entry.info
+    parameters = info.get("operationParameters") or {}
+    return (
+        entry.version,
+        entry.time,
+        info.get("userId"),
+        info.get("userName"),
+        entry.operation,
+        {key: _text(value) for key, value in parameters.items()},
+        None,
+        None,
+        info.get("clusterId"),
+        info.get("readVersion"),
+        info.get("isolationLevel"),
+        info.get("isBlindAppend"),
+        {key: _text(value) for key, value in (info.get("operationMetrics") or {}).items()},
+        entry.user_metadata,
+        info.get("engineInfo"),
+    )
+
+
+def _text(value: Any) -> str | None:
+    """A value of the history as Delta Spark shows it."""
+    return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def _detail_row(snapshot: Snapshot) -> tuple[Any, ...]:
+    table, protocol = snapshot.metadata, snapshot.protocol
+    created = table.created_time
+    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    (newest,) = snapshot.history(1)
+    return (
+        "delta",
+        table.id,
+        table.name,
+        table.description,
+        snapshot.store.uri,
+        None if created is None else EPOCH + dt.timedelta(milliseconds=created),
+        newest.time,
+        list(table.partition_columns),
+        _clustered_by(snapshot),
+        snapshot.files.num_rows,
+        bytes_of(snapshot.files),
+        dict(table.configuration),
+        protocol.min_reader_version,
+        protocol.min_writer_version,
+        sorted(features),
+    )
+
+
+def _clustered_by(snapshot: Snapshot) -> list[str]:
+    names = {field.physical_name: field.name for field in snapshot.schema.fields}
+    paths = clustering_columns(snapshot.domains)
+    return [".".join((names.get(path[0], path[0]), *path[1:])) for path in paths]
+
+
+def _is_clustered(snapshot: Snapshot) -> bool:
+    return bool(clustering_columns(snapshot.domains)) or CLUSTER_BY in snapshot.properties
+
+
+def _column_rows(snapshot: Snapshot, *, extended: bool) -> list[tuple[str, str, str | None]]:
+    fields = {field.name: field for field in snapshot.schema.fields}
+    rows: list[tuple[str, str, str | None]] = [
+        (name, str(field.type), field.metadata.get("comment")) for name, field in fields.items()
+    ]
+    if snapshot.partition_columns:
+        rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
+        rows += [
+            (name, str(fields[name].type), fields[name].metadata.get("comment"))
+            for name in snapshot.partition_columns
+        ]
+    if extended:
+        shown = ",".join(f"{key}={value}" for key, value in _property_rows(snapshot, None))
+        rows += [
+            ("", "", ""),
+            ("# Detailed Table Information", "", ""),
+            ("Name", delta_name(snapshot.store.uri), ""),
+            ("Location", snapshot.store.uri, ""),
+            ("Provider", "delta", ""),
+            ("Table Properties", f"[{shown}]", ""),
+        ]
+    return rows
+
+
+def _property_rows(snapshot: Snapshot, key: str | None) -> list[tuple[str, str]]:
+    protocol, table = snapshot.protocol, snapshot.metadata
+    found = {
+        **table.configuration,
+        "delta.minReaderVersion": str(protocol.min_reader_version),
+        "delta.minWriterVersion": str(protocol.min_writer_version),
+    }
+    listed = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    found |= {f"delta.feature.{name}": "supported" for name in listed}
+    if key is None:
+        return sorted(found.items())
+    return [(key, found.get(key, f"Table {snapshot.store.uri} does not have property: {key}"))]
+
+
+def _clone_row(done: CloneResult) -> tuple[int | None, ...]:
+    removed = None if done.files_removed else 0
+    return (
+        done.table_bytes,
+        done.table_files,
+        done.files_removed,
+        done.files_copied,
+        removed,
+        done.bytes_copied,
+    )

@@ -1,0 +1,91 @@
+"""INSERT as its parts; the query stays as it is written.
+
+A statement of another form gives None, and is Spark's to judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from variantlake.sql.statements import verb_of
+from variantlake.sql.token_cursor import TokenCursor
+
+_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
+
+
+@dataclass(frozen=True, slots=True)
+class InsertText:
+    """A statement: the table as it names it, the rows, and what they take the place of.
+
+    `columns` are those of the rows, in their order; none for those of the table. `partition` has
+    the partition columns that are named, and the texts of their values; None for those that the
+    rows have. `where` is the condition of REPLACE WHERE.
+    """
+
+    table: str
+    query: str
+    columns: tuple[str, ...] = ()
+    by_name: bool = False
+    overwrites: bool = False
+    partition: Mapping[str, str | None] | None = None
+    where: str | None = None
+
+
+def parse_insert(text: str) -> InsertText | None:
+    """The parts of an INSERT; None for any other text."""
+    verb, rest = verb_of(text)
+    return _InsertCursor(rest).insert() if verb == "INSERT" else None
+
+
+def with_defaults(query: str, default: Callable[[int], str]) -> str:
+    """VALUES with what `default` says for each DEFAULT, by the column's place."""
+    cursor = TokenCursor(query)
+    if not cursor.take("VALUES"):
+        return query
+    rows = list[str]()
+    while not cursor.done:
+        items = cursor.items()
+        if not items:
+            return query
+        values = (
+            default(at) if item.upper() == "DEFAULT" else item for at, item in enumerate(items)
+        )
+        rows.append(f"({', '.join(values)})")
+        if not cursor.done and not cursor.take(","):
+            return query
+    return f"VALUES {', '.join(rows)}"
+
+
+class _InsertCursor(TokenCursor):
+    """Reads what follows INSERT."""
+
+    def insert(self) -> InsertText | None:
+        overwrites = self.take("OVERWRITE")
+        if not overwrites and not self.take("INTO"):
+            return None
+        self.take("TABLE")
+        table = self.name()
+        partition = self._partition()
+        columns = tuple[str, ...]()
+        if self.word(self.at) == "(" and self.word(self.at + 1) not in _QUERIES:
+            parts = [TokenCursor(item).word_or_name() for item in self.items()]
+            columns = tuple(name for name in parts if name is not None)
+        by_name = self.take("BY", "NAME")
+        where = self.until(*_QUERIES[:-1]) if self.take("REPLACE", "WHERE") else None
+        starts = self.word(self.at) in _QUERIES
+        query = self.rest()
+        if table is None or not starts or (by_name and columns):
+            return None
+        return InsertText(table, query, columns, by_name, overwrites, partition, where)
+
+    def _partition(self) -> dict[str, str | None] | None:
+        if not self.take("PARTITION"):
+            return None
+        found = dict[str, str | None]()
+        for item in self.items():
+            cursor = TokenCursor(item)
+            name = cursor.word_or_name()
+            if name is not None:
+                found[name] = cursor.rest() if cursor.take("=") else None
+        return found

@@ -1,0 +1,280 @@
+"""Statements about a whole table as their parts: its history, its files, and its upkeep.
+
+A statement of another form gives None, and is Spark's to judge.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from variantlake.sql.statements import verb_of
+from variantlake.sql.token_cursor import TokenCursor
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeHistory:
+    """`DESCRIBE HISTORY table [LIMIT n]`."""
+
+    table: str
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeDetail:
+    """`DESCRIBE DETAIL table`."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeColumns:
+    """`DESCRIBE [TABLE] [EXTENDED | FORMATTED] table`."""
+
+    table: str
+    extended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShowColumns:
+    """`SHOW COLUMNS IN table`."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowPartitions:
+    """`SHOW PARTITIONS table`."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowProperties:
+    """`SHOW TBLPROPERTIES table [(key)]`."""
+
+    table: str
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeTable:
+    """`OPTIMIZE table [FULL] [WHERE condition]`; `purges` for `REORG TABLE ... APPLY (PURGE)`."""
+
+    table: str
+    where: str | None = None
+    full: bool = False
+    purges: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumTable:
+    """`VACUUM table [LITE | FULL] [RETAIN n HOURS] [DRY RUN]`."""
+
+    table: str
+    hours: float | None
+    lite: bool
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """`VERSION AS OF n`, or `TIMESTAMP AS OF expression`."""
+
+    version: int | None = None
+    timestamp: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreTable:
+    """`RESTORE [TABLE] table TO moment`."""
+
+    table: str
+    moment: Moment
+
+
+@dataclass(frozen=True, slots=True)
+class CloneTable:
+    """`CREATE [OR REPLACE] TABLE table [SHALLOW | DEEP] CLONE source [moment]`."""
+
+    table: str
+    source: str
+    moment: Moment
+    deep: bool
+    replaces: bool
+    exist_ok: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateTable:
+    """`TRUNCATE TABLE table`."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyzeTable:
+    """`ANALYZE TABLE table COMPUTE [DELTA] STATISTICS`."""
+
+    table: str
+
+
+Upkeep = (
+    DescribeHistory
+    | DescribeDetail
+    | DescribeColumns
+    | ShowColumns
+    | ShowPartitions
+    | ShowProperties
+    | OptimizeTable
+    | VacuumTable
+    | RestoreTable
+    | CloneTable
+    | TruncateTable
+    | AnalyzeTable
+)
+
+
+def parse_upkeep(text: str) -> Upkeep | None:
+    """The parts of a statement about a whole table; None for any other text."""
+    verb, rest = verb_of(text)
+    if verb not in _VERBS or (verb == "CREATE" and not _CLONE.search(rest)):
+        return None
+    cursor = _UpkeepCursor(rest)
+    found = _VERBS[verb](cursor)
+    return found if cursor.read else None
+
+
+_CLONE = re.compile(r"\bclone\b", re.IGNORECASE)
+
+
+class _UpkeepCursor(TokenCursor):
+    """Reads what follows the first word."""
+
+    def describe(self) -> Upkeep | None:
+        for word in ("HISTORY", "DETAIL"):
+            # A table may have this name.
+            if self.word(self.at) == word and self.at + 1 < len(self.tokens):
+                self.at += 1
+                table = self.name()
+                if table is None or word == "DETAIL":
+                    return None if table is None else DescribeDetail(table)
+                return self._history(table)
+        self.take("TABLE")
+        extended = self.take("EXTENDED") or self.take("FORMATTED")
+        table = self.name()
+        return None if table is None else DescribeColumns(table, extended)
+
+    def _history(self, table: str) -> DescribeHistory | None:
+        if not self.take("LIMIT"):
+            return DescribeHistory(table)
+        limit = self._number()
+        return None if limit is None else DescribeHistory(table, int(limit))
+
+    def show(self) -> Upkeep | None:
+        if self.take("COLUMNS", "IN") or self.take("COLUMNS", "FROM"):
+            table = self.name()
+            return None if table is None else ShowColumns(table)
+        if self.take("PARTITIONS"):
+            table = self.name()
+            return None if table is None else ShowPartitions(table)
+        if self.take("TBLPROPERTIES"):
+            table = self.name()
+            key = self.key() if self.take("(") else None
+            if table is None or (key is not None and not self.take(")")):
+                return None
+            return ShowProperties(table, key)
+        return None
+
+    def optimize(self) -> Upkeep | None:
+        table = self.name()
+        full = self.take("FULL")
+        where = self.until("ZORDER") if self.take("WHERE") else None
+        return None if table is None else OptimizeTable(table, where, full)
+
+    def reorg(self) -> Upkeep | None:
+        self.take("TABLE")
+        table = self.name()
+        where = self.until("APPLY") if self.take("WHERE") else None
+        purges = self.take("APPLY", "(", "PURGE", ")")
+        return OptimizeTable(table, where, purges=True) if table and purges else None
+
+    def vacuum(self) -> Upkeep | None:
+        table = self.name()
+        hours: float | None = None
+        lite = dry_run = False
+        while not self.done:
+            if self.take("LITE"):
+                lite = True
+            elif self.take("DRY", "RUN"):
+                dry_run = True
+            elif self.take("RETAIN"):
+                hours = self._number()
+                if hours is None or not self.take("HOURS"):
+                    return None
+            elif not self.take("FULL"):
+                return None
+        return None if table is None else VacuumTable(table, hours, lite, dry_run)
+
+    def restore(self) -> Upkeep | None:
+        self.take("TABLE")
+        table = self.name()
+        if table is None or not self.take("TO"):
+            return None
+        moment = self._moment()
+        return RestoreTable(table, moment) if moment else None
+
+    def create(self) -> Upkeep | None:
+        replaces = self.take("OR", "REPLACE")
+        if not self.take("TABLE"):
+            return None
+        exist_ok = not replaces and self.take("IF", "NOT", "EXISTS")
+        table = self.name()
+        deep = not self.take("SHALLOW")
+        if deep:
+            self.take("DEEP")
+        source = self.name() if self.take("CLONE") else None
+        moment = Moment() if self.done else self._moment()
+        if table is None or source is None or moment is None:
+            return None
+        return CloneTable(table, source, moment, deep, replaces, exist_ok)
+
+    def truncate(self) -> Upkeep | None:
+        table = self.name() if self.take("TABLE") else None
+        return None if table is None else TruncateTable(table)
+
+    def analyze(self) -> Upkeep | None:
+        table = self.name() if self.take("TABLE") else None
+        if table is None or not self.take("COMPUTE"):
+            return None
+        self.take("DELTA")
+        return AnalyzeTable(table) if self.take("STATISTICS") else None
+
+    def _moment(self) -> Moment | None:
+        if self.take("VERSION", "AS", "OF"):
+            version = self._number()
+            return None if version is None else Moment(version=int(version))
+        if self.take("TIMESTAMP", "AS", "OF"):
+            return Moment(timestamp=self.rest())
+        return None
+
+    def _number(self) -> float | None:
+        word = self.word(self.at)
+        if not re.fullmatch(r"\d+(\.\d+)?", word):
+            return None
+        self.at += 1
+        return float(word)
+
+
+_VERBS = {
+    "DESCRIBE": _UpkeepCursor.describe,
+    "DESC": _UpkeepCursor.describe,
+    "SHOW": _UpkeepCursor.show,
+    "OPTIMIZE": _UpkeepCursor.optimize,
+    "REORG": _UpkeepCursor.reorg,
+    "VACUUM": _UpkeepCursor.vacuum,
+    "RESTORE": _UpkeepCursor.restore,
+    "CREATE": _UpkeepCursor.create,
+    "TRUNCATE": _UpkeepCursor.truncate,
+    "ANALYZE": _UpkeepCursor.analyze,
+}

@@ -1,0 +1,215 @@
+"""Statements of Delta on tables that Spark's catalog does not know, as without Delta's jar.
+
+The same statements run on a twin by Delta Spark, which judges rows, schemas and history.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import variantlake as vl
+from tests.spark.layouts import changed, rows
+from variantlake.errors import (
+    CommitConflict,
+    InvalidQuery,
+    InvalidSchema,
+    InvalidValue,
+    UnsupportedFeature,
+    VariantLakeError,
+)
+from variantlake.spark.lake import Lake, connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
+
+COLUMNS = (
+    "(id BIGINT NOT NULL, n INT, s STRING, d DATE, f FLOAT, st STRUCT<x: INT, y: STRING>,"
+    " v VARIANT, p STRING) USING delta PARTITIONED BY (p) TBLPROPERTIES"
+    " ('delta.feature.allowColumnDefaults'='supported', 'delta.enableDeletionVectors'='true')"
+)
+ROW = "DATE'2024-01-01', 1.5, named_struct('q', 1, 'r', 'p'), parse_json('[1]')"
+
+
+@dataclass
+class Twins:
+    """A name that only the lake knows, and the same table for Delta Spark."""
+
+    spark: SparkSession
+    lake: Lake
+    folder: Path
+
+    def theirs(self, text: str) -> DataFrame:
+        return self.spark.sql(text.format(t=f"delta.`{self.folder / 'theirs'}`"))
+
+    def ours(self, text: str) -> DataFrame:
+        return self.lake.sql(text.format(t="own.t"))
+
+    def both(self, text: str) -> tuple[DataFrame, DataFrame]:
+        return self.ours(text), self.theirs(text)
+
+    def newest(self) -> tuple[Any, Any]:
+        """The last lines of the histories."""
+        found = [vl.Table.open(self.folder / each).history(1)[0] for each in ("ours", "theirs")]
+        return tuple(  # type: ignore[return-value]  # of two
+            (each.version, each.operation, each.info.get("operationParameters")) for each in found
+        )
+
+
+@pytest.fixture
+def twins(delta_spark: SparkSession, tmp_path: Path) -> Twins:
+    for name in ("ours", "theirs"):
+        table = f"delta.`{tmp_path / name}`"
+        delta_spark.sql(f"CREATE TABLE {table} {COLUMNS}")
+        delta_spark.sql(f"ALTER TABLE {table} ALTER COLUMN s SET DEFAULT 'dflt'")
+    lake = connect(delta_spark)
+    lake.register("own.t", tmp_path / "ours")
+    return Twins(delta_spark, lake, tmp_path)
+
+
+INSERTS = [
+    f"INSERT INTO {{t}} VALUES (1, 10, 'a', {ROW}, 'x'), (2, 20, 'b', {ROW}, NULL)",
+    f"INSERT INTO {{t}} VALUES ('0', '20', 3, {ROW}, 1)",
+    "INSERT INTO {t} (id, n) VALUES (3, 30)",
+    "INSERT INTO {t} (p, ID, s) VALUES ('x', 4, DEFAULT), (DEFAULT, 5, 'five')",
+    "INSERT INTO {t} BY NAME SELECT 'y' AS p, 6 AS id, named_struct('y', 1, 'x', 'p') AS st",
+    "INSERT INTO {t} (id, st) SELECT 61, named_struct('y', 1, 'x', 'by place')",
+    "INSERT INTO {t} SELECT id + 10, n, s, d, f, st, v, p FROM {t} WHERE id < 3",
+    "INSERT INTO {t} TABLE {t}",
+    f"INSERT INTO {{t}} PARTITION (p = 'z') VALUES (7, 1, 's', {ROW})",
+    f"INSERT INTO {{t}} PARTITION (p) VALUES (8, 1, 's', {ROW}, 'w')",
+    f"INSERT OVERWRITE {{t}} PARTITION (p = 'z') VALUES (9, 1, 's', {ROW})",
+    "INSERT INTO {t} REPLACE WHERE p = 'y' SELECT 10, n, s, d, f, st, v, p FROM {t} WHERE p = 'y'",
+    "INSERT OVERWRITE {t} BY NAME SELECT id, p FROM {t} WHERE id = 1",
+]
+
+
+def test_inserts_bring_the_rows_that_delta_spark_brings(twins: Twins) -> None:
+    for statement in INSERTS:
+        for made in twins.both(statement):
+            assert (made.collect(), made.columns) == ([], [])
+        ours, theirs = (rows(each) for each in twins.both("SELECT * FROM {t}"))
+        assert ours == theirs, statement
+        (version, operation, mine), other = twins.newest()
+        assert (version, operation, mine["mode"]) == (*other[:2], other[2]["mode"])
+    for dynamic in ("INSERT OVERWRITE {t} BY NAME SELECT 1 AS id, 'new' AS p",):
+        with changed(twins.spark, {"spark.sql.sources.partitionOverwriteMode": "dynamic"}):
+            twins.both(dynamic)
+        ours, theirs = (rows(each) for each in twins.both("SELECT * FROM {t}"))
+        assert ours == theirs
+    read = rows(twins.spark.read.format("delta").load(str(twins.folder / "ours")))
+    assert read == theirs
+
+
+REFUSED: list[tuple[str, type[Exception], str]] = [
+    ("INSERT INTO {t} VALUES (5)", InvalidQuery, "1 columns, and go into 8"),
+    ("INSERT INTO {t} (id, id) VALUES (5, 6)", InvalidQuery, "named twice"),
+    ("INSERT INTO {t} (id, nope) VALUES (5, 1)", InvalidSchema, "no column 'nope'"),
+    ("INSERT INTO {t} BY NAME SELECT 5 AS id, 1 AS nope", InvalidSchema, "no column 'nope'"),
+    ("INSERT INTO {t} (n) VALUES (5)", InvalidSchema, "NOT NULL"),
+    ("INSERT INTO {t} (id) VALUES (NULL)", VariantLakeError, "NULL"),
+    ("INSERT INTO {t} PARTITION (n = 1) VALUES (5)", InvalidSchema, "'n' is not a partition"),
+    ("INSERT INTO {t} REPLACE WHERE id > 1 TABLE {t}", InvalidSchema, "not a partition column"),
+    ("INSERT INTO {t} SELECT * FROM nowhere", InvalidQuery, "nowhere"),
+    ("RESTORE TABLE {t} TO VERSION AS OF 99", VariantLakeError, "99"),
+    ("RESTORE TABLE {t} TO TIMESTAMP AS OF 'soon'", InvalidQuery, "not a timestamp"),
+    ("VACUUM {t} RETAIN 0 HOURS", InvalidValue, "retention"),
+    ("CREATE TABLE {t} SHALLOW CLONE {t}", CommitConflict, "a table already"),
+    ("ALTER TABLE {t} DROP FEATURE nope", InvalidValue, "does not have the feature"),
+    ("ALTER TABLE {t} REPLACE COLUMNS (a INT)", UnsupportedFeature, "ALTER is not"),
+]
+
+
+def test_what_cannot_be_is_refused_and_changes_nothing(twins: Twins) -> None:
+    for statement, error, words in REFUSED:
+        with pytest.raises(error, match=words):
+            twins.ours(statement)
+    assert vl.Table.open(twins.folder / "ours").version == 1
+
+
+def test_tables_are_described_as_by_delta_spark(twins: Twins) -> None:
+    for statement in (INSERTS[0], "ALTER TABLE {t} ALTER COLUMN n COMMENT 'number'"):
+        twins.both(statement)
+    for text in ("DESCRIBE {t}", "SHOW COLUMNS IN {t}", "SHOW PARTITIONS {t}"):
+        ours, theirs = twins.both(text)
+        found = [tuple(each or "" for each in row) for row in ours.collect()]
+        wanted = [tuple(each or "" for each in row) for row in theirs.collect()]
+        assert ours.columns == theirs.columns
+        if "PARTITIONS" in text:
+            found, wanted = sorted(found), sorted(wanted)
+        assert found == wanted, text
+    own = {"delta.checkpoint.writeStatsAsStruct"}
+    properties = [
+        {row["key"]: row["value"] for row in each.collect()}
+        for each in twins.both("SHOW TBLPROPERTIES {t}")
+    ]
+    assert {k: v for k, v in properties[0].items() if k not in own} == properties[1]
+    key = "SHOW TBLPROPERTIES {t} ('delta.minReaderVersion')"
+    assert rows(twins.ours(key)) == rows(twins.theirs(key))
+    ours, theirs = twins.both("DESCRIBE DETAIL {t}")
+    assert ours.schema.simpleString() == theirs.schema.simpleString()
+    mine, other = ours.collect()[0].asDict(), theirs.collect()[0].asDict()
+    for name in ("format", "partitionColumns", "numFiles", "minReaderVersion", "tableFeatures"):
+        assert mine[name] == other[name], name
+    ours, theirs = twins.both("DESCRIBE HISTORY {t} LIMIT 2")
+    assert ours.schema.simpleString() == theirs.schema.simpleString()
+    assert [row.operation for row in ours.collect()] == [row.operation for row in theirs.collect()]
+    on_ours = twins.spark.sql(f"DESCRIBE HISTORY delta.`{twins.folder / 'ours'}` LIMIT 2")
+    assert ours.collect() == on_ours.collect()
+
+
+def test_upkeep_without_the_jar(twins: Twins) -> None:
+    for number in range(3):
+        few = f"range({number * 10}, {number * 10 + 2}, 1, 1)"
+        twins.both(f"INSERT INTO {{t}} (id, p) SELECT id, 'x' FROM {few}")
+    twins.both("DELETE FROM {t} WHERE id = 1")
+    ours, theirs = (each.collect()[0] for each in twins.both("REORG TABLE {t} APPLY (PURGE)"))
+    assert ours.metrics.numFilesRemoved == theirs.metrics.numFilesRemoved == 1
+    ours, theirs = (each.collect()[0] for each in twins.both("OPTIMIZE {t} WHERE p = 'x'"))
+    assert ours.metrics.numFilesRemoved == theirs.metrics.numFilesRemoved == 3
+    assert [each[1] for each in twins.newest()] == ["OPTIMIZE", "OPTIMIZE"]
+    found = twins.ours("VACUUM {t} RETAIN 1000 HOURS DRY RUN")
+    assert (found.columns, found.collect()) == (["path"], [])
+    assert twins.ours("VACUUM {t}").columns == ["path"]
+    restored = [each.collect()[0] for each in twins.both("RESTORE TABLE {t} TO VERSION AS OF 3")]
+    assert restored[0].num_restored_files == restored[1].num_restored_files == 2
+    assert restored[0].asDict().keys() == restored[1].asDict().keys()
+    assert twins.newest()[0][1:] == twins.newest()[1][1:]
+    left, right = (rows(each) for each in twins.both("SELECT * FROM {t}"))
+    assert left == right
+    clone = f"CREATE TABLE delta.`{twins.folder / 'clone'}` DEEP CLONE {{t}} VERSION AS OF 4"
+    assert twins.ours(clone).collect()[0].num_copied_files == 3
+    assert twins.ours(clone.replace("TABLE", "TABLE IF NOT EXISTS")).collect() == []
+    assert vl.Table.open(twins.folder / "clone").scan().count() == 6
+    for made in twins.both("TRUNCATE TABLE {t}"):
+        assert made.collect() == []
+    assert twins.newest()[0][1:] == twins.newest()[1][1:]
+    assert twins.ours("SELECT * FROM {t}").collect() == []
+
+
+def test_an_identity_column_goes_on_behind_its_rows(
+    delta_spark: SparkSession, tmp_path: Path
+) -> None:
+    """Delta Spark does not count the numbers that rows bring."""
+    lake, marks = connect(delta_spark), []
+    for name, run in (("ours", lake.sql), ("theirs", delta_spark.sql)):
+        table = f"delta.`{tmp_path / name}`"
+        delta_spark.sql(
+            f"CREATE TABLE {table} (id BIGINT GENERATED BY DEFAULT AS IDENTITY"
+            " (START WITH 3 INCREMENT BY 4), x INT) USING delta"
+        )
+        delta_spark.sql(f"INSERT INTO {table} VALUES (50, 1), (9, 2)")
+        run(f"ALTER TABLE {table} ALTER COLUMN id SYNC IDENTITY")
+        delta_spark.sql(f"INSERT INTO {table} (x) VALUES (3)")
+        log = vl.Table.open(tmp_path / name)
+        marks.append([entry.info["operationParameters"] for entry in log.history()[1:2]])
+        marks.append(sorted(row["id"] for row in log.scan("id").to_pylist()))
+    assert marks[:2] == marks[2:]
+    assert marks[1][-1] > 50
+    with pytest.raises(InvalidSchema, match="no identity column"):
+        lake.alter(tmp_path / "ours", "ALTER COLUMN x SYNC IDENTITY")

@@ -1,0 +1,106 @@
+"""Statements about a whole table, and INSERT, as their parts."""
+
+from __future__ import annotations
+
+import pytest
+
+from variantlake.sql import upkeep as parts
+from variantlake.sql.inserts import InsertText, parse_insert, with_defaults
+from variantlake.sql.upkeep import Moment, Upkeep, parse_upkeep
+
+STATEMENTS: list[tuple[str, Upkeep]] = [
+    ("DESCRIBE HISTORY a.b LIMIT 3", parts.DescribeHistory("a.b", 3)),
+    ("-- why\ndesc history delta.`/x y`;", parts.DescribeHistory("delta.`/x y`")),
+    ("DESCRIBE history", parts.DescribeColumns("history", False)),
+    ("DESCRIBE TABLE EXTENDED t", parts.DescribeColumns("t", True)),
+    ("DESCRIBE DETAIL t", parts.DescribeDetail("t")),
+    ("SHOW COLUMNS FROM t", parts.ShowColumns("t")),
+    ("SHOW PARTITIONS t", parts.ShowPartitions("t")),
+    ("SHOW TBLPROPERTIES t ('a.b')", parts.ShowProperties("t", "a.b")),
+    ("SHOW TBLPROPERTIES t (a.b)", parts.ShowProperties("t", "a.b")),
+    ("OPTIMIZE t WHERE a = 1 AND b > 2", parts.OptimizeTable("t", "a = 1 AND b > 2")),
+    ("OPTIMIZE t FULL", parts.OptimizeTable("t", full=True)),
+    ("REORG TABLE t WHERE p = 1 APPLY (PURGE)", parts.OptimizeTable("t", "p = 1", purges=True)),
+    ("VACUUM t RETAIN 1.5 HOURS DRY RUN", parts.VacuumTable("t", 1.5, False, True)),
+    ("VACUUM t LITE", parts.VacuumTable("t", None, True, False)),
+    ("VACUUM t FULL", parts.VacuumTable("t", None, False, False)),
+    ("RESTORE t TO VERSION AS OF 3", parts.RestoreTable("t", Moment(version=3))),
+    (
+        "RESTORE TABLE t TO TIMESTAMP AS OF current_timestamp() - INTERVAL 1 DAY",
+        parts.RestoreTable("t", Moment(timestamp="current_timestamp() - INTERVAL 1 DAY")),
+    ),
+    (
+        "CREATE OR REPLACE TABLE u DEEP CLONE t VERSION AS OF 2",
+        parts.CloneTable("u", "t", Moment(version=2), True, True, False),
+    ),
+    (
+        "CREATE TABLE IF NOT EXISTS u SHALLOW CLONE t",
+        parts.CloneTable("u", "t", Moment(), False, False, True),
+    ),
+    ("TRUNCATE TABLE t", parts.TruncateTable("t")),
+    ("ANALYZE TABLE t COMPUTE DELTA STATISTICS", parts.AnalyzeTable("t")),
+]
+
+OTHERS = [
+    "SELECT 1",
+    "OPTIMIZE t ZORDER BY (a)",
+    "OPTIMIZE t WHERE p = 1 ZORDER BY (a)",
+    "VACUUM t RETAIN many HOURS",
+    "VACUUM t INVENTORY x",
+    "REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))",
+    "CREATE TABLE t (clone INT)",
+    "SHOW TABLES",
+    "SHOW CREATE TABLE t",
+    "RESTORE TABLE t",
+    "TRUNCATE TABLE t PARTITION (p = 1)",
+    "INSERT INTO t VALUES (1)",
+    "",
+]
+
+INSERTS = [
+    ("INSERT INTO t VALUES (1)", InsertText("t", "VALUES (1)")),
+    (
+        "INSERT INTO TABLE a.b (x, `y y`) SELECT 1, 2",
+        InsertText("a.b", "SELECT 1, 2", ("x", "y y")),
+    ),
+    ("INSERT INTO t (SELECT 1)", InsertText("t", "(SELECT 1)")),
+    ("INSERT INTO t BY NAME FROM u", InsertText("t", "FROM u", by_name=True)),
+    (
+        "insert overwrite t partition (p = 'x', q) TABLE u",
+        InsertText("t", "TABLE u", overwrites=True, partition={"p": "'x'", "q": None}),
+    ),
+    (
+        "INSERT INTO t REPLACE WHERE p = (1) SELECT 1",
+        InsertText("t", "SELECT 1", where="p = (1)"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), STATEMENTS, ids=[text for text, _ in STATEMENTS])
+def test_a_statement_has_these_parts(text: str, wanted: Upkeep) -> None:
+    assert parse_upkeep(text) == wanted
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_other_statements_are_left_alone(text: str) -> None:
+    assert parse_upkeep(text) is None
+
+
+@pytest.mark.parametrize(("text", "wanted"), INSERTS, ids=[text for text, _ in INSERTS])
+def test_an_insert_has_these_parts(text: str, wanted: InsertText) -> None:
+    assert parse_insert(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["INSERT t VALUES (1)", "INSERT INTO t", "SELECT 1", ""])
+def test_other_texts_are_no_insert(text: str) -> None:
+    assert parse_insert(text) is None
+
+
+def test_defaults_stand_for_what_the_column_has() -> None:
+    def default(at: int) -> str:
+        return f"d{at}"
+
+    given = "VALUES (1, default), (DEFAULT, f(DEFAULT, 'DEFAULT'))"
+    assert with_defaults(given, default) == "VALUES (1, d1), (d0, f(DEFAULT, 'DEFAULT'))"
+    for other in ("VALUES 1, 2", "SELECT DEFAULT", "VALUES (1) AS t(a)"):
+        assert with_defaults(other, default) == other
