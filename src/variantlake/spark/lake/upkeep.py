@@ -273,16 +273,15 @@ def _is_clustered(snapshot: Snapshot) -> bool:
 
 
 def _column_rows(snapshot: Snapshot, *, extended: bool) -> list[tuple[str, str, str | None]]:
-    fields = {field.name: field for field in snapshot.schema.fields}
-    rows: list[tuple[str, str, str | None]] = [
-        (name, str(field.type), field.metadata.get("comment")) for name, field in fields.items()
-    ]
+    columns = StructType.fromJson(orjson.loads(snapshot.schema.to_json()))
+    listed = {
+        each.name: (each.name, each.dataType.simpleString(), each.metadata.get("comment"))
+        for each in columns.fields
+    }
+    rows: list[tuple[str, str, str | None]] = [*listed.values()]
     if snapshot.partition_columns:
         rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
-        rows += [
-            (name, str(fields[name].type), fields[name].metadata.get("comment"))
-            for name in snapshot.partition_columns
-        ]
+        rows += [listed[name] for name in snapshot.partition_columns]
     if extended:
         shown = ",".join(f"{key}={value}" for key, value in _property_rows(snapshot, None))
         rows += [
