@@ -98,6 +98,21 @@ def test_a_table_with_another_schema_takes_no_staged_rows(table: vl.Table) -> No
         table.stage(ROWS, json_columns=["event"], merge_schema=True)
 
 
+def test_a_load_whose_files_are_gone_is_not_published(table: vl.Table) -> None:
+    stage = _stage(table, load_id="a")
+    next(Path(table.uri).rglob("*.parquet")).unlink()
+    with pytest.raises(vl.MissingSource, match="a file of the staged load 'a' is not there"):
+        stage.publish()
+    assert table.refresh().version == 0
+
+
+def test_a_load_of_an_older_contract_is_not_published(table: vl.Table) -> None:
+    stage = _stage(table)
+    table.set_contract({"properties": {"a": {"minimum": 0}}})
+    with pytest.raises(vl.CommitConflict, match="the contract of the table changed"):
+        stage.publish()
+
+
 def test_documents_are_staged_as_well(tmp_path: Path) -> None:
     (tmp_path / "rows.ndjson").write_text('{"a": 1}\n{"a": 2}\n')
     table = vl.Table.create(tmp_path / "t", "event VARIANT")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
@@ -36,15 +36,22 @@ def read_query(
         select = parse_select(text)
         only_parts(select, *_PARTS)
         source = select.args.get("from_")
-        named = source.this if source is not None else None
+        if source is None:
+            raise InvalidQuery("the query has no FROM", hint=f"the table is {_either(tables)}")
+        named = source.this
         if not isinstance(named, exp.Table) or not _is_name(named):
             raise refused("a query of more than a table")
         table = named.name.lower()
         if table not in tables:
-            names = " or ".join(map(repr, tables))
-            raise InvalidQuery(f"there is no table {named.name!r}", hint=f"the table is {names}")
+            raise InvalidQuery(
+                f"there is no table {named.name!r}", hint=f"the table is {_either(tables)}"
+            )
         columns = Columns(tables[table], named.alias.lower() or table)
         return table, _Select(select, columns, utc).query()
+
+
+def _either(tables: Iterable[str]) -> str:
+    return " or ".join(map(repr, tables))
 
 
 def _is_name(named: exp.Table) -> bool:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
+from variantlake.contracts.contract import contract_texts
 from variantlake.delta.actions.actions import (
     AddFile,
     CommitInfo,
@@ -20,6 +22,7 @@ from variantlake.delta.actions.actions import (
     parse_log,
     serialise,
 )
+from variantlake.delta.log.file_paths import decode_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX, SHREDDING_PROPERTY
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
@@ -38,9 +41,12 @@ _FIXED: dict[str, Callable[[Metadata], object]] = {
     # The numbers that identity columns gave out stand in the schema, too.
     "schema": lambda table: (table.id, table.schema_string, table.partition_columns),
     "constraints": lambda table: constraints(table.configuration),
+    "contract": lambda table: contract_texts(table.configuration),
     f"property {SHREDDING_PROPERTY}": lambda table: table.configuration.get(SHREDDING_PROPERTY),
 }
 """What must be as it was when the files were written."""
+
+_THREADS = 16
 
 _LEARNED = (SCHEMA_PREFIX, LEARNED_PREFIX)
 
@@ -130,7 +136,8 @@ def publish_stage(newest: Snapshot, load_id: str) -> tuple[int, bool, StagedLoad
 
     The commit has the id as a `txn` action, so that a load that was published is not again.
 
-    Raises MissingSource if there is none, CommitConflict if the table has got another schema.
+    Raises MissingSource if there is none or its files are gone, CommitConflict if the table has
+    another schema, or other rules, by now.
     """
     # Its rows were evaluated by the rules that still hold, and got numbers that are still free.
     target = TableWrite.of(newest, evaluated=True, numbered=True)
@@ -147,6 +154,7 @@ def publish_stage(newest: Snapshot, load_id: str) -> tuple[int, bool, StagedLoad
             file=newest.store.uri,
             hint="drop it, and stage the rows again",
         )
+    _check_files(newest.store, staged)
     # The schema that these first files are shredded by is the table's, unless it has one by now.
     learned = {
         name: text
@@ -158,6 +166,23 @@ def publish_stage(newest: Snapshot, load_id: str) -> tuple[int, bool, StagedLoad
     version, done = commit_files(target, staged.adds, staged.metrics, load=load)
     newest.store.delete(stage_path(load_id))
     return version, done, staged
+
+
+def _check_files(store: Store, staged: StagedLoad) -> None:
+    """Raise MissingSource unless all files of a staged load are there.
+
+    A vacuum of another engine, which does not know of staged loads, takes them away.
+    """
+    with ThreadPoolExecutor(_THREADS) as pool:
+        paths = [add.path for add in staged.adds]
+        for path, entry in zip(paths, pool.map(store.entry, map(decode_path, paths)), strict=True):
+            if entry is None:
+                raise MissingSource(
+                    f"a file of the staged load {staged.load_id!r} is not there any more",
+                    file=store.join(path),
+                    hint="drop it, and stage the rows again; VACUUM of another engine takes files "
+                    "that are staged",
+                )
 
 
 def drop_stage(newest: Snapshot, load_id: str) -> StagedLoad:

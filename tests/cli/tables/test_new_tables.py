@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+from decimal import Decimal
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -82,6 +85,30 @@ def test_rows_are_updated(tmp_path: Path, monkeypatch: Patch, capfd: Capture) ->
     told = vl.Table.open(table).scan("event", "event:n::int = 1").to_pylist()
     assert told == [{"event": {"flags": [1, True], "n": 1, "who": "Ada"}}]
     assert variantlake().code == 2
+
+
+def test_values_of_columns_are_of_their_types(
+    tmp_path: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    table = tmp_path / "t"
+    columns = "id INT, price DECIMAL(6, 2), ok BOOLEAN, day DATE, at TIMESTAMP, x DOUBLE, s STRING"
+    vl.Table.create(table, columns).append([{"id": 1}])
+    new = ("id=7", "price=1.50", "ok=true", "day=2026-01-31", "at=2026-01-31 12:30", "x=2", "s=3")
+    variantlake = partial(run, monkeypatch, capfd, "update", table)
+    assert variantlake(*chain.from_iterable(("--set", each) for each in new)).code == 0
+    assert vl.Table.open(table).scan().to_pylist() == [
+        {
+            "id": 7,
+            "price": Decimal("1.50"),
+            "ok": True,
+            "day": dt.date(2026, 1, 31),
+            "at": dt.datetime(2026, 1, 31, 12, 30, tzinfo=dt.UTC),
+            "x": 2.0,
+            "s": "3",
+        }
+    ]
+    wrong = variantlake("--set", "id=seven")
+    assert (wrong.code, "id is int" in wrong.err and "--set-sql" in wrong.err) == (2, True)
 
 
 def test_tables_have_names(tmp_path: Path, monkeypatch: Patch, capfd: Capture) -> None:

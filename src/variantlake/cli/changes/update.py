@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
+import pyarrow as pa
 import typer
 
 import variantlake as vl
@@ -18,10 +19,10 @@ from variantlake.cli.terminal.options import (
     properties_of,
 )
 from variantlake.cli.terminal.output import print_json, print_line
-from variantlake.delta.schema.table_schema import VariantType
-from variantlake.quoting import quote_string
+from variantlake.delta.schema.table_schema import DataType, VariantType, arrow_type
 from variantlake.shown import counted, size
 from variantlake.storage.opening import open_store
+from variantlake.units import moment
 
 
 def update(
@@ -65,12 +66,12 @@ def update(
     values |= {name: vl.expr(text) for name, text in properties_of(new_sql or []).items()}
     if not values:
         raise typer.BadParameter("give --set or --set-sql")
-    if dry_run and engine is Engine.SPARK:
-        raise typer.BadParameter("an update by Spark has no --dry-run")
     done = run_by(
-        Engine.LOCAL if dry_run else engine,
+        engine,
         lambda: opened.update(values, where, dry_run=dry_run),
-        lambda session: vl.spark.connect(session).update(open_store(table).uri, values, where),
+        lambda session: vl.spark.connect(session).update(
+            open_store(table).uri, values, where, dry_run=dry_run
+        ),
     )
     if as_json:
         print_json(done.to_dict())
@@ -87,8 +88,20 @@ def _value(table: vl.Table, name: str, text: str) -> Any:
     """A value as the command line gives it, for this column."""
     field = table.schema.get(name)
     if field is not None and not isinstance(field.type, VariantType):
-        return vl.expr(f"CAST({quote_string(text)} AS {field.type})")
+        return _of_type(field.type, name, text)
     try:
         return json.loads(text)
     except ValueError:
         return text
+
+
+def _of_type(type_: DataType, name: str, text: str) -> Any:
+    wanted = arrow_type(type_)
+    if pa.types.is_timestamp(wanted) and wanted.tz is not None:
+        return moment(name, text)
+    try:
+        return pa.scalar(text).cast(wanted).as_py()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise typer.BadParameter(
+            f"{name} is {type_}, and {text!r} is not; --set-sql takes any expression, NULL too"
+        ) from None
