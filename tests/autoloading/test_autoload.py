@@ -147,7 +147,7 @@ def test_files_that_were_written_again_are_counted_and_said(
     library("prometheus_client")
     assert load(source, table, metrics_file=figures).files_changed == 2
     assert 'changed_files{name="' in figures.read_text()
-    assert figures.read_text().splitlines()[-1].endswith(" 2")
+    assert figures.read_text().splitlines()[-1].endswith(" 2.0")
     assert ids(table) == [1, 2, 3, 4]
 
 
