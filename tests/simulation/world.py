@@ -285,7 +285,7 @@ def package_modules() -> tuple[ModuleType, ...]:
     """All modules that a table needs without Spark; one imported later would have real threads."""
     root = Path(variantlake.__path__[0])
     names = (file.relative_to(root.parent).with_suffix("").parts for file in root.rglob("*.py"))
-    skipped = {"spark", "cli", "compile", "__init__", "__main__", "duckdb"}
+    skipped = {"spark", "cli", "compile", "__init__", "__main__", "duckdb", "datafusion", "dbt"}
     return tuple(
         importlib.import_module(".".join(parts)) for parts in sorted(names)
         if skipped.isdisjoint(parts)

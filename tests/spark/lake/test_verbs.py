@@ -24,9 +24,9 @@ OTHERS = {
     },
     # A text for Spark may change rows.
     "sql": {"engine", "args", "commit_properties"},
-    # Spark's MERGE takes a source by its name in the text.
-    "merge": {"json_columns", "tables"},
-    "merge_builder": {"json_columns", "tables"},
+    # Spark's MERGE takes a source by its name in the text, and reads it by Spark's own settings.
+    "merge": {"json_columns", "tables", "storage_options"},
+    "merge_builder": {"json_columns", "tables", "storage_options"},
 }
 """Parameters that only one of the two has."""
 
