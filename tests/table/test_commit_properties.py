@@ -53,6 +53,7 @@ VERBS: dict[str, Verb] = {
     "retry_loads": _retried,
     "set_clustering": lambda t, _: t.set_clustering("kind", **SAID),
     "set_comment": lambda t, _: t.set_comment("words", **SAID),
+    "set_contract": lambda t, _: t.set_contract({"properties": {}}, **SAID),
     "set_default": lambda t, _: t.set_default("kind", "'a'", **SAID),
     "set_not_null": lambda t, _: t.set_not_null("n", **SAID),
     "set_properties": lambda t, _: t.set_properties({"a.b": "c"}, **SAID),
