@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar, overload
 
 import numpy as np
 
 from variantlake.delta.actions.actions import DeletionVectorDescriptor
-from variantlake.parquet.stats.fact_columns import FactColumns, Int64s, RecordColumns
+from variantlake.parquet.stats.fact_columns import FactColumns, Int64s, RecordColumns, map_parts
 from variantlake.parquet.stats.facts import FileFacts
 
 NO_ROWS: Int64s = np.zeros(0, np.int64)
-
-MANY_FILES = 1 << 16
-"""Files from which on threads share the work."""
-
-_THREADS = min(4, os.cpu_count() or 1)
 
 T = TypeVar("T")
 
@@ -146,11 +139,7 @@ class RecordFiles:
 
 def by_piece(files: FileColumns, work: Callable[[FileColumns], T]) -> list[T]:
     """What `work` gives for each piece, or for all files at once; threads share what is much."""
-    pieces = files.pieces or (files,)
-    if len(pieces) < 2 or files.rows < MANY_FILES:
-        return [work(piece) for piece in pieces]
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(work, pieces))
+    return map_parts(work, files.pieces or (files,), files.rows)
 
 
 def pieces_with(files: FileColumns, rows: Int64s) -> Iterator[tuple[FileColumns, slice]]:

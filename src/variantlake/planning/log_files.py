@@ -57,13 +57,18 @@ class LogFiles:
     @property
     def pieces(self) -> Sequence[LogFiles]:
         """See FileColumns."""
-        return self.runs if len(self.runs) > 1 and self.facts is self.of_log else ()
+        return self._several if self.facts is self.of_log else ()
 
-    @cached_property
+    @property
     def runs(self) -> Sequence[LogFiles]:
         """The files that came into memory together, for each time."""
+        return self._several or ((self,) if self.of_log.parts else ())
+
+    @cached_property
+    def _several(self) -> Sequence[LogFiles]:
+        """The runs if there are more than one: files that held themselves would stay in memory."""
         if len(self.of_log.parts) < 2:
-            return (self,) if self.of_log.parts else ()
+            return ()
         runs, start = [], 0
         for facts in self.of_log.pieces():
             files = self._files.slice(start, len(facts))

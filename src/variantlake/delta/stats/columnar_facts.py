@@ -8,9 +8,7 @@ Equal, row by row, to `file_facts.FactsReader`, the twin.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -35,6 +33,7 @@ from variantlake.parquet.stats.fact_columns import (
     NodeCounts,
     OrdinaryColumns,
     VariantColumns,
+    map_parts,
     put_rows,
     stored_type,
     take_rows,
@@ -43,11 +42,6 @@ from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.paths import Path
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.types import ShreddedType
-
-MANY_FILES = 1 << 16
-"""Files from which on threads share the work."""
-
-_THREADS = min(4, os.cpu_count() or 1)
 
 T = TypeVar("T")
 
@@ -108,15 +102,10 @@ class LogFacts:
 
     def each(self, read: Callable[[FilesPart], T]) -> list[T]:
         """What the parts give; threads share the work if it is much."""
-        parts = self.parts
-        if len(parts) < 2 or self._ends[-1] < MANY_FILES:
-            return [read(part) for part in parts]
         # A part that stands there twice is read by one thread.
-        with ThreadPoolExecutor(_THREADS) as pool:
-            found = dict(
-                zip(dict.fromkeys(parts), pool.map(read, dict.fromkeys(parts)), strict=True)
-            )
-        return [found[part] for part in parts]
+        parts = list(dict.fromkeys(self.parts))
+        found = dict(zip(parts, map_parts(read, parts, len(self)), strict=True))
+        return [found[part] for part in self.parts]
 
     @cached_property
     def num_records(self) -> Int64s:

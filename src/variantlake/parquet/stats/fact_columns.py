@@ -6,11 +6,13 @@ bounds and False for flags, and always the safe side.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from functools import cache
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +29,9 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 ColumnPath = tuple[str, ...]
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 _OBJECTS: dict[Kind, type] = {
     Kind.DECIMAL: Decimal,
     Kind.STRING: str,
@@ -41,6 +46,20 @@ def raw_dtype(type_: ShreddedType | None) -> type[np.generic]:
     if type_ is None or type_.kind in _OBJECTS:
         return np.object_
     return np.float64 if type_.kind in (Kind.FLOAT, Kind.DOUBLE) else np.int64
+
+
+MANY_FILES = 1 << 16
+"""Files from which on threads share the work."""
+
+_THREADS = min(4, os.cpu_count() or 1)
+
+
+def map_parts(work: Callable[[T], R], parts: Sequence[T], files: int) -> list[R]:
+    """`work` on each part of so many files; threads share what is much."""
+    if len(parts) < 2 or files < MANY_FILES:
+        return [work(part) for part in parts]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(work, parts))
 
 
 def run_of(rows: Int64s) -> slice | None:
