@@ -188,7 +188,7 @@ def ours(root: FilePath) -> None:
     """Time a first plan, later ones, and one after a commit."""
     timed(
         "load the kernels",
-        lambda: importlib.import_module("variantlake.delta.stats.columnar_facts"),
+        lambda: importlib.import_module("variantlake.delta.stats.columns.log_facts"),
     )
     snapshot = timed("read the log", lambda: Snapshot.read(root))
     files = timed("  and make it columns", lambda: LogFiles(snapshot))

@@ -24,7 +24,7 @@ from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.logical_files import adds_of, files_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.ddl import parse_table_ddl
-from variantlake.delta.stats.columnar_facts import LogFacts
+from variantlake.delta.stats.columns.log_facts import LogFacts
 from variantlake.delta.transaction.new_actions import new_add
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.stats.fact_columns import FactColumns, RecordColumns

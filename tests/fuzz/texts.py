@@ -20,7 +20,7 @@ from tests.kernels.fuzz import Documents
 from variantlake.delta.actions.actions import DeletionVectorDescriptor
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.schema.ddl import parse_table_ddl
-from variantlake.dml.deletion_vectors import serialised, write_vectors
+from variantlake.dml.files.deletion_vectors import serialised, write_vectors
 from variantlake.encoding.json import parse_json
 from variantlake.errors import VariantLakeError
 from variantlake.shredding.ddl import parse_ddl

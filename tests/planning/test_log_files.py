@@ -9,7 +9,7 @@ import numpy as np
 
 import variantlake as vl
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.stats import columnar_part
+from variantlake.delta.stats.columns import files_part
 from variantlake.expressions.tree import Compare, Literal, Ref
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.paths import Path as VariantPath
@@ -43,8 +43,8 @@ def test_a_newer_version_knows_what_was_derived_of_the_pieces_that_it_shares(
     newer = LogFiles(snapshot.refresh(), older)
     first, _ = newer.pieces
     assert first.memo is older.memo
-    read = columnar_part.FilesPart.once
-    with patch.object(columnar_part.FilesPart, "once", autospec=True, side_effect=read) as asked:
+    read = files_part.FilesPart.once
+    with patch.object(files_part.FilesPart, "once", autospec=True, side_effect=read) as asked:
         assert _skipped(newer, NUMBER, 1).tolist() == [0, -1, 0, -1]
     assert {call.args[0].rows for call in asked.call_args_list} == {1}
 
@@ -62,7 +62,7 @@ def test_a_removed_file_is_planned_no_longer(tmp_path: Path) -> None:
 
 def test_columns_that_are_decoded_again_are_the_same(tmp_path: Path) -> None:
     _table(tmp_path, 4).checkpoint()
-    with patch.object(columnar_part, "_RECENT_ROWS", 1):
+    with patch.object(files_part, "_RECENT_ROWS", 1):
         files = LogFiles(Snapshot.read(tmp_path))
         for _ in range(2):
             for number in range(4):

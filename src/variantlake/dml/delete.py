@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.dml.files.new_files import NewFiles
 from variantlake.dml.found_rows import find_rows, finds_any
-from variantlake.dml.new_files import NewFiles
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_change import RowChange, check_not_append_only, predicate_parameter
 from variantlake.dml.row_conflicts import FilesMoved

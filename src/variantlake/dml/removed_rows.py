@@ -12,8 +12,8 @@ from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.change_feed import CHANGE_FEED
+from variantlake.dml.files.vector_stats import wide_stats
 from variantlake.dml.read_rows import rows_at
-from variantlake.dml.vector_stats import wide_stats
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import NO_ROWS, ScanFile

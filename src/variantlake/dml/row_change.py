@@ -14,7 +14,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.delta.transaction.new_actions import removes_of
-from variantlake.dml.change_feed import (
+from variantlake.dml.files.change_feed import (
     AFTER,
     BEFORE,
     DELETE,
@@ -23,9 +23,9 @@ from variantlake.dml.change_feed import (
     needs_changes,
     write_changes,
 )
-from variantlake.dml.copied_files import copy_files
-from variantlake.dml.deletion_vectors import write_vectors
-from variantlake.dml.new_files import NewFiles
+from variantlake.dml.files.copied_files import copy_files
+from variantlake.dml.files.deletion_vectors import write_vectors
+from variantlake.dml.files.new_files import NewFiles
 from variantlake.dml.removed_rows import (
     ROW_TRACKING,
     FileOutcomes,

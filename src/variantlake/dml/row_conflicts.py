@@ -19,7 +19,7 @@ from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.delta.transaction.new_actions import removes_of
-from variantlake.dml.deletion_vectors import write_vectors
+from variantlake.dml.files.deletion_vectors import write_vectors
 from variantlake.dml.removed_rows import RemovedRows, vector_rows, with_vector
 from variantlake.errors import CommitConflict
 

@@ -24,15 +24,15 @@ from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.transaction.conflicts import Reads, whole_table
 from variantlake.delta.transaction.new_actions import removes_of
-from variantlake.dml.change_feed import AFTER, BEFORE, INSERT, write_changes
-from variantlake.dml.copied_files import copy_files
-from variantlake.dml.deletion_vectors import write_vectors
+from variantlake.dml.files.change_feed import AFTER, BEFORE, INSERT, write_changes
+from variantlake.dml.files.copied_files import copy_files
+from variantlake.dml.files.deletion_vectors import write_vectors
+from variantlake.dml.files.new_files import NewFiles
 from variantlake.dml.found_rows import finds_any
 from variantlake.dml.merge.clauses import resolved
 from variantlake.dml.merge.keys import Key, split_condition
 from variantlake.dml.merge.matches import Matcher
 from variantlake.dml.merge.sides import SourceRows
-from variantlake.dml.new_files import NewFiles
 from variantlake.dml.removed_rows import (
     FileOutcomes,
     RemovedRows,

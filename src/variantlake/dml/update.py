@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.dml.delete import decided_again
+from variantlake.dml.files.new_files import NewFiles
 from variantlake.dml.found_rows import find_rows, finds_any
-from variantlake.dml.new_files import NewFiles
 from variantlake.dml.new_values import NewValues
 from variantlake.dml.removed_rows import RemovedRows, removed_rows_of
 from variantlake.dml.result import ChangeResult

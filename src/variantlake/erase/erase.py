@@ -19,8 +19,8 @@ from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.delta.transaction.new_actions import removes_of
-from variantlake.dml.change_feed import DELETE, write_changes
-from variantlake.dml.new_files import NewFiles
+from variantlake.dml.files.change_feed import DELETE, write_changes
+from variantlake.dml.files.new_files import NewFiles
 from variantlake.dml.removed_rows import ROW_TRACKING, is_on
 from variantlake.dml.row_change import check_not_append_only, predicate_parameter
 from variantlake.erase.found_rows import ErasedRows, erased_rows, staying_rows, visible_rows

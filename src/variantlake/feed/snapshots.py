@@ -27,7 +27,7 @@ from variantlake.delta.protocol.change_feed import (
 )
 from variantlake.delta.schema.column_mapping import is_mapped
 from variantlake.delta.schema.table_schema import PrimitiveType, StructField, StructType
-from variantlake.dml.deletion_vectors import inline_vector
+from variantlake.dml.files.deletion_vectors import inline_vector
 from variantlake.errors import MalformedLog, UnsupportedFeature
 from variantlake.feed.commits import ChangedFile, VersionRange, changed_files
 from variantlake.parquet.metadata.footer import read_footer

@@ -15,9 +15,9 @@ from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.file_paths import decode_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.change_feed import CHANGE_FEED
-from variantlake.dml.copied_files import copy_files
-from variantlake.dml.deletion_vectors import write_vectors
-from variantlake.dml.new_files import NewFiles
+from variantlake.dml.files.copied_files import copy_files
+from variantlake.dml.files.deletion_vectors import write_vectors
+from variantlake.dml.files.new_files import NewFiles
 from variantlake.dml.removed_rows import (
     RemovedRows,
     file_outcomes,

@@ -23,7 +23,7 @@ from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.delta.transaction.creation import Creation, commit_creation
 from variantlake.delta.transaction.new_actions import removes_of
-from variantlake.dml.new_files import NewFiles
+from variantlake.dml.files.new_files import NewFiles
 from variantlake.errors import (
     CommitConflict,
     CommitUnknown,

@@ -12,8 +12,8 @@ from variantlake.delta.actions.actions import DeletionVectorDescriptor
 from variantlake.delta.log.file_paths import located
 from variantlake.delta.log.logical_files import LogicalFiles, take_of_batches, values
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.stats.columnar_facts import LogFacts
-from variantlake.delta.stats.columnar_part import FilesPart
+from variantlake.delta.stats.columns.files_part import FilesPart
+from variantlake.delta.stats.columns.log_facts import LogFacts
 from variantlake.parquet.stats.fact_columns import ColumnPath, FactColumns, Int64s, PatchedColumns
 from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.files import PartitionColumn, ScanFile

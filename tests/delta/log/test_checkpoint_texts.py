@@ -16,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import variantlake as vl
-from tests.delta.stats.test_columnar_facts import SCHEMA, adds, check_same
+from tests.delta.stats.columns.test_log_facts import SCHEMA, adds, check_same
 from tests.strategies import MORE
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log import checkpoint_texts
 from variantlake.delta.log.logical_files import LogicalFiles, files_of
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.stats.columnar_facts import LogFacts
+from variantlake.delta.stats.columns.log_facts import LogFacts
 from variantlake.delta.transaction.creation import create_table
 from variantlake.errors import MalformedLog
 from variantlake.storage.opening import open_store

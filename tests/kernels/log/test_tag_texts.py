@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import MORE
-from variantlake.delta.stats.columnar_json import texts_of
+from variantlake.delta.stats.columns.json_members import texts_of
 from variantlake.kernels.log.tag_texts import find_same, match_marks
 
 NUMBERS = st.sampled_from([0, 1, 7, 10, 50_000, 10**17, 10**18 - 1, -1])

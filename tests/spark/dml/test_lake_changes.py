@@ -16,7 +16,7 @@ from tests.spark.layouts import changed
 from variantlake.delta.actions.actions import AddCdcFile
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.reconciliation import read_commit
-from variantlake.dml.new_files import NewFiles
+from variantlake.dml.files.new_files import NewFiles
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_change import RowChange
 from variantlake.errors import CommitConflict, InvalidQuery, InvalidValue, UnsupportedFeature

@@ -28,12 +28,12 @@ from variantlake.delta.log.logical_files import (
 )
 from variantlake.delta.protocol.features import VARIANT_SHREDDING, reader_features, writer_features
 from variantlake.delta.schema.table_schema import StructType
-from variantlake.delta.stats.stats_json_to_struct import (
+from variantlake.delta.stats.columns.stats_json_to_struct import (
     parsed_partitions,
     parsed_stats,
     variant_bound_paths,
 )
-from variantlake.delta.stats.stats_struct_to_json import pieces
+from variantlake.delta.stats.columns.stats_struct_to_json import pieces
 from variantlake.delta.stats.stats_writer import Column, StatsOptions
 
 # The columns whose rows are few, and come from the actions' own fields.

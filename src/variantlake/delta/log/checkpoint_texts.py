@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.delta.log.logical_files import STRING_MAP, one_chunk
+from variantlake.delta.stats.columns.stats_struct_to_json import is_text, stats_to_json
 from variantlake.delta.stats.file_texts import PackedTexts, StatsStruct
-from variantlake.delta.stats.stats_struct_to_json import is_text, stats_to_json
 from variantlake.errors import MalformedFile, MalformedLog, in_file
 from variantlake.parquet.metadata.column_chunks import places
 from variantlake.parquet.metadata.footer import RowGroup, read_footer

@@ -59,7 +59,7 @@ class StatsStruct(Protocol):
 
 
 class TextRuns(Protocol):
-    """Files whose texts are packed: a table's, for `columnar_facts.LogFacts`."""
+    """Files whose texts are packed: a table's, for `log_facts.LogFacts`."""
 
     def runs(self) -> Sequence[tuple[FileTexts, Int64s]]:
         """The texts of the files, in their order, and the rows of these that they are."""

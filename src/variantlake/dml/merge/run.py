@@ -14,6 +14,7 @@ from variantlake.delta.actions.actions import AddFile, Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField, StructType, arrow_type
 from variantlake.dml.delete import decided_again
+from variantlake.dml.files.new_files import NewFiles
 from variantlake.dml.found_rows import finds_any
 from variantlake.dml.merge.clauses import (
     BY_SOURCE,
@@ -28,7 +29,6 @@ from variantlake.dml.merge.evolution import evolution
 from variantlake.dml.merge.keys import split_condition
 from variantlake.dml.merge.matches import FileMatches, Matcher
 from variantlake.dml.merge.sides import Sides, SourceRows, side_names
-from variantlake.dml.new_files import NewFiles
 from variantlake.dml.read_rows import rows_at
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_actions import DELETED, UPDATED, check_once, removed_rows

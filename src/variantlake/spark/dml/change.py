@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.change_feed import CHANGE_FEED
-from variantlake.dml.change_feed import FOLDER, change_plan
 from variantlake.dml.delete import MAX_DECISIONS
+from variantlake.dml.files.change_feed import FOLDER, change_plan
+from variantlake.dml.files.new_files import NewFiles
 from variantlake.dml.merge.evolution import Evolution
-from variantlake.dml.new_files import NewFiles
 from variantlake.dml.removed_rows import ROW_TRACKING, is_on
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_actions import (

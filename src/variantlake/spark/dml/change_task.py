@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from variantlake.delta.actions.actions import AddCdcFile
 from variantlake.delta.protocol.change_feed import CHANGE_TYPE
-from variantlake.dml.change_feed import AFTER, INSERT, change_action
+from variantlake.dml.files.change_feed import AFTER, INSERT, change_action
 from variantlake.dml.row_actions import UPDATED
 from variantlake.jobs.tasks import TaskResult, run_task
 from variantlake.parquet.stats.fact_columns import Int64s

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.stats.columnar_facts import LogFacts
+from variantlake.delta.stats.columns.log_facts import LogFacts
 from variantlake.errors import UnsupportedFeature
 from variantlake.parquet.stats.fact_columns import FactColumns, Int64s
 from variantlake.planning.files import PartitionColumn, ScanFile

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.strategies import MORE
 from variantlake.delta.log.logical_files import STRING_MAP
+from variantlake.delta.stats.columns.tag_columns import map_columns
 from variantlake.delta.stats.file_texts import unpacked
-from variantlake.delta.stats.tag_columns import map_columns
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 ENCODED = pa.map_(_TEXT, _TEXT)

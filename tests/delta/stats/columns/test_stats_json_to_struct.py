@@ -10,14 +10,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.delta.stats.plain_parsed_stats import plain_parsed_stats
-from tests.delta.stats.test_columnar_facts import SCHEMA, adds, turned
+from tests.delta.stats.columns.plain_parsed_stats import plain_parsed_stats
+from tests.delta.stats.columns.test_log_facts import SCHEMA, adds, turned
 from tests.strategies import MORE
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.stats import z85
-from variantlake.delta.stats.stats_json_to_struct import parsed_stats
+from variantlake.delta.stats.columns.stats_json_to_struct import parsed_stats
 from variantlake.encoding.metadata import encode_dictionary
 
 ODD = parse_table_ddl(

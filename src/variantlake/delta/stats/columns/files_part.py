@@ -15,19 +15,20 @@ from variantlake.delta.schema.table_schema import (
     StructField,
     StructType,
 )
-from variantlake.delta.stats.columnar_bounds import BoundTexts
-from variantlake.delta.stats.columnar_json import (
+from variantlake.delta.stats.columns.json_members import (
     StringColumn,
     members_of,
     texts_of,
 )
+from variantlake.delta.stats.columns.parsed_stats import parsed_or_texts
+from variantlake.delta.stats.columns.path_bounds import BoundTexts
+from variantlake.delta.stats.columns.tag_columns import TagColumn, map_columns
+from variantlake.delta.stats.columns.text_stats import StatsColumns, TextStats
 from variantlake.delta.stats.file_texts import FileTexts, unpacked
-from variantlake.delta.stats.parsed_stats import parsed_or_texts
 from variantlake.delta.stats.stats_reader import (
     is_time,
     was_float,
 )
-from variantlake.delta.stats.tag_columns import TagColumn, map_columns
 from variantlake.delta.stats.tags import (
     MAXIMUM_EXACT,
     MINIMUM_EXACT,
@@ -37,7 +38,6 @@ from variantlake.delta.stats.tags import (
     column_name,
     parse_layout,
 )
-from variantlake.delta.stats.text_stats import StatsColumns, TextStats
 from variantlake.errors import VariantLakeError
 from variantlake.kernels.log.log_stats import read_counts
 from variantlake.kernels.log.tag_texts import match_marks

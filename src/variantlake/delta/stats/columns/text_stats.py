@@ -10,18 +10,18 @@ import numpy as np
 import pyarrow.compute as pc
 
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType
-from variantlake.delta.stats.arrow_bounds import raw_bounds
-from variantlake.delta.stats.columnar_bounds import BoundTexts
-from variantlake.delta.stats.columnar_json import (
+from variantlake.delta.stats.columns.arrow_bounds import raw_bounds
+from variantlake.delta.stats.columns.json_members import (
     NO_TEXTS,
     JsonMembers,
     StringColumn,
     members_of,
     texts_of,
 )
+from variantlake.delta.stats.columns.path_bounds import BoundTexts
+from variantlake.delta.stats.columns.typed_members import BOUNDED, typed_column
 from variantlake.delta.stats.file_texts import FileTexts
 from variantlake.delta.stats.stats_reader import bound_of, find_in, parse_stats
-from variantlake.delta.stats.typed_members import BOUNDED, typed_column
 from variantlake.delta.stats.variant_bounds import plain_bounds, raw_of
 from variantlake.kernels.log.log_stats import MISSING, UNUSUAL
 from variantlake.parquet.stats.fact_columns import Bools, ColumnPath, Int64s, RawColumn

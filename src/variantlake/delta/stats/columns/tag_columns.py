@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.stats.columnar_json import StringColumn, texts_of
+from variantlake.delta.stats.columns.json_members import StringColumn, texts_of
 from variantlake.delta.stats.file_texts import packed
 from variantlake.kernels.log.map_entries import find_entries
 from variantlake.kernels.log.tag_texts import find_same

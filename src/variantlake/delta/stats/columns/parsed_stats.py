@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType, arrow_type
 from variantlake.delta.stats import z85
-from variantlake.delta.stats.arrow_bounds import raw_bounds
-from variantlake.delta.stats.columnar_bounds import field_ids, raw_column
-from variantlake.delta.stats.columnar_json import spans_of
+from variantlake.delta.stats.columns.arrow_bounds import raw_bounds
+from variantlake.delta.stats.columns.json_members import spans_of
+from variantlake.delta.stats.columns.path_bounds import field_ids, raw_column
+from variantlake.delta.stats.columns.stats_json_to_struct import parsed_stats
+from variantlake.delta.stats.columns.stats_struct_to_json import is_text
+from variantlake.delta.stats.columns.text_stats import SIDES, StatsColumns
+from variantlake.delta.stats.columns.typed_members import BOUNDED
 from variantlake.delta.stats.file_texts import StatsStruct
-from variantlake.delta.stats.stats_json_to_struct import parsed_stats
-from variantlake.delta.stats.stats_struct_to_json import is_text
-from variantlake.delta.stats.text_stats import SIDES, StatsColumns
-from variantlake.delta.stats.typed_members import BOUNDED
 from variantlake.delta.stats.variant_bounds import plain_bounds, raw_of
 from variantlake.kernels.log.log_stats import MISSING, UNUSUAL, BoundColumn
 from variantlake.kernels.log.parsed_bounds import find_parsed_bounds

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.delta.schema.table_schema import PrimitiveType, arrow_type
-from variantlake.delta.stats.columnar_json import JsonMembers, gather
+from variantlake.delta.stats.columns.json_members import JsonMembers, gather
 from variantlake.delta.stats.stats_reader import INTEGERS, raw_value
 from variantlake.kernels.log.log_stats import MISSING, UNUSUAL
 from variantlake.parquet.stats.fact_columns import Bools

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from variantlake.delta.schema.table_schema import DataType, PrimitiveType, StructType, VariantType
+from variantlake.delta.stats.columns.typed_members import BOUNDED, raw_array
 from variantlake.delta.stats.stats_reader import find_in, parse_stats, raw_value
-from variantlake.delta.stats.typed_members import BOUNDED, raw_array
 from variantlake.delta.stats.variant_bounds import plain_split
 from variantlake.shredding.layout import VARIANT_TYPE
 

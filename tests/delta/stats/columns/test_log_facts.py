@@ -26,7 +26,7 @@ from variantlake.delta.log.logical_files import LogicalFiles, files_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.stats import z85
-from variantlake.delta.stats.columnar_facts import LogFacts
+from variantlake.delta.stats.columns.log_facts import LogFacts
 from variantlake.delta.stats.tags import FLAGS_LIMIT
 from variantlake.delta.stats.variant_bounds import split
 from variantlake.delta.transaction.new_actions import new_add

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from tests import strategies
 from tests.strategies import MORE
-from variantlake.delta.stats import stats_struct_to_json as module
 from variantlake.delta.stats import z85
-from variantlake.delta.stats.stats_struct_to_json import stats_to_json
+from variantlake.delta.stats.columns import stats_struct_to_json as module
+from variantlake.delta.stats.columns.stats_struct_to_json import stats_to_json
 
 VARIANT: Any = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
 SHREDDED: Any = pa.struct([*VARIANT, ("typed_value", pa.int64())])

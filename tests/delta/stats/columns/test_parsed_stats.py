@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.delta.stats.test_columnar_facts import COLUMNS, SCHEMA, adds, check_same, file_facts
+from tests.delta.stats.columns.test_log_facts import COLUMNS, SCHEMA, adds, check_same, file_facts
 from tests.strategies import MORE
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
@@ -26,10 +26,10 @@ from variantlake.delta.log import checkpoint_texts
 from variantlake.delta.log.logical_files import LogicalFiles
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.stats import z85
-from variantlake.delta.stats.columnar_bounds import field_ids
-from variantlake.delta.stats.columnar_facts import LogFacts
-from variantlake.delta.stats.parsed_stats import find_in_variants
-from variantlake.delta.stats.text_stats import TextStats
+from variantlake.delta.stats.columns.log_facts import LogFacts
+from variantlake.delta.stats.columns.parsed_stats import find_in_variants
+from variantlake.delta.stats.columns.path_bounds import field_ids
+from variantlake.delta.stats.columns.text_stats import TextStats
 from variantlake.delta.stats.variant_bounds import encode_bounds, plain_bounds, raw_of, split
 from variantlake.delta.transaction.creation import create_table
 from variantlake.delta.transaction.new_actions import new_add

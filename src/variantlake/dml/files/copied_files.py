@@ -9,7 +9,7 @@ import numpy as np
 
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.dml.deletion_vectors import inline_vector
+from variantlake.dml.files.deletion_vectors import inline_vector
 from variantlake.dml.removed_rows import RemovedRows
 from variantlake.maintenance.clustering.plan_clustering import ORDERED_TAG
 from variantlake.maintenance.plan_compaction import numbers_in

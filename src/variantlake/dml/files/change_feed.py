@@ -15,7 +15,7 @@ from variantlake.delta.actions.actions import AddCdcFile, AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.change_feed import CHANGE_FEED, CHANGE_TYPE, check_change_feed
 from variantlake.delta.schema.table_schema import PrimitiveType, StructField, StructType
-from variantlake.dml.new_files import NewFiles
+from variantlake.dml.files.new_files import NewFiles
 from variantlake.dml.removed_rows import FileOutcomes, is_on
 from variantlake.writing.file_plan import FilePlan
 

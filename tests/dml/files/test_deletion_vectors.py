@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import MORE
 from variantlake.delta.log.deletion_vectors import deleted_rows
-from variantlake.dml.deletion_vectors import MAX_INLINE_BYTES, write_vectors
+from variantlake.dml.files.deletion_vectors import MAX_INLINE_BYTES, write_vectors
 from variantlake.storage.store import LocalStore
 
 SIZE = 1 << 34

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.delta.stats import z85
-from variantlake.delta.stats.columnar_json import StringColumn, gather
+from variantlake.delta.stats.columns.json_members import StringColumn, gather
 from variantlake.delta.stats.variant_bounds import (
     dictionary_of,
     plain_bounds,

@@ -21,7 +21,7 @@ from variantlake.delta.schema.table_schema import (
     VariantType,
     arrow_type,
 )
-from variantlake.delta.stats.columnar_part import FilesPart, Layouts
+from variantlake.delta.stats.columns.files_part import FilesPart, Layouts
 from variantlake.delta.stats.file_texts import FileTexts, TextRuns
 from variantlake.delta.stats.tags import (
     CLEAN_INSIDE_SHIFT,

@@ -20,12 +20,17 @@ from variantlake.delta.schema.table_schema import (
     StructType,
     VariantType,
 )
-from variantlake.delta.stats.columnar_bounds import split_column
-from variantlake.delta.stats.columnar_json import JsonMembers, members_of, texts_of
+from variantlake.delta.stats.columns.json_members import JsonMembers, members_of, texts_of
+from variantlake.delta.stats.columns.path_bounds import split_column
+from variantlake.delta.stats.columns.typed_members import (
+    BOUNDED,
+    raw_array,
+    typed_column,
+    unusual_rows,
+)
 from variantlake.delta.stats.partition_values import partition_constant
 from variantlake.delta.stats.stats_reader import find_in, parse_stats
 from variantlake.delta.stats.stats_writer import Column
-from variantlake.delta.stats.typed_members import BOUNDED, raw_array, typed_column, unusual_rows
 from variantlake.errors import UnsupportedFeature
 from variantlake.kernels.tape.nodes import OBJECT
 from variantlake.types import Primitive
