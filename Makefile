@@ -128,12 +128,11 @@ format: setup ## Format the code and apply safe fixes
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-fuzz: setup ## Fuzz what parses bytes from outside, for FUZZ_SECONDS each (60)
-	@$(BIN)/python -m tests.fuzz.footers --seconds $(FUZZ_SECONDS)
-	@$(BIN)/python -m tests.fuzz.values --seconds $(FUZZ_SECONDS)
-	@$(BIN)/python -m tests.fuzz.columns --seconds $(FUZZ_SECONDS)
-	@$(BIN)/python -m tests.fuzz.logs --seconds $(FUZZ_SECONDS)
-	@$(BIN)/python -m tests.fuzz.texts --seconds $(FUZZ_SECONDS)
+fuzz: setup ## Fuzz what reads bytes from outside, guided by branches, for FUZZ_SECONDS a target (60); TARGETS="json ddl …"
+	@test -d .venv-fuzz || { $(BIN)/python -m venv .venv-fuzz && (cd $(VENV)/lib/python*/site-packages && pwd) > "$$(echo .venv-fuzz/lib/python*/site-packages)/variantlake.pth"; }
+	@.venv-fuzz/bin/python -m pip install --quiet --disable-pip-version-check atheris || echo "atheris does not install here: chance chooses" >&2
+	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(TARGETS) $(if $(RECORD),--record $(RECORD)) \
+	  $$(.venv-fuzz/bin/python -c 'import atheris' 2>/dev/null && echo --python .venv-fuzz/bin/python)
 
 docs: setup .venv-docs/.ready ## Write docs/cli.md anew from the commands; build the site in site/, strictly
 	@$(BIN)/python -m variantlake.cli.reference > docs/cli.md
@@ -154,4 +153,4 @@ bench-check: setup ## Compare HEAD with its parent (BASE=REVISION) in turns: wha
 	@$(BIN)/python -m benchmarks.check $(if $(BASE),--base $(BASE)) --rounds $(ROUNDS)
 
 clean: ## Remove the virtual environment and caches
-	@rm -rf $(VENV) .venv-runtime .venv-audit .work/matrix .work/examples .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist spark-warehouse
+	@rm -rf $(VENV) .venv-runtime .venv-audit .venv-fuzz .work/matrix .work/examples .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist spark-warehouse

@@ -19,10 +19,13 @@ from obstore.store import MemoryStore
 from tests.delta.tables import bounds, facts, facts_in_log, first_commit, number
 from tests.fuzz.runner import changed, flipped, run
 from variantlake.delta.actions.actions import AddFile, parse_log, serialise
+from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
+from variantlake.delta.checkpoint.log_compaction import write_compaction
 from variantlake.delta.log.commit_reader import read_by_columns
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.logical_files import adds_of, files_of
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.version_checksum import write_checksum
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.stats.columns.log_facts import LogFacts
 from variantlake.delta.transaction.new_actions import new_add
@@ -109,12 +112,19 @@ def _compare(mine: FactColumns, plain: FactColumns) -> None:
 
 
 @functools.cache
-def _checkpoint() -> bytes:
-    store = _store({commit_path(0): _commit()})
-    from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
+def _log() -> dict[str, bytes]:
+    """A log: four commits with their checksums, a checkpoint with its hint, and a compaction."""
+    commits = [_commit(), *(_more(at) for at in range(3))]
+    store = _store({commit_path(at): data for at, data in enumerate(commits)})
+    write_checkpoint(store, 1)
+    for version in range(len(commits)):
+        write_checksum(store, version, Snapshot.read("memory://t", version, store=store).state())
+    write_compaction(store, 2, 3)
+    return {entry.path: store.read(entry.path) for entry in store.list_from("_delta_log")}
 
-    write_checkpoint(store)
-    return store.read("_delta_log/00000000000000000000.checkpoint.parquet")
+
+def _more(serial: int) -> bytes:
+    return serialise([replace(add, path=f"{serial}-{add.path}") for add in _adds()])
 
 
 def _commit() -> bytes:
@@ -130,14 +140,18 @@ def _store(files: dict[str, bytes]) -> ObjectStore:
 
 
 def table_case(chance: random.Random) -> int:
-    """A whole table, of which the checkpoint or a commit is damaged."""
-    good = _checkpoint()
-    data = flipped(good, chance)
-    store = _store({"_delta_log/00000000000000000000.checkpoint.parquet": data})
+    """A whole table, of which one file of the log is damaged."""
+    files = dict(_log())
+    path = chance.choice(sorted(files))
+    if path.endswith(".parquet") or chance.random() < 0.3:
+        files[path] = flipped(files[path], chance)
+    else:
+        files[path] = changed(files[path], [*files.values()], chance)
+    store = _store(files)
     found = _or_none(lambda: Snapshot.read("memory://t", store=store))
     if found is not None:
         _or_none(lambda: list(found.add_files()))
-    return len(data)
+    return sum(map(len, files.values()))
 
 
 def case(chance: random.Random) -> int:

@@ -34,38 +34,45 @@ def run(case: Case, memory_multiple: int, arguments: Sequence[str] | None = None
     options = parser.parse_args(arguments)
     case(random.Random(0))  # compiles, imports
     if options.seed is not None:
-        return int(not _survives(case, options.seed, memory_multiple))
+        return int(not _seed_survives(case, options.seed, memory_multiple))
     end = time.monotonic() + options.seconds
     first = random.randrange(2**40)
     cases = 0
     while time.monotonic() < end:
-        if not _survives(case, first + cases, memory_multiple):
+        if not _seed_survives(case, first + cases, memory_multiple):
             return 1
         cases += 1
     sys.stdout.write(f"{cases} inputs: all read or refused\n")
     return 0
 
 
-def _survives(case: Case, seed: int, memory_multiple: int) -> bool:
+def _seed_survives(case: Case, seed: int, memory_multiple: int) -> bool:
     # Tracing makes Python several times slower: one case in eight is measured.
-    traced = seed % 8 == 0
+    name = f"seed {seed}"
+    return survives(case, lambda: random.Random(seed), name, memory_multiple, seed % 8 == 0)
+
+
+def survives(
+    case: Case, chance: Callable[[], random.Random], name: str, multiple: int, traced: bool
+) -> bool:
+    """Whether one case does; what it did is printed if it does not. `traced` measures memory."""
     if traced:
         tracemalloc.start()
     start = time.thread_time()
     try:
-        size = case(random.Random(seed))
+        size = case(chance())
         seconds = time.thread_time() - start
         peak = tracemalloc.get_traced_memory()[1] if traced else 0
     except Exception:  # noqa: BLE001  # this is what we are looking for
-        sys.stderr.write(f"seed {seed}\n{traceback.format_exc()}")
+        sys.stderr.write(f"{name}\n{traceback.format_exc()}")
         return False
     finally:
         tracemalloc.stop()
     if seconds > MAX_SECONDS * (5 if traced else 1):
-        sys.stderr.write(f"seed {seed} took {seconds:.1f} s for {size} bytes\n")
+        sys.stderr.write(f"{name} took {seconds:.1f} s for {size} bytes\n")
         return False
-    if peak > MEMORY_FLOOR + memory_multiple * size:
-        sys.stderr.write(f"seed {seed} took {peak} bytes of memory for {size} bytes\n")
+    if peak > MEMORY_FLOOR + multiple * size:
+        sys.stderr.write(f"{name} took {peak} bytes of memory for {size} bytes\n")
         return False
     return True
 
@@ -101,3 +108,15 @@ def flipped(data: bytes, chance: random.Random) -> bytes:
     if chance.random() < 0.05:
         del result[chance.randrange(len(result)) :]
     return bytes(result)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`python -m tests.fuzz.runner NAME` fuzzes a target by chance alone; the exit code."""
+    from tests.fuzz.targets import target
+
+    name, *rest = arguments
+    return run(*target(name), rest)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

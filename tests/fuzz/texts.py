@@ -1,4 +1,4 @@
-"""Random changes of texts that people and other systems give: JSON, conditions, DDL, vectors.
+"""Random changes of texts that people and other systems give: JSON, SQL, DDL, vectors.
 
 `python -m tests.fuzz.texts --seconds 60`; a case that fails prints its seed, and `--seed N` runs it
 again. Whatever the text is, the outcome is an answer or VariantLakeError, in bounded time and
@@ -24,7 +24,11 @@ from variantlake.dml.files.deletion_vectors import serialised, write_vectors
 from variantlake.encoding.json import parse_json
 from variantlake.errors import VariantLakeError
 from variantlake.shredding.ddl import parse_ddl
-from variantlake.sql.select import QueryText
+from variantlake.sql.alter import parse_alter
+from variantlake.sql.changes import parse_change
+from variantlake.sql.create import parse_create
+from variantlake.sql.select import QueryText, parse_select
+from variantlake.sql.upkeep import parse_upkeep
 from variantlake.storage.objects import ObjectStore
 
 MEMORY_MULTIPLE = 4000
@@ -36,6 +40,20 @@ CONDITIONS = [
     b"try_variant_get(event, '$.a[1].`b c`', 'timestamp') IS NOT NULL AND cast(n AS STRING) <> ''",
     b"CASE WHEN n > 1 THEN 'x' ELSE k END = 'x' -- why",
     b"startswith(k, 'a') AND date '2026-01-01' < event:d::date",
+]
+STATEMENTS = [
+    b"SELECT event:id::bigint AS id, count(*) n FROM t WHERE n > 1 GROUP BY 1 HAVING n > 2 LIMIT 3",
+    b"SELECT * FROM (SELECT event:a[0].b::string x FROM t) u JOIN v ON u.x = v.k ORDER BY x DESC",
+    b"MERGE INTO t USING s ON t.n = s.id WHEN MATCHED AND s.v < 0 THEN DELETE",
+    b"MERGE INTO t USING s ON t.n = s.id WHEN NOT MATCHED THEN INSERT (n) VALUES (s.v)",
+    b"UPDATE t SET n = n + 1, k = 'x' WHERE event:a.b::int IS NOT NULL",
+    b"DELETE FROM `t` AS u WHERE u.n IN (1, 2)",
+    b"ALTER TABLE t ADD COLUMNS (a STRUCT<b: INT> COMMENT 'c' FIRST, d STRING AFTER n)",
+    b"ALTER TABLE t SET TBLPROPERTIES ('delta.appendOnly' = 'true', a.b = 3)",
+    b"CREATE TABLE IF NOT EXISTS t (event VARIANT, n INT NOT NULL) USING delta CLUSTER BY (n)",
+    b"OPTIMIZE t WHERE day >= '2026-01-01' ZORDER BY (n)",
+    b"RESTORE TABLE t TO TIMESTAMP AS OF '2026-01-01 00:00:00'",
+    b"VACUUM t RETAIN 168 HOURS DRY RUN",
 ]
 DDLS = [
     b"a BIGINT, b STRUCT<c: ARRAY<STRING>, d: DECIMAL(9,2)>, e DOUBLE",
@@ -81,6 +99,15 @@ def condition_case(chance: random.Random) -> int:
     return len(text)
 
 
+def query_case(chance: random.Random) -> int:
+    """A query or a statement, by each parser that may be asked for it."""
+    text = changed(chance.choice(STATEMENTS), STATEMENTS, chance).decode("utf-8", "replace")
+    for parse in (parse_select, parse_change, parse_alter, parse_create, parse_upkeep):
+        with suppress(VariantLakeError):
+            parse(text)
+    return len(text)
+
+
 def ddl_case(chance: random.Random) -> int:
     """The columns of a table, and of a shredding schema."""
     text = changed(chance.choice(DDLS), DDLS, chance).decode("utf-8", "replace")
@@ -110,7 +137,7 @@ def vector_case(chance: random.Random) -> int:
 
 def case(chance: random.Random) -> int:
     """One of them."""
-    return chance.choice([json_case, condition_case, ddl_case, vector_case])(chance)
+    return chance.choice([json_case, condition_case, query_case, ddl_case, vector_case])(chance)
 
 
 if __name__ == "__main__":

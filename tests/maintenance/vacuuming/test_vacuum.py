@@ -22,6 +22,7 @@ from tests.maintenance.folders import HOUR, add, commit, found, put, remove, tou
 from tests.strategies import MORE
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log.deletion_vectors import vector_location
+from variantlake.delta.log.log_segment import all_commits, commit_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import (
     CommitConflict,
@@ -31,10 +32,11 @@ from variantlake.errors import (
     StoreFailed,
     UnsupportedFeature,
 )
+from variantlake.maintenance.vacuuming import removed
 from variantlake.maintenance.vacuuming.listing import UnneededFile
 from variantlake.maintenance.vacuuming.vacuum import vacuum
 from variantlake.storage.opening import open_store
-from variantlake.storage.store import LocalStore
+from variantlake.storage.store import Entry, LocalStore, Store
 
 NOW = time.time_ns() // 1_000_000
 LONG_AGO = NOW - 1000 * HOUR
@@ -512,3 +514,21 @@ def test_the_log_alone_must_reach_back_to_a_vacuum(tmp_path: Path) -> None:
     write_checkpoint(open_store(tmp_path))
     with pytest.raises(InvalidValue, match="the log begins with version"):
         cleaned(99).vacuum(lite=True)
+
+
+def test_lite_gives_way_to_a_cleanup_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seed 69 of the simulation: the log lost its first commits while they were read."""
+    small_table(tmp_path)
+
+    def then_cleaned(store: Store, last: int | None) -> dict[int, Entry]:
+        found = all_commits(store, last)
+        store.delete(commit_path(0))
+        return found
+
+    snapshot = opened(tmp_path)
+    monkeypatch.setattr(removed, "all_commits", then_cleaned)
+    with pytest.raises(InvalidValue, match="was removed while the log was read") as failed:
+        vacuum(snapshot, lite=True, now=NOW)
+    assert "lite=True" in str(failed.value.hint)

@@ -27,7 +27,7 @@ from variantlake.delta.log.deletion_vectors import vector_location
 from variantlake.delta.log.file_paths import decode_path, is_absolute
 from variantlake.delta.log.log_segment import LOG, all_commits, commit_version
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.errors import InvalidValue, VariantLakeError
+from variantlake.errors import InvalidValue, MissingSource, VariantLakeError
 from variantlake.maintenance.vacuuming.listing import (
     FolderNames,
     Listing,
@@ -54,6 +54,19 @@ def list_removed(
 
     Raises InvalidValue if the log does not reach back far enough, MalformedLog.
     """
+    try:
+        return _list_removed(snapshot, retained, cutoff, found, progress)
+    except MissingSource as error:  # another writer has cleaned up the log meanwhile
+        raise _too_short(snapshot, f"{error.file} was removed while the log was read") from error
+
+
+def _list_removed(
+    snapshot: Snapshot,
+    retained: RetainedPaths,
+    cutoff: int,
+    found: UnneededFiles,
+    progress: Callable[[int], object],
+) -> Listing:
     commits = list(all_commits(snapshot.store, snapshot.version).values())
     _check_reach(snapshot, commits)
     names, listing, seen = FolderNames.of(snapshot), Listing(visited=0), RetainedPaths()
@@ -90,9 +103,14 @@ def _check_reach(snapshot: Snapshot, commits: list[Entry]) -> None:
             retention = _retention(start)
             if retention is not None and first.modified < entry.modified - retention:
                 return
-    raise InvalidValue(
-        f"the log begins with version {snapshot.version if version is None else version}: the log"
-        " does not name the files that left the table earlier, nor a vacuum that removed them",
+    begin = snapshot.version if version is None else version
+    raise _too_short(snapshot, f"the log begins with version {begin}")
+
+
+def _too_short(snapshot: Snapshot, why: str) -> InvalidValue:
+    return InvalidValue(
+        f"{why}: the log does not name the files that left the table earlier, nor a vacuum that"
+        " removed them",
         file=snapshot.store.uri,
         hint="leave out lite=True: a vacuum that lists the folder finds everything",
         cli_hint="leave out --lite: a vacuum that lists the folder finds everything",
