@@ -19,7 +19,7 @@ from tests.simulation.model import TABLE, Model, Rows, Work
 from tests.simulation.operations import OPERATIONS, Operation, Session
 from tests.simulation.scenario import HOUR, Op, Scenario
 from tests.simulation.world import MAX_STEPS, Actor, Killed, Violation, World
-from variantlake.dml import deletion_vectors
+from variantlake.dml.files import deletion_vectors
 from variantlake.errors import (
     CommitConflict,
     CommitUnknown,
