@@ -73,6 +73,7 @@ LAYERS = [
     "ingest.records",
     "ingest.encode",
     "ingest.learning",
+    "ingest.frames",
     "ingest.inputs",
     "ingest.overwrite",
     "maintenance",

@@ -229,7 +229,13 @@ TEXTS = [
     "1", "-5", "+7", " 12 ", "\t3\n", "1.5", "1e3", ".5", "5.", "", "x", "1x", "NaN", "-Infinity",
     "inf", "INFINITY", "true", " T ", "No", "0", "2024-01-31", "2024-02-30", " 2024-12-01 ",
     "99999999999999999999", "127", "128", "-129", "1e400", "1e-400", "00012", "0.005", "-0.005",
-    "12345678.995", "٣", "1_000", "- 1", "--1", "e5",
+    "12345678.995", "٣", "1_000", "- 1", "--1", "e5", "2026-01-31T23:59:59Z",
+    " 2026-01-31 23:59:59.123456789+05:30 ", "1969-12-31T23:59:59.999999-18:00",
+    "2026-01-31T12:00Z", "2026-01-31T12:00:00.1", "2026-02-30T12:00:00Z", "2026-01-31T24:00:00Z",
+    "0001-01-01T00:00:00+18:00", "9999-12-31T23:59:59-18:00", "2026-01-31T12:60:00Z",
+    "2026-01-31T12:00:60Z", "2026-01-31T12:00:00+18:01", "2026-01-31T12:00:00+00:60", "0000-01-01",
+    "0000-01-01T00:00:00Z", "2026-13-01T00:00:00+01:00", "2026-01-31T12:00:00-00:30",
+    "2026-01-31T12:00:00 Z", "2026-01-31T12:00:00.Z", "2026-01-31t12:00:00Z",
 ]  # fmt: skip
 RAWS: dict[str, list[Any]] = {
     "string": TEXTS,
@@ -245,7 +251,10 @@ RAWS: dict[str, list[Any]] = {
 MAKE = {"date": "date_from_unix_date(raw)"}
 SCHEMAS = {"date": "int"}
 ASKED = ["tinyint", "smallint", "int", "bigint", "float", "double", "decimal(10,2)",
-         "decimal(38,10)", "string", "boolean", "date"]  # fmt: skip
+         "decimal(38,10)", "string", "boolean", "date", "timestamp", "timestamp_ntz"]  # fmt: skip
+
+GET = {"date": "unix_date({})", "timestamp": "unix_micros({})",
+       "timestamp_ntz": "unix_micros(to_utc_timestamp({}, current_timezone()))"}  # fmt: skip
 
 
 @pytest.mark.parametrize("stored", RAWS)
@@ -256,10 +265,9 @@ def test_casts_are_those_of_spark(spark: SparkSession, stored: str) -> None:
     )
     variants = frame.selectExpr(f"cast({MAKE.get(stored, 'raw')} AS variant) AS v")
     gets = [
-        f"unix_date(try_variant_get(v, '$', '{requested}'))" if requested == "date"
-        else f"try_variant_get(v, '$', '{requested}')"
+        GET.get(requested, "{}").format(f"try_variant_get(v, '$', '{requested}')")
         for requested in ASKED
-    ]  # fmt: skip
+    ]
     rows = variants.selectExpr(*gets).collect()
     own = spark_type(stored)
     assert own is not None

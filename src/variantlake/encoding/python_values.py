@@ -17,7 +17,7 @@
 | string          | str                                      | str                                |
 | uuid            | uuid.UUID                                | uuid.UUID                          |
 | object          | dict                                     | Mapping with string keys           |
-| array           | list                                     | list, tuple                        |
+| array           | list                                     | list, tuple, numpy array           |
 
 Dates and timestamps outside of the years 1 to 9999 become numpy.datetime64 of their unit. A
 `Scalar`, a Variant or an Arrow scalar anywhere in the input keeps its exact type. A datetime64 is
@@ -105,7 +105,7 @@ def _shell(value: object) -> tuple[Tree, _Members]:
         value = from_arrow(value)
     if isinstance(value, Mapping):
         return {}, ((_checked_key(key), child) for key, child in value.items())
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
         return [], iter(enumerate(value))
     if isinstance(value, _HasTree):
         return value.tree(), iter(())

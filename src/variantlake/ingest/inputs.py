@@ -16,6 +16,7 @@ from variantlake.delta.protocol.identity_columns import is_identity
 from variantlake.delta.schema.table_schema import StructType, VariantType, arrow_type
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError
+from variantlake.ingest.frames import as_arrow
 from variantlake.ingest.sources.copies import copied
 from variantlake.ingest.sources.find_files import PARQUET, RECORDS
 from variantlake.ingest.sources.sources import Documents, SourceSpec, expand, specs
@@ -36,9 +37,16 @@ class Dataclass(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
+class LazyRows(Protocol):
+    """A query of another library that is not computed yet: a LazyFrame of Polars."""
+
+    def collect(self) -> Any:
+        """The rows."""
+
+
 Rows = (
-    Documents | SourceSpec | bytes | IO[Any] | HasArrowStream | pa.RecordBatch | Mapping[str, Any]
-    | Dataclass | Iterable[Any]
+    Documents | SourceSpec | bytes | IO[Any] | HasArrowStream | LazyRows | pa.RecordBatch
+    | Mapping[str, Any] | Dataclass | Iterable[Any]
 )  # fmt: skip
 """What `Table.append` takes."""
 
@@ -72,7 +80,7 @@ def read_input(
         data = [data]
     if isinstance(data, Documents):
         yield Documents.of(data, format)
-    elif (reader := arrow_reader(data)) is not None:
+    elif (reader := arrow_reader(as_arrow(data, schema))) is not None:
         yield reader
     elif callable(getattr(data, "read", None)):
         with copied(data, str(getattr(data, "name", "the given bytes"))) as file:

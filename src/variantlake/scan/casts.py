@@ -253,6 +253,13 @@ _TRUE, _FALSE = frozenset({"t", "true", "y", "yes", "1"}), frozenset({"f", "fals
 _DATE = re.compile(r"([+-]?[0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.DOTALL)
 """A year, a month and a day; what follows a whole date, behind a blank or a T, does not matter."""
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
+_TIMESTAMP = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[ T]([0-9]{2}):([0-9]{2})"
+    r":([0-9]{2})(?:\.([0-9]{1,9}))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))?"
+)
+"""ISO 8601, as JSON has times; Spark takes more forms."""
+_MOST_OFFSET = 18 * 60
+"""Minutes between a zone and UTC, in Java."""
 _WIDE = Context(prec=100, rounding=ROUND_HALF_UP)
 
 
@@ -318,6 +325,37 @@ def _string_to_date(value: Any, requested: ShreddedType) -> Raw | None:
         return None
 
 
+def _string_to_timestamp(value: Any, requested: ShreddedType) -> int | None:
+    """The moment, or without a zone the time as it is written, whichever zone stands behind it.
+
+    A moment without a zone is one of the session's.
+    """
+    text = value.strip(_BLANKS)
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
+        if _NO_NUMBER.fullmatch(text):
+            return None
+        raise _unsure(value, requested)
+    *numbers, fraction, sign, hours, minutes = match.groups()
+    year, month, day, hour, minute, second = map(int, numbers)
+    try:
+        days = date(year, month, day).toordinal() - _EPOCH_DAY
+    except ValueError:
+        days = None
+    offset = int(hours or 0) * 60 + int(minutes or 0)
+    if year == 0 or int(minutes or 0) > 59 or offset > _MOST_OFFSET:
+        raise _unsure(value, requested)
+    if days is None or hour > 23 or minute > 59 or second > 59:
+        return None
+    micros = int((fraction or "").ljust(6, "0")[:6])
+    found = (((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000 + micros
+    if requested.kind is Kind.TIMESTAMP_NTZ:
+        return found
+    if sign is None and not text.endswith("Z"):
+        raise _unsure(value, requested)
+    return found - (-offset if sign == "-" else offset) * 60_000_000
+
+
 _Cast = Callable[[Any, ShreddedType], "Raw | None"]
 _INTEGERS = tuple(INT_LIMITS)
 _FLOATS = (Kind.FLOAT, Kind.DOUBLE)
@@ -341,6 +379,8 @@ _CASTS: dict[tuple[Kind, Kind], _Cast] = {
     (Kind.STRING, Kind.DECIMAL): _string_to_decimal,
     (Kind.STRING, Kind.BOOLEAN): _string_to_boolean,
     (Kind.STRING, Kind.DATE): _string_to_date,
+    (Kind.STRING, Kind.TIMESTAMP): _string_to_timestamp,
+    (Kind.STRING, Kind.TIMESTAMP_NTZ): _string_to_timestamp,
     **{
         (kind, Kind.DATE): lambda *_: None  # ANSI has no such casts
         for kind in (*_INTEGERS, *_FLOATS, Kind.DECIMAL, Kind.BOOLEAN, Kind.BINARY)

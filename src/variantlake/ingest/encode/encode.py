@@ -197,7 +197,9 @@ class VariantColumn:
         if pa.binary() in parts and not layout.is_variant_type(given):
             raise InvalidSchema(
                 f"column {self._field.name!r} is a VARIANT; it is given as {given}, expected "
-                "struct<metadata: binary, value: binary>"
+                "struct<metadata: binary, value: binary>",
+                hint="a shredded Variant of a Parquet file: append the file by its path",
+                cli_hint="",
             )
 
     def read(self, array: AnyArray) -> Tape:

@@ -1,0 +1,70 @@
+"""Frames of pandas and lazy ones of Polars as Arrow data, with values of Python as Variants."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.delta.schema.table_schema import StructType, VariantType
+from variantlake.encoding.variant import Variant
+from variantlake.errors import InvalidValue, VariantLakeError
+from variantlake.kernels.variant.arrow_variants import variant_column
+
+
+def as_arrow(data: Any, schema: StructType) -> Any:
+    """A DataFrame of pandas as a table, a LazyFrame of Polars as its rows; else `data` itself.
+
+    Raises InvalidValue for a column of pandas whose values have no type in common.
+    """
+    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
+    if pandas is not None and isinstance(data, pandas.DataFrame):
+        return _of_pandas(data, schema)
+    if polars is not None and isinstance(data, polars.LazyFrame):
+        return data.collect()
+    return data
+
+
+def _of_pandas(frame: Any, schema: StructType) -> pa.Table:
+    """Cells of VARIANT columns are values, each for itself.
+
+    By Arrow, all would become structs with the keys of all. A column of text is left to be JSON,
+    as it is in Arrow. An index without a name is no column.
+    """
+    fields = {field.name for field in schema.fields if isinstance(field.type, VariantType)}
+    places = [
+        place
+        for place, name in enumerate(frame.columns)
+        if name in fields and _holds_values(frame.iloc[:, place])
+    ]
+    others = [place for place in range(frame.shape[1]) if place not in places]
+    try:
+        plain = pa.Table.from_pandas(frame.iloc[:, others])
+    except pa.ArrowException as error:
+        raise InvalidValue(f"the values of a column have no type in common: {error}") from error
+    columns: list[tuple[str, Any]] = list(zip(plain.column_names, plain.columns, strict=True))
+    for place in places:
+        name = str(frame.columns[place])
+        columns.insert(place, (name, _variants(name, frame.iloc[:, place])))
+    columns = [each for each in columns if not each[0].startswith("__index_level_")]
+    return pa.table([array for _, array in columns], names=[name for name, _ in columns])
+
+
+def _holds_values(column: Any) -> bool:
+    """Whether objects of Python are in it that are not text."""
+    if column.dtype != object:
+        return False
+    return not all(isinstance(each, str) for each in column[column.notna()])
+
+
+def _variants(name: str, column: Any) -> pa.StructArray:
+    found: list[Variant | None] = []
+    for row, (value, missing) in enumerate(zip(column, column.isna(), strict=True)):
+        try:
+            found.append(None if missing else Variant.of(value))
+        except VariantLakeError as error:
+            error.row = row
+            error.say_first(f"column {name!r}")
+            raise
+    return variant_column(found)
