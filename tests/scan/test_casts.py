@@ -19,7 +19,8 @@ DOUBLE = ShreddedType(Kind.DOUBLE)
 def decimals(draw: st.DrawFn) -> tuple[ShreddedType, list[Decimal | None]]:
     precision = draw(st.integers(1, 38))
     stored = ShreddedType(Kind.DECIMAL, precision, draw(st.integers(0, precision)))
-    unscaled = st.integers(1 - 10**precision, 10**precision - 1)
+    most = 10**precision - 1
+    unscaled = st.integers(-most, most) | st.integers(-min(most, 2**65), min(most, 2**65))
     texts = draw(st.lists(st.none() | unscaled, max_size=5))
     return stored, [None if n is None else Decimal(f"{n}E-{stored.scale}") for n in texts]
 
@@ -30,7 +31,8 @@ def test_decimals_become_the_nearest_doubles(
     column: tuple[ShreddedType, list[Decimal | None]],
 ) -> None:
     stored, values = column
-    array = pa.array(values, pa.decimal128(stored.precision, stored.scale))
+    kind = pa.decimal128(stored.precision, stored.scale)
+    array = pa.array([None, *values, Decimal(0)], kind).slice(1, len(values))
     found = _direct(array, stored, DOUBLE)
     assert found is not None
     right = [None if each is None else cast_raw(each, stored, DOUBLE) for each in values]

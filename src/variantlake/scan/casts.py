@@ -25,6 +25,8 @@ from variantlake.errors import UnsupportedFeature
 from variantlake.expressions.arrays import Values
 from variantlake.expressions.tree import Ref
 from variantlake.expressions.typing import INT_LIMITS, spark_type
+from variantlake.kernels.columns.decimals import round_decimals
+from variantlake.kernels.json.doubles import UNDECIDED
 from variantlake.planning.exact.casts import Beyond, monotone_cast
 from variantlake.planning.exact.exactness import IDENTITY, Conversion, ConversionKind
 from variantlake.shredding.arrays import AnyArray, bytes_of, struct_of, valid_of
@@ -80,11 +82,25 @@ def _direct(array: AnyArray, stored: ShreddedType, requested: ShreddedType) -> A
     if stored.kind is Kind.DECIMAL and requested.kind is Kind.INT64:
         return array.cast(pa.int64(), safe=False)  # towards zero
     if stored.kind is Kind.DECIMAL and requested.kind is Kind.DOUBLE:
-        # By the text each double is the nearest; Arrow's own cast may miss it by one.
-        return array.cast(pa.string()).cast(pa.float64())
+        return _nearest_doubles(array)
     if (stored.kind, requested.kind) == (Kind.FLOAT, Kind.DOUBLE):
         return array.cast(pa.float64())
     return None
+
+
+def _nearest_doubles(array: AnyArray) -> AnyArray:
+    """Decimals as doubles; Arrow's own cast may miss the nearest by one."""
+    held: Any = array.buffers()[1]
+    words = np.frombuffer(held or b"", np.int64)
+    words = words[2 * array.offset : 2 * (array.offset + len(array))]
+    bits = np.empty(len(array), np.int64)
+    left = round_decimals(words, cast("Any", array.type).scale, bits)
+    found = bits.view(np.float64)
+    if left:
+        unsure = bits == UNDECIDED
+        by_text: Any = array.filter(pa.array(unsure)).cast(pa.string()).cast(pa.float64())
+        found[unsure] = by_text.to_numpy(zero_copy_only=False)
+    return pa.array(found, mask=~valid_of(array) if array.null_count else None)
 
 
 def _text(raw: Raw | None, stored: ShreddedType) -> Raw | None:

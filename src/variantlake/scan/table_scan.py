@@ -264,7 +264,15 @@ class Scan(ArrowStream):
         limit: int | None,
     ) -> Iterator[pa.RecordBatch]:
         requested = [*wanted, *refs(self.predicate)]
-        with FileReader(self.snapshot, file, requested, self.partition_types) as reader:
+        reader = FileReader(
+            self.snapshot,
+            file,
+            requested,
+            self.partition_types,
+            encoded=True,
+            layouts=self.decoded.layouts,
+        )
+        with reader:
             for hits in self.hits(reader.rows(skipper), limit):
                 yield from self._selected(hits, wanted, schema, file)
 

@@ -1,0 +1,64 @@
+"""Decimals as the doubles nearest to them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from variantlake.kernels.json.doubles import UNDECIDED, double_bits
+from variantlake.kernels.native.declared import Int64s, Int64sIn, int64, uint64
+from variantlake.kernels.native.jit import entry, helper
+from variantlake.kernels.tape.words import leading_zeros
+
+_SIGN = -(1 << 63)
+_POWERS = np.array([10**exponent for exponent in range(10)], np.uint64)
+_LOWER = uint64(0xFFFFFFFF)
+_HALF = uint64(32)
+
+
+@helper
+def _nearest(high: int, low: int, exponent: int) -> int:
+    """The bits of the double nearest to a number of 128 bits times 10**exponent, or UNDECIDED.
+
+    high, low: uint64. Digits are cut off until 64 bits remain, which are more than a double has. If
+    the next number of these digits has the same double, so has what lies between them.
+    """
+    is_cut = False
+    while high != 0:
+        # 1233 / 2**12 is log10(2), rounded up: no more digits than need be, or one more.
+        digits = min((int64(64) - int64(leading_zeros(high))) * 1233 // 4096 + 1, int64(9))
+        power = _POWERS[uint64(digits)]
+        upper = (high % power) << _HALF | low >> _HALF
+        lower = (upper % power) << _HALF | low & _LOWER
+        high = high // power
+        low = (upper // power) << _HALF | lower // power
+        is_cut = is_cut or lower % power != 0
+        exponent += digits
+    found = double_bits(low, exponent)
+    if is_cut and found != double_bits(low + uint64(1), exponent):
+        return int64(UNDECIDED)
+    return found
+
+
+@entry
+def round_decimals(words: Int64sIn, scale: int, bits: Int64s) -> int:
+    """Write the bits of the double nearest to each decimal; returns how many were not decided.
+
+    words: int64, the lower and the upper half of each unscaled number, as Arrow has them. scale:
+    0 to 38. bits: int64, half as long; UNDECIDED, no double, if the first 64 bits of a number do
+    not decide it. Allocates nothing, never raises. Twin: scan.casts, by the text of a decimal.
+    """
+    left = int64(0)
+    for row in range(bits.size):
+        low, high = uint64(words[uint64(2 * row)]), uint64(words[uint64(2 * row + 1)])
+        sign = int64(0)
+        if words[uint64(2 * row + 1)] < 0:
+            low = ~low + uint64(1)
+            high = ~high + uint64(low == 0)
+            sign = int64(_SIGN)
+        found = _nearest(high, low, -scale)
+        if found == UNDECIDED:
+            left += 1
+        else:
+            found = found | sign
+        bits[uint64(row)] = found
+    return left
