@@ -160,3 +160,23 @@ def test_vacuum_removes_runs_that_no_version_within_the_retention_names(tmp_path
     put(source / "5.json", 5)
     assert vl.autoload(table, source, name="n").files_read == 1
     assert ids(table) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_vacuum_keeps_the_runs_of_the_version_before_the_young_ones(
+    tmp_path: Path, named: bool
+) -> None:
+    """Seed 15 of the simulation: an autoload that began there, or a name, still needs them."""
+    source, table = tmp_path / "in", tmp_path / "table"
+    loads = []
+    for number in range(1, 5):
+        put(source / f"{number}.json", number)
+        vl.autoload(table, source, name="n")
+        loads.append(vl.Table.open(table).loads().num_rows)
+    if named:
+        vl.Table.open(table).tag("then", 2)
+    for file in (*table.rglob("*.parquet"), *table.rglob("*.json")):
+        if named or file.stem != f"{3:020d}":
+            os.utime(file, (0, 0))
+    vl.Table.open(table).vacuum()
+    assert vl.Table.open(table, "then" if named else 2).loads().num_rows == loads[2]

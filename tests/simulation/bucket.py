@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import itertools
 import traceback
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,7 @@ from unittest.mock import patch
 
 from obstore.exceptions import AlreadyExistsError, GenericError
 
-from tests.simulation.world import MAX_STEPS, Actor, Violation, World
+from tests.simulation.world import Actor, Violation, World
 from variantlake.autoloading import listing
 from variantlake.ingest.sources import objects as source_objects
 from variantlake.storage import list_files, objects
@@ -25,6 +27,7 @@ from variantlake.storage import list_files, objects
 SOURCES = "in"
 """The folder of the bucket in which files to be loaded appear."""
 
+_FOR_EVER = 1 << 62
 _PAGE = 7
 """Objects of one page of a listing, so few that listings have several."""
 
@@ -68,6 +71,7 @@ class Bucket:
         self.world = world
         self.page = page
         self.blobs: dict[str, Blob] = {}
+        self._names: list[str] = []
         self.watcher: Watcher | None = None
         self.work: Callable[[Actor], Any] = lambda _: None
         self._tags = 0
@@ -104,19 +108,24 @@ class Bucket:
         last = client.full(offset) if offset else ""
         while True:
             self._begin("list", below)
-            shown = self.world.step if not self.world.calm else MAX_STEPS
-            names = sorted(
-                path
-                for path, blob in self.blobs.items()
-                if path.startswith(below) and path > last and blob.listed <= shown
-            )
-            page = names[: self.page]
+            page = list(itertools.islice(self._listed(below, last), self.page + 1))
+            names, page = page, page[: self.page]
             yield [_meta(path[start:], self.blobs[path]) for path in page]
             if len(names) <= self.page:
                 return
             last = page[-1]
             if self.world.hits("half"):
                 self._lost_connection("the listing ends in its middle")
+
+    def _listed(self, below: str, last: str) -> Iterator[str]:
+        """The names below a prefix that come after `last`, as listings show them."""
+        shown = self.world.step if not self.world.calm else _FOR_EVER
+        for at in range(bisect_right(self._names, max(below, last)), len(self._names)):
+            path = self._names[at]
+            if not path.startswith(below):
+                return
+            if self.blobs[path].listed <= shown:
+                yield path
 
     def put(
         self, client: Client, path: str, file: bytes | Path, *, mode: str = "", **_: Any
@@ -187,6 +196,8 @@ class Bucket:
             modified += world.chance.randrange(-300, 300) * 1000
         late = path.startswith(f"{SOURCES}/") and world.hits("list late")
         listed = world.step + world.chance.randrange(1, 60) if late else 0
+        if old is None:
+            insort(self._names, path)
         self.blobs[path] = Blob(data, modified, f"tag-{self._tags}", listed)
         return True
 
@@ -194,7 +205,12 @@ class Bucket:
         if path in self.blobs:
             if self.watcher is not None:
                 self._watch(lambda w: w.before_delete(path))
-            del self.blobs[path]
+            self.remove(path)
+
+    def remove(self, path: str) -> None:
+        """An object is gone, and nobody asked for it."""
+        del self.blobs[path]
+        del self._names[bisect_left(self._names, path)]
 
     def _watch(self, look: Callable[[Watcher], None]) -> None:
         try:

@@ -1,7 +1,8 @@
 """The plain model of a table: what each version must hold, by what was done to the one before.
 
 It reads the log line by line and data files as a whole, knows no checkpoint and skips nothing. Each
-commit is judged at the moment at which it appears, and each removal of a file before it happens.
+commit is judged at the moment at which it appears, and so is each file that speaks of the log
+(`log_files`); each removal of a file is judged before it happens.
 """
 
 from __future__ import annotations
@@ -9,25 +10,24 @@ from __future__ import annotations
 import io
 import json
 import re
-import struct
-import urllib.parse
-import uuid
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyroaring import BitMap64
-
 import variantlake as vl
+from tests.simulation import log_files
 from tests.simulation.bucket import Bucket
+from tests.simulation.log_files import TABLE, LogModel, decoded, row_span, vector_key, vector_path
+from tests.simulation.past import GONE, Gone, Past
 from tests.simulation.scenario import HOUR, LOG_RETENTION_DAYS, RETENTION, SLACK
 from tests.simulation.world import Violation, World
-from variantlake.delta.stats import z85
 
-TABLE = "table"
 _COMMIT = re.compile(rf"{TABLE}/_delta_log/(\d{{20}})\.json")
 _NAMES = "variantlake.version."
 _LOG_FILE = re.compile(rf"{TABLE}/_delta_log/(\d{{20}})\.")
+_RUN = re.compile(r"_variantlake/[^\"]+?\.parquet")
+_STAGED = f"{TABLE}/_variantlake/staged/"
 
 Row = tuple[int | None, int | None]
 """What can change of a row: its column `val`, and `$.v` of its document."""
@@ -38,21 +38,16 @@ Rows = Mapping[int, Row]
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version: its files with their deletion vectors, its rows, and when it appeared.
+    """A version, and when it appeared.
 
-    `blind` says that it only adds rows and looked at none. `changes` are the paths of its change
-    files; `names` are versions that have names in it. `stamp` is its in-commit timestamp, 0 if it
-    has none.
+    `blind` says that it only adds rows and looked at none. `names` are versions that have names in
+    it. `stamp` is its in-commit timestamp, 0 if it has none.
     """
 
     number: int
     moment: int
-    files: Mapping[str, Mapping[str, Any]]
-    rows: Rows
     blind: bool
     operation: str
-    applications: Mapping[str, int]
-    changes: frozenset[str] = frozenset()
     names: Mapping[str, int] = field(default_factory=dict)
     stamp: int = 0
 
@@ -85,7 +80,15 @@ class Model:
         self.landed: dict[str, Rows] = {}
         self.loaded: set[str] = set()
         self.staged: dict[str, Rows] = {}
-        self._rows: dict[tuple[str, str], Rows] = {}
+        self.log = LogModel(bucket)
+        self.rows: Past[int, Row] = Past()
+        self._moments: list[int] = []
+        self._uses: dict[str, list[list[int]]] = {}
+        self._users: dict[str, int] = {}
+        self._change_files: dict[str, int] = {}
+        self._stages: dict[str, frozenset[str]] = {}
+        self._ids: dict[int, int] = {}
+        self._rows: dict[str, dict[str, Rows]] = {}
 
     @property
     def newest(self) -> int:
@@ -95,8 +98,12 @@ class Model:
     # What the bucket asks
 
     def before_put(self, path: str, data: bytes, old: bytes | None, work: Work | None) -> None:
-        """A commit is judged when it appears; nothing else may replace one."""
+        """A commit is judged when it appears, what speaks of it too; nothing may replace one."""
+        if path.startswith(_STAGED):
+            adds = (json.loads(line).get("add") for line in data.splitlines())
+            self._stages[path] = frozenset(decoded(add)["path"] for add in adds if add)
         if (match := _COMMIT.fullmatch(path)) is None:
+            self.log.judge(path, data, self.newest, self.world.now)
             return
         if old is not None:
             raise Violation(f"version {int(match[1])} is written over")
@@ -108,59 +115,75 @@ class Model:
 
     def before_delete(self, path: str) -> None:
         """Whether a version within the retention needs the file."""
+        name = path.removeprefix(f"{TABLE}/")
         if (match := _LOG_FILE.match(path)) is not None:
             self._check_log_without(path, int(match[1]))
-        elif path.startswith(f"{TABLE}/_change_data/"):
-            name = path.removeprefix(f"{TABLE}/")
-            oldest = self.world.now - RETENTION + SLACK
-            for version in self.versions:
-                if version.moment > oldest and name in version.changes:
-                    raise Violation(f"{name} is removed, version {version.number} needs it")
-        elif path.startswith(f"{TABLE}/") and "/_" not in path:
-            name = path.removeprefix(f"{TABLE}/")
-            for version in self.readable():
-                used = version.files.get(name)
-                vectors = (_vector_path(entry) for entry in version.files.values())
-                if used is not None or name in vectors:
-                    raise Violation(f"{name} is removed, version {version.number} needs it")
+            self.log.forget(path)
+        elif path.startswith(f"{TABLE}/_delta_log/"):
+            self.log.forget(path)
+        elif name in self._change_files:
+            number = self._change_files[name]
+            if self.versions[number].moment > self.world.now - RETENTION + SLACK:
+                raise Violation(f"{name} is removed, version {number} needs it")
+        elif path.startswith(_STAGED):
+            self._stages.pop(path, None)
+        elif path.startswith(f"{TABLE}/"):
+            if (needed := self._user(name)) is not None:
+                raise Violation(f"{name} is removed, version {needed} needs it")
+            if stages := [stage for stage, files in self._stages.items() if name in files]:
+                raise Violation(f"{name} is removed, {stages[0]} needs it")
+            self._rows.pop(name, None)
 
-    def readable(self) -> list[Version]:
-        """The versions that readers within the retention may still read."""
-        oldest = self.world.now - RETENTION + SLACK
-        return [v for v in self.versions if self._until(v) > oldest or v.number in self._named()]
+    def _user(self, name: str) -> int | None:
+        """A version that needs a file and can still be read."""
+        spans = self._uses.get(name, [])
+        first = self._first_since(self.world.now - RETENTION + SLACK)
+        for start, end in spans:
+            if end < 0 or end > first:
+                return max(start, first)
+            for named in self._named():
+                if start <= named < end:
+                    return named
+        return None
 
-    def in_log(self) -> list[Version]:
+    def is_readable(self, number: int) -> bool:
+        """Whether readers within the retention may still read a version."""
+        oldest = self._first_since(self.world.now - RETENTION + SLACK)
+        return number >= oldest or number in self._named()
+
+    def in_log(self) -> list[int]:
         """The versions that the log must still know."""
-        oldest = self.world.now - LOG_RETENTION_DAYS * 24 * HOUR + SLACK
-        return [v for v in self.versions if self._until(v) > oldest or v.number in self._named()]
+        first = self._first_since(self.world.now - LOG_RETENTION_DAYS * 24 * HOUR + SLACK)
+        return [*sorted(n for n in self._named() if n < first), *range(first, self.newest + 1)]
+
+    def _first_since(self, moment: float) -> int:
+        """The first version that was the newest after a moment."""
+        return max(bisect_right(self._moments, moment) - 1, 0)
 
     def _named(self) -> set[int]:
         """Versions that have had names for a while: who cleans up may not know of newer ones."""
-        recent = [v for v in self.versions if self._until(v) > self.world.now - SLACK]
-        names = [set(version.names.values()) for version in recent]
-        return set.intersection(*names) if names else set()
-
-    def _until(self, version: Version) -> float:
-        """Until when it was the newest."""
-        last = version.number == self.newest
-        return float("inf") if last else self.versions[version.number + 1].moment
+        recent = self.versions[self._first_since(self.world.now - SLACK) :]
+        names = {id(version.names): set(version.names.values()) for version in recent}
+        found = set.intersection(*names.values()) if names else set()
+        # One that got its name while a cleanup took its log is lost, and known to be.
+        return {number for number in found if self._can_rebuild(number, "")}
 
     def _check_log_without(self, path: str, version: int) -> None:
         wanted = self.in_log()
         if not wanted or version > self.newest:
             return
-        names = {name for name in self.bucket.blobs if name != path}
-        for each in wanted:
-            if not self._can_rebuild(each.number, names):
-                raise Violation(f"{path} is removed, version {each.number} needs it")
+        first = self._first_since(self.world.now - LOG_RETENTION_DAYS * 24 * HOUR + SLACK)
+        # Of an older version's file those that come later need what the first of them needs.
+        for each in wanted if version >= first else [n for n in wanted if n <= first]:
+            if not self._can_rebuild(each, path):
+                raise Violation(f"{path} is removed, version {each} needs it")
 
-    def _can_rebuild(self, version: int, names: set[str]) -> bool:
-        log = f"{TABLE}/_delta_log"
+    def _can_rebuild(self, version: int, without: str) -> bool:
         for start in range(version, -1, -1):
-            point = f"{log}/{start:020d}.checkpoint."
-            if any(name.startswith(point) and name.endswith(".parquet") for name in names):
+            if self.log.checkpoints.get(start, set()) - {without}:
                 return True
-            if f"{log}/{start:020d}.json" not in names:
+            commit = f"{TABLE}/_delta_log/{start:020d}.json"
+            if commit == without or commit not in self.bucket.blobs:
                 return False
         return True
 
@@ -169,63 +192,128 @@ class Model:
     def _commit(self, actions: list[dict[str, Any]], work: Work) -> None:
         number = len(self.versions)
         before = self.versions[-1] if self.versions else None
-        files = dict(before.files) if before else {}
-        applications = dict(before.applications) if before else {}
         for action in actions:
             if transaction := action.get("txn"):
-                self._check_once(applications, transaction, number)
-        removes = [_decoded(action["remove"]) for action in actions if "remove" in action]
-        adds = [_decoded(action["add"]) for action in actions if "add" in action]
+                self._check_once(transaction, number)
+        removes = [decoded(action["remove"]) for action in actions if "remove" in action]
+        adds = [decoded(action["add"]) for action in actions if "add" in action]
+        gone, changes = self._file_changes(removes, adds, number)
+        new = self._row_changes(gone, adds, number)
+        info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+        read = int(info.get("readVersion", number - 1))
+        after = {**self.rows.now, **{k: v for k, v in new.items() if not isinstance(v, Gone)}}
+        for key, row in new.items():
+            if isinstance(row, Gone):
+                del after[key]
+        if before is not None:
+            self._judge(work, self.rows.now, after, read, number)
+        stamp = info.get("inCommitTimestamp", 0)
+        if before is not None and 0 < stamp <= before.stamp:
+            raise Violation(f"version {number} is not stamped later than the one before")
+        self._check_row_ids(adds, gone, info, number)
+        self.rows.advance(new)
+        self.log.advance(actions, changes)
+        self._use(number, gone, adds, actions)
+        names = _names_after({} if before is None else before.names, actions)
+        self.versions.append(
+            Version(
+                number, self.world.now, bool(info.get("isBlindAppend")),
+                work.name.split(" ")[0], names, stamp,
+            )
+        )  # fmt: skip
+        self._moments.append(self.world.now)
+        work.commits.append(number)
+        count = len(self.log.files.now)
+        self.world.say(f"version {number}: {work.name}, {len(after)} rows in {count} files")
+
+    def _check_once(self, transaction: Mapping[str, Any], number: int) -> None:
+        name, value = transaction["appId"], transaction["version"]
+        known = self.log.applications.now
+        if known.get(name, -1) >= value or (name.startswith("load ") and name in known):
+            raise Violation(f"version {number} has {name} {value} once more")
+
+    def _file_changes(
+        self, removes: Sequence[dict[str, Any]], adds: Sequence[dict[str, Any]], number: int
+    ) -> tuple[list[Mapping[str, Any]], dict[str, Mapping[str, Any] | Gone]]:
+        """The entries that go, and what becomes of each path."""
+        files = self.log.files.now
+        gone: list[Mapping[str, Any]] = []
+        changes: dict[str, Mapping[str, Any] | Gone] = {}
         for remove in removes:
-            key = _key(files.pop(remove["path"], None), remove["path"], number)
-            if key != _vector_key(remove):
-                raise Violation(f"version {number} removes {remove['path']} with another vector")
+            path = remove["path"]
+            if path not in files or path in changes:
+                raise Violation(f"version {number} removes {path}, which is not in the table")
+            if vector_key(files[path]) != vector_key(remove):
+                raise Violation(f"version {number} removes {path} with another vector")
+            gone.append(files[path])
+            changes[path] = GONE
         for add in adds:
             path = add["path"]
             if f"{TABLE}/{path}" not in self.bucket.blobs:
                 raise Violation(f"version {number} names {path}, which is not there")
-            if (old := files.get(path)) is not None and _vector_key(old) != _vector_key(add):
-                raise Violation(f"version {number} adds {path} once more")
-            files[path] = add
-        rows = self._rows_of(files.values(), number)
-        info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
-        blind = bool(info.get("isBlindAppend"))
-        if before is not None:
-            self._judge(work, before, rows, int(info.get("readVersion", before.number)), number)
-        stamp = info.get("inCommitTimestamp", 0)
-        if before is not None and 0 < stamp <= before.stamp:
-            raise Violation(f"version {number} is not stamped later than the one before")
-        _check_row_ids(adds, files, number)
-        version = Version(
-            number, self.world.now, files, rows, blind, work.name.split(" ")[0], applications,
-            frozenset(action["cdc"]["path"] for action in actions if "cdc" in action),
-            _names_after({} if before is None else before.names, actions), stamp,
-        )  # fmt: skip
-        self.versions.append(version)
-        work.commits.append(number)
-        self.world.say(f"version {number}: {work.name}, {len(rows)} rows in {len(files)} files")
+            old = files.get(path) if path not in changes else None
+            if old is not None:
+                if vector_key(old) != vector_key(add):
+                    raise Violation(f"version {number} adds {path} once more")
+                gone.append(old)
+            changes[path] = add
+        return gone, changes
 
-    def _check_once(
-        self, applications: dict[str, int], transaction: Mapping[str, Any], number: int
+    def _row_changes(
+        self, gone: Iterable[Mapping[str, Any]], adds: Iterable[Mapping[str, Any]], number: int
+    ) -> dict[int, Row | Gone]:
+        rows = self.rows.now
+        changes: dict[int, Row | Gone] = {}
+        for entry in gone:
+            changes |= dict.fromkeys(self._file_rows(entry), GONE)
+        for add in adds:
+            for key, row in self._file_rows(add).items():
+                if not isinstance(changes.get(key, rows.get(key, GONE)), Gone):
+                    raise Violation(f"version {number} holds row {key} twice")
+                changes[key] = row
+        same = [key for key, row in changes.items() if not isinstance(row, Gone) and key in rows]
+        for key in same:
+            if changes[key] == rows[key]:
+                del changes[key]
+        return changes
+
+    def _use(
+        self,
+        number: int,
+        gone: Iterable[Mapping[str, Any]],
+        adds: Iterable[Mapping[str, Any]],
+        actions: Iterable[Mapping[str, Any]],
     ) -> None:
-        name, value = transaction["appId"], transaction["version"]
-        is_load = name.startswith("load ")
-        if applications.get(name, -1) >= value or (is_load and name in applications):
-            raise Violation(f"version {number} has {name} {value} once more")
-        applications[name] = value
+        """Note from which version to which each file is needed."""
+        less = [name for entry in gone for name in _names_of(entry)]
+        more = [name for add in adds for name in _names_of(add)]
+        for old, new in self.log.changed_domains:
+            less += sorted(set(_RUN.findall(old)))
+            more += sorted(set(_RUN.findall(new)))
+        for name in more:
+            self._users[name] = self._users.get(name, 0) + 1
+            if self._users[name] == 1 and name not in less:
+                self._uses.setdefault(name, []).append([number, -1])
+        for name in less:
+            self._users[name] -= 1
+            if not self._users[name]:
+                self._uses[name][-1][1] = number
+        for action in actions:
+            if cdc := action.get("cdc"):
+                self._change_files[decoded(cdc)["path"]] = number
 
-    def _judge(self, work: Work, before: Version, rows: Rows, read: int, number: int) -> None:
-        if rows != before.rows:
+    def _judge(self, work: Work, before: Rows, rows: Rows, read: int, number: int) -> None:
+        if rows != before:
             work.data_commits.append(number)
             if len(work.data_commits) > 1 and not work.autoloads:
                 raise Violation(f"{work.name} changes rows in versions {work.data_commits}")
-        expected = before.rows
+        expected = before
         if work.autoloads:
-            expected = self._autoloaded(before.rows, rows)
+            expected = self._autoloaded(before, rows)
         elif work.expected is not None:
             weak = self.world.scenario.weak
-            unseen = self._unseen(before.rows, read, number) if weak else {}
-            seen = {key: row for key, row in before.rows.items() if key not in unseen}
+            unseen = self._unseen(before, read, number) if weak else {}
+            seen = {key: row for key, row in before.items() if key not in unseen}
             expected = {**unseen, **work.expected(seen, work)}
         if expected != rows:
             what = difference(expected, rows)
@@ -236,7 +324,7 @@ class Model:
         new: set[int] = set()
         for version in self.versions[read + 1 : number]:
             if version.blind:
-                new |= version.rows.keys() - self.versions[version.number - 1].rows.keys()
+                new |= self.rows.new_in(version.number)
         return {key: row for key, row in rows.items() if key in new}
 
     def _autoloaded(self, before: Rows, rows: Rows) -> Rows:
@@ -252,74 +340,99 @@ class Model:
 
     # Rows
 
-    def _rows_of(self, files: Iterable[Mapping[str, Any]], number: int) -> Rows:
-        rows: dict[int, Row] = {}
-        for file in files:
-            for key, row in self._file_rows(file).items():
-                if key in rows:
-                    raise Violation(f"version {number} holds row {key} twice")
-                rows[key] = row
-        return rows
-
     def _file_rows(self, file: Mapping[str, Any]) -> Rows:
-        key = (file["path"], _vector_key(file))
-        if key not in self._rows:
-            whole = (file["path"], "")
-            data = self.bucket.blobs[f"{TABLE}/{file['path']}"].data
-            if whole not in self._rows:
-                self._rows[whole] = file_rows(data)
-            gone = self._deleted(file.get("deletionVector"))
-            kept = enumerate(self._rows[whole].items())
-            self._rows[key] = dict(item for at, item in kept if at not in gone)
-        return self._rows[key]
+        known = self._rows.setdefault(file["path"], {})
+        key = vector_key(file)
+        if key not in known:
+            if "" not in known:
+                known[""] = file_rows(self.bucket.blobs[f"{TABLE}/{file['path']}"].data)
+            gone = log_files.deleted(self.bucket, file.get("deletionVector"))
+            whole = known[""]
+            stated = json.loads(file["stats"])["numRecords"] if file.get("stats") else len(whole)
+            if stated != len(whole):
+                raise Violation(f"{file['path']} has {len(whole)} rows, not {stated}")
+            known[key] = dict(item for at, item in enumerate(whole.items()) if at not in gone)
+        return known[key]
 
-    def _deleted(self, vector: Mapping[str, Any] | None) -> set[int]:
-        if vector is None:
-            return set()
-        size = vector["sizeInBytes"]
-        if vector["storageType"] == "i":
-            data = z85.decode(vector["pathOrInlineDv"])[:size]
-        else:
-            start = vector.get("offset", 1) + 4
-            path = f"{TABLE}/{_vector_path({'deletionVector': vector})}"
-            data = self.bucket.blobs[path].data[start : start + size]
-        (magic,) = struct.unpack("<i", data[:4])
-        if magic != 1681511377:
-            raise Violation("a deletion vector of an unknown form")
-        return set(BitMap64.deserialize(data[4:]))
+    def _check_row_ids(
+        self,
+        adds: Sequence[Mapping[str, Any]],
+        gone: Sequence[Mapping[str, Any]],
+        info: Mapping[str, Any],
+        number: int,
+    ) -> None:
+        """Raise Violation if rows get ids that others have, or others than they had."""
+        if not any(row_span(add) is not None for add in adds):
+            return
+        spans = {path: row_span(file) for path, file in self.log.files.now.items()}
+        for entry in gone:
+            spans.pop(entry["path"], None)
+        for add in adds:
+            own = row_span(add)
+            for path, other in spans.items():
+                overlap = own and other and own.start < other.stop and other.start < own.stop
+                if overlap and path != add["path"]:
+                    raise Violation(f"version {number} gives ids to rows that {path} gave")
+            spans[add["path"]] = own
+        found: dict[int, int] = {}
+        for add in adds:
+            data = self.bucket.blobs[f"{TABLE}/{add['path']}"].data
+            there = self._file_rows(add)
+            ids = _row_ids(data, add["baseRowId"])
+            found |= {key: ids[key] for key in there}
+        kept = info.get("tags", {}).get("delta.rowTracking.preserved") == "true"
+        if kept:
+            for key, row_id in found.items():
+                if self._ids.get(key, row_id) != row_id:
+                    raise Violation(
+                        f"version {number} gives row {key} the id {row_id}, it had {self._ids[key]}"
+                    )
+        for entry in gone:
+            for key in self._file_rows(entry):
+                self._ids.pop(key, None)
+        others = {row_id: key for key, row_id in self._ids.items()}
+        for key, row_id in found.items():
+            if others.get(row_id, key) != key:
+                raise Violation(f"version {number} gives row {key} the id of {others[row_id]}")
+        self._ids |= found
 
 
-def _names_after(before: Mapping[str, int], actions: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+def _names_of(entry: Mapping[str, Any]) -> list[str]:
+    return [name for name in (entry["path"], vector_path(entry)) if name]
+
+
+def _names_after(
+    before: Mapping[str, int], actions: Iterable[Mapping[str, Any]]
+) -> Mapping[str, int]:
     """The versions that have names after a commit."""
+    changed = [
+        action["domainMetadata"]
+        for action in actions
+        if action.get("domainMetadata", {}).get("domain", "").startswith(_NAMES)
+    ]
+    if not changed:
+        return before
     names = dict(before)
-    for action in actions:
-        domain = action.get("domainMetadata", {})
-        if domain.get("domain", "").startswith(_NAMES):
-            names.pop(domain["domain"], None)
-            if not domain["removed"]:
-                names[domain["domain"]] = json.loads(domain["configuration"])["version"]
+    for domain in changed:
+        names.pop(domain["domain"], None)
+        if not domain["removed"]:
+            names[domain["domain"]] = json.loads(domain["configuration"])["version"]
     return names
 
 
-def _check_row_ids(
-    adds: Iterable[Mapping[str, Any]], files: Mapping[str, Mapping[str, Any]], number: int
-) -> None:
-    """Raise Violation if new files give ids to their rows that other files of the table gave."""
-    spans = {path: span for path, file in files.items() if (span := _row_ids(file)) is not None}
-    for add in adds:
-        own = spans.get(add["path"])
-        if own is None:
-            continue
-        for path, other in spans.items():
-            if path != add["path"] and own.start < other.stop and other.start < own.stop:
-                raise Violation(f"version {number} gives ids to rows that {path} gave")
+def _row_ids(data: bytes, first: int) -> dict[int, int]:
+    """The ids of all rows of a file: its own column, or by their places."""
+    table = vl.parquet.read_table(io.BytesIO(data))
+    stored = [name for name in table.column_names if name.startswith("_row-id-col-")]
+    own: list[Any] = table[stored[0]].to_pylist() if stored else [None] * table.num_rows
+    return {
+        _document(event)["id"]: first + at if own[at] is None else own[at]
+        for at, event in enumerate(table["event"].to_pylist())
+    }
 
 
-def _row_ids(file: Mapping[str, Any]) -> range | None:
-    first = file.get("baseRowId")
-    if first is None:
-        return None
-    return range(first, first + json.loads(file["stats"])["numRecords"])
+def _document(event: Any) -> Any:
+    return vl.Variant(event["metadata"], event["value"]).to_python()
 
 
 def file_rows(data: bytes) -> dict[int, Row]:
@@ -329,7 +442,7 @@ def file_rows(data: bytes) -> dict[int, Row]:
     values = table["val"].to_pylist() if "val" in table.column_names else [None] * len(events)
     rows: dict[int, Row] = {}
     for event, value in zip(events, values, strict=True):
-        document: Any = vl.Variant(event["metadata"], event["value"]).to_python()
+        document = _document(event)
         rows[document["id"]] = (value, document["v"])
     if len(rows) != len(events):
         raise Violation("a file holds a row twice")
@@ -344,28 +457,3 @@ def difference(expected: Rows, actual: Rows) -> str:
     first = f", such as {other[0]}: {expected[other[0]]} is {actual[other[0]]}" if other else ""
     counts = f"{len(lost)} rows lost {lost[:5]}, {len(new)} new {new[:5]}"
     return f"{counts}, {len(other)} changed {other[:5]}{first}"
-
-
-def _decoded(action: Mapping[str, Any]) -> dict[str, Any]:
-    return {**action, "path": urllib.parse.unquote(action["path"])}
-
-
-def _key(file: Mapping[str, Any] | None, path: str, number: int) -> str:
-    if file is None:
-        raise Violation(f"version {number} removes {path}, which is not in the table")
-    return _vector_key(file)
-
-
-def _vector_key(file: Mapping[str, Any]) -> str:
-    vector = file.get("deletionVector")
-    return f"{vector['pathOrInlineDv']}@{vector.get('offset')}" if vector else ""
-
-
-def _vector_path(file: Mapping[str, Any]) -> str:
-    vector = file.get("deletionVector")
-    if not vector or vector["storageType"] != "u":
-        return ""
-    text = vector["pathOrInlineDv"]
-    prefix, encoded = text[:-20], text[-20:]
-    name = f"deletion_vector_{uuid.UUID(bytes=z85.decode(encoded))}.bin"
-    return f"{prefix}/{name}" if prefix else name

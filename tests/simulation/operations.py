@@ -12,7 +12,8 @@ import pyarrow as pa
 
 import variantlake as vl
 from tests.simulation.bucket import SOURCES, Bucket
-from tests.simulation.model import TABLE, Model, Row, Rows, Work, difference
+from tests.simulation.log_files import TABLE
+from tests.simulation.model import Model, Row, Rows, Work, difference
 from tests.simulation.scenario import Op
 from tests.simulation.world import Actor, Violation, World
 from variantlake.delta.checkpoint.log_cleanup import clean_log
@@ -303,7 +304,8 @@ def reshred(session: Session, op: Op, _work: Work) -> Any:
 def clean(session: Session, _op: Op, _work: Work) -> Any:
     """The old part of the log goes."""
     table = session.table()
-    return clean_log(table.snapshot.store, dict(table.properties))
+    named = {each.version for each in table.tags()}
+    return clean_log(table.snapshot.store, dict(table.properties), named=named)
 
 
 def vacuum(session: Session, op: Op, _work: Work) -> Any:
@@ -345,7 +347,7 @@ def compare(session: Session, table: vl.Table, *, floor: int = 0) -> None:
     if table.version < floor:
         raise Violation(f"a reader sees version {table.version} when {floor} is there")
     rows = seen(table)
-    expected = session.model.versions[table.version].rows
+    expected = session.model.rows.at(table.version)
     if rows != expected:
         what = difference(expected, rows)
         raise Violation(f"a reader of version {table.version}: {what}")
@@ -360,7 +362,7 @@ def read(session: Session, _op: Op, _work: Work) -> None:
 def read_old(session: Session, op: Op, _work: Work) -> None:
     """An older version, which may be gone if it is old enough."""
     version = max(session.model.newest - op.a % (2 * _OLD), 0)
-    lasting = session.model.versions[version] in session.model.readable()
+    lasting = session.model.is_readable(version)
     try:
         compare(session, session.table(version))
     except MissingSource:
@@ -395,8 +397,8 @@ def changes(session: Session, op: Op, _work: Work) -> None:
     first = max(table.version - op.a % _OLD, 1)
     if first > table.version:
         return None
-    versions = session.model.versions
-    lasting = versions[first - 1] in session.model.readable()
+    model = session.model
+    lasting = model.is_readable(first - 1)
     try:
         rows = table.changes(
             first, table.version, select=[*SELECT, "_change_type", "_commit_version"]
@@ -408,8 +410,8 @@ def changes(session: Session, op: Op, _work: Work) -> None:
         return None
     for version in range(first, table.version + 1):
         rows_of_version = [row for row in found if row["_commit_version"] == version]
-        _check_changes(rows_of_version, versions[version - 1].rows, versions[version].rows, version)
-        if versions[version].operation != "restore":  # it puts whole files back
+        _check_changes(rows_of_version, model.rows.at(version - 1), model.rows.at(version), version)
+        if model.versions[version].operation != "restore":  # it puts whole files back
             _check_needed(rows_of_version, version)
     return None
 

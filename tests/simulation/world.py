@@ -17,6 +17,7 @@ import secrets
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -31,7 +32,11 @@ import variantlake
 from tests.simulation.scenario import HOUR, RETENTION, SLACK, Scenario
 
 R = TypeVar("R")
-MAX_STEPS = 200_000
+MAX_STEPS = 2_000_000
+_KEPT_LINES = 200_000
+_HOLDS_END = 0.05
+_TRIES = 8
+"""Actors that are looked at before all are, in a run of many."""
 _RUNS = itertools.count()
 START = 1_790_000_000_000
 """Milliseconds since the epoch at which each run begins."""
@@ -84,13 +89,14 @@ class World:
     until: int = MAX_STEPS
     now: int = START
     step: int = 0
-    trace: list[str] = field(default_factory=list)
+    trace: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT_LINES))
     violation: str = ""
     calm: bool = False
     actors: list[Actor] = field(default_factory=list)
     _due: list[tuple[int, int, Callable[[], object]]] = field(default_factory=list)
     _back: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     _by_thread: dict[int, Actor] = field(default_factory=dict)
+    _order: Iterator[int] = field(default_factory=itertools.count)
     _drains: bool = False
     chance: random.Random = field(init=False)
     names: random.Random = field(init=False)
@@ -133,7 +139,7 @@ class World:
     def later(self, effect: Callable[[], object]) -> None:
         """Do something some calls later."""
         due = self.step + self.chance.choice([1, 2, 5, 20, 60])
-        heapq.heappush(self._due, (due, len(self.trace), effect))
+        heapq.heappush(self._due, (due, next(self._order), effect))
 
     def arrive(self) -> None:
         """Do what is due later."""
@@ -204,7 +210,8 @@ class World:
     def run(self) -> None:
         """Give turns until all actors are done."""
         last: Actor | None = None
-        while living := [actor for actor in self.actors if not actor.done]:
+        living = [actor for actor in self.actors if not actor.done]
+        while living:
             last = self._next(living, last)
             last.parked = False
             if self.hits("kill") and not last.killed and last.work:
@@ -212,26 +219,43 @@ class World:
                 self.say(f"{last.name} {last.work}: KILLED")
             last.turn.release()
             self._back.acquire()
+            if last.done:
+                living.remove(last)
 
     def _next(self, living: list[Actor], last: Actor | None) -> Actor:
         if self.violation:
             return living[0]
         if not self._drains and self.chance.random() < 0.004:
             self._drains = True
-        ready = [actor for actor in living if actor.wakes <= self.step]
         if self._drains:
-            waiting = [actor for actor in living if not actor.parked and actor.holding is None]
-            if not waiting:
-                self._jump(living)
-            ready = [actor for actor in ready if actor in waiting] or ready
-        if not ready:
-            return min(living, key=lambda actor: actor.wakes)
-        awake = [actor for actor in ready if actor.holding is None] or ready
-        if self.chance.random() < 0.05:
-            awake = ready
-        if last in awake and self.chance.random() < self.scenario.stickiness:
+            return self._next_to_drain(living, last)
+        sticks = self.chance.random() < self.scenario.stickiness
+        if sticks and last is not None and not last.done and self._is_awake(last):
             return last
-        return self.chance.choice(awake)
+        for _ in range(_TRIES):
+            actor = self.chance.choice(living)
+            if self._is_awake(actor):
+                return actor
+        ready = [actor for actor in living if actor.wakes <= self.step]
+        return self.chance.choice(ready) if ready else min(living, key=lambda actor: actor.wakes)
+
+    def _is_awake(self, actor: Actor) -> bool:
+        return actor.wakes <= self.step and (
+            actor.holding is None or self.chance.random() < _HOLDS_END
+        )
+
+    def _next_to_drain(self, living: list[Actor], last: Actor | None) -> Actor:
+        """An actor that is amid its work, until all rest: then days may pass."""
+        waiting = [actor for actor in living if not actor.parked and actor.holding is None]
+        if not waiting:
+            self._jump(living)
+            return self.chance.choice(living)
+        ready = [actor for actor in waiting if actor.wakes <= self.step]
+        if not ready:
+            return min(waiting, key=lambda actor: actor.wakes)
+        if last in ready and self.chance.random() < self.scenario.stickiness:
+            return last
+        return self.chance.choice(ready)
 
     def _jump(self, living: list[Actor]) -> None:
         self._drains = False
@@ -256,6 +280,7 @@ class World:
             ):
                 stack.enter_context(patch.object(owner, name, self._of_actor(owner, name, new)))
             stack.enter_context(patch.object(os, "cpu_count", lambda: 2))
+            stack.enter_context(patch.object(functools.cached_property, "__get__", _computed))
             for module in package_modules():
                 if hasattr(module, "ThreadPoolExecutor"):
                     stack.enter_context(patch.object(module, "ThreadPoolExecutor", InlinePool))
@@ -290,6 +315,15 @@ def package_modules() -> tuple[ModuleType, ...]:
         importlib.import_module(".".join(parts)) for parts in sorted(names)
         if skipped.isdisjoint(parts)
     )  # fmt: skip
+
+
+def _computed(prop: Any, instance: Any, _owner: Any = None) -> Any:
+    """`functools.cached_property` without Python 3.11's lock, which an actor would wait for."""
+    if instance is None:
+        return prop
+    if prop.attrname not in instance.__dict__:
+        instance.__dict__[prop.attrname] = prop.func(instance)
+    return instance.__dict__[prop.attrname]
 
 
 class InlinePool:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 import variantlake as vl
 from tests.simulation.bucket import SOURCES
-from tests.simulation.model import TABLE
+from tests.simulation.log_files import TABLE
 from tests.simulation.world import START, Actor, Violation, World
 from tests.year.calendar import DAY, HOUR, Calendar
 from tests.year.metered import MeteredBucket

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
-from tests.simulation.model import TABLE
+from tests.simulation.log_files import TABLE
 from tests.year.job import Job
 from tests.year.metered import (
     DOLLARS_OF_CPU_HOUR,

@@ -74,7 +74,7 @@ class MeteredBucket(Bucket):
         start = f"{below}/"
         for path in [p for p, b in self.blobs.items() if p.startswith(start)]:
             if self.blobs[path].modified < before:
-                del self.blobs[path]
+                self.remove(path)
 
     def land(self, path: str, data: bytes) -> None:
         """Another system writes an object: nobody's request."""

@@ -29,7 +29,7 @@ from variantlake.delta.actions.actions import (
 )
 from variantlake.delta.log.deletion_vectors import vector_location
 from variantlake.delta.log.file_paths import decode_path, is_absolute
-from variantlake.delta.log.log_segment import all_commits
+from variantlake.delta.log.log_segment import all_commits, commit_version
 from variantlake.delta.log.logical_files import values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_removes
@@ -123,14 +123,28 @@ def retained_paths(snapshot: Snapshot, cutoff: int) -> RetainedPaths:
     keep_named(found, snapshot)
     for staged in list_stages(snapshot.store):
         found.keep([add.path for add in staged.adds])
-    for domain in snapshot.domains.values():
-        _keep_runs(found, domain)
+    _keep_all_runs(found, snapshot)
     removes = read_removes(snapshot.store, snapshot.version).values()
     young = (remove for remove in removes if (remove.deletion_timestamp or 0) >= cutoff)
     for some in batched(young, 4096):
         _keep_actions(found, snapshot.store, some)
-    keep_commits(found, snapshot.store, _since(snapshot, cutoff))
+    commits = _since(snapshot, cutoff)
+    keep_commits(found, snapshot.store, commits)
+    _keep_earlier_runs(found, snapshot, commits)
     return found
+
+
+def _keep_earlier_runs(found: RetainedPaths, snapshot: Snapshot, young: Sequence[Entry]) -> None:
+    """Keep what autoloads remembered in the version before the young commits.
+
+    Nothing else says so: a run leaves the table without a tombstone, and an autoload may have
+    begun just before that.
+    """
+    first = commit_version(young[0].path) if young else None
+    if not first or not any(name.startswith(DOMAIN) for name in snapshot.domains):
+        return
+    with contextlib.suppress(MissingSource):  # cleaned up: no reader of that version is left
+        _keep_all_runs(found, snapshot.at(first - 1))
 
 
 def keep_named(found: RetainedPaths, snapshot: Snapshot) -> None:
@@ -140,7 +154,9 @@ def keep_named(found: RetainedPaths, snapshot: Snapshot) -> None:
     """
     for version in {each.version for each in named_versions(snapshot.domains.values())}:
         with contextlib.suppress(MissingSource):
-            _keep_live(found, snapshot.at(version))
+            old = snapshot.at(version)
+            _keep_live(found, old)
+            _keep_all_runs(found, old)
 
 
 def _keep_live(found: RetainedPaths, snapshot: Snapshot) -> None:
@@ -193,6 +209,11 @@ def _keep_actions(found: RetainedPaths, store: Store, actions: Sequence[FileActi
     for action in actions:
         if isinstance(action, DomainMetadata):
             _keep_runs(found, action)
+
+
+def _keep_all_runs(found: RetainedPaths, snapshot: Snapshot) -> None:
+    for domain in snapshot.domains.values():
+        _keep_runs(found, domain)
 
 
 def _keep_runs(found: RetainedPaths, domain: DomainMetadata) -> None:
