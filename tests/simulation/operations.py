@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ from variantlake.writing.table_write import TableWrite
 SELECT = (
     "event:id::bigint AS id", "val", "event:v::bigint AS v", "event:k::string AS k", "part",
 )  # fmt: skip
+MIRROR = "mirror"
 _KINDS = 5
 _OLD = 4
 """So many versions back readers and restores go."""
@@ -50,6 +51,11 @@ class Session:
     def location(self) -> str:
         """The table, as this process calls it."""
         return f"{self.actor.host}/{TABLE}"
+
+    @property
+    def mirror(self) -> str:
+        """The mirror, as this process calls it."""
+        return f"{self.actor.host}/{MIRROR}"
 
     def table(self, version: int | None = None) -> vl.Table:
         """The table, opened now."""
@@ -326,13 +332,42 @@ def untag(session: Session, _op: Op, _work: Work) -> Any:
     return table.untag(named[0].name) if named else None
 
 
+# Copies
+
+
+def clone(session: Session, op: Op, _work: Work) -> None:
+    """A table of its own with the rows of the newest version, whose files are copied or named."""
+    table = session.table()
+    target = f"{session.actor.host}/clones/{op.serial}"
+    table.clone(target, deep=op.a % 2 == 0)
+    _check_copy(session, vl.Table.open(target), table.version)
+
+
+def mirror(session: Session, _op: Op, _work: Work) -> None:
+    """The mirror, which all actors refresh, follows the table."""
+    table = session.table()
+    floor = table.version
+    done = vl.mirror(table, session.mirror, list(SELECT))
+    if done.source_version < floor:
+        raise Violation(f"a mirror follows version {done.source_version}, not {floor}")
+    _check_copy(session, vl.Table.open(session.mirror, done.version), done.source_version)
+
+
+def _check_copy(session: Session, copy: vl.Table, version: int) -> None:
+    select = ["id", "val", "v", "k", "part"] if MIRROR in copy.uri else SELECT
+    rows, expected = seen(copy, select), session.model.rows.at(version)
+    if rows != expected:
+        what = difference(expected, rows)
+        raise Violation(f"a copy of version {version}: {what}")
+
+
 # Readers
 
 
-def seen(table: vl.Table) -> dict[int, Row]:
+def seen(table: vl.Table, select: Sequence[str] = SELECT) -> dict[int, Row]:
     """What a scan shows. Raises Violation for rows that cannot be."""
     rows: dict[int, Row] = {}
-    for row in table.scan(list(SELECT)).to_arrow().to_pylist():
+    for row in table.scan(list(select)).to_arrow().to_pylist():
         key = row["id"]
         if key in rows:
             raise Violation(f"a reader of version {table.version} sees row {key} twice")
@@ -490,6 +525,8 @@ OPERATIONS: Mapping[str, Operation] = {
     "restore": Operation(restore),
     "tag": Operation(tag, may_lack=True),
     "untag": Operation(untag, may_lack=True),
+    "clone": Operation(clone),
+    "mirror": Operation(mirror, repeats=True),
     "read": Operation(read),
     "read old": Operation(read_old),
     "hold": Operation(hold),

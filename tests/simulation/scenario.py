@@ -26,7 +26,9 @@ ROLES: Mapping[str, Mapping[str, int]] = {
         "optimize": 4, "cluster": 2, "reshred": 1, "checkpoint": 2, "clean the log": 1,
         "vacuum": 3, "restore": 1, "analyze": 1, "tag": 1, "untag": 1,
     },
-    "reader": {"read": 3, "read old": 2, "hold": 2, "follow": 2, "changes": 2},
+    "reader": {
+        "read": 3, "read old": 2, "hold": 2, "follow": 2, "changes": 2, "mirror": 2, "clone": 1,
+    },
 }  # fmt: skip
 """What actors of a role do, and how often. One of no role does anything."""
 
