@@ -11,6 +11,7 @@ import variantlake as vl
 from tests.spark.dml.twins import Twins
 from tests.spark.layouts import changed
 from variantlake.errors import UnsupportedFeature
+from variantlake.spark.rule.accelerate import planner_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,6 +75,8 @@ def test_columns_are_added_as_by_delta_spark(spark: SparkSession, tmp_path: Path
             evolving("SELECT 1 AS id, 'auto' AS auto", *BOTH).replace("WITH SCHEMA EVOLUTION", "")
         )
     twins.same_by_us()
+    planner = planner_of(spark)
+    assert planner is None or not planner.warnings
 
 
 def test_the_verb_adds_columns(spark: SparkSession, tmp_path: Path) -> None:

@@ -48,8 +48,10 @@ def char_length(field: StructField) -> int:
 
 
 def char_length_at(schema: StructType, path: Sequence[str]) -> int:
-    """The same of a column, or a field of a struct, by names in files."""
-    found = next(field for field in schema.fields if field.physical_name == path[0])
+    """The same of a column, or a field of a struct, by names in files; 0 of a foreign column."""
+    found = next((field for field in schema.fields if field.physical_name == path[0]), None)
+    if found is None:
+        return 0  # such as the places of rows, which a change on Spark adds
     declared = declared_type(found)
     for name in path[1:]:
         if isinstance(declared, StructType):
