@@ -60,14 +60,14 @@ class Example:
 def dbt(example: Example) -> None:
     """Load the earthquakes, build the models, look at the result.
 
-    Then the tests of the plugin, and of Ibis.
+    Then the tests of the plugin, and of what fits beside it: Ibis, dlt and Dagster.
     """
     source = str(EXAMPLES / "earthquakes.ndjson.gz")
     example.run("variantlake", "ingest", source, "quakes")
     example.run("dbt", "build")
     example.run("python", "-c", _LOOK_AT_DUCKDB)
-    pip = ("python", "-m", "pip", "install", "--quiet", "pytest", "ibis-framework[duckdb]")
-    example.run(*pip, outside=True)
+    pip = ("python", "-m", "pip", "install", "--quiet", "pytest", "pandas", "dlt", "dagster")
+    example.run(*pip, "ibis-framework[duckdb]", outside=True)
     tests = [str(REPOSITORY / "tests" / "interop" / name) for name in OF_EXAMPLES]
     example.run("python", "-m", "pytest", "--noconftest", "-c", os.devnull, *tests, outside=True)
 

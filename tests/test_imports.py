@@ -102,6 +102,8 @@ LAYERS = [
     "duckdb",
     "datafusion",
     "dbt",
+    "dlt",
+    "dagster",
     "cli.terminal",
     "cli.loads",
     "cli.tables",

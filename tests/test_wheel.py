@@ -78,8 +78,9 @@ def test_the_metadata_says_what_a_user_needs(built: Path) -> None:
     assert found["Version"] == vl.__version__ == PROJECT["project"]["version"]
     engines = {"connect", "datafusion", "dbt", "duckdb", "polars", "spark"}
     forms = {"avro", "bson", "msgpack"}
+    pipelines = {"dagster", "dlt"}
     watching = {"openlineage", "opentelemetry", "prometheus"}
-    assert set(found.get_all("Provides-Extra", [])) == engines | forms | watching
+    assert set(found.get_all("Provides-Extra", [])) == engines | forms | pipelines | watching
     required = " ".join(found.get_all("Requires-Dist", []))
     for absent in ("numba", "llvmlite", "pytest", "mypy"):
         assert absent not in required

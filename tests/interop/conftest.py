@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 
-OF_EXAMPLES = ("test_dbt.py", "test_ibis.py")
+OF_EXAMPLES = ("test_dagster.py", "test_dbt.py", "test_dlt.py", "test_ibis.py")
 """What they need does not fit beside our other tools: `make test-examples` runs them."""
 
-_NEEDED = ("dbt", "ibis", "pyarrow_hotfix")
+_NEEDED = ("dagster", "dbt", "dlt", "ibis", "pyarrow_hotfix")
 
 collect_ignore = [] if all(map(importlib.util.find_spec, _NEEDED)) else [*OF_EXAMPLES]
