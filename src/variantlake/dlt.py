@@ -56,6 +56,7 @@ def store(folder: str, file: str, schema: Mapping[str, Any]) -> None:
         raise UnsupportedFeature(
             f"the destination does not take {disposition} of {name}",
             hint="append, or merge with a primary_key",
+            cli_hint="",
         )
     rows = pq.read_table(file)
     rows = rows.drop_columns([each for each in rows.column_names if each.startswith("_dlt_")])
