@@ -232,9 +232,20 @@ def check_option_names(given: Collection[str], known: Collection[str]) -> None:
         )
 
 
+def describe_type(value: object) -> str:
+    """What a value is, for a message: `None`, `an int`, `a str`."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
 def wrong_option(name: str, value: object, wanted: str) -> InvalidValue:
     """The error for an option of a wrong type."""
     given = f"{value!r:.60}"
     if not isinstance(value, str | None):
-        given += f", a {type(value).__name__}"
-    return InvalidValue(f"{name} is {given}", hint=f"it takes {wanted}")
+        given += f", {describe_type(value)}"
+    wanted_there = wanted.removesuffix(", or a timedelta")  # no type of Python
+    return InvalidValue(
+        f"{name} is {given}", hint=f"it takes {wanted}", cli_hint=f"it takes {wanted_there}"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 
-from variantlake.errors import InvalidValue, wrong_option
+from variantlake.errors import InvalidValue, describe_type, wrong_option
 
 Time = dt.datetime | str
 """A datetime, or text in ISO form such as `2026-01-31 12:30:00.250Z`; UTC unless it says a zone."""
@@ -36,7 +36,7 @@ def moment(name: str, given: object) -> dt.datetime:
             ) from None
     if not isinstance(given, dt.datetime):
         raise InvalidValue(
-            f"{name} is {given!r}, a {type(given).__name__}",
+            f"{name} is {given!r}, {describe_type(given)}",
             hint="a datetime.datetime, or text such as 2026-01-31 12:30:00",
         )
     return given.replace(tzinfo=given.tzinfo or dt.UTC)

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 import typer
+from rich.emoji import Emoji
 
 import variantlake as vl
 from tests.cli.command import run
 from tests.dml.changed import new_table
 from variantlake.cli.commands import load_command
 from variantlake.cli.registry import COMMANDS
+from variantlake.storage.options import reach_with, storage_options
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -89,3 +91,92 @@ def test_a_load_starts_no_spark(tmp_path: Path, monkeypatch: Patch, capfd: Captu
     assert (checked.code, "checkConstraints" in checked.err) == (1, True)
     by_spark = run(monkeypatch, capfd, "ingest", source, tmp_path / "t", "--engine", "spark")
     assert "Spark was started" in by_spark.err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_path_of_a_help_text_becomes_a_picture(name: str) -> None:
+    command = load_command(name)
+    for text in [command.help, command.epilog, *(each.help or "" for each in command.params)]:
+        assert Emoji.replace(text) == text
+
+
+def test_quiet_and_verbose_stand_before_the_command_too(
+    tmp_path: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    vl.Table.create(tmp_path / "t", "id INT")
+    before = run(monkeypatch, capfd, "-q", "query", tmp_path / "t", "SELECT id FROM t")
+    after = run(monkeypatch, capfd, "query", tmp_path / "t", "SELECT id FROM t", "-q")
+    assert (before.code, before.err) == (0, "")
+    assert before == after
+    assert run(monkeypatch, capfd, "-q").code == 2
+    assert run(monkeypatch, capfd, "-v", "--version").out == f"{vl.__version__}\n"
+
+
+def test_a_query_that_cannot_be_written_says_where(
+    tmp_path: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    vl.Table.create(tmp_path / "t", "id INT")
+    query = ("query", tmp_path / "t", "SELECT id FROM t", "-o")
+    folder = run(monkeypatch, capfd, *query, tmp_path)
+    assert (folder.code, folder.err) == (1, f"Error: {tmp_path}: a folder, not a file\n")
+    missing = run(monkeypatch, capfd, *query, tmp_path / "no" / "rows.csv")
+    assert (missing.code, missing.err) == (1, f"Error: {tmp_path / 'no'}: no such folder\n")
+    empty = run(monkeypatch, capfd, "query", tmp_path / "t", " ; ")
+    assert (empty.code, "the query is empty" in empty.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("changes", "t", "--from", "soon"), "'soon' is neither a version's number nor a time"),
+        (("vacuum", "t", "--retention", "soon"), "30s, 5m, 1h or 7d "),
+        (("ingest", "a", "t", "--mode", "soft"), "'--mode': 'soft' is not one of"),
+        (("ingest", "a", "t", "--target-file-size", "big"), "64MB or 1GB"),
+        (("info", "t", "--storage-option", "KEY"), "NAME=VALUE, or s3://bucket:NAME=VALUE"),
+    ],
+)
+def test_a_wrong_option_says_what_it_takes(
+    arguments: tuple[str, ...], message: str, monkeypatch: Patch, capfd: Capture
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    shown = run(monkeypatch, capfd, *arguments)
+    assert (shown.code, message in shown.err) == (2, True)
+
+
+def test_buckets_are_reached_as_the_file_and_the_options_say(
+    tmp_path: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    file = tmp_path / "variantlake.toml"
+    file.write_text('[storage."s3://lake"]\nAWS_REGION = "a"\nAWS_ENDPOINT_URL = "https://e"\n')
+    monkeypatch.setenv("VARIANTLAKE_CONFIG", str(file))
+    vl.Table.create(tmp_path / "t", "id INT")
+    said = ["s3://lake:AWS_REGION=b", "s3://raw:AWS_REGION=c", "AWS_REGION=d"]
+    options = [word for each in said for word in ("--storage-option", each)]
+    try:
+        assert run(monkeypatch, capfd, "info", tmp_path / "t", *options).code == 0
+        reached = [storage_options(f"s3://{name}/t") for name in ("lake", "raw", "other")]
+    finally:
+        vl.set_storage_options({})
+        for name in ("lake", "raw"):
+            reach_with(f"s3://{name}", {})
+    assert [each["AWS_REGION"] for each in reached] == ["b", "c", "d"]
+    assert [each.get("AWS_ENDPOINT_URL") for each in reached] == ["https://e", None, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[storage]\nlake = "x"', "names 'lake', which is not a bucket"),
+        ('[storage."s3://lake"]\nAWS_REGION = 3', "'AWS_REGION' is not text"),
+        ('[storage."s3://lake"]\nAWS_REGIO = "3"', "no storage option 'AWS_REGIO'"),
+        ("[tabels]", "'tabels' is not a section"),
+    ],
+)
+def test_a_wrong_configuration_says_where(
+    text: str, message: str, tmp_path: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    file = tmp_path / "variantlake.toml"
+    file.write_text(text)
+    monkeypatch.setenv("VARIANTLAKE_CONFIG", str(file))
+    shown = run(monkeypatch, capfd, "info", tmp_path / "t")
+    assert (shown.code, message in shown.err) == (1, True)

@@ -53,7 +53,12 @@ CALLS: dict[str, Callable[[Place], object]] = {
     "create_part_int": lambda p: vl.Table.create(p.root / "n4", "id INT", partition_by=7),
     "create_props_list": lambda p: vl.Table.create(p.root / "n5", "id INT", properties=["a"]),
     "create_props_int": lambda p: vl.Table.create(p.root / "n5", "id INT", properties={"a": 1}),
-    "create_shredding_str": lambda p: vl.Table.create(p.root / "n", "e VARIANT", shredding="a INT"),
+    "create_shredding_str": lambda p: vl.Table.create(
+        p.root / "n", "e VARIANT, f VARIANT", shredding="a INT"
+    ),
+    "create_shredding_int": lambda p: vl.Table.create(p.root / "n", "e VARIANT", shredding=7),
+    "unset_nothing": lambda p: p.t.unset_properties(),
+    "update_by_path": lambda p: p.t.update({vl.path("event:a"): 1}),
     "create_shredding": lambda p: vl.Table.create(p.root / "n", "e VARIANT", shredding={"f": "a"}),
     "create_cluster_int": lambda p: vl.Table.create(p.root / "n7", "event VARIANT", cluster_by=7),
     "create_name_int": lambda p: vl.Table.create(p.root / "n8", "event VARIANT", name=7),
@@ -279,3 +284,37 @@ def test_every_verb_of_a_table_is_called_badly() -> None:
         "stages",
         "tags",
     }
+
+
+@pytest.mark.parametrize(
+    ("call", "message", "hint"),
+    [
+        (lambda p: p.t.append(7), "type int", "Table.append takes paths"),
+        (lambda p: vl.Table.open(7), "not by an int", "give its location"),
+        (lambda p: p.t.append(b"\xff\xfe"), "the given bytes: the file is text in UTF-16", "iconv"),
+        (lambda p: vl.Table.create(p.table, "id INT"), "a table already", "exist_ok=True"),
+        (lambda p: p.t.scan(where="event:a = 1"), "which is variant", "a type: event:a::int"),
+        (lambda p: p.t.scan(where="event:a = 1.5"), "which is variant", "event:a::double"),
+        (lambda p: p.t.scan(where="id ="), "does not parse: an operand is missing$", "a path is"),
+        (lambda p: p.t.sql("SELECT FROM"), "table name but got the end$", "a path is"),
+        (lambda p: p.t.sql("SELECT id FROM t t t"), "does not parse", "a path is"),
+        (lambda p: p.t.sql("  "), "the query is empty", ""),
+        (lambda p: p.t.sql("DELETE FROM t"), "DELETE is not supported", "^lake.sql.*Table.delete"),
+        (
+            lambda p: p.t.update({"id": "a"}),
+            "(?i)string values in the column 'id', .* BIGINT",
+            "Spark",
+        ),
+        (lambda p: p.t.set_default("id", "id +"), "'id [+]' does not parse", "a path is"),
+        (lambda p: p.t.vacuum("soon"), "retention is 'soon'", "30s, 5m, 1h or 7d, or a timedelta"),
+    ],
+)
+def test_a_bad_call_says_what_to_do(
+    call: Callable[[Place], object], message: str, hint: str, place: Place
+) -> None:
+    with pytest.raises(vl.VariantLakeError) as caught:
+        call(place)
+    assert re.search(message, caught.value.sentence().split(", in '")[0])
+    assert re.search(hint, caught.value.hint)
+    assert "sqlglot" not in str(caught.value)
+    assert "Token" not in str(caught.value)

@@ -35,8 +35,6 @@ def autoload(
     stop: Callable[[], bool] | None = None,
     on_batch: Callable[[BatchReport], None] | None = None,
     metrics_file: str | os.PathLike[str] | None = None,
-    run: Runner = run_in_threads,
-    parallelism: int | None = None,
     **options: Unpack[AutoloadOptionKeywords],
 ) -> AutoloadResult:
     """Load what is new in a folder or bucket into a table, each file exactly once.
@@ -56,8 +54,6 @@ def autoload(
         on_batch: Called after each commit.
         metrics_file: A file for figures in the text format of Prometheus, written after each batch
             and round.
-        run: Who runs the tasks of a batch.
-        parallelism: How many tasks at once.
         storage_options: How the buckets of table and source are reached, as for `Table.open`.
         **options: See `AutoloadOptions`, and for documents and files `DocumentOptions`;
             `commit_properties` as for `Table.append`.
@@ -72,6 +68,32 @@ def autoload(
             error of a single file is recorded, and the other files are loaded.
     """
     reach_with([table, source], options.pop("storage_options", None))
+    return run_autoload(
+        table,
+        source,
+        options,
+        name=name,
+        every=every,
+        stop=stop,
+        on_batch=on_batch,
+        metrics_file=metrics_file,
+    )
+
+
+def run_autoload(
+    table: str | os.PathLike[str],
+    source: str | os.PathLike[str],
+    options: AutoloadOptionKeywords,
+    *,
+    name: str | None,
+    every: Duration | None,
+    stop: Callable[[], bool] | None,
+    on_batch: Callable[[BatchReport], None] | None,
+    metrics_file: str | os.PathLike[str] | None,
+    run: Runner = run_in_threads,
+    parallelism: int | None = None,
+) -> AutoloadResult:
+    """What `autoload` does; `run` runs the tasks of a batch, `parallelism` of them at once."""
     interval = None if every is None else seconds("every", every)
     metrics: Metrics | None = None
 

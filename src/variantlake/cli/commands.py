@@ -19,6 +19,8 @@ from variantlake.cli.registry import COMMANDS, COMMITTING
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
+_LEADING = ("-v", "-vv", "--verbose", "-q", "--quiet")
+
 _WRONG_USAGE: type[Exception] = typer.BadParameter.__bases__[0]
 """What all errors of arguments derive from; typer does not export it."""
 
@@ -33,6 +35,13 @@ class _Commands(TyperGroup):
         for name, entry in COMMANDS.items():
             light = TyperCommand(name, help=entry.line, rich_help_panel=entry.panel)
             self.add_command(light, name)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take `-v` and `-q` before the command, too."""
+        count = next((n for n, each in enumerate(args) if each not in _LEADING), 0)
+        return super().parse_args(
+            ctx, [*args[count : count + 1], *args[:count], *args[count + 1 :]]
+        )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
@@ -112,6 +121,20 @@ VerboseOption = Annotated[
 ]
 
 
+StorageOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        metavar="[BUCKET:]NAME=VALUE",
+        help="How object stores are reached: AWS_PROFILE=lake, or s3://raw:AWS_PROFILE=raw for one "
+        "bucket (may be repeated). Other users of the machine see it: keys belong in the "
+        "environment or the configuration file.",
+        show_default=False,
+        rich_help_panel=_COMMON,
+    ),
+]
+
+
 CommitPropertyOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -127,6 +150,7 @@ CommitPropertyOption = Annotated[
 def _with_common_options(command: Callable[..., None], *, commits: bool) -> Callable[..., None]:
     """The command with the options that all commands have, for typer to find in its signature."""
     # These load rich.
+    from variantlake.cli.terminal.configuration import reach_buckets
     from variantlake.cli.terminal.logs import logged
     from variantlake.cli.terminal.output import quieted
     from variantlake.cli.terminal.without_pandas import leave_pandas_out
@@ -137,6 +161,7 @@ def _with_common_options(command: Callable[..., None], *, commits: bool) -> Call
         "no_absolute_paths": (False, RefuseOption),
         "quiet": (False, QuietOption),
         "verbose": (0, VerboseOption),
+        "storage_option": (None, StorageOption),
     }
     if commits:
         common["commit_property"] = (None, CommitPropertyOption)
@@ -146,6 +171,7 @@ def _with_common_options(command: Callable[..., None], *, commits: bool) -> Call
         leave_pandas_out()
         if given.pop("no_absolute_paths"):
             set_absolute_paths("refuse")
+        reach_buckets(given.pop("storage_option", None) or ())
         quiet, verbose = given.pop("quiet"), given.pop("verbose")
         said = _properties(given.pop("commit_property", None) or ())
         with quieted(quiet), logged(-1 if quiet else verbose), committed_with(said):
@@ -212,6 +238,7 @@ def _say_usage(error: Any) -> int:
 
     from variantlake.cli.terminal.output import visible
 
-    error.message = visible(error.message)  # it names arguments, which a shell's `*` may have made
+    message = error.message.replace("Value error, ", "")  # pydantic's words
+    error.message = visible(message)  # it names arguments, which a shell's `*` may have made
     rich_format_error(error)
     return int(error.exit_code)

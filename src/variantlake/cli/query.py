@@ -107,7 +107,10 @@ def sql_text(sql: str | None, file: str | None) -> str:
         text = sys.stdin.read() if sys.stdin else ""
     else:
         text = Path(source).read_text(encoding="utf-8") if source else sql or ""
-    return text.strip().removesuffix(";")
+    text = text.strip().removesuffix(";")
+    if not text:
+        raise typer.BadParameter("the query is empty")
+    return text
 
 
 def run_query(

@@ -22,9 +22,10 @@ This page is generated from the `--help` texts of the commands.
 | 129, 130, 143 | ended by SIGHUP, SIGINT (Ctrl-C), SIGTERM: what was begun is tidied up |
 
 All commands take `-h` (`--help`), `-q` (`--quiet`: print results and errors only), `-v`
-(`--verbose`: log what is committed; twice, also files, skipping and rewrites) and
-`--no-absolute-paths` (refuse
-[tables that name files by absolute paths](readers.md#tables-that-you-do-not-trust)).
+(`--verbose`: log what is committed; twice, also files, skipping and rewrites),
+`--storage-option` (see below) and `--no-absolute-paths` (refuse
+[tables that name files by absolute paths](readers.md#tables-that-you-do-not-trust)). `-q` and `-v`
+may also stand before the command.
 `variantlake --version` prints the version, and `variantlake --install-completion` lets your shell
 complete commands and options.
 
@@ -37,12 +38,20 @@ working folder gives names; so does the one in your own folder of settings (on L
 [tables]
 events = "s3://lake/events"
 users = "lake/users" # from the folder of this file
+
+[storage."s3://lake"]
+AWS_PROFILE = "lake"
 ```
+
+`[storage."s3://lake"]` says how a bucket is reached, with the
+[options of object stores](how-to/object-stores.md). `--storage-option AWS_PROFILE=lake` says it
+for all buckets, and `--storage-option s3://raw:AWS_PROFILE=raw` for one of them. Keys do not belong
+on a command line, which other users of the machine see.
 
 With `VARIANTLAKE_TRACEBACK=1` in the environment, an error shows where in the code it was raised.
 """
 
-_COMMON = {"quiet", "verbose", "no_absolute_paths"}
+_COMMON = {"quiet", "verbose", "no_absolute_paths", "storage_option"}
 """Options of all commands, which the head of the page names."""
 
 

@@ -93,7 +93,7 @@ COMMANDS: dict[str, CommandEntry] = {
         "Keep a table of chosen paths that every Delta reader reads.",
         _LOAD,
         (
-            "variantlake mirror /lake/events /lake/typed --select 'event:id::bigint AS id'",
+            "variantlake mirror /lake/events /lake/typed --select 'event:n::bigint AS n'",
             "variantlake mirror /lake/events /lake/events_typed --every 5m",
         ),
     ),

@@ -14,6 +14,7 @@ import typer
 
 import variantlake as vl
 from variantlake.cli.query import run_query
+from variantlake.cli.terminal.configuration import complete_name, named_tables
 from variantlake.cli.terminal.formats import OutputFormat, OutputFormatOption
 from variantlake.cli.terminal.options import (
     QueryEngine,
@@ -23,7 +24,6 @@ from variantlake.cli.terminal.options import (
     json_option,
 )
 from variantlake.cli.terminal.output import print_error, print_line, print_note, print_rows
-from variantlake.cli.terminal.table_names import complete_name, named_tables
 from variantlake.engine.text import names_of_table
 from variantlake.expressions.tree import Ref
 from variantlake.planning.log_files import LogFiles

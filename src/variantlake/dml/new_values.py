@@ -10,11 +10,17 @@ from typing import Any
 import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.schema.table_schema import StructField, VariantType, arrow_type
+from variantlake.delta.schema.table_schema import (
+    StructField,
+    StructType,
+    VariantType,
+    arrow_type,
+    spark_name,
+)
 from variantlake.dml.path_values import PathChange, PathChanges, assigned_path, function_changes
 from variantlake.encoding.edit import Change, Edit
 from variantlake.encoding.variant import Variant
-from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
+from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature, describe_type
 from variantlake.expressions.arrays import Values, plain
 from variantlake.expressions.from_python import Expr, VariantPath, constant
 from variantlake.expressions.rows import evaluate, of_refs
@@ -55,9 +61,14 @@ class NewValues:
         values: dict[str, NewValue] = {}
         paths = AssignedPaths(text)
         for column, value in given.items():
-            name = column if column in fields else names.get(str(column).lower(), "")
-            if not name and ":" in str(column):
-                paths.add(str(column), _path_value(text, value))
+            if not isinstance(column, str):
+                raise InvalidValue(
+                    f"what is set is named by text, not by {describe_type(column)}",
+                    hint="{'event:user.name': 'Ada'}",
+                )
+            name = column if column in fields else names.get(column.lower(), "")
+            if not name and ":" in column:
+                paths.add(column, _path_value(text, value))
                 continue
             if not name:
                 raise InvalidQuery(
@@ -192,7 +203,7 @@ def _assigned(array: Any, wanted: Any, name: str) -> Any:
     if pa.types.is_nested(wanted):
         return _nested(array, wanted, name)
     if not _widens(array.type, wanted):
-        raise _refused(str(array.type), wanted, name)
+        raise _refused(_sql_name(array.type), wanted, name)
     try:
         return array.cast(wanted)
     except pa.ArrowInvalid as error:
@@ -203,7 +214,7 @@ def _nested(array: Any, wanted: Any, name: str) -> Any:
     """Nested values of a type that differs only in what may be NULL."""
     given, needed = (str(kind).replace(" not null", "") for kind in (array.type, wanted))
     if given != needed:
-        raise _refused(str(array.type), wanted, name)
+        raise _refused(_sql_name(array.type), wanted, name)
     return as_type(array, wanted)
 
 
@@ -217,8 +228,15 @@ def _widens(given: Any, wanted: Any) -> bool:
 
 
 def _refused(given: str, wanted: Any, name: str) -> UnsupportedFeature:
-    kind = "VARIANT" if is_variant_type(wanted) else str(wanted)
     return UnsupportedFeature(
-        f"the local engine does not put a {given} into the column {name!r}, which is {kind}",
+        f"the local engine does not store {given} values in the column {name!r}, which is "
+        f"{_sql_name(wanted)}",
         **SPARK_RUNS_IT,
     )
+
+
+def _sql_name(arrow: Any) -> str:
+    """A type of Arrow as Spark's DDL writes it."""
+    if is_variant_type(arrow):
+        return "VARIANT"
+    return spark_name(StructType.from_arrow(pa.schema([("it", arrow)])).fields[0].type).upper()

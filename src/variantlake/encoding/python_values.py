@@ -47,7 +47,7 @@ from variantlake.encoding.scalar import (
     integer,
 )
 from variantlake.encoding.tree import Tree
-from variantlake.errors import InvalidValue, LimitExceeded, VariantLakeError
+from variantlake.errors import InvalidValue, LimitExceeded, VariantLakeError, describe_type
 from variantlake.paths import Path
 from variantlake.types import Primitive
 
@@ -156,7 +156,7 @@ def scalar_of(value: object) -> Scalar:
         case _ if isinstance(value, np.float32):
             return Scalar(Primitive.FLOAT, float(value))
         case _:
-            raise InvalidValue(f"no Variant type holds a {type(value).__name__}")
+            raise InvalidValue(f"no Variant type holds {describe_type(value)}")
 
 
 def _of_datetime(value: dt.datetime) -> Scalar:

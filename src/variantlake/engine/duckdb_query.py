@@ -27,7 +27,7 @@ from variantlake.planning.explain import Explanation
 from variantlake.scan.arrow_stream import ArrowStream, marked
 from variantlake.scan.table_scan import Scan
 from variantlake.shredding.layout import VARIANT_TYPE
-from variantlake.sql.select import Item
+from variantlake.sql.select import Item, why_unparsed
 
 _BATCH_ROWS = 1 << 16
 _SETTINGS = {
@@ -112,7 +112,7 @@ def duckdb_query(text: str, tables: Mapping[str, Snapshot]) -> DuckQuery:
     try:
         tree = sqlglot.parse_one(text, read="databricks")
     except sqlglot.errors.SqlglotError as error:
-        raise InvalidQuery(f"the query does not parse: {str(error).splitlines()[0]}") from None
+        raise InvalidQuery(f"the query does not parse: {why_unparsed(error)}") from None
     if not isinstance(tree, exp.Query):
         raise UnsupportedFeature("DuckDB runs queries only", hint="give a SELECT")
     every: dict[int, _Sources] = {}

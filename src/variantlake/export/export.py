@@ -95,7 +95,7 @@ def chosen_form(location: str, form: str | None) -> ExportFormat:
         ending = _ending(location)[0]
         if ending not in _ENDINGS:
             raise InvalidValue(
-                f"the name {Path(location).name!r} says no form of rows",
+                f"the name {Path(location).name!r} does not say a format",
                 hint=f'give format=, one of {known}; or a name such as "rows.csv.gz"',
                 cli_hint=f"give --format, one of {known}; or a name such as rows.csv.gz",
             )

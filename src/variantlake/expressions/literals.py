@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from variantlake.delta.schema.table_schema import PrimitiveType
 from variantlake.delta.stats.partition_values import partition_raw
-from variantlake.expressions.tree import Expression, Literal
+from variantlake.expressions.tree import Expression, Literal, Ref
 from variantlake.expressions.typing import (
     INT_LIMITS,
     comparison_type,
@@ -53,7 +53,11 @@ def coerced(operand: Expression, literal: Literal, *, utc: bool) -> Literal:
     """The literal as Spark compares it with an operand: text becomes a date or a timestamp."""
     target = type_of(operand)
     if target is None:
-        raise refused(f"the comparison of {operand}, which is {type_text(operand)}")
+        error = refused(f"the comparison of {operand}, which is {type_text(operand)}")
+        wanted = "double" if literal.type.startswith("decimal") else literal.type
+        if isinstance(operand, Ref) and type_text(operand) == "variant":
+            error.hint = error.cli_hint = f"give it a type: {operand}::{wanted}"
+        raise error
     if literal.value is None:
         return Literal(None, type_text(operand))
     if isinstance(literal.value, str) and target.kind in (

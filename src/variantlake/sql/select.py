@@ -25,7 +25,7 @@ from variantlake.expressions.literals import WHOLE_NUMBER
 from variantlake.expressions.tree import Expression, Predicate, Ref
 from variantlake.expressions.typing import SPARK_RUNS_IT, refused
 from variantlake.shown import shortened
-from variantlake.sql.statements import QUERIES, first_word
+from variantlake.sql.statements import QUERIES, first_word, not_a_query
 from variantlake.sql.tokens import is_one_key, is_word, kind_at, tokenize
 
 
@@ -59,7 +59,7 @@ class QueryText:
         found: list[Item] = []
         for text in _texts(select):
             with about(text):
-                select = parse_select(f"SELECT {text}")
+                select = parse_select(text, "SELECT ")
                 only_parts(select, "expressions")
                 for part in select.expressions:
                     found += _item(part, self._columns)
@@ -70,14 +70,14 @@ class QueryText:
         with about(text):
             if not text.strip():
                 raise InvalidQuery("the condition is empty", hint="leave it out to mean all rows")
-            select = parse_select(f"{_BEFORE_CONDITION}{text}")
+            select = parse_select(text, "SELECT 1 WHERE ")
             only_parts(select, "expressions", "where")
             return Expressions(self._columns, utc=self._utc).condition(select.args["where"].this)
 
     def node(self, text: str) -> exp.Expression:
         """The tree of an expression, which is not understood yet. Raises as `value`."""
         with about(text):
-            select = parse_select(f"SELECT {text}")
+            select = parse_select(text, "SELECT ")
             only_parts(select, "expressions")
             if len(select.expressions) != 1:
                 raise refused("several values for one column")
@@ -105,9 +105,11 @@ def _texts(select: object) -> list[str]:
     raise InvalidValue(f"select is {select!r:.60}", hint="it takes text, a path or a list of these")
 
 
-_BEFORE_CONDITION = "SELECT 1 WHERE "
 _ESCAPED = re.compile(r"""\\[\\'"]""")
 """What `quote_string` writes; of others sqlglot knows fewer than Spark."""
+
+_TOKEN = re.compile(r"<Token token_type: .*?, text: (.*?), line: .*?>")
+_PLACE = re.compile(r"\.? ?Line \d+, Col: \d+\.$")
 
 _BEFORE_KEYS = (TokenType.COLON, TokenType.DOT)
 
@@ -115,8 +117,12 @@ _SHOWN = 500
 """Characters of a text that an error repeats."""
 
 
-def parse_select(text: str) -> exp.Select:
-    """The tree of a SELECT. Raises InvalidQuery and UnsupportedFeature."""
+def parse_select(written: str, start: str = "") -> exp.Select:
+    """The tree of a SELECT, of which the user wrote what follows `start`.
+
+    Raises InvalidQuery and UnsupportedFeature.
+    """
+    text = start + written
     if "\\" in _ESCAPED.sub("", text):
         raise UnsupportedFeature(
             "the local engine accepts backslashes only before quotes and backslashes",
@@ -126,17 +132,17 @@ def parse_select(text: str) -> exp.Select:
         # sqlglot makes one SELECT of the pipe and forgets whether LIMIT stood before WHERE.
         raise UnsupportedFeature("the local engine does not run pipes", **SPARK_RUNS_IT)
     if first_word(text) not in QUERIES:
+        if not text.strip():
+            raise InvalidQuery("the query is empty")
         # The parser would say on stderr what it does not know.
-        raise UnsupportedFeature("the local engine runs only queries", **SPARK_RUNS_IT)
+        raise not_a_query(text) or UnsupportedFeature(
+            "the local engine runs only queries", **SPARK_RUNS_IT
+        )
     try:
         parsed = sqlglot.parse_one(text, read="databricks")
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
-        reason = str(error).splitlines()[0] if str(error) else "too deep"
-        # The place counts from our own words before a condition.
-        reason = re.sub(r" Line \d+, Col: \d+\.$", "", reason)
-        shown = shortened(text.removeprefix(_BEFORE_CONDITION), _SHOWN)
         raise InvalidQuery(
-            f"{shown!r} does not parse: {reason}",
+            f"{shortened(written, _SHOWN)!r} does not parse: {why_unparsed(error)}",
             hint="a path is written event:a.b[0]['odd key']::type, with a type of Spark SQL",
         ) from None
     if not isinstance(parsed, exp.Select):
@@ -147,6 +153,18 @@ def parse_select(text: str) -> exp.Select:
     if parsed.find(exp.JSONExtract):
         _check_paths(text)
     return parsed
+
+
+def why_unparsed(error: Exception) -> str:
+    """What a parser says of a text, without the names of its own classes and without a place.
+
+    The place counts from our own words, which may stand before a condition.
+    """
+    reason = str(error).splitlines()[0] if str(error) else "it is nested too deep"
+    if reason.startswith("Required keyword"):
+        return "an operand is missing"
+    reason = _TOKEN.sub(lambda m: "the end" if m[1] == "SENTINEL" else repr(m[1]), reason)
+    return _PLACE.sub("", reason)
 
 
 def _check_lists(select: exp.Select) -> None:

@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from variantlake.errors import InvalidValue
+from variantlake.errors import InvalidValue, describe_type
 from variantlake.storage.aws_profiles import default_options, profile_options
 
 RETRY_SECONDS = "VARIANTLAKE_RETRY_SECONDS"
@@ -135,7 +135,7 @@ def reach_with(location: object, options: Mapping[str, str] | None) -> None:
     places = [os.fspath(each) for each in every if isinstance(each, str | os.PathLike)]
     buckets = [bucket for place in places if (bucket := _bucket_of(place)) is not None]
     if found and not buckets:
-        what = "this is a path" if places else f"this is a {type(location).__name__}"
+        what = "this is a path" if places else f"this is {describe_type(location)}"
         raise InvalidValue(
             f"storage options are for object stores, and {what}",
             file=places[0] if places else "",
@@ -152,7 +152,7 @@ def _checked(options: Mapping[str, str]) -> dict[str, str]:
     if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
         # What was given may hold a secret: it is not repeated.
         raise InvalidValue(
-            f"storage options are a mapping of names to texts, not a {type(options).__name__}"
+            f"storage options are a mapping of names to texts, not {describe_type(options)}"
         )
     found = {name.upper(): str(value) for name, value in options.items()}
     if unknown := [name for name in found if not _is_known(name)]:

@@ -25,7 +25,13 @@ from typing import Any, Protocol, cast
 
 import pyarrow as pa
 
-from variantlake.errors import InvalidValue, MissingSource, StoreFailed, UnsupportedFeature
+from variantlake.errors import (
+    InvalidValue,
+    MissingSource,
+    StoreFailed,
+    UnsupportedFeature,
+    describe_type,
+)
 from variantlake.storage.input_file import InputFile
 from variantlake.storage.unreachable import disk_failure
 
@@ -274,7 +280,7 @@ def location_text(location: object) -> str:
         location = os.fspath(location)
     if isinstance(location, str) and location:
         return location
-    given = repr(location) if location in (None, "") else f"a {type(location).__name__}"
+    given = repr(location) if location in (None, "") else describe_type(location)
     raise InvalidValue(
         f"a table is named by its path or URL, not by {given}",
         hint="give its location, as in '/lake/events' or 's3://bucket/events'",

@@ -47,6 +47,7 @@ from variantlake.errors import (
     InvalidValue,
     TableReplaced,
     UnsupportedFeature,
+    describe_type,
 )
 from variantlake.export.keywords import ExportKeywords
 from variantlake.progress import OnProgress
@@ -170,7 +171,7 @@ class Table(Shown):
         partition_by: str | Sequence[str] | None = None,
         cluster_by: str | Sequence[str] | None = None,
         properties: Mapping[str, str] | None = None,
-        shredding: Mapping[str, str] | None = None,
+        shredding: str | Mapping[str, str] | None = None,
         name: str | None = None,
         description: str | None = None,
         commit_properties: CommitProperties = None,
@@ -192,8 +193,8 @@ class Table(Shown):
                 `variantlake.clusterBy`, see `set_clustering`. Columns alone are Delta's own
                 clustering, instead of `partition_by`.
             properties: Table properties.
-            shredding: For VARIANT columns the DDL of what becomes columns. A column that is left
-                out gets its schema inferred from the first data.
+            shredding: DDL of what becomes columns, by VARIANT column, or of the only one. A column
+                that is left out gets its schema inferred from the first data.
             name: The table's name in its metadata.
             description: What it is for.
             commit_properties: As for `append`.
@@ -217,16 +218,7 @@ class Table(Shown):
             if not isinstance(words, str | None):
                 raise InvalidValue(f"the table's {what} is text, not {words!r:.60}")
         columns = _columns(schema)
-        configuration = check_properties(properties or {})
-        if shredding is not None and not isinstance(shredding, Mapping):
-            raise InvalidValue(
-                f"shredding is {shredding!r:.60}", hint="{'event': 'kind STRING'}: DDL by column"
-            )
-        for column, text in (shredding or {}).items():
-            field = columns.get(column)
-            if field is None or not isinstance(field.type, VariantType):
-                raise InvalidSchema(f"{column!r} is not a VARIANT column of the table")
-            configuration[SCHEMA_PREFIX + field.physical_name] = format_ddl(parse_ddl(text))
+        configuration = {**check_properties(properties or {}), **_schemas(shredding, columns)}
         clustering = _clustering(cluster_by, columns)
         if names_paths(clustering):
             configuration[CLUSTER_BY] = ", ".join(clustering)
@@ -553,7 +545,10 @@ class Table(Shown):
             version = self._current()
             return version.prepared.of(query, version.snapshot, version.decoded)
         except UnsupportedFeature as error:
-            error.hint = f'engine="duckdb" may run it, by DuckDB\'s own rules. {error.hint}'
+            from variantlake.sql.statements import not_a_query
+
+            if not_a_query(query) is None:
+                error.hint = f'engine="duckdb" may run it, by DuckDB\'s own rules. {error.hint}'
             raise
 
     def changes(
@@ -1170,6 +1165,8 @@ class Table(Shown):
         """
         from variantlake.delta.transaction import alter
 
+        if not names:
+            raise InvalidValue("no property to remove is named")
         snapshot = self._newest()
         return _committed(snapshot, alter.unset_properties(snapshot, names))
 
@@ -2232,9 +2229,30 @@ def _columns(schema: object) -> StructType:
     if isinstance(schema, StructType):
         return schema
     raise InvalidValue(
-        f"a {type(schema).__name__} is not a schema",
+        f"{describe_type(schema)} is not a schema",
         hint="give columns as text, 'event VARIANT, day DATE', or as an Arrow schema",
     )
+
+
+def _schemas(shredding: object, columns: StructType) -> dict[str, str]:
+    """The properties of shredding schemas as users give them: by column, or for the only one."""
+    variants = {each.name: each for each in columns.fields if isinstance(each.type, VariantType)}
+    if isinstance(shredding, str):
+        if len(variants) != 1:
+            raise InvalidSchema(
+                f"the table has {len(variants)} VARIANT columns",
+                hint="give DDL by column: {'event': 'kind STRING'}",
+                cli_hint="name the column: 'event=kind STRING'",
+            )
+        shredding = dict.fromkeys(variants, shredding)
+    if not isinstance(shredding, Mapping | None):
+        raise InvalidValue(f"shredding is {shredding!r:.60}", hint="DDL, or DDL by VARIANT column")
+    if unknown := [name for name in shredding or {} if name not in variants]:
+        raise InvalidSchema(f"{unknown[0]!r} is not a VARIANT column of the table")
+    return {
+        SCHEMA_PREFIX + variants[name].physical_name: format_ddl(parse_ddl(text))
+        for name, text in (shredding or {}).items()
+    }
 
 
 def _clustering(given: str | Sequence[str] | None, schema: StructType) -> Sequence[str]:

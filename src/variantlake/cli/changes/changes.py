@@ -14,7 +14,9 @@ from variantlake.cli.terminal.formats import (
 )
 from variantlake.cli.terminal.local_rows import CutRows, LocalRows
 from variantlake.cli.terminal.options import TableArgument, json_option
+from variantlake.errors import InvalidValue
 from variantlake.table import Table
+from variantlake.units import moment
 
 
 def changes(
@@ -82,4 +84,10 @@ def changes(
 def _version_or_time(text: str) -> tuple[int | None, str | None]:
     if text.isascii() and text.isdigit():
         return int(text), None
+    try:
+        moment("it", text)
+    except InvalidValue:
+        raise typer.BadParameter(
+            f"{text!r} is neither a version's number nor a time such as 2026-01-31 12:30:00"
+        ) from None
     return None, text

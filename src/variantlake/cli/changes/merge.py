@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 import variantlake as vl
+from variantlake.cli.terminal.configuration import located
 from variantlake.cli.terminal.local_spark import run_by
 from variantlake.cli.terminal.options import Engine, EngineOption, TableArgument, json_option
 from variantlake.cli.terminal.output import print_json, print_line
-from variantlake.cli.terminal.table_names import located
 from variantlake.shown import counted, size
 from variantlake.storage.opening import open_store
 

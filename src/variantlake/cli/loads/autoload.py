@@ -16,15 +16,20 @@ from variantlake.autoloading.options import (
     OnChange,
 )
 from variantlake.autoloading.run import autoload as run_autoload
+from variantlake.cli.terminal.configuration import located
 from variantlake.cli.terminal.logs import batches_logged
 from variantlake.cli.terminal.options import (
+    ArraysOption,
     ContractOption,
     FileColumnOption,
     FormatOption,
     HintsOption,
     LoadedAtColumnOption,
+    LoadedFileSizeOption,
     MaxBadOption,
+    MaxRowsOption,
     MergeSchemaOption,
+    NewPropertiesOption,
     OnDuplicateOption,
     OrderByOption,
     PartitionByOption,
@@ -35,16 +40,16 @@ from variantlake.cli.terminal.options import (
     checked_by,
     confirm,
     json_option,
+    properties_of,
     unique_keywords,
 )
 from variantlake.cli.terminal.output import is_quiet, print_fields, print_json, print_note
 from variantlake.cli.terminal.stopping import stopping
-from variantlake.cli.terminal.table_names import located
 from variantlake.delta.log.log_segment import has_log
 from variantlake.ingest.sources.document_format import DocumentFormat
 from variantlake.shown import size
 from variantlake.storage.opening import open_store
-from variantlake.units import seconds
+from variantlake.units import seconds, size_bytes
 from variantlake.writing.row_policies import BadRows
 
 SOME_FAILED = 3
@@ -99,8 +104,13 @@ def autoload(
         int, typer.Option(metavar="N", help="The maximum number of files of a batch.", min=1)
     ] = MAX_FILES,
     max_bytes: Annotated[
-        int, typer.Option(metavar="N", help="The maximum bytes of a batch, as stored.", min=1)
-    ] = MAX_BYTES,
+        str,
+        typer.Option(
+            metavar="SIZE",
+            callback=checked_by(size_bytes),
+            help="The maximum bytes of a batch, as stored: a number, or as in 64MB.",
+        ),
+    ] = f"{MAX_BYTES >> 30}GB",
     ascending: Annotated[
         Ascending,
         typer.Option(
@@ -164,11 +174,15 @@ def autoload(
     order_by: OrderByOption = None,
     unique_by: UniqueByOption = None,
     on_duplicate: OnDuplicateOption = None,
+    arrays: ArraysOption = False,
+    target_file_size: LoadedFileSizeOption = None,
+    max_rows_per_file: MaxRowsOption = None,
     partition_by: PartitionByOption = None,
     file_column: FileColumnOption = None,
     loaded_at_column: LoadedAtColumnOption = None,
     hints: HintsOption = None,
     merge_schema: MergeSchemaOption = False,
+    properties: NewPropertiesOption = None,
     metrics_file: Annotated[
         str | None,
         typer.Option(
@@ -225,11 +239,15 @@ def autoload(
             max_bad=max_bad,
             order_by=order_by or (),
             **unique_keywords(unique_by, on_duplicate),
+            arrays=arrays,
+            target_file_size=target_file_size,
+            max_rows_per_file=max_rows_per_file,
             partition_by=partition_by or (),
             file_column=file_column,
             loaded_at_column=loaded_at_column,
             hints=hints,
             merge_schema=merge_schema,
+            properties=properties_of(properties or []) or None,
         )
     if as_json:
         print_json(result.to_dict())

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import variantlake as vl
+from variantlake.cli.terminal.configuration import located
 from variantlake.cli.terminal.local_spark import load_by
 from variantlake.cli.terminal.options import (
     Engine,
@@ -17,7 +18,6 @@ from variantlake.cli.terminal.options import (
 )
 from variantlake.cli.terminal.output import print_fields, print_json, print_rows
 from variantlake.cli.terminal.progress import bytes_bar
-from variantlake.cli.terminal.table_names import located
 from variantlake.ingest.conversion.convert import ConvertResult
 from variantlake.ingest.conversion.request import ConvertKeywords
 from variantlake.shown import size

@@ -11,15 +11,19 @@ import typer
 from variantlake.cli.loads.standard_input import with_standard_input
 from variantlake.cli.terminal.local_spark import load_by
 from variantlake.cli.terminal.options import (
+    ArraysOption,
     ContractOption,
     Engine,
     FileColumnOption,
     FormatOption,
     HintsOption,
     LoadedAtColumnOption,
+    LoadedFileSizeOption,
     LoadEngineOption,
     MaxBadOption,
+    MaxRowsOption,
     MergeSchemaOption,
+    NewPropertiesOption,
     OnDuplicateOption,
     OrderByOption,
     PartitionByOption,
@@ -28,6 +32,7 @@ from variantlake.cli.terminal.options import (
     UniqueByOption,
     VariantColumnOption,
     json_option,
+    properties_of,
     unique_keywords,
 )
 from variantlake.cli.terminal.output import print_fields, print_json
@@ -78,17 +83,15 @@ def ingest(
     order_by: OrderByOption = None,
     unique_by: UniqueByOption = None,
     on_duplicate: OnDuplicateOption = None,
-    arrays: Annotated[
-        bool, typer.Option("--arrays", help="Shred arrays too, if the schema is inferred.")
-    ] = False,
-    max_rows_per_file: Annotated[
-        int | None, typer.Option(metavar="N", help="The maximum number of rows of a file.", min=1)
-    ] = None,
+    arrays: ArraysOption = False,
+    target_file_size: LoadedFileSizeOption = None,
+    max_rows_per_file: MaxRowsOption = None,
     partition_by: PartitionByOption = None,
     file_column: FileColumnOption = None,
     loaded_at_column: LoadedAtColumnOption = None,
     hints: HintsOption = None,
     merge_schema: MergeSchemaOption = False,
+    properties: NewPropertiesOption = None,
     skip_empty: Annotated[
         bool,
         typer.Option(
@@ -131,12 +134,14 @@ def ingest(
                 order_by=order_by or (),
                 **unique_keywords(unique_by, on_duplicate),
                 arrays=arrays,
+                target_file_size=target_file_size,
                 max_rows_per_file=max_rows_per_file,
                 partition_by=partition_by or (),
                 file_column=file_column,
                 loaded_at_column=loaded_at_column,
                 hints=hints,
                 merge_schema=merge_schema,
+                properties=properties_of(properties or []) or None,
                 skip_empty=skip_empty,
             )
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from variantlake.cli.terminal.configuration import located
 from variantlake.cli.terminal.options import TableArgument, checked_by, json_option
 from variantlake.cli.terminal.output import print_fields, print_json, print_note
 from variantlake.cli.terminal.stopping import stopping
-from variantlake.cli.terminal.table_names import located
 from variantlake.mirroring.mirror import MirrorResult
 from variantlake.mirroring.mirror import mirror as run_mirror
 from variantlake.shown import size
@@ -32,8 +32,8 @@ def mirror(
         list[str] | None,
         typer.Option(
             metavar="COLUMNS",
-            help="Columns and typed paths, `event:id::bigint AS id` (may be repeated); by default "
-            "those that the mirror has.",
+            help="Columns and typed paths, `event:user.id::bigint AS id` (may be repeated); by "
+            "default those that the mirror has.",
         ),
     ] = None,
     cluster_by: Annotated[

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from variantlake.cli.terminal.configuration import located
 from variantlake.cli.terminal.options import (
     TableArgument,
     TimestampOption,
@@ -15,7 +16,6 @@ from variantlake.cli.terminal.options import (
 )
 from variantlake.cli.terminal.output import print_fields, print_json
 from variantlake.cli.terminal.progress import counting, staying_whole
-from variantlake.cli.terminal.table_names import located
 from variantlake.maintenance.cloning.clone import CloneResult
 from variantlake.shown import size
 from variantlake.table import Table

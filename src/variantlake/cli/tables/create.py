@@ -42,8 +42,8 @@ def create(
         list[str] | None,
         typer.Option(
             metavar="DDL",
-            help="Which paths become columns, 'event=kind STRING' for each VARIANT column. By "
-            "default they are inferred from the first load.",
+            help="Which paths become columns: 'kind STRING', or 'event=kind STRING' for each "
+            "VARIANT column. By default they are inferred from the first load.",
         ),
     ] = None,
     properties: PropertiesOption = None,
@@ -64,9 +64,6 @@ def create(
         raise typer.BadParameter("give --if-not-exists or --replace, not both")
     created = not (if_not_exists and has_log(open_store(table)))
     if created:
-        schemas = schemas_of(shredding or [])
-        if isinstance(schemas, str):
-            raise typer.BadParameter("--shredding names a column: 'event=kind STRING'")
         made = Table.create(
             table,
             columns,
@@ -74,7 +71,7 @@ def create(
             partition_by=partition_by,
             cluster_by=cluster_by,
             properties=properties_of(properties or []),
-            shredding=schemas,
+            shredding=schemas_of(shredding or []),
             description=comment,
         )
     else:

@@ -9,6 +9,7 @@ import typer
 
 import variantlake as vl
 from variantlake.cli.loads.standard_input import with_standard_input
+from variantlake.cli.terminal.configuration import located
 from variantlake.cli.terminal.options import TimestampOption, VersionOption, json_option
 from variantlake.cli.terminal.output import (
     print_fields,
@@ -17,7 +18,6 @@ from variantlake.cli.terminal.output import (
     print_note,
     print_rows,
 )
-from variantlake.cli.terminal.table_names import located
 from variantlake.expressions.tree import path_text
 from variantlake.ingest.sources.document_format import DocumentFormat
 from variantlake.report.profile import PathProfile, SourceProfile

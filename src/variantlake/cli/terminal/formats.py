@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import errno
 import json
 import os
 import re
@@ -152,6 +153,10 @@ def _written_to(output: str | None) -> Iterator[None]:
         yield
         return
     target = Path(output)
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "a folder, not a file", output)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "no such folder", str(target.parent))
     part = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with (

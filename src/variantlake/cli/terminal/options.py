@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
+from variantlake.cli.terminal.configuration import complete_name, located
 from variantlake.cli.terminal.output import visible
-from variantlake.cli.terminal.table_names import complete_name, located
 from variantlake.errors import InvalidValue
 from variantlake.ingest.sources.document_format import DocumentFormat
-from variantlake.units import moment
+from variantlake.units import moment, size_bytes
 from variantlake.writing.row_policies import OnDuplicate
 
 
@@ -26,7 +26,8 @@ def checked_by(parse: Callable[[str, object], object]) -> Callable[[str | None],
             if text is not None:
                 parse("it", text)
         except InvalidValue as error:
-            raise typer.BadParameter(f"{text!r}; {error.hint}") from None
+            hint = error.hint if error.cli_hint is None else error.cli_hint
+            raise typer.BadParameter(f"{text!r}; {hint}") from None
         return text
 
     return check
@@ -285,8 +286,8 @@ UniqueByOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="KEY",
-        help="A column or typed path (`event:id::string`) that no two rows of the load share, nor "
-        "one of them with a row of the table (may be repeated for a key of several).",
+        help="A column or typed path (`event:user.id::string`) that no two rows of the load share, "
+        "nor one of them with a row of the table (may be repeated for a key of several).",
     ),
 ]
 
@@ -315,6 +316,34 @@ FileColumnOption = Annotated[
 
 LoadedAtColumnOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="A column for the time of the load.")
+]
+
+ArraysOption = Annotated[
+    bool, typer.Option("--arrays", help="Shred arrays too, if the schema is inferred.")
+]
+
+MaxRowsOption = Annotated[
+    int | None, typer.Option(metavar="N", help="The maximum number of rows of a file.", min=1)
+]
+
+LoadedFileSizeOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        callback=checked_by(size_bytes),
+        help="The approximate maximum size of a file: bytes, or as in 64MB.",
+        show_default=False,
+    ),
+]
+
+NewPropertiesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A property of a table that the load creates (may be repeated).",
+        show_default=False,
+    ),
 ]
 
 HintsOption = Annotated[

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from variantlake.delta.actions.actions import Action, CommitInfo, Metadata, natural, parse_log
 from variantlake.delta.log.log_segment import all_commits
-from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog
+from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog, describe_type
 from variantlake.storage.store import Entry, Store
 from variantlake.units import EPOCH
 
@@ -26,7 +26,7 @@ def check_version(version: object) -> None:
     """Raise InvalidValue for what is neither None nor a number of a version."""
     if isinstance(version, bool) or not isinstance(version, int | None):
         raise InvalidValue(
-            f"version is {version!r}, a {type(version).__name__}", hint="a whole number"
+            f"version is {version!r}, {describe_type(version)}", hint="a whole number"
         )
 
 

@@ -412,7 +412,10 @@ def _last_stamp(snapshot: Snapshot) -> int:
 
 def _exists(store: Store) -> CommitConflict:
     return CommitConflict(
-        "there is a table already", file=store.uri, hint="open it, or choose another location"
+        "there is a table already",
+        file=store.uri,
+        hint="vl.Table.open opens it, and create(..., exist_ok=True) takes it as it is",
+        cli_hint="--if-not-exists leaves it alone, --replace replaces it",
     )
 
 

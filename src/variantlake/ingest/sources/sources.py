@@ -22,6 +22,7 @@ from variantlake.errors import (
     MissingSource,
     UnsupportedFeature,
     VariantLakeError,
+    describe_type,
 )
 from variantlake.ingest.sources.document_format import DocumentFormat
 from variantlake.ingest.sources.find_files import (
@@ -211,7 +212,7 @@ def expand(
             if is_local(text):
                 name = spec.name if isinstance(spec, NamedFile) else ""
                 for path in _files(local_path(text), kind):
-                    source = replace(_source(path, kind), name=name)
+                    source = _source(path, kind, name)
                     found.setdefault(os.path.realpath(path), source)
             else:
                 found.update((source.path, source) for source in _objects(text, kind))
@@ -246,7 +247,7 @@ def specs(sources: SourceSpec | Iterable[SourceSpec]) -> list[SourceSpec]:
             )
         given = wrong[0]
     raise InvalidValue(
-        f"files are named by paths or URLs, not by a {type(given).__name__}",
+        f"files are named by paths or URLs, not by {describe_type(given)}",
         hint="append data that is in memory: lake.append(table, frame) takes "
         "Spark's DataFrames, Table.append(data) Arrow's tables",
         cli_hint="",
@@ -291,8 +292,8 @@ def _files(path: str, kind: SourceKind) -> Iterator[str]:
         raise MissingSource(f"the folder holds no {kind.noun}", file=path, hint=kind.hint)
 
 
-def _source(path: str, kind: SourceKind) -> Source:
-    """The file at `path` with its size and compression.
+def _source(path: str, kind: SourceKind, name: str) -> Source:
+    """The file at `path`, which errors call `name` if it has one, with its size and compression.
 
     Raises MissingSource, UnsupportedFeature as `compression_of`.
     """
@@ -317,7 +318,8 @@ def _source(path: str, kind: SourceKind) -> Source:
         raise MissingSource(
             "no permission to read the source", file=path, hint=disk_hint(error)
         ) from error
-    return Source(path, status.st_size, _compression(head, path, kind))
+    compression = _compression(head, name or path, kind)
+    return Source(path, status.st_size, compression, name=name)
 
 
 def _objects(url: str, kind: SourceKind) -> Iterator[Source]:

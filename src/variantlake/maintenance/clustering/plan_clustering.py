@@ -184,7 +184,7 @@ def paths_of(snapshot: Snapshot, layouts: Mapping[str, ShreddingSchema]) -> tupl
         raise InvalidValue(
             "the table does not name an order for its rows",
             file=snapshot.store.uri,
-            hint="Table.set_clustering('event:kind::string') says it",
+            hint="Table.set_clustering('event:kind::string') sets it",
             cli_hint="--by 'event:kind::string' names it",
         )
     names = {field.physical_name: field.name for field in snapshot.schema.fields}

@@ -399,14 +399,15 @@ class Lake(Shown):
         Spark's executors run the tasks of batches that are more than one. `storage_options` say how
         the source is reached.
         """
-        from variantlake.autoloading.run import autoload
+        from variantlake.autoloading.run import run_autoload
         from variantlake.spark.load.ingest import parallelism, runner
 
         reach_with(source, options.pop("storage_options", None))
         location = self._session.written_to(table)
-        return autoload(
+        return run_autoload(
             location,
             source,
+            options,
             name=name,
             every=every,
             stop=stop,
@@ -414,7 +415,6 @@ class Lake(Shown):
             metrics_file=metrics_file,
             run=runner(self._session.spark, location),
             parallelism=parallelism(self._session.spark),
-            **options,
         )
 
     @takes_commit_properties

@@ -12,7 +12,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from variantlake.errors import InvalidQuery, InvalidValue, NotADeltaTable, UnsupportedFeature
+from variantlake.errors import (
+    InvalidQuery,
+    InvalidValue,
+    NotADeltaTable,
+    UnsupportedFeature,
+    describe_type,
+)
 from variantlake.quoting import Parts, quote_identifier
 from variantlake.spark.query.names import CatalogTable, delta_name
 from variantlake.spark.scan.source_options import VERSION_IN_PATH
@@ -53,7 +59,7 @@ def find_place(table: Location, registered: Mapping[str, str], find: Find) -> Na
     """
     if not isinstance(table, str | os.PathLike) or not isinstance(os.fspath(table), str):
         raise InvalidValue(
-            f"a table is named by its name, path or URL, not by a {type(table).__name__}",
+            f"a table is named by its name, path or URL, not by {describe_type(table)}",
             hint="the table comes first: its name or its location, as a string or a path",
             cli_hint="give its name or its location as a string or a path",
         )

@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 from pyspark.sql import DataFrame
 
-from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.errors import InvalidValue, UnsupportedFeature, describe_type
 from variantlake.expressions.from_python import Expr, VariantPath
 from variantlake.spark.session.settings import ESCAPED, is_on
 
@@ -23,7 +23,7 @@ def check_session(given: object) -> None:
     """Raise InvalidValue for what is not a session, classic or Connect."""
     if not any(each.__name__ == "SparkSession" for each in type(given).__mro__):
         raise InvalidValue(
-            f"connect takes a SparkSession, not {described(given)}",
+            f"connect takes a SparkSession, not {describe_type(given)}",
             hint="vl.spark.connect(SparkSession.builder.getOrCreate())",
             cli_hint="",
         )
@@ -33,7 +33,7 @@ def check_text(given: object, what: str = "a query") -> None:
     """Raise InvalidValue for a query, or what else is named, that is no text."""
     if not isinstance(given, str):
         raise InvalidValue(
-            f"{what} is text, not {described(given)}",
+            f"{what} is text, not {describe_type(given)}",
             hint="lake.sql('SELECT event:kind::string FROM delta.`/lake/events`')",
             cli_hint="",
         )
@@ -47,7 +47,7 @@ def check_expressions(given: Iterable[object], what: str, spark: object) -> None
     for each in given:
         if not isinstance(each, str | Expr | VariantPath):
             raise InvalidValue(
-                f"{what} is text or a condition of vl.path(...), not {described(each)}",
+                f"{what} is text or a condition of vl.path(...), not {describe_type(each)}",
                 hint="write 'event:n::int > 7', or vl.path('event', '$.n').int() > 7",
                 cli_hint="",
             )
@@ -75,7 +75,7 @@ def check_frame(given: object) -> None:
     """Raise InvalidValue for what is no DataFrame."""
     if not is_frame(given):
         raise InvalidValue(
-            f"append takes a DataFrame of Spark, not {described(given)}",
+            f"append takes a DataFrame of Spark, not {describe_type(given)}",
             hint="lake.ingest(table, paths) loads files of JSON; spark.createDataFrame(...) makes "
             "one of rows, pandas' and Arrow's tables",
             cli_hint="",
@@ -96,7 +96,7 @@ def check_tables(given: object) -> None:
     """Raise InvalidValue unless tables are given by their names, or not at all."""
     if given is not None and not isinstance(given, Mapping):
         raise InvalidValue(
-            f"tables is a mapping of names to locations, not {described(given)}",
+            f"tables is a mapping of names to locations, not {describe_type(given)}",
             hint="lake.sql('SELECT * FROM t', tables={'t': '/lake/events'})",
             cli_hint="",
         )
@@ -105,7 +105,7 @@ def check_tables(given: object) -> None:
 def check_location(name: object, table: Any) -> None:
     """Raise InvalidValue unless a name is given to the location of a table."""
     if not isinstance(name, str):
-        raise InvalidValue(f"names of tables are text, not {described(name)}")
+        raise InvalidValue(f"names of tables are text, not {describe_type(name)}")
     if not name.strip():
         raise InvalidValue("a name of a table is empty")
     if not isinstance(table, str | os.PathLike):
@@ -113,12 +113,7 @@ def check_location(name: object, table: Any) -> None:
         if is_frame(table):
             hint = f"df.createOrReplaceTempView({name!r}) lets lake.sql read a DataFrame by a name"
         raise InvalidValue(
-            f"the table {name!r} must be a location, not {described(table)}",
+            f"the table {name!r} must be a location, not {describe_type(table)}",
             hint=hint,
             cli_hint="",
         )
-
-
-def described(given: object) -> str:
-    """What was given, by its type."""
-    return "None" if given is None else f"a {type(given).__name__}"
