@@ -78,17 +78,19 @@ class TaskFailure:
 
 
 def run_task(
-    plan: FilePlan, number: int, write: Callable[[Callable[[], None]], TaskResult]
+    plan: FilePlan | None, number: int, write: Callable[[Callable[[], None]], TaskResult]
 ) -> Iterable[bytes]:
     """Run `write` as one task; what is wrong with its input is given back as data, not raised.
 
     A raised error would make Spark repeat the task, and reach the driver as text. `write` gets a
-    function to call now and then, which stops the task by raising.
+    function to call now and then, which stops the task by raising. Without a plan nothing stops it:
+    the flag is a file, and a dry run writes none.
     """
-    flag = flag_of(plan)
+    flag = None if plan is None else flag_of(plan)
 
     def check() -> None:
-        flag.check(number)
+        if flag is not None:
+            flag.check(number)
 
     try:
         check()
@@ -96,7 +98,8 @@ def run_task(
     except LoadStopped:
         return
     except VariantLakeError as error:
-        flag.fail(number)
+        if flag is not None:
+            flag.fail(number)
         result = TaskFailure(number, error)
     yield pickle.dumps(result)
 
@@ -117,7 +120,7 @@ def collect(
     flag = flag_of(plan)
     flag.up()
     try:
-        results = sort_results(map(pickle.loads, run()))  # of our own tasks
+        results = results_of(run())
     except BaseException:
         flag.down()
         target.clean_up(plan.load_id)
@@ -125,6 +128,11 @@ def collect(
     flag.down()
     delete_strays(target, plan, results)
     return results
+
+
+def results_of(payloads: Iterable[bytes]) -> list[TaskResult]:
+    """What tasks gave back, in the order of the input. Raises the failure that is first there."""
+    return sort_results(map(pickle.loads, payloads))  # of our own tasks
 
 
 def delete_strays(target: TableWrite, plan: FilePlan, results: Sequence[TaskResult]) -> None:

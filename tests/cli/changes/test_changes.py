@@ -26,4 +26,4 @@ def test_changes_as_text_and_as_json(
         {"id": 2, "user": "u2", "t": "insert"}, {"id": 2, "user": "u2", "t": "delete"},
     ]  # fmt: skip
     bad = run(monkeypatch, capfd, "changes", table.uri, "--from", "soon")
-    assert (bad.code, "is not a time" in bad.err) == (1, True)
+    assert (bad.code, "neither a version" in bad.err) == (2, True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
@@ -30,7 +30,7 @@ from variantlake.dml.row_actions import (
 from variantlake.dml.row_change import NewRows, RowChange, check_not_append_only
 from variantlake.dml.row_conflicts import FilesMoved
 from variantlake.errors import UnsupportedFeature
-from variantlake.jobs.tasks import collect
+from variantlake.jobs.tasks import collect, results_of
 from variantlake.quoting import Parts, quote_identifier
 from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.spark.dml.change_task import (
@@ -98,8 +98,8 @@ class ChangeRunner:
     ) -> ChangeResult:
         """Change the rows of the table there, and decide anew if another writer moved them.
 
-        A dry run writes the new rows as well, because only that shows whether they can be stored;
-        it removes their files instead of committing them.
+        A dry run computes the new rows as well, because only that shows whether they can be stored,
+        and writes none.
 
         Raises InvalidQuery with Spark's sentence, InvalidValue for a row that the table refuses,
         UnsupportedFeature by name, CommitConflict.
@@ -141,24 +141,24 @@ class ChangeRunner:
         task = ChangeTask(
             AppendTask(plan, target.shreddings(), frozenset(), InferenceOptions()),
             change_plan(plan, folder) if feed else None,
+            dry_run,
         )
         description = f"variantlake: {statement.operation} in {snapshot.store.uri}"
         with files.taken_back_on(BaseException):
             alone = version_read(frame, snapshot) is not None
+
+            def run() -> Iterable[bytes]:
+                return run_over(self.spark, frame, task, description=description)
+
             with refusals(_NOT_CHANGED):
-                results = collect(
-                    plan, target, lambda: run_over(self.spark, frame, task, description=description)
-                )
+                results = results_of(run()) if dry_run else collect(plan, target, run)
             found = cast("list[PlacedResult]", results)
             change = replace(
                 row_change(snapshot, statement, found, started),
                 is_exclusive=alone,
                 altered=None if evolution is None else evolution.altered,
             )
-        if dry_run:
-            files.take_back()
-            return change.planned(files)
-        return change.commit(files)
+        return change.planned(files) if dry_run else change.commit(files)
 
 
 def row_change(

@@ -39,16 +39,19 @@ class PlacedResult(TaskResult):
 class ChangeTask:
     """The body of each task of one change; pickles.
 
-    `changes` is how change files are written, None if the table needs none.
+    `changes` is how change files are written, None if the table needs none. A dry run only looks
+    whether the rows can be stored.
     """
 
     append: AppendTask
     changes: FilePlan | None
+    dry_run: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterable[bytes]:
         """Do what the rows of one partition say."""
         number = partition_number()
-        return run_task(self.append.plan, number, lambda check: self._done(number, batches, check))
+        plan = None if self.dry_run else self.append.plan
+        return run_task(plan, number, lambda check: self._done(number, batches, check))
 
     def _done(
         self, number: int, batches: Iterator[pa.RecordBatch], check: Callable[[], None]
@@ -56,7 +59,10 @@ class ChangeTask:
         places = [NO_PLACES]
         rows = _new_rows(batches, places)
         change_files: tuple[AddCdcFile, ...] = ()
-        if self.changes is None:
+        if self.dry_run:
+            self.append.check(number, (batch for _, batch in rows))
+            done = TaskResult((), 0)
+        elif self.changes is None:
             done = self.append.write(number, (batch for _, batch in rows), check)
         else:
             kept = list(rows)

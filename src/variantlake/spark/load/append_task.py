@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -49,11 +50,26 @@ class AppendTask:
         self, number: int, batches: Iterator[pa.RecordBatch], check: Callable[[], None] | None
     ) -> tuple[TaskResult, dict[str, ShreddingSchema]]:
         """Write the files of one task; also the schemas of VARIANT columns, with inferred ones."""
+        with self._rows(number, batches) as rows:
+            if rows is None:
+                return TaskResult((), 0), {}
+            return write_rows(rows, self.plan, number, check), rows.shreddings
+
+    def check(self, number: int, batches: Iterator[pa.RecordBatch]) -> None:
+        """Raise as `write` does for a row that the table does not take, and write nothing."""
+        with self._rows(number, batches) as rows:
+            for _ in rows or ():
+                pass
+
+    @contextmanager
+    def _rows(self, number: int, batches: Iterator[pa.RecordBatch]) -> Iterator[TableRows | None]:
+        """The rows as files store them; None for no rows."""
         first = next(batches, None)
         if first is None:
-            return TaskResult((), 0), {}
+            yield None
+            return
         with self.plan.bad_row_log(number) as bad_rows:
-            rows = TableRows(
+            yield TableRows(
                 first.schema,
                 itertools.chain([first], batches),
                 self.plan,
@@ -62,4 +78,3 @@ class AppendTask:
                 bad_rows=bad_rows,
                 inference=self.inference,
             )
-            return write_rows(rows, self.plan, number, check), rows.shreddings
