@@ -634,22 +634,37 @@ class Table(Shown):
             column: The VARIANT column that takes documents, also those that are given as rows; the
                 only one if None.
             json_columns: VARIANT columns that the data give as JSON text; needed for bytes.
-            **options: `merge_schema=True` adds columns of the data that the table does not have.
-                `mode` (`"strict"`, `"quarantine"`, `"null"`) says what becomes of a bad document,
-                `contract` is a JSON Schema that they must fulfil and that the table keeps (see
-                `set_contract`); then, or if the table has one, the mode is `"quarantine"` by
-                default;
-                `max_bad` how many there may be (100, `"5%"`) before nothing is loaded, `load_id`
-                names the load, so that it is done once, `unique_by` is a key that no two rows share
-                and `on_duplicate` says which of them stays (`"replace"`, `"skip"`; see
-                `LoadOptions`), `order_by` sorts the rows of each file,
-                `arrays` lets a schema that is learned have columns of what arrays hold,
-                `target_file_size` and `max_rows_per_file` end a file. `commit_properties`
-                (`{"job": "nightly"}`) are what the history says about the commit, as in all verbs
-                that write. Of documents also
-                `partition_by`, `file_column`, `loaded_at_column` and `skip_empty`: see
-                `Lake.ingest`; of Arrow data `truncate_timestamps`, which cuts nanoseconds. With
-                `storage_options` the buckets of files are reached, as for `open`.
+            **options: Each of them may be left out.
+
+                - `mode`: what becomes of a bad document: `"strict"` fails the load,
+                  `"quarantine"` puts it into a file with the reason, `"null"` stores NULL. The
+                  default is `"strict"`, and `"quarantine"` if there is a contract.
+                - `contract`: a JSON Schema that documents must fulfil and that the table keeps; see
+                  `set_contract`.
+                - `max_bad`: with more bad documents, a number or a share (`"5%"`), the load stops,
+                  and nothing is committed.
+                - `load_id`: a name of this load; a load of the same name does nothing.
+                - `unique_by`, `on_duplicate`: a key that no two rows share, and which of them stays
+                  (`"replace"`, `"skip"`); see `LoadOptions`.
+                - `order_by`: paths and columns by which the rows of each file are sorted.
+                - `merge_schema`: add the columns that the table does not have.
+                - `arrays`: whether a schema that is learned has columns of what arrays hold.
+                - `target_file_size`, `max_rows_per_file`: when the next file is begun.
+                - `commit_properties`: what the history says about the commit,
+                  `{"job": "nightly"}`; so of all verbs that write.
+                - `storage_options`: how the buckets of files are reached, as for `open`.
+                - `truncate_timestamps`: of Arrow data; cuts nanoseconds.
+
+                Of documents also:
+
+                - `format`: how documents stand in files that are given by paths: `"ndjson"` (one a
+                  line), `"array"` (one array of them), `"json"` (one document a file).
+                - `partition_by`: partition columns, from folders (`"day DATE"`) or from a path
+                  of the documents (`"day=event:at::date"`).
+                - `file_column`, `loaded_at_column`: columns for the source's path and for the time
+                  of the load.
+                - `skip_empty`: False refuses files without a document.
+                - `hints`: paths and types that must be columns, `"user.id BIGINT, a.* DOUBLE"`.
 
         With a load id that the table has already, the result's version is that of the first load.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,7 @@ def test_a_dry_run_counts_the_same_rows_and_leaves_nothing(
     lake = vl.spark.connect(spark)
     table = new_table(tmp_path / "t", properties={**VECTORS, **FEED})
     before = files_of(tmp_path)
+    touched = (tmp_path / "t").stat().st_mtime_ns
     source = spark.sql("SELECT 3L AS id, 'x' AS day UNION ALL SELECT 99L, 'x'")
     clauses = (
         "WHEN MATCHED THEN UPDATE SET day = s.day",
@@ -93,6 +95,7 @@ def test_a_dry_run_counts_the_same_rows_and_leaves_nothing(
     ]
     planned = [call(True) for call in calls]
     assert files_of(tmp_path) == before
+    assert (tmp_path / "t").stat().st_mtime_ns == touched  # nor was a file there for a while
     assert all(each.dry_run and each.version is None for each in planned)
     for plan, call in zip(planned, calls, strict=True):
         table.refresh().restore(1)
@@ -105,6 +108,45 @@ def test_a_dry_run_counts_the_same_rows_and_leaves_nothing(
         lake.set_properties(table.uri, {"owner": "me"}).version == lake.history(table, 1)[0].version
     )
     assert lake.analyze(table.uri, dry_run=True).dry_run
+    assert lake.open(table.uri).properties["owner"] == "me"
+    assert "owner" not in lake.open(table.uri, 0).properties
+    at = lake.history(table, 1)[0].time
+    assert lake.read(table.uri, timestamp=at).count() == lake.open(table.uri).scan().count()
+    with pytest.raises(InvalidValue, match="version is 1 and timestamp"):
+        lake.read(table.uri, 1, timestamp=at)
+
+
+def test_an_unknown_keyword_is_refused_before_any_work(spark: SparkSession, tmp_path: Path) -> None:
+    lake: Any = vl.spark.connect(spark)
+    table = new_table(tmp_path / "t")
+    (tmp_path / "a.ndjson").write_text("{}\n")
+    vl.parquet.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    rows = spark.range(1)
+    calls: dict[str, tuple[Any, ...]] = {
+        "append": (rows,),
+        "overwrite": (rows,),
+        "stage": (rows,),
+        "write_batch": (rows, 0),
+        "ingest": (tmp_path / "a.ndjson",),
+        "autoload": (tmp_path,),
+        "convert": (tmp_path / "a.parquet",),
+    }
+    takes_options = {
+        name
+        for name, verb in vars(type(lake)).items()
+        if not name.startswith("_")
+        and callable(verb)
+        and any(each.kind is each.VAR_KEYWORD for each in signature(verb).parameters.values())
+    }
+    assert takes_options == calls.keys()
+    for name, given in calls.items():
+        with pytest.raises(InvalidValue, match="moed") as caught:
+            getattr(lake, name)(table.uri, *given, moed="strict")
+        assert "mode" in caught.value.hint, name
+    for name in ("update", "delete", "merge", "optimize", "vacuum", "clone", "restore"):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'moed'"):
+            getattr(lake, name)(table.uri, moed="strict")
+    assert vl.Table.open(table.uri).version == table.version
 
 
 @pytest.mark.parametrize("condition", ['a = "b"', 'a = "b" AND length(a) = 1'])

@@ -74,7 +74,7 @@ from variantlake.sql.changes import (
     merge_clauses,
 )
 from variantlake.storage.options import reach_with
-from variantlake.units import Duration, Size, Time, check_limit
+from variantlake.units import Duration, Size, Time, check_limit, milliseconds
 from variantlake.units import moment as moment_of
 from variantlake.writing.file_sizes import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
 from variantlake.writing.keywords import check_options
@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from variantlake.maintenance.compare_versions import VersionComparison
     from variantlake.maintenance.optimize import OptimizeResult
     from variantlake.maintenance.reshredding.reshred import ReshredOptions, ReshredResult
+    from variantlake.table.table import Table
     from variantlake.writing.options import LoadKeywords
     from variantlake.writing.staged_files import Staging
 
@@ -170,7 +171,27 @@ class Lake(Shown):
             return explain_frame(self._session.spark, query)
         return explain_text(self._session, query, args, tables)
 
-    def read(self, table: Location, version: int | None = None) -> DataFrame:
+    def open(
+        self,
+        table: Location,
+        version: int | str | None = None,
+        *,
+        timestamp: Time | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Table:
+        """A table as a `vl.Table`, by any name that this lake knows, a catalog's too.
+
+        For what needs no Spark: `lake.open("events").properties`. Writes through it run in this
+        process. `table` is its name, path or URL, as for `read`; else as `Table.open`.
+        """
+        from variantlake.table.table import Table
+
+        location = self._session.written_to(table)
+        return Table.open(location, version, timestamp=timestamp, storage_options=storage_options)
+
+    def read(
+        self, table: Location, version: int | None = None, *, timestamp: Time | None = None
+    ) -> DataFrame:
         """The whole table as a DataFrame, its VARIANT columns as they are.
 
         Columns that are NOT NULL in the table are not nullable, as in Delta Spark (of a session of
@@ -180,14 +201,17 @@ class Lake(Shown):
             table: Its name, path or URL, as everywhere: a name is one that was registered or that
                 a query could use, ``delta.`path` `` as well.
             version: An older version of it; `path@v3` is one too.
+            timestamp: The version at this time instead; in UTC unless it says a zone.
 
         Raises as `sql` does for a table that cannot be read, NotADeltaTable for a name that nobody
-        knows.
+        knows, InvalidValue for a version that is not a whole number, or one with a time.
         """
+        check_table_version(version, timestamp)
         place = self._session.place(table)
         if place.location is None or VERSION_IN_PATH.fullmatch(place.location):
-            return self.table(table, version)
-        found = self._session.tables.open(place.location, version)
+            return self.table(table, version, timestamp=timestamp)
+        before = None if timestamp is None else milliseconds("timestamp", timestamp)
+        found = self._session.tables.open(place.location, version, before=before)
         return self._session.frame(found, place.source)
 
     def table(
@@ -327,36 +351,14 @@ class Lake(Shown):
                 bz2, on a disk or in an object store; or `vl.ndjson(...)`, `vl.json_array(...)`,
                 `vl.json_files(...)`.
             progress: Called a few times a second while tasks run.
-            **options: Each of them may be left out.
+            **options: As for `Table.append`, and these.
 
-                - `format`: how documents stand in files that are given by paths: `"ndjson"` (one a
-                  line), `"array"` (one array of them), `"json"` (one document a file).
                 - `column`: the VARIANT column that takes the documents, `event` unless it is given.
                   Other columns get NULL.
                 - `shredding`: which paths become columns, as DDL (`"kind STRING, n BIGINT"`);
                   `VARIANT` for none. None takes the table's own, or learns it from a sample and
                   keeps it.
                 - `properties`: table properties for a table that is made here.
-                - `mode`: what becomes of a bad document: `"strict"` fails the load,
-                  `"quarantine"` puts it into a file with the reason, `"null"` stores NULL.
-                - `max_bad`: with more bad documents, a number or a share (`"5%"`), the load stops,
-                  and nothing is committed.
-                - `load_id`: a name of this load; a load of the same name does nothing.
-                - `order_by`: paths and columns by which the rows of each file are sorted.
-                - `unique_by`, `on_duplicate`: a key that no two rows share, and which of them stays
-                  (`"replace"`, `"skip"`).
-                - `partition_by`: partition columns, from folders (`"day DATE"`) or from a path
-                  of the documents (`"day=event:at::date"`).
-                - `file_column`, `loaded_at_column`: columns for the source's path and for the time
-                  of the load.
-                - `merge_schema`: add the columns that the table does not have.
-                - `skip_empty`: False refuses files without a document.
-                - `hints`: paths and types that must be columns, `"user.id BIGINT, a.* DOUBLE"`.
-                - `arrays`: whether a schema that is learned has columns of what arrays hold.
-                - `target_file_size`, `max_rows_per_file`: when the next file is begun.
-                - `commit_properties`: what the history says about the commit,
-                  `{"job": "nightly"}`; so of all verbs that write.
-                - `storage_options`: how the buckets of sources are reached, as for `Table.open`.
 
         Raises:
             MissingSource, InvalidJson, LimitExceeded, MalformedFile: A source that is missing or
