@@ -140,8 +140,8 @@ def test_an_unknown_keyword_is_refused_before_any_work(spark: SparkSession, tmp_
     }
     assert takes_options == calls.keys()
     for name, given in calls.items():
+        named = {"query": "q"} if name == "write_batch" else {}
         with pytest.raises(InvalidValue, match="moed") as caught:
-            named = {"query": "q"} if name == "write_batch" else {}
             getattr(lake, name)(table.uri, *given, **named, moed="strict")
         assert caught.value.hint, name
     for name in ("update", "delete", "merge", "optimize", "vacuum", "clone", "restore"):
