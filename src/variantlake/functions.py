@@ -43,7 +43,7 @@ def variant_set(
         InvalidPath: `path` does not parse, or is `$`.
         PathTypeMismatch: The path goes through a value of another type (also a Variant null).
         InvalidValue: `value` has no Variant type, or `target` is no Variant.
-        MalformedVariant, LimitExceeded: Bytes that are no Variant; a result beyond our limits.
+        MalformedVariant, LimitExceeded: Bytes that are not Variant; a result beyond our limits.
     """
     return _changed(target, Edit(Change.SET, _path(path), create_if_missing), value)
 

@@ -52,7 +52,7 @@ class Path:
 
         `$`, then any of `.key` (up to the next `.` or `[`, everything else included), `['key']`,
         `["key"]` (up to the next such quote: there are no escapes) and `[0]` (up to 2^31 - 1).
-        Raises InvalidPath with the offset where Spark raises.
+        Raises InvalidPath with the offset if Spark raises.
         """
         if not text.startswith("$"):
             raise InvalidPath(

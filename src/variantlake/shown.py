@@ -71,7 +71,7 @@ def shortened(text: str, length: int) -> str:
 
 
 def utf8_text(text: str) -> str:
-    r"""A text that may hold a file's name; bytes of it that are no UTF-8 are written as `\xff`."""
+    r"""A text that may hold a file's name; bytes of it that are not UTF-8 are written as `\xff`."""
     try:
         data = text.encode(errors="surrogateescape")
     except UnicodeEncodeError:  # half a character that stands for no byte

@@ -98,7 +98,7 @@ class AutoloadResult(Result):
 class Autoloader:
     """Loads what is new in one source into one table; what it knows stands in the table's log.
 
-    `name` tells the autoloads of a table apart; it is made of the source where None. `on_batch` is
+    `name` tells the autoloads of a table apart; it is made of the source if None. `on_batch` is
     called after each commit.
 
     Raises InvalidValue for options that cannot be, MissingSource if the source is not there.

@@ -1,4 +1,4 @@
-"""One change of ALTER TABLE or COMMENT ON TABLE, whoever asks for it: one commit."""
+"""One change of ALTER TABLE or COMMENT ON TABLE, from any caller: one commit."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class RowChecks(Protocol):
     """What an engine finds out before a change of the table."""
 
     def constraint(self, snapshot: Snapshot, name: str, expression: str) -> None:
-        """Raise InvalidQuery for what is no condition, InvalidValue if a row does not fulfil it."""
+        """Raise InvalidQuery unless it is a condition, InvalidValue if a row does not fulfil it."""
 
     def not_null(self, snapshot: Snapshot, column: str) -> None:
         """Raise InvalidValue if a row has NULL in this column."""
 
     def default(self, field: StructField, expression: str) -> None:
-        """Raise InvalidQuery, InvalidValue for what is no constant of the column's type."""
+        """Raise InvalidQuery, InvalidValue for what is not a constant of the column's type."""
 
 
 def alter_table(snapshot: Snapshot, change: parts.Alteration, checks: RowChecks) -> int:

@@ -19,7 +19,7 @@ class LocalChecks:
     """Checks by the local engine. All raise UnsupportedFeature for what only Spark takes."""
 
     def constraint(self, snapshot: Snapshot, name: str, expression: str) -> None:
-        """Raise InvalidQuery for what is no condition, InvalidValue if a row does not fulfil it."""
+        """Raise InvalidQuery unless it is a condition, InvalidValue if a row does not fulfil it."""
         broken = _failing(snapshot, expression)
         if broken:
             raise InvalidValue(
@@ -36,7 +36,7 @@ class LocalChecks:
             )
 
     def default(self, field: StructField, expression: str) -> None:
-        """Raise InvalidQuery, InvalidValue for what is no constant of the column's type."""
+        """Raise InvalidQuery, InvalidValue for what is not a constant of the column's type."""
         try:
             value = QueryText(StructType(())).value(expression)
             schema = StructType((field,)).to_arrow()

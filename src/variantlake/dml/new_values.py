@@ -135,7 +135,7 @@ class AssignedPaths:
         self._changes: dict[Ref, list[PathChange]] = {}
 
     def add(self, written: str, value: Expression | Variant) -> None:
-        """`written = value`. Raises InvalidQuery for what is no path."""
+        """`written = value`. Raises InvalidQuery for what is not a path."""
         ref = assigned_path(self._text, written)
         edit = Edit(Change.SET, ref.path or Path())
         base = replace(ref, path=None)

@@ -77,7 +77,7 @@ class PathChanges:
 def assigned_path(text: QueryText, written: str) -> Ref:
     """The path that stands on the left of an assignment, `event:user.name`.
 
-    Raises InvalidQuery for what is no path in a VARIANT column.
+    Raises InvalidQuery for what is not a path in a VARIANT column.
     """
     items = text.items(written)
     ref = items[0].ref
@@ -91,7 +91,7 @@ def assigned_path(text: QueryText, written: str) -> Ref:
 def function_changes(text: QueryText, written: str) -> PathChanges | None:
     """What calls of `variant_set` and its like do to a column; None for any other expression.
 
-    Raises InvalidQuery, InvalidPath, UnsupportedFeature for a base that is no column.
+    Raises InvalidQuery, InvalidPath, UnsupportedFeature for a base that is not a column.
     """
     node: Any = text.node(written).unnest()
     changes = list[PathChange]()

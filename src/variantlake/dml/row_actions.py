@@ -17,7 +17,7 @@ form of a row; a new row."""
 
 
 def check_once(numbers: Int64s, rows: Int64s, *, multiple: bool) -> None:
-    """Raise InvalidQuery where several source rows match one row of the table, as Delta does."""
+    """Raise InvalidQuery if several source rows match one row of the table, as Delta does."""
     if multiple or not len(rows):
         return
     order = np.lexsort((rows, numbers))

@@ -67,7 +67,7 @@ _MATCHED = merge_clauses(["WHEN MATCHED THEN DELETE"])
 def key_items(schema: StructType, unique_by: Sequence[str]) -> tuple[Item, ...]:
     """The columns and paths of a key, typed.
 
-    Raises InvalidQuery, UnsupportedFeature for what is no column or path, or has no type that
+    Raises InvalidQuery, UnsupportedFeature for what is not a column or path, or has no type that
     could be compared.
     """
     items = QueryText(schema).items(unique_by)

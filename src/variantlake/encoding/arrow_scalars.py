@@ -23,7 +23,7 @@ from variantlake.types import KIND_OF, Primitive, ShreddedType
 ArrowScalar: TypeAlias = Any  # pa.Scalar: its subclasses have attributes that the base lacks
 
 MICROS_OF_UNIT = {"h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
-"""Of the units that are no finer than microseconds, by the names that NumPy and Arrow have."""
+"""Of the units that are not finer than microseconds, by the names that NumPy and Arrow have."""
 
 _MILLIS_OF_DAY = 86_400_000
 _INTEGERS = {

@@ -1,6 +1,6 @@
 """JSON text to a Variant, with the types that Spark 4.2's `parse_json` gives.
 
-Where Spark is lenient about text that is not JSON (it ignores what follows the document, and
+If Spark is lenient about text that is not JSON (it ignores what follows the document, and
 replaces bytes that are not UTF-8), this refuses: nothing is dropped silently.
 """
 

@@ -21,7 +21,7 @@ _BELOW = re.compile(rb"[\xee\xef]")
 def orders_may_differ(metadata: bytes) -> bool:
     """Whether the dictionary has keys of both kinds.
 
-    Raises MalformedVariant for bytes that are no metadata, if they have both kinds of bytes.
+    Raises MalformedVariant for bytes that are not metadata, if they have both kinds of bytes.
     """
     if not _ABOVE.search(metadata) or not _BELOW.search(metadata):
         return False
@@ -39,7 +39,7 @@ def in_utf16_order(metadata: bytes, value: bytes) -> bytes:
 
     Only ids and offsets change their places: values stay where they are, and so do all sizes.
 
-    Raises MalformedVariant for bytes that are no Variant.
+    Raises MalformedVariant for bytes that are not Variant.
     """
     dictionary = decode_metadata(metadata)
     found = bytearray(value)

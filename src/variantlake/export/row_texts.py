@@ -149,7 +149,7 @@ def _float_texts(column: Any) -> Texts:
 
 
 def _check_utf8(name: str, column: Any) -> None:
-    """Raise MalformedFile, with the row, for a string that is no UTF-8: Arrow does not look."""
+    """Raise MalformedFile, with the row, for a string that is not UTF-8: Arrow does not look."""
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:

@@ -333,7 +333,7 @@ def path(column: str, at: str | Path | None = None) -> VariantPath:
     >>> str(path("event:user.name").string() == "Ada")
     "(variant_get(`event`, '$.user.name', 'string') = 'Ada')"
 
-    Raises InvalidPath for text that is not a path, InvalidValue for what is no text.
+    Raises InvalidPath for text that is not a path, InvalidValue for what is not text.
     """
     given: object = at if isinstance(column, str) else column
     if not isinstance(given, str | Path | None) or given is column:
@@ -358,7 +358,7 @@ def col(name: str) -> Expr:
     >>> str((col("n") + 1) > 7)
     '((`n` + 1) > 7)'
 
-    Raises InvalidValue for what is no name.
+    Raises InvalidValue for what is not a name.
     """
     if not isinstance(name, str) or not name:
         raise InvalidValue(
@@ -377,7 +377,7 @@ def expr(sql: str) -> Expr:
     >>> str(expr("n + 1") * 2)
     '((n + 1) * 2)'
 
-    Raises InvalidValue for what is no text.
+    Raises InvalidValue for what is not text.
     """
     if not isinstance(sql, str) or not sql.strip():
         raise InvalidValue(

@@ -172,7 +172,7 @@ def commit_load(
 def check_unique(target: TableWrite, options: LoadOptions) -> None:
     """Raise before the work what a load with a key cannot be.
 
-    InvalidQuery and UnsupportedFeature for what is no key.
+    InvalidQuery and UnsupportedFeature for what is not a key.
     """
     if not options.unique_by:
         return

@@ -208,7 +208,7 @@ def _need_kernels(
     """For each file 1 where our kernels read the Variant column when it is read natively, else 0.
 
     Of the files `read`, rising; for others the number means nothing. Our kernels have to read it if
-    Spark's own reader fails, or would not find keys (EXACTNESS, rule 40). Where there are kernels,
+    Spark's own reader fails, or would not find keys (EXACTNESS, rule 40). If there are kernels,
     they also do if it may fail, and where types of numbers are `shown` that would come out wrong.
     """
     needs = np.zeros(files.rows, np.int64)

@@ -146,7 +146,7 @@ class SourceProfile(Shown):
     def to_pydantic(self, name: str = "Document") -> str:
         """Python source with Pydantic models of the documents, of which `name` is the outermost.
 
-        Keys that are no names in Python have an alias; unknown keys are allowed.
+        Keys that are not names in Python have an alias; unknown keys are allowed.
         """
         return pydantic_models(self.paths, name)
 
@@ -233,7 +233,7 @@ def profile(
         MissingSource: There is no such table or file.
         InvalidSchema: The table or file has no VARIANT column, or several and none is named.
         InvalidPath: It has no column of that name.
-        InvalidValue: `sample_rows` is less than 1; a version of what is no table.
+        InvalidValue: `sample_rows` is less than 1; a version of what is not a table.
 
     Examples:
         >>> vl.profile("t").rows
@@ -392,7 +392,7 @@ def _is_column(path: PathProfile) -> bool:
 
 
 def _view_names(paths: Iterable[Path]) -> dict[Path, str]:
-    """A name for each path: its last key, with those before it where several would be alike."""
+    """A name for each path: its last key, with those before it if several would be alike."""
     names: dict[Path, str] = {}
     used: set[str] = set()
     for path in paths:

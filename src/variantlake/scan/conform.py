@@ -1,6 +1,6 @@
 """Columns of files as the table's types: names and widths of old files are not those of today.
 
-Fields of structs, at every depth, go by physical names, or by ids where the table maps by ids.
+Fields of structs, at every depth, go by physical names, or by ids if the table maps by ids.
 Those that a file does not have are NULL, those that the table no longer has are left out.
 Spec: PROTOCOL, "Column Mapping", "Type Widening".
 """

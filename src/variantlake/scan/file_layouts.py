@@ -41,7 +41,7 @@ class FileLayout:
         """Row groups and leaves in which too many runs were found."""
 
     def node(self, field: StructField) -> SchemaNode | None:
-        """A column of the table in the file: by its name, or by its id where the table maps by ids.
+        """A column of the table in the file: by its name, or by its id if the table maps by ids.
 
         None if the file has no such column.
         """

@@ -174,7 +174,7 @@ class FileReader:
         return array
 
     def parts(self, column: str, row_group: int, chosen: Int64s) -> Iterator[Any]:
-        """The same, piece by piece; none where the file has no such column."""
+        """The same, piece by piece; none if the file has no such column."""
         field = self._fields[column]
         read = self._column_read(pa.field(column, arrow_type(field.type)))
         if read is None:
@@ -336,7 +336,7 @@ class Rows:
         return Stretches.of(found, self.count)
 
     def alike(self, asked: Iterable[Ref]) -> Stretches | Combinations | None:
-        """The same, or by what the rows hold where that is of few different values."""
+        """The same, or by what the rows hold if that is of few different values."""
         refs = tuple(dict.fromkeys(asked))
         found = self.stretches(refs)
         if found is not None or not self.is_whole:

@@ -41,7 +41,7 @@ class TypedColumns:
     """The typed columns of one open file, which is read as `source`.
 
     `encoded` asks for a whole row group at a time, strings as dictionaries. Raises as
-    `open_parquet`, and MalformedFile where the file lacks a column that the log names.
+    `open_parquet`, and MalformedFile if the file lacks a column that the log names.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ class RowDictionary:
     __slots__ = ("_added", "_bytes", "_ids", "decoded")
 
     def __init__(self, metadata: bytes) -> None:
-        """Raises MalformedVariant for bytes that are no metadata."""
+        """Raises MalformedVariant for bytes that are not metadata."""
         self._bytes = metadata
         self.decoded, self._ids = _decoded(metadata)
         self._added: dict[str, int] = {}

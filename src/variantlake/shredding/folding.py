@@ -1,7 +1,7 @@
 """Keys that readers who ignore case would take for one another.
 
 Spark resolves nested Parquet fields without regard to case unless told otherwise: asked for `ID`
-in a file where only `id` is a column, it silently returns `id`. So of sibling keys that fold to the
+in a file if only `id` is a column, it silently returns `id`. So of sibling keys that fold to the
 same text, one at most may be a column.
 """
 

@@ -22,7 +22,7 @@ _PLAIN: dict[pa.DataType, pa.DataType] = {
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type that a column is written from: a dictionary may stay where nothing is around it."""
+    """The type that a column is written from: a dictionary may stay if nothing is around it."""
     return kind if isinstance(kind, pa.DictionaryType) else map_types(kind, _plain_leaf)
 
 

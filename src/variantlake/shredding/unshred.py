@@ -60,7 +60,7 @@ def unshred_plain(array: pa.StructArray, forms: NumberForms = ALL_AS_STORED) -> 
     key of a shredded field that the row's dictionary lacks is added to it (`check` reports that).
 
     Raises MalformedFile, with row and path, for whatever the specification marks invalid;
-    MalformedVariant for bytes that are no Variant; InvalidSchema for a column of another type.
+    MalformedVariant for bytes that are not Variant; InvalidSchema for a column of another type.
     """
     whole = _unshredded(array)
     if whole is not None:

@@ -188,7 +188,7 @@ UPSERT = ("WHEN MATCHED THEN UPDATE SET *", "WHEN NOT MATCHED THEN INSERT *")
 def merge_clauses(texts: Iterable[str]) -> tuple[Clause, ...]:
     """The clauses of a MERGE in their order; UPSERT for none.
 
-    Raises InvalidQuery for a text that is no clause, and for one that is never reached.
+    Raises InvalidQuery for a text that is not a clause, and for one that is never reached.
     """
     found: list[Clause] = []
     for text in tuple(texts) or UPSERT:

@@ -1,4 +1,4 @@
-"""The LIMIT of a SELECT over one table, where Spark shows no plan.
+"""The LIMIT of a SELECT over one table, if Spark shows no plan.
 
 Names in ORDER BY mean columns of the result first. If the text does not tell whether they do,
 as for an item without a name of its own, nothing is known of the order.

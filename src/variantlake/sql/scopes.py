@@ -1,4 +1,4 @@
-"""Which conditions of a text hold for the rows of which table, where Spark shows no plan.
+"""Which conditions of a text hold for the rows of which table, if Spark shows no plan.
 
 Each SELECT stands on its own: its WHERE, and the ON of its joins, go down to an item of its FROM
 where a row that fails them cannot change the answer (EXACTNESS, rule 18), and from a derived table

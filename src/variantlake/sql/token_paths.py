@@ -1,4 +1,4 @@
-"""The typed paths of a SQL text, found by its tokens alone, where Spark shows no plan.
+"""The typed paths of a SQL text, found by its tokens alone, if Spark shows no plan.
 
 No name is resolved here. A path is rewritten into a field that only our tables have, so Spark
 itself says whether the name before it stands for a column of ours: it refuses the text if it

@@ -1,4 +1,4 @@
-"""The tables of a SQL text, found by its tokens alone, where Spark shows no plan."""
+"""The tables of a SQL text, found by its tokens alone, if Spark shows no plan."""
 
 from __future__ import annotations
 
@@ -141,8 +141,8 @@ _GOES_ON = frozenset(
         "UNPIVOT", "USING", "VALUES", "VERSION", "WATERMARK", "WHEN", "WHERE", "WINDOW", "WITH",
     }
 )  # fmt: skip
-"""Words behind a table that are no name for it. Aliases of such names need quotes in our reading; a
-text that Spark reads in another way is refused by it, and then runs as it is."""
+"""Words behind a table that are not name for it. Aliases of such names need quotes in our reading;
+a text that Spark reads in another way is refused by it, and then runs as it is."""
 
 
 def _may_be_table(tokens: Sequence[Token], at: int) -> bool:

@@ -1,4 +1,4 @@
-"""What a SQL text says by its tokens alone, where Spark shows no plan (sqlglot, databricks)."""
+"""What a SQL text says by its tokens alone, if Spark shows no plan (sqlglot, databricks)."""
 
 from __future__ import annotations
 

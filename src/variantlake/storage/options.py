@@ -282,7 +282,7 @@ def _only_these_keys(config: Mapping[str, str]) -> dict[str, Any]:
 
 
 def retry_seconds(options: Mapping[str, str]) -> float:
-    """How long a request that fails is tried again. Raises InvalidValue for what is no time."""
+    """How long a request that fails is tried again. Raises InvalidValue for what is not time."""
     text = options.get(RETRY_SECONDS) or str(_DEFAULT_RETRY_SECONDS)
     try:
         seconds = float(text)

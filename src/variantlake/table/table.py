@@ -431,7 +431,7 @@ class Table(Shown):
         *,
         limit: int | None = None,
     ) -> Scan:
-        """Read rows without Spark; paths are columns where that is exact, files are skipped.
+        """Read rows without Spark; paths are columns if that is exact, files are skipped.
 
         Args:
             select: Columns and paths, as in a SELECT list: `event:kind::string AS kind`, `event`,
@@ -445,7 +445,7 @@ class Table(Shown):
 
         Raises:
             InvalidQuery: The text does not parse, or names an unknown column.
-            InvalidValue: A limit below 0, or a `select` that is no text, path or list.
+            InvalidValue: A limit below 0, or a `select` that is not text, path or list.
             UnsupportedFeature: An expression that needs Spark; the message names it.
 
         Examples:
@@ -2257,7 +2257,7 @@ def _schemas(shredding: object, columns: StructType) -> dict[str, str]:
             raise InvalidSchema(
                 f"the table has {len(variants)} VARIANT columns",
                 hint="give DDL by column: {'event': 'kind STRING'}",
-                cli_hint="name the column: 'event=kind STRING'",
+                cli_hint="put the name of the column and = before each DDL",
             )
         shredding = dict.fromkeys(variants, shredding)
     if not isinstance(shredding, Mapping | None):

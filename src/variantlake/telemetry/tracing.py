@@ -75,7 +75,7 @@ def traced(
 
 
 def begin(name: str, **attributes: Value) -> Callable[[], None] | None:
-    """Begin a span around work that is no single call; what ends it, None if spans are off."""
+    """Begin a span around work that is not a single call; what ends it, None if spans are off."""
     if _tracer is None:
         return None
     span = _tracer.start_span(_PREFIX + name, attributes=_named(attributes))

@@ -34,7 +34,7 @@ class CommitRecord:
 def find_commit(
     store: Store, versions: Iterable[int], app_id: str, number: int | None = None
 ) -> tuple[int, list[Action]] | None:
-    """The first of these versions with a `txn` of an application, of any number where None.
+    """The first of these versions with a `txn` of an application, of any number if None.
 
     Gives the version with the actions of its commit; None if there is none, or if the log
     no longer holds a version before it.

@@ -1,4 +1,4 @@
-"""The id that a load has of its own, where its caller gives it none.
+"""The id that a load has of its own, if its caller gives it none.
 
 It stands in the commit's `commitInfo` (`loadId`), not as a transaction: every snapshot of a table
 carries all transactions, and most loads are never repeated. If the answer of a store was lost,

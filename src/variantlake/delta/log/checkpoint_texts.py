@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 LEAST_ROWS = 4096
-"""Rows of a checkpoint file from which on its texts stay in it."""
+"""From this many rows on, the texts of a checkpoint file stay in it."""
 
 _MOST_ROWS, _MOST_BYTES = 1 << 17, 256 << 20
 """Rows and bytes of texts of the row groups of such a file: one is in memory at a time."""
@@ -95,7 +95,7 @@ class CheckpointFile:
     def texts(self, columns: Sequence[str]) -> list[str]:
         """Those of the columns that are left in the file until somebody asks for them.
 
-        A local file stays open, whoever removes or replaces it; objects may change meanwhile.
+        A local file stays open if it is removed or replaced; objects may change meanwhile.
         """
         found = [name for name in columns if name in _TEXTS]
         leaves = [
@@ -163,7 +163,7 @@ class CheckpointFile:
     def agreed(self, key: object, path: Sequence[str], compare: Callable[[Any, Any], bool]) -> bool:
         """Whether the first adds' statistics as texts and a field of their struct `compare`.
 
-        Both come from whoever wrote the file, who may have erred in one of them.
+        Both come from the writer of the file, which may have erred in one of them.
         """
         if key not in self._agreed:
             group, rows, texts = self._some_texts

@@ -68,7 +68,7 @@ def hashes_of(texts: Any) -> Hashes:
 def repeated(texts: pa.ChunkedArray[Any]) -> Int64s:
     """The rows of texts without nulls that may stand there more than once: by their hashes.
 
-    Mostly there are none, and whoever asks compares no texts.
+    Mostly there are none, and the caller compares no texts.
     """
     if len(texts) < 2:
         return np.zeros(0, np.int64)

@@ -104,7 +104,7 @@ class Snapshot(Shown):
     `last` is the file of the log that the version ends with, as it was when it was listed.
     `files` has a row for each file (columns: `logical_files.FILES`), paths as in the log;
     `location` says where one is. Deletion vectors and column mapping are not applied to anything
-    here: whoever scans must say at `load` that it does, else a table that needs them is refused.
+    here: a scan must say at `load` that it does, else a table that needs them is refused.
     """
 
     store: Store
@@ -141,7 +141,7 @@ class Snapshot(Shown):
         it does not go with a `version`.
 
         `applies` names the reader features that the caller's scan obeys: `columnMapping`,
-        `deletionVectors`. `absolute_paths` is the process's own setting where None.
+        `deletionVectors`. `absolute_paths` is the process's own setting if None.
 
         Raises NotADeltaTable, MissingSource for a version that does not exist, MalformedLog naming
         the file and line, UnsupportedFeature by name, InvalidQuery when no version is that old,

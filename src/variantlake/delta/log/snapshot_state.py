@@ -32,7 +32,7 @@ LARGE_COMMIT = 1 << 20
 takes a third of the time."""
 
 MANY_COMMITS = 10_000
-"""Commits from which on reading them takes so long that the user hears of it."""
+"""From this many commits on, reading them takes so long that the user hears of it."""
 
 PROGRESS_SECONDS = 5.0
 """How often the user then hears how far it is."""

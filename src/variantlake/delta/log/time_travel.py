@@ -52,7 +52,7 @@ def find_version(
     `before` it is the last version that is older than that.
 
     Raises InvalidQuery for a time after the newest commit, which a later commit may yet give
-    another version; MalformedLog for a commit that has no timestamp where the table promises one.
+    another version; MalformedLog for a commit that has no timestamp if the table promises one.
     """
     commits = all_commits(store)
     latest = timestamp - 1 if before else timestamp

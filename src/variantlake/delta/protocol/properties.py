@@ -34,7 +34,7 @@ DEFAULT_RESIDUAL_SHARE = 0.3
 def of_table(properties: Mapping[str, str], schema: StructType) -> dict[str, str]:
     """Properties as a table with these columns keeps them: schemas and hints by physical names.
 
-    A user may name the column as the table does. Raises InvalidSchema for what is no VARIANT
+    A user may name the column as the table does. Raises InvalidSchema for what is not a VARIANT
     column, and for statistics of columns that the table does not have.
     """
     _check_stats_columns(properties, schema)
@@ -62,7 +62,7 @@ def shredding_schemas(
 ) -> dict[str, ShreddingSchema]:
     """The shredding schemas that a table has, by the physical names of its VARIANT columns.
 
-    That of a column is unshredded where the table forbids shredding, and not there while no data
+    That of a column is unshredded if the table forbids shredding, and not there while no data
     has come that it could be inferred from. Raises InvalidSchema for one that does not parse.
     """
     enabled = properties.get(SHREDDING_PROPERTY, "").lower() == "true"
@@ -157,7 +157,7 @@ def _check_stats_columns(properties: Mapping[str, str], schema: StructType) -> N
 
 
 def compression(properties: Mapping[str, str]) -> Compression:
-    """The codec of new Parquet files (`delta.parquet.compression.codec`); zstd where none is named.
+    """The codec of new Parquet files (`delta.parquet.compression.codec`); zstd if none is named.
 
     Raises UnsupportedFeature for one that cannot be written.
     """

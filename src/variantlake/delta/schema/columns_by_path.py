@@ -33,7 +33,7 @@ _EACH_PART = re.compile(_PART)
 def parse_field_path(text: str) -> FieldPath:
     """The parts of `s.x`, in backticks where a name holds a dot.
 
-    Raises InvalidSchema for a text that is no path.
+    Raises InvalidSchema for a text that is not a path.
     """
     if not isinstance(text, str) or not _PATH.fullmatch(text):
         raise InvalidSchema(

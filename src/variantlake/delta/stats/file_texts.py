@@ -14,7 +14,7 @@ import pyarrow as pa
 from variantlake.parquet.stats.fact_columns import Bools, ColumnPath, Int64s
 
 _SMALL = 1 << 14
-"""Bytes of a column from which on it is worth packing."""
+"""From this many bytes on, a column is worth packing."""
 
 
 class FileTexts(Protocol):

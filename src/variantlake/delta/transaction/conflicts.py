@@ -52,7 +52,7 @@ class Changes:
     where `file_metrics` are asked for. `evaluated` says that the rows of its files have gone
     through the table's SQL expressions, `kept` that they were in the table before, `numbered` that
     they have the numbers of identity columns. `rebased` puts
-    it on the ground of a commit that came first. `keeps_row_ids` is false where a row gets another
+    it on the ground of a commit that came first. `keeps_row_ids` is false if a row gets another
     row id than it had. `provenance` are fields of `commitInfo` in the place of those that follow
     from the rest.
     """

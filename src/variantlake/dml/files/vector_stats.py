@@ -21,7 +21,7 @@ _DECODER = json.JSONDecoder(
 def wide_stats(text: str | None, num_records: int) -> str:
     """The statistics with `numRecords` and without tight bounds.
 
-    Raises MalformedLog for text that is no JSON object.
+    Raises MalformedLog for text that is not JSON object.
     """
     try:
         stats = _DECODER.decode(text or "{}")

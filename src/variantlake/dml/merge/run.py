@@ -76,7 +76,7 @@ def merge(
     updated and the others inserted. `merge_schema` adds the columns of the source that the table
     does not have.
 
-    Raises InvalidQuery, also where several source rows match one row; UnsupportedFeature for what
+    Raises InvalidQuery, also if several source rows match one row; UnsupportedFeature for what
     only Spark takes, by name; InvalidValue, InvalidSchema, CommitConflict.
     """
     side_names(*names)

@@ -58,7 +58,7 @@ class Sides(Columns):
 
 
 def side_names(target: str, source: str) -> tuple[str, str]:
-    """What a MERGE calls table and source. Raises InvalidValue for what is no plain name."""
+    """What a MERGE calls table and source. Raises InvalidValue for what is not a plain name."""
     for name in (target, source):
         if not isinstance(name, str) or not PLAIN_NAME.fullmatch(name):
             raise InvalidValue(f"a MERGE cannot call a table {name!r}", hint="a plain name")

@@ -145,8 +145,8 @@ def read_source(
 ) -> ConvertedFile:
     """Look at one file.
 
-    Raises MalformedFile for what is no Parquet file, InvalidSchema for columns that a table cannot
-    have, UnsupportedFeature for Variants inside of other columns.
+    Raises MalformedFile for what is not a Parquet file, InvalidSchema for columns that a table
+    cannot have, UnsupportedFeature for Variants inside of other columns.
     """
     with in_file(source.path):
         with VariantFile(source.path, variant_columns=variant_columns) as file:

@@ -44,7 +44,7 @@ class Request:
         """The request as users give it. Raises InvalidValue for an option that cannot be."""
         given: dict[str, Any] = {name: each for name, each in keywords.items() if each is not None}
         by_column = isinstance(keywords.get("shredding"), Mapping)
-        without = {**keywords, "shredding": None}  # which is no text if it is by column
+        without = {**keywords, "shredding": None}  # which is not text if it is by column
         check_keywords(without if by_column else keywords, ConvertKeywords.__annotations__)
         for name in ("json_columns", "variant_columns"):
             given[name] = names_of(name, given.get(name, ()))

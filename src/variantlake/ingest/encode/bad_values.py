@@ -60,7 +60,7 @@ def _values(column: AnyArray) -> list[Any]:
 def _row_value(column: AnyArray) -> Any:
     """The value of a column of one row; text for times that Python's own do not reach.
 
-    Bytes for text that is no UTF-8, which Arrow does not look at.
+    Bytes for text that is not UTF-8, which Arrow does not look at.
     """
     try:
         return column[0].as_py()

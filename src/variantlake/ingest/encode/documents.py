@@ -191,7 +191,7 @@ def sample_profile(sources: Sequence[Source], options: InferenceOptions) -> Prof
 
 
 def sample_records(sources: Sequence[Source], rows: int = SAMPLE_ROWS) -> Iterator[Tape]:
-    """About `rows` documents of sources that are no JSON, from the beginnings of some of them."""
+    """About `rows` documents of sources that are not JSON, from the beginnings of some of them."""
     others = [source for source in sources if not source.format.is_json]
     chosen = [others[len(others) * i // _SAMPLE_PIECES] for i in range(_SAMPLE_PIECES) if others]
     chosen = list(dict.fromkeys(chosen))

@@ -157,7 +157,7 @@ class VariantColumn:
         return self._shredder.shred(tape)
 
     def bad_rows(self, array: AnyArray) -> list[int]:
-        """The rows that are no Variant or no JSON, or break the contract; NULLs left out."""
+        """The rows that are not Variant or no JSON, or break the contract; NULLs left out."""
         tape = self.tape(array)
         return sorted([*_bad_rows(tape, array), *self._broken(tape)])
 

@@ -47,7 +47,7 @@ class TableRows:
     `shreddings` are the schemas of the VARIANT columns by physical name, also those that the data
     decided; `count` are the rows so far. Rows with a bad Variant or document go to `bad_rows`.
     `notes` are about the Variants of the rows that the last batch was taken from. `check_texts`
-    refuses text that is no UTF-8, which Spark stores too, and Arrow does not look at.
+    refuses text that is not UTF-8, which Spark stores too, and Arrow does not look at.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class TableRows:
             return [each.encode(cleaned.column(name)) for name, each in self._encoders], cleaned
 
     def _check(self, columns: Sequence[AnyArray]) -> None:
-        """Raise InvalidValue for the first row with text that is no UTF-8."""
+        """Raise InvalidValue for the first row with text that is not UTF-8."""
         for (name, encoder), column in zip(self._encoders, columns, strict=True):
             if isinstance(encoder, VariantColumn) or _why_invalid(column) is None:
                 continue
@@ -287,7 +287,7 @@ def _batch(names: Sequence[str], columns: Sequence[AnyArray]) -> pa.RecordBatch:
 def partition_texts(array: AnyArray, field: StructField) -> list[str | None]:
     """The values of a partition column as the log writes them; each is written once.
 
-    Raises InvalidValue for text that is no UTF-8, and for times after the year 9999.
+    Raises InvalidValue for text that is not UTF-8, and for times after the year 9999.
     """
     encoded: Any = array.dictionary_encode()
     try:

@@ -27,7 +27,7 @@ def read_msgpack(source: Source) -> Iterator[FileRecord]:
         unpacker = msgpack.Unpacker(
             counted,
             raw=False,
-            strict_map_key=False,  # a key that is no string is a bad record, not a bad file
+            strict_map_key=False,  # a key that is not a string is a bad record, not a bad file
             unicode_errors="surrogateescape",
             object_pairs_hook=_object,
             ext_hook=_Extension,

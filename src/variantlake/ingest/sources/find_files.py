@@ -61,7 +61,7 @@ RECORDS = {
         "bson": (".bson",),
     }.items()
 }
-"""By the names of formats: files of records that are no JSON."""
+"""By the names of formats: files of records that are not JSON."""
 
 PARQUET = SourceKind(
     (".parquet",), "Parquet file", "files must end with .parquet; use a glob for others"

@@ -19,7 +19,7 @@ from variantlake.storage.objects import open_object
 from variantlake.storage.store import is_local
 
 BOM = b"\xef\xbb\xbf"
-"""The byte order mark, which is no part of the first document."""
+"""The byte order mark, which is not part of the first document."""
 
 
 class Stream(Protocol):

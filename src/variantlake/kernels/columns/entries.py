@@ -17,7 +17,7 @@ from variantlake.kernels.tape.words import load8
 
 @tiny
 def _entry_of(indices: Int32s, bits: Bytes, offset: int, entries: int, row: int) -> int:
-    """The entry of a row: the one after the last where it is NULL."""
+    """The entry of a row: the one after the last if it is NULL."""
     at = offset + row
     if bits.size > 0 and load8(bits, at >> 3) >> (at & 7) & 1 == 0:
         return entries

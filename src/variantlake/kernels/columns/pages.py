@@ -90,7 +90,7 @@ def _marked(
             at = varint(levels, int64(0), scratch, int64(0))
             header = scratch[uint64(0)]
         if most == 0 or (0 < at < levels.size and header & 1 == 0 and header >> 1 >= rows):
-            # One run of all rows, as where no value is missing.
+            # One run of all rows, as if no value were missing.
             level = int64(0) if most == 0 else load8(levels, at)
             there = int64(1) if level == most else int64(0)
             for row in range(rows):

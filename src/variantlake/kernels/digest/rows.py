@@ -161,7 +161,7 @@ class RowSums:
     def add_variants(self, name: str, array: Any) -> None:
         """Add a Variant column as a file holds it, shredded in the final layout or not at all.
 
-        Raises MalformedVariant, with the row, for bytes that are no Variant.
+        Raises MalformedVariant, with the row, for bytes that are not Variant.
         """
         storage = struct_of(array)
         metadata = storage.field(_place(storage, METADATA))

@@ -72,7 +72,7 @@ def unshred(array: pa.StructArray, forms: NumberForms = ALL_AS_STORED) -> pa.Str
 
 @functools.lru_cache(maxsize=64)
 def _check(arrow: pa.DataType) -> None:
-    """Raise InvalidSchema for what is no Variant column."""
+    """Raise InvalidSchema for what is not a Variant column."""
     schema_of(arrow)
 
 

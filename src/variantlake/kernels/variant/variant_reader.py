@@ -61,7 +61,7 @@ from variantlake.types import MAX_PRECISION
 # What `Tape.status` says of a row that VariantReader read, SQL_NULL besides.
 GOOD = 0
 MALFORMED = 1
-"""Bytes that are no metadata or no value."""
+"""Bytes that are not metadata or no value."""
 TOO_DEEP = 5
 """More than MAX_DEPTH containers in each other."""
 TOO_LARGE = 7
@@ -393,7 +393,7 @@ _FORGET_KEYS = 1 << 16
 class VariantReader:
     """Reads arrays of Variants into tapes; keeps its key dictionary between them.
 
-    One thread at a time. A null row gets the status SQL_NULL, one that is no Variant another
+    One thread at a time. A null row gets the status SQL_NULL, one that is not a Variant another
     status; both have no nodes. `bad_variant` gives the exact error.
     """
 

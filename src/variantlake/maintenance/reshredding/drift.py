@@ -147,7 +147,7 @@ def drift(
 
     `progress` is called with the files that are read and all that will be.
 
-    Raises InvalidSchema for a column that is no VARIANT column, MalformedFile and MissingSource
+    Raises InvalidSchema for a column that is not a VARIANT column, MalformedFile and MissingSource
     naming a file that cannot be read.
     """
     columns = variant_columns(snapshot, column)

@@ -15,7 +15,7 @@ Bools = npt.NDArray[np.bool_]
 def that_gain(files: LogFiles, rows: Int64s, column: ColumnPath, wanted: ShreddingSchema) -> Bools:
     """The files (of `rows`) in which a value would stand elsewhere if they had this layout.
 
-    Decided by the counts in the log: where they are not known, a file gains.
+    Decided by the counts in the log: if they are not known, a file gains.
     """
     gains = np.ones(len(rows), np.bool_)
     variants = files.of_log.variant(column)

@@ -175,7 +175,7 @@ def wanted_layouts(snapshot: Snapshot, options: ReshredOptions) -> dict[str, Shr
     """The schemas that are asked for, by physical names of the top VARIANT columns.
 
     Raises InvalidSchema for DDL that does not parse or must not be written, and for a column that
-    is none; UnsupportedFeature where the table forbids shredding.
+    is none; UnsupportedFeature if the table forbids shredding.
     """
     columns = variant_columns(snapshot)
     if not columns:

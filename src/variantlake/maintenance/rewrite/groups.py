@@ -23,7 +23,7 @@ Key = tuple[str, str | None]
 
 
 def check_whole(name: str, given: object, least: int = 1) -> None:
-    """Raise InvalidValue for an option that is no whole number from `least` on."""
+    """Raise InvalidValue for an option that is not a whole number from `least` on."""
     if type(given) is not int or given < least:
         raise InvalidValue(
             f"{name.replace('_', ' ')} is {given!r}", hint=f"a whole number, {least} or more"

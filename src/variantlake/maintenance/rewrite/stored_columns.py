@@ -134,7 +134,7 @@ class _MissingColumn(ColumnRows):
 
 @dataclass(frozen=True, slots=True)
 class _Ordinary(ColumnRows):
-    """A column that is no Variant; those inside of it are stored unshredded."""
+    """A column that is not a Variant; those inside of it are stored unshredded."""
 
     field: StructField
     node: SchemaNode

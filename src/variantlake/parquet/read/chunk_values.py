@@ -101,7 +101,7 @@ def read_runs(
     """The texts of a chunk of a row group as runs.
 
     Nothing is read if the footer says that all rows are alike. None if there may be many
-    runs, which are no faster than rows, and for what pyarrow has to read.
+    runs, which are not faster than rows, and for what pyarrow has to read.
     """
     alike = _run_of_all(leaf, chunk, group)
     if alike is not None:

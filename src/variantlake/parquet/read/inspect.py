@@ -177,7 +177,7 @@ def why(
         reason.
 
     Raises:
-        InvalidPath: A column that the file does not have, or that is no Variant.
+        InvalidPath: A column that the file does not have, or that is not a Variant.
         InvalidValue: `sample_rows` below 1.
         MissingSource, MalformedFile: As `read_table`.
     """

@@ -56,7 +56,7 @@ def read_paths(
     A path that is missing from a row, and a Variant null, give null.
 
     Raises:
-        InvalidPath: A path that does not parse, or a column that is no Variant column of the file.
+        InvalidPath: A path that does not parse, or a column that the file has no Variants in.
         InvalidValue: A value that the type cannot hold, with file, row and path; another
             `on_mismatch`.
         MissingSource: There is no such file.

@@ -49,7 +49,7 @@ def raw_dtype(type_: ShreddedType | None) -> type[np.generic]:
 
 
 MANY_FILES = 1 << 16
-"""Files from which on threads share the work."""
+"""From this many files on, threads share the work."""
 
 _THREADS = min(4, os.cpu_count() or 1)
 
@@ -237,7 +237,7 @@ class VariantColumns(Protocol):
 
     @property
     def others(self) -> Sequence[bool]:
-        """For each of `schemas` whether there are leaves that are no part of the Variant."""
+        """For each of `schemas` whether there are leaves that are not part of the Variant."""
 
     @property
     def layout(self) -> Int64s:

@@ -92,8 +92,8 @@ class VariantFacts:
     `is_legacy` is true of Spark's older layout. In it a value may also stand in the
     `untyped_value` of a group around it, so there a path is clean only when those are null in every
     row, and its own too; else nothing is known of it. `has_others` is true of a group with leaves
-    that are no part of the Variant, on which Spark's own Variant reader fails (EXACTNESS, rule 10).
-    `notes` are about its values, None if the writer made none. `sizes` are known from a footer.
+    that are not part of the Variant, on which Spark's own Variant reader fails (EXACTNESS, rule
+    10). `notes` are about its values, None if the writer made none. `sizes` come from a footer.
     """
 
     column: tuple[str, ...]

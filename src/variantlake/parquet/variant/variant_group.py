@@ -83,8 +83,8 @@ class VariantGroup:
     maps, where a row may hold any number of values. `required` means that neither the group nor a
     group above it is optional, so that there are no SQL NULLs. `metadata` is a leaf's index, None
     in the legacy layout, which has none. `annotated` tells whether the file itself says VARIANT,
-    `has_others` whether there are leaves that are no part of the Variant (names with `_` in front).
-    `notes` are about its values, None if the writer made none.
+    `has_others` whether there are leaves that are not part of the Variant (names with `_` in
+    front). `notes` are about its values, None if the writer made none.
     """
 
     column: ColumnPath

@@ -94,9 +94,9 @@ def write_table(
 
     Raises:
         InvalidSchema: A schema that does not parse or must not be written, or that is given for a
-            column that is no Variant.
+            column that is not a Variant.
         InvalidValue: A layout that there is not, and what is not a table.
-        MalformedVariant: Bytes that are no Variant; with column and row.
+        MalformedVariant: Bytes that are not Variant; with column and row.
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])

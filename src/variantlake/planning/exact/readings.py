@@ -52,7 +52,7 @@ class PhysicalColumn:
     and for an array the index in it, which gives NULL beyond the end.
     `pushable` is false if a predicate on the bare column would lose rows: floats that may hold
     NaN or -0.0, which Parquet's statistics leave out (EXACTNESS, rule 8), and dates and instants
-    where Spark pushes another literal than the one that was meant (rule 39). Such a column needs a
+    if Spark pushes another literal than the one that was meant (rule 39). Such a column needs a
     form that the engine does not push into the file.
     """
 

@@ -307,7 +307,7 @@ def _translated(
     domains.nulls[:] = nulls if same else nulls | ~(low.fits & high.fits)
     domains.exact[:] = bounds.minimum_exact & bounds.maximum_exact
     if stored.kind is Kind.STRING:
-        # Cut bounds enclose too: where both are one text, so is every value (EXACTNESS, rule 21).
+        # Cut bounds enclose too: if both are one text, so is every value (EXACTNESS, rule 21).
         domains.exact[:] |= equal(bounds.minimum, bounds.maximum)
     if stored.kind in (Kind.FLOAT, Kind.DOUBLE):
         domains.nan[:] = ~bounds.plain_floats

@@ -75,7 +75,7 @@ def unshred_legacy_plain(array: pa.StructArray) -> pa.StructArray:
     null or has nothing set, is a null struct with empty bytes below it.
 
     Raises MalformedFile, with row and path, for whatever the specification marks invalid;
-    MalformedVariant for bytes that are no Variant; InvalidSchema for a type that no Variant has.
+    MalformedVariant for bytes that are not Variant; InvalidSchema for a type that no Variant has.
     """
     legacy_group_of(array.type)
     group = _LegacyGroupReader(struct_of(array))

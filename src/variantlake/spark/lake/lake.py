@@ -128,7 +128,7 @@ class Lake(Shown):
     ) -> DataFrame:
         """Run Spark SQL in which ``delta.`path` `` names a table.
 
-        Paths of Variant columns are read from typed columns where that is exact, and files that
+        Paths of Variant columns are read from typed columns if that is exact, and files that
         cannot match are skipped; the answer is what Spark gives on the unshredded data.
 
         DELETE, UPDATE and MERGE change rows of our tables when they are given; their result is the
@@ -229,7 +229,7 @@ class Lake(Shown):
             version: An older version of it.
             timestamp: The version at this time instead; in UTC unless it says a zone.
 
-        Raises InvalidValue for a version that is no whole number, or one with a time; as `read`.
+        Raises InvalidValue for a version that is not a whole number, or one with a time; as `read`.
         """
         check_table_version(version, timestamp)
         place = self._session.place(table)

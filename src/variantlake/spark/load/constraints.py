@@ -146,7 +146,7 @@ class SparkChecks:
         self._spark, self._read = spark, read
 
     def constraint(self, snapshot: Snapshot, name: str, expression: str) -> None:
-        """Raise InvalidQuery for what is no condition, InvalidValue if a row does not fulfil it."""
+        """Raise InvalidQuery unless it is a condition, InvalidValue if a row does not fulfil it."""
         frame = self._read(snapshot)
         try:
             with quiet():
@@ -175,7 +175,7 @@ class SparkChecks:
         _check_rows(self._read(snapshot), rule)
 
     def default(self, field: StructField, expression: str) -> None:
-        """Raise InvalidQuery for what is no constant of the column's type."""
+        """Raise InvalidQuery for what is not a constant of the column's type."""
         row = st.StructType.fromJson(json.loads(StructType((field,)).to_json()))
         try:
             with quiet():

@@ -28,7 +28,7 @@ _ARROW = {
     "timestamp": "timestamp[us, tz=UTC]",
     "timestamp_ntz": "timestamp[us]",
 }
-"""What a column of a file is in Arrow where Spark reads it as the type; no other type is read."""
+"""What a column of a file is in Arrow if Spark reads it as the type; no other type is read."""
 
 _OFF = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
 """Settings with which Spark reads files in ways that are not ours."""

@@ -211,7 +211,7 @@ class TableBatchWriter(SourceWriter, DataSourceArrowWriter):  # type: ignore[mis
 
 
 def check_same(target: TableWrite, part: WrittenPart, meanwhile: str, hint: str) -> None:
-    """Raise CommitConflict where the table is not the one that the files were written for."""
+    """Raise CommitConflict if the table is not the one that the files were written for."""
     plan = part.plan
     snapshot = target.snapshot
     fits = (
@@ -240,7 +240,7 @@ def shreddings_of(parts: Sequence[WrittenPart]) -> Mapping[str, ShreddingSchema]
 
 
 def compact(target: TableWrite, asked: bool | None) -> None:
-    """Join small files where that is asked for, on the driver's cores."""
+    """Join small files if that is asked for, on the driver's cores."""
     # Loads the engine that rewrites files.
     from variantlake.autoloading.auto_compact import compact_small_files, is_wanted
     from variantlake.jobs.threads import run_in_threads

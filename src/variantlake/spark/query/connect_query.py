@@ -161,7 +161,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
     ) -> ConnectQuery | None:
         """INSERT and CREATE TABLE … AS, whose query is read as any other.
 
-        None for other statements, and where Spark does not take the query by itself.
+        None for other statements, and if Spark does not take the query by itself.
         """
         first = inner_query(parsed.tokens)
         start = 0 if first is None else parsed.tokens[first].start

@@ -1,4 +1,4 @@
-"""A text whose tables become views and whose paths become fields, where Spark shows no plan."""
+"""A text whose tables become views and whose paths become fields, if Spark shows no plan."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Which version of a table a DataFrame was read of: the names of our views in its plan say it.
 
-Whatever is made of a DataFrame keeps them: filters, joins, views. Where Spark cuts the plan off
+Whatever is made of a DataFrame keeps them: filters, joins, views. If Spark cuts the plan off
 (`checkpoint`, `createDataFrame`), or read the table itself, nothing is known.
 """
 

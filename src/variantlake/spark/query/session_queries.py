@@ -77,7 +77,7 @@ class SessionQueries(ABC, Generic[Prepared]):
         """The text as Spark takes it; `sources` as `or_invalid`. Raises InvalidQuery."""
 
     def _by_spark(self, text: str, args: Any, error: VariantLakeError, *, run: bool) -> DataFrame:
-        """The text by Spark alone. Raises `error` where Spark does not take it either."""
+        """The text by Spark alone. Raises `error` if Spark does not take it either."""
         # What is refused by a setting is for nobody to read.
         if not run or isinstance(error, AbsolutePathRefused):
             raise error

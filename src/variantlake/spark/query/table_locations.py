@@ -55,7 +55,7 @@ def find_place(table: Location, registered: Mapping[str, str], find: Find) -> Na
     `registered` are locations by names in lower case.
 
     Raises NotADeltaTable for a name that nobody knows, StoreFailed for a URL of a store that we do
-    not know, InvalidValue for what is no name at all.
+    not know, InvalidValue for what is not a name at all.
     """
     if not isinstance(table, str | os.PathLike) or not isinstance(os.fspath(table), str):
         raise InvalidValue(
@@ -103,7 +103,7 @@ def writable(place: NamedLocation, table: Location) -> str:
 
 
 def name_parts(text: str) -> Parts | None:
-    """The parts of a name as SQL writes it; None for what is no name."""
+    """The parts of a name as SQL writes it; None for what is not a name."""
     if not _NAME.fullmatch(text):
         return None
     return tuple(

@@ -37,7 +37,7 @@ def accelerate(spark: SparkSession) -> None:
     """Let every query of this session read Delta tables with Variant columns as `Lake.sql` does.
 
     SQL text and DataFrames alike, over tables named in any way, in this session and in those that
-    were or will be made from it. Paths come from typed columns where that is exact, and files that
+    were or will be made from it. Paths come from typed columns if that is exact, and files that
     cannot match are skipped; whatever is not understood runs as before. The setting
     `spark.variantlake.enabled` switches it off and on, `decelerate` takes it out. A second call
     changes nothing.

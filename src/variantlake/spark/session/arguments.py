@@ -30,7 +30,7 @@ def check_session(given: object) -> None:
 
 
 def check_text(given: object, what: str = "a query") -> None:
-    """Raise InvalidValue for a query, or what else is named, that is no text."""
+    """Raise InvalidValue for a query, or what else is named, that is not text."""
     if not isinstance(given, str):
         raise InvalidValue(
             f"{what} is text, not {describe_type(given)}",
@@ -72,7 +72,7 @@ def check_table_version(version: object, timestamp: object) -> None:
 
 
 def check_frame(given: object) -> None:
-    """Raise InvalidValue for what is no DataFrame."""
+    """Raise InvalidValue for what is not a DataFrame."""
     if not is_frame(given):
         raise InvalidValue(
             f"append takes a DataFrame of Spark, not {describe_type(given)}",

@@ -322,7 +322,7 @@ class HelperSession(Files):
 
 
 def _without_file_system(files: Sequence[ListedFile], error: Any) -> BaseException:
-    """What is missing where Spark cannot open files; any other error as it is."""
+    """What is missing if Spark cannot open files; any other error as it is."""
     reason = str(error.java_exception.getMessage())
     if "No FileSystem for scheme" not in reason and "ClassNotFoundException" not in reason:
         other: BaseException = error

@@ -17,7 +17,7 @@ from variantlake.errors import Hints, InvalidQuery
 T = TypeVar("T")
 
 REFUSALS = (PySparkException, Py4JJavaError)
-"""What parsing and analysis raise; Py4JJavaError where Spark fails to word its own error."""
+"""What parsing and analysis raise; Py4JJavaError if Spark fails to word its own error."""
 
 _SUGGESTIONS = re.compile(r" Did you mean one of the following\? \[(.*?)\]\.")
 _NAME = re.compile(r"`(?:[^`]|``)*`(?:\.`(?:[^`]|``)*`)*")

@@ -33,7 +33,7 @@ STREAM_OPTIONS = (
 """The options of a stream; a table that is read once has others."""
 
 MAX_FILES = 1000
-"""Files of a batch where no limit is asked for: Delta Spark has the same number."""
+"""Files of a batch if no limit is asked for: Delta Spark has the same number."""
 
 LATEST = "latest"
 

@@ -127,7 +127,7 @@ class BoundTexts:
 
 
 def field_ids(metadata: bytes | None) -> dict[Path, int]:
-    """The field id of each path in the metadata of bounds; none in what is no such metadata."""
+    """The field id of each path in the metadata of bounds; none in what is not such metadata."""
     try:
         dictionary, paths = dictionary_of(metadata or b"")
     except VariantLakeError:

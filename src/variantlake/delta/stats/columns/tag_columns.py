@@ -20,7 +20,7 @@ _SLOTS = 256
 """Of different layouts and notes of a table's files, which are few."""
 
 _REPEATED = 4
-"""Files of one text, in the middle, from which on it is worth keeping texts by their codes."""
+"""From this many files of one text, in the middle, texts are worth keeping by their codes."""
 
 
 @dataclass(frozen=True, slots=True)
