@@ -25,7 +25,7 @@ def texts(array: Any) -> list[str | None]:
 
 
 def test_one_value() -> None:
-    event = vl.parse_json('{"a": 1, "tags": ["x"]}')
+    event: Any = vl.parse_json('{"a": 1, "tags": ["x"]}')
     assert vl.variant_set(event, "$.a", Decimal("1.50")).to_json() == '{"a":1.5,"tags":["x"]}'
     assert vl.variant_set(event, "$.a", None).get("$.a").type == "null"
     assert vl.variant_set(event, "$.b.c", 1, create_if_missing=False) == event

@@ -6,7 +6,7 @@ table). In: a Variant, an Arrow array of struct<metadata, value>, or a Column. O
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
 
@@ -21,12 +21,15 @@ from variantlake.shredding.layout import is_variant_type
 Target: TypeAlias = Any
 """A Variant or None, an Arrow array or column of Variants, a Column of Spark."""
 
+_Values = TypeVar("_Values")
+"""A `Target`; what comes out is of the same kind."""
+
 _LENIENT = (PathTypeMismatch, DuplicateKey)
 
 
 def variant_set(
-    target: Target, path: str | Path, value: object, *, create_if_missing: bool = True
-) -> Any:
+    target: _Values, path: str | Path, value: object, *, create_if_missing: bool = True
+) -> _Values:
     """`target` with `value` at `path`, put in the place of what is there.
 
     Args:
@@ -45,19 +48,21 @@ def variant_set(
         InvalidValue: `value` has no Variant type, or `target` is no Variant.
         MalformedVariant, LimitExceeded: Bytes that are not Variant; a result beyond our limits.
     """
-    return _changed(target, Edit(Change.SET, _path(path), create_if_missing), value)
+    changed: _Values = _changed(target, Edit(Change.SET, _path(path), create_if_missing), value)
+    return changed
 
 
-def variant_insert(target: Target, path: str | Path, value: object) -> Any:
+def variant_insert(target: _Values, path: str | Path, value: object) -> _Values:
     """`target` with `value` as a new field, or before the element that `path` names.
 
     As `variant_set`, but for what is there: later elements move on by one. Raises DuplicateKey for
     a field that is there, else as `variant_set`.
     """
-    return _changed(target, Edit(Change.INSERT, _path(path)), value)
+    changed: _Values = _changed(target, Edit(Change.INSERT, _path(path)), value)
+    return changed
 
 
-def variant_delete(target: Target, *paths: str | Path) -> Any:
+def variant_delete(target: _Values, *paths: str | Path) -> _Values:
     """`target` without the fields and elements at `paths`, removed one after the other.
 
     A path that leads nowhere, or through a value of another type, removes nothing. Raises
@@ -75,13 +80,14 @@ def variant_delete(target: Target, *paths: str | Path) -> Any:
 variant_remove = variant_delete
 
 
-def variant_array_append(target: Target, path: str | Path, value: object) -> Any:
+def variant_array_append(target: _Values, path: str | Path, value: object) -> _Values:
     """`target` with `value` as the new last element of the array at `path`, which may be `$`.
 
     An array is appended as one element. A path that leads nowhere changes nothing. Raises
     PathTypeMismatch for what is not an array, else as `variant_set`.
     """
-    return _changed(target, Edit(Change.APPEND, _path(path)), value)
+    changed: _Values = _changed(target, Edit(Change.APPEND, _path(path)), value)
+    return changed
 
 
 def try_variant_set(

@@ -109,7 +109,7 @@ def test_quiet_and_verbose_stand_before_the_command_too(
     assert (before.code, before.err) == (0, "")
     assert before == after
     assert run(monkeypatch, capfd, "-q").code == 2
-    assert run(monkeypatch, capfd, "-v", "--version").out == f"{vl.__version__}\n"
+    assert run(monkeypatch, capfd, "-v", "--version").code == 2
 
 
 def test_a_query_that_cannot_be_written_says_where(

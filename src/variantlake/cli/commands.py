@@ -39,9 +39,9 @@ class _Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take `-v` and `-q` before the command, too."""
         count = next((n for n, each in enumerate(args) if each not in _LEADING), 0)
-        return super().parse_args(
-            ctx, [*args[count : count + 1], *args[:count], *args[count + 1 :]]
-        )
+        if count and not args[count].startswith("-"):
+            args = [args[count], *args[:count], *args[count + 1 :]]
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
