@@ -121,6 +121,9 @@ def test_a_query_that_cannot_be_written_says_where(
     assert (folder.code, folder.err) == (1, f"Error: {tmp_path}: a folder, not a file\n")
     missing = run(monkeypatch, capfd, *query, tmp_path / "no" / "rows.csv")
     assert (missing.code, missing.err) == (1, f"Error: {tmp_path / 'no'}: no such folder\n")
+    (tmp_path / "bad.sql").write_bytes(b"SELECT \xff")
+    bad = run(monkeypatch, capfd, "query", tmp_path / "t", "-f", tmp_path / "bad.sql")
+    assert bad.err == f"Error: {tmp_path / 'bad.sql'}: the query is not text in UTF-8\n"
     empty = run(monkeypatch, capfd, "query", tmp_path / "t", " ; ")
     assert (empty.code, "the query is empty" in empty.err) == (2, True)
 

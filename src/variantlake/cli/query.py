@@ -99,14 +99,20 @@ def query(
 
 
 def sql_text(sql: str | None, file: str | None) -> str:
-    """The text of a query, from the argument, a file or standard input. Raises BadParameter."""
+    """The text of a query, from the argument, a file or standard input.
+
+    Raises BadParameter, InvalidQuery for what is not text, OSError.
+    """
     if (sql is None) == (file is None):
         raise typer.BadParameter("give the query as 'SQL', or a file of it by -f")
     source = file or (sql[1:] if sql and sql.startswith("@") else None)
-    if "-" in (sql, source):
-        text = sys.stdin.read() if sys.stdin else ""
-    else:
-        text = Path(source).read_text(encoding="utf-8") if source else sql or ""
+    try:
+        if "-" in (sql, source):
+            text = sys.stdin.read() if sys.stdin else ""
+        else:
+            text = Path(source).read_text(encoding="utf-8") if source else sql or ""
+    except UnicodeDecodeError:
+        raise InvalidQuery("the query is not text in UTF-8", file=source or "stdin") from None
     text = text.strip().removesuffix(";")
     if not text:
         raise typer.BadParameter("the query is empty")
