@@ -112,6 +112,9 @@ TEXTS = {
     f"SELECT count(*) FROM jobs_ev TABLESAMPLE (100 PERCENT) WHERE {KIND} = 'k1'": None,
     f"SELECT id, _metadata.file_size > 0 FROM jobs_ev WHERE {KIND} = 'k1'": None,
     "SELECT evnt:n::int FROM jobs_ev": None,
+    f"SELECT id FROM jobs_ev WHERE {KIND} > 'k1' AND event:n::int > (SELECT avg(event:n::int) "
+    f"FROM jobs_odd WHERE {KIND} = 'k2' AND event:n::int > (SELECT min(id) FROM jobs_view))": 4,
+    " UNION ALL ".join([f"SELECT id FROM jobs_ev WHERE {KIND} = 'k1'"] * 11): 11,
 }  # fmt: skip
 
 

@@ -55,6 +55,8 @@ WAIT_SECONDS = 30.0
 _MOST_SESSIONS = 8
 _MOST_WARNINGS = 100
 _AGAIN_SECONDS = 0.2
+_MOST_AT_ONCE = 10
+"""What `List.of` takes."""
 
 
 _Begun = tuple[DataFrame, bool]
@@ -85,7 +87,9 @@ class RulePlanner:
         self._explained: dict[int, list[PlannedTable]] = {}
         self._warned: dict[str, None] = {}
         # To find a class takes four calls of the JVM.
-        self._java_list: JavaObject = gateway_of(spark).jvm.java.util.ArrayList
+        java_util = gateway_of(spark).jvm.java.util
+        self._list_of: JavaObject = java_util.List.of
+        self._array_list: JavaObject = java_util.ArrayList
         # Asked for now: on a cluster that is a job, which must not start while Spark optimizes.
         self._has_kernels = self._helper(None).has_kernels
 
@@ -177,7 +181,13 @@ class RulePlanner:
             }
         query, plain = self._with_joined(query, tables, plain, helper, given)
         with self._turn():
-            pushed = self._with_pushed(query, plain.values(), helper)
+            pushed = with_pushed(
+                list(plain.values()),
+                query.aggregates,
+                helper,
+                request["settings"],
+                has_kernels=self._session_has_kernels,
+            )
         planned = _worth(pushed, ours)
         explained = self._explained.get(request["thread"])
         begun: dict[str, _Begun] = {}
@@ -202,13 +212,6 @@ class RulePlanner:
         tables = {name: table for name, table in opened if table is not None}
         asked = any(name in ours or query.asks(name, tables[name].table) for name in tables)
         return tables if asked else {}
-
-    def _with_pushed(
-        self, query: RuleQuery, planned: Iterable[PlannedTable], helper: HelperSession
-    ) -> tuple[PlannedTable, ...]:
-        return with_pushed(
-            list(planned), query.aggregates, helper, has_kernels=self._session_has_kernels
-        )
 
     def _session_has_kernels(self) -> bool:
         return self._has_kernels
@@ -306,11 +309,17 @@ class RulePlanner:
             "uses": uses,
             "implied": query.implied({each.view for each in planned if each.pushed is None}),
         }
-        answer = self._java_list()
-        answer.add(orjson.dumps(told).decode())
-        for frame in (*rows, *scans):
-            answer.add(dataset_of(frame))
-        return answer
+        frames = [dataset_of(frame) for frame in (*rows, *scans)]
+        return self._listed(orjson.dumps(told).decode(), *frames)
+
+    def _listed(self, *items: str | JavaObject) -> JavaObject:
+        """A list of the JVM: of up to ten items in one crossing, of more in one for each."""
+        if len(items) <= _MOST_AT_ONCE:
+            return self._list_of(*items)
+        found = self._array_list()
+        for item in items:
+            found.add(item)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,8 @@ import org.apache.spark.sql.types.VariantType;
 public class AcceleratedReads {
     /** It learns how to write what it is given, once. */
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final String SWITCH = "spark.variantlake.enabled";
+    private static final String PREFIX = "spark.variantlake.";
+    private static final String SWITCH = PREFIX + "enabled";
     private static final String MARK = "__vl_r";
     /** What Spark asks the extensions of a session for before each query. */
     private static final String RULES = "preCBORules";
@@ -285,6 +286,22 @@ public class AcceleratedReads {
                 && !settings.ignoreMissingFiles() && !settings.ignoreCorruptFiles();
         }
 
+        /** What the session says about us. */
+        private static Map settings() {
+            Map found = new HashMap();
+            Map all = SQLConf$.MODULE$.get().settings();
+            synchronized (all) {
+                java.util.Iterator entries = all.entrySet().iterator();
+                while (entries.hasNext()) {
+                    Map.Entry entry = (Map.Entry) entries.next();
+                    if (((String) entry.getKey()).startsWith(PREFIX)) {
+                        found.put(entry.getKey(), entry.getValue());
+                    }
+                }
+            }
+            return found;
+        }
+
         private Map memory() {
             scala.Option tracker = (scala.Option) QueryPlanningTracker$.MODULE$.get();
             Object query = tracker.isDefined() ? tracker.get() : this;
@@ -410,6 +427,7 @@ public class AcceleratedReads {
             request.put("session", session.sessionUUID());
             request.put("thread", Long.valueOf(Thread.currentThread().getId()));
             request.put("zone", zone);
+            request.put("settings", settings());
             request.put("relations", requests);
             Object dump = owner.dump.apply(named, dumped);
             request.put("text", dumped[1] == null ? "" : dumped[1]);

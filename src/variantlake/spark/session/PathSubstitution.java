@@ -1,8 +1,11 @@
+import java.lang.ref.SoftReference;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.WeakHashMap;
 import java.util.function.BiFunction;
 
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -31,6 +34,7 @@ import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.internal.SQLConf$;
 
 /**
  * Puts scans in the place of relations, and columns in the place of what is read of a Variant.
@@ -43,6 +47,10 @@ public class PathSubstitution implements BiFunction {
     private static final String NEXT = "Pre CBO Rules";
     private static final String EARLY = "Early Filter and Projection Push-Down";
     private static final int MOST_TURNS = 100;
+    /** What Spark does to subqueries: ours are done with when what is round them comes. */
+    private static final String SUBQUERIES = "OptimizeSubqueries";
+    /** The batches of sessions, as an array of them and of the rules that were left out of them. */
+    private final Map optimizers = Collections.synchronizedMap(new WeakHashMap());
 
     /**
      * @param task the plan; the session; what relations are to be called, by the id of their first
@@ -54,10 +62,35 @@ public class PathSubstitution implements BiFunction {
     public Object apply(Object task, Object mark) {
         Object[] given = (Object[]) task;
         Walk walk = new Walk(
-            (SparkSession) given[1], (String) mark, (Map) given[2], (Map) given[3]);
+            this, (SparkSession) given[1], (String) mark, (Map) given[2], (Map) given[3]);
         if (given[4] != null) walk.take((Map) given[4], (List) given[5], (List) given[6]);
         LogicalPlan found = walk.region(walk.plan((LogicalPlan) given[0]));
         return walk.passed ? ColumnPruning$.MODULE$.apply(found) : found;
+    }
+
+    /**
+     * The batches that a plan has been through when our rule comes, and the one that looks into
+     * scans. Spark makes an optimizer, with all of its rules, whenever it is asked for one.
+     */
+    private List[] batches(SparkSession session) {
+        Object excluded = SQLConf$.MODULE$.get().optimizerExcludedRules();
+        SoftReference known = (SoftReference) optimizers.get(session);
+        Object[] found = known == null ? null : (Object[]) known.get();
+        if (found == null || !found[0].equals(excluded)) {
+            List[] batches = new List[] {new ArrayList(), new ArrayList()};
+            boolean next = false;
+            scala.collection.Iterator all = session.sessionState().optimizer().batches().iterator();
+            while (all.hasNext()) {
+                RuleExecutor.Batch each = (RuleExecutor.Batch) all.next();
+                next |= each.name().equals(NEXT);
+                if (!next) batches[0].add(each);
+                if (each.name().equals(EARLY)) batches[1].add(each);
+            }
+            if (!next) throw new IllegalStateException("the optimizer has no batch " + NEXT);
+            found = new Object[] {excluded, batches};
+            optimizers.put(session, new SoftReference(found));
+        }
+        return (List[]) found[1];
     }
 
     /** What a Variant column became; `variant` is null where no file is read natively. */
@@ -73,6 +106,7 @@ public class PathSubstitution implements BiFunction {
 
     private static class Walk {
         boolean passed = false;
+        private final PathSubstitution owner;
         private final SparkSession session;
         private final String mark;
         private final Map names;
@@ -85,9 +119,11 @@ public class PathSubstitution implements BiFunction {
         private final Map fields = new HashMap();
         private final Map made = new IdentityHashMap();
         private boolean unmarked = false;
-        private List batches = null;
 
-        Walk(SparkSession session, String mark, Map names, Map originals) {
+        Walk(
+                PathSubstitution owner, SparkSession session, String mark, Map names,
+                Map originals) {
+            this.owner = owner;
             this.session = session;
             this.mark = mark;
             this.names = names;
@@ -401,32 +437,12 @@ public class PathSubstitution implements BiFunction {
 
         /** The batches of the optimizer that a plan has been through when our rule comes. */
         private List before() {
-            List found = new ArrayList();
-            for (int i = 0; i < batches().size(); i++) {
-                RuleExecutor.Batch each = (RuleExecutor.Batch) batches().get(i);
-                if (each.name().equals(NEXT)) return found;
-                found.add(each);
-            }
-            throw new IllegalStateException("the optimizer has no batch " + NEXT);
+            return owner.batches(session)[0];
         }
 
         /** The batch that looks into scans. */
         private List early() {
-            List found = new ArrayList();
-            for (int i = 0; i < batches().size(); i++) {
-                RuleExecutor.Batch each = (RuleExecutor.Batch) batches().get(i);
-                if (each.name().equals(EARLY)) found.add(each);
-            }
-            return found;
-        }
-
-        /** Spark makes an optimizer, with all of its rules, whenever it is asked for one. */
-        private List batches() {
-            if (batches == null) {
-                batches = new ArrayList(scala.jdk.javaapi.CollectionConverters.asJava(
-                    session.sessionState().optimizer().batches()));
-            }
-            return batches;
+            return owner.batches(session)[1];
         }
 
         private LogicalPlan turns(List batches, LogicalPlan plan) {
@@ -437,7 +453,9 @@ public class PathSubstitution implements BiFunction {
                     LogicalPlan before = plan;
                     scala.collection.Iterator rules = batch.rules().iterator();
                     while (rules.hasNext()) {
-                        plan = (LogicalPlan) ((Rule) rules.next()).apply((TreeNode) plan);
+                        Rule rule = (Rule) rules.next();
+                        if (rule.ruleName().endsWith(SUBQUERIES)) continue;
+                        plan = (LogicalPlan) rule.apply((TreeNode) plan);
                     }
                     if (plan.fastEquals(before)) break;
                 }

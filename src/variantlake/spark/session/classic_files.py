@@ -290,10 +290,10 @@ class HelperSession(Files):
         return int(self.spark.sparkContext.defaultParallelism)
 
     @functools.cached_property
-    def is_local(self) -> bool:
-        """Whether the driver's process runs the tasks (`local[*]`)."""
+    def own_cores(self) -> int:
+        """How many tasks the driver's process runs at once (`local[*]`); 0 on a cluster."""
         master = str(self.spark.sparkContext.master)
-        return master == "local" or master.startswith("local[")
+        return self.parallelism if master == "local" or master.startswith("local[") else 0
 
     def rows(self, batch: pa.RecordBatch, schema: StructType) -> DataFrame:
         """A few rows that are known already."""

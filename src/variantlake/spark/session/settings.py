@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from variantlake.errors import InvalidValue
@@ -38,9 +39,9 @@ def is_utc(zone: str | None) -> bool:
     return zone in _UTC
 
 
-def bytes_in(spark: Any, name: str) -> int | None:
+def bytes_in(settings: Mapping[str, str], name: str) -> int | None:
     """A number of bytes that may be negative; None if it is not set. Raises InvalidValue."""
-    text = str(spark.conf.get(name, ""))
+    text = settings.get(name, "")
     try:
         return int(text) if text else None
     except ValueError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
@@ -82,17 +82,21 @@ def with_pushed(
     planned: Sequence[PlannedTable],
     aggregates: Iterable[PartialAggregate],
     helper: HelperSession,
+    settings: Mapping[str, str],
     *,
     has_kernels: Callable[[], bool],
 ) -> tuple[PlannedTable, ...]:
-    """The tables with those aggregates over them that tasks of ours, or the driver, begin."""
+    """The tables with those aggregates over them that tasks of ours, or the driver, begin.
+
+    `settings` are those of ours in the user's session.
+    """
     found = {each.view: each for each in aggregates}
     if not found:
         return tuple(planned)
-    own = bytes_in(helper.user, MIN_BYTES_SETTING)
-    most = bytes_in(helper.user, DRIVER_BYTES_SETTING)
+    own = bytes_in(settings, MIN_BYTES_SETTING)
+    most = bytes_in(settings, DRIVER_BYTES_SETTING)
     least = pushed_aggregates.MIN_BYTES if own is None else own
-    here = bytes_here(own, most, helper.parallelism if helper.is_local else 0)
+    here = bytes_here(own, most, helper.own_cores)
     pushed = [
         pushed_aggregate(found[each.view], each.table, each.plan, least=least, here=here)
         if each.view in found
