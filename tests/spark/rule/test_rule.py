@@ -247,6 +247,10 @@ def test_dataframes_give_the_rows_that_they_give_without(spark: SparkSession) ->
         {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "Pacific/Apia"},
         {"spark.sql.caseSensitive": "true"},
         {"spark.sql.optimizer.dynamicPartitionPruning.enabled": "false"},
+        {
+            "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer."
+            "CombineFilters"
+        },
     ],
 )
 def test_settings_of_the_session_count(spark: SparkSession, settings: dict[str, str]) -> None:
