@@ -2,7 +2,8 @@
 
 `python -m tests.matrix [NAME …]` builds the wheel, installs it with each row's pins under
 `.work/matrix`, and does there what users do (`matrix_job`), in a classic session and through Spark
-Connect. A row whose Python or Java this machine lacks says so.
+Connect. Each extra is installed by itself and used (`matrix_extras`). A row whose Python or Java
+this machine lacks says so.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from tests import wheel
 from tests.corpora import REPOSITORY
+from tests.matrix_extras import EXTRAS
 
 PLACE = REPOSITORY / ".work" / "matrix"
 JOB = Path(__file__).with_name("matrix_job.py")
@@ -31,6 +33,7 @@ class Row:
     """One combination; `spark` is empty for the package without PySpark.
 
     `delta` is the version of Spark in the name of Delta Spark's package, empty if there is none.
+    `extra` is one that is installed and used.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Row:
     delta: str = ""
     java: str = "17"
     pins: tuple[str, ...] = ()
+    extra: str = ""
 
     @property
     def requirements(self) -> list[str]:
@@ -59,6 +63,7 @@ ROWS = (
     Row("local-3.11", "3.11", pins=("pyarrow==26.0.0", "numpy==2.0.0")),
     Row("local-3.13", "3.13"),
     Row("local-3.14", "3.14"),
+    *(Row(f"extra-{name}", "3.11", extra=name) for name in EXTRAS),
 )
 
 
@@ -109,7 +114,8 @@ def prepare(row: Row, built: Path) -> Path:
     if not (environment / "bin/python").exists():
         subprocess.run([find_python(row.python), "-m", "venv", environment], check=True)
     pip = [str(environment / "bin/python"), "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    subprocess.run([*pip, "install", str(built), *row.requirements], check=True)
+    package = f"{built}[{row.extra}]" if row.extra else str(built)
+    subprocess.run([*pip, "install", package, *row.requirements], check=True)
     subprocess.run([*pip, "install", "--no-deps", "--force-reinstall", str(built)], check=True)
     return environment
 
@@ -117,6 +123,9 @@ def prepare(row: Row, built: Path) -> Path:
 def run(row: Row, environment: Path) -> Iterator[tuple[str, str]]:
     """The parts of the row's job with what went wrong, empty if nothing did."""
     with tempfile.TemporaryDirectory(prefix="variantlake-matrix-") as name:
+        if row.extra:
+            yield row.extra, _with_extra(environment, Path(name), row.extra)
+            return
         if not row.spark:
             yield "local", _local(environment, Path(name))
             return
@@ -136,6 +145,13 @@ def _local(environment: Path, place: Path) -> str:
     except AssertionError as error:
         return str(error).strip().splitlines()[-1]
     return ""
+
+
+def _with_extra(environment: Path, place: Path, extra: str) -> str:
+    command = [str(environment / "bin/python"), "-P", "-c", EXTRAS[extra]]
+    kept = {"PATH": os.defpath, "HOME": str(place)}
+    done = subprocess.run(command, cwd=place, env=kept, check=False, capture_output=True, text=True)
+    return done.stderr.strip().splitlines()[-1] if done.returncode else ""
 
 
 def _parts(command: list[str], folder: Path, java: Path) -> Iterator[tuple[str, str]]:

@@ -20,6 +20,7 @@ import pytest
 import variantlake as vl
 from tests import wheel
 from tests.corpora import REPOSITORY
+from tests.matrix_extras import EXTRAS
 
 PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
 PINS = dict(
@@ -70,6 +71,10 @@ def test_the_sdist_can_build_the_kernels(dist: Path) -> None:
     compiler = {f"src/variantlake/kernels/compile/{name}.py" for name in ("__main__", "units")}
     assert {"setup.py", "CHANGELOG.md", *compiler} <= names
     assert not [name for name in names if name.endswith((".so", ".dylib", ".o"))]
+
+
+def test_the_matrix_tries_each_extra() -> None:
+    assert {*EXTRAS, "spark", "connect"} == set(PROJECT["project"]["optional-dependencies"])
 
 
 @slow
