@@ -163,6 +163,9 @@ def test_column_mapping_is_switched_on_only_where_asked_for(tmp_path: Path) -> N
         ("DROP COLUMNS (s, s.x)", InvalidSchema, "dropped twice"),
         ("ADD COLUMN N INT", InvalidSchema, "a column 'N' already"),
         ("ADD COLUMN m INT NOT NULL", InvalidSchema, "NOT NULL"),
+        ("ADD COLUMN m INT DEFAULT 3", InvalidSchema, "existing rows would not get"),
+        ("ADD COLUMN m INT GENERATED ALWAYS AS (n + 1)", InvalidSchema, "m is generated"),
+        ("ADD COLUMN m BIGINT GENERATED ALWAYS AS IDENTITY", InvalidSchema, "m is generated"),
         ("ADD COLUMN m INT AFTER nope", InvalidSchema, "no column 'nope'"),
         ("ADD COLUMN n.m INT", InvalidSchema, "has no fields"),
         ("ALTER COLUMN n TYPE BIGINT", UnsupportedFeature, "needs type widening"),
@@ -300,6 +303,25 @@ def test_columns_are_added_at_their_places(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert list(rows(tmp_path)[0]) == ["a", "event", "n", "s", "l", "p", "b"]
     assert rows(tmp_path)[0]["s"] == {"x": 1, "z": None, "y": "y1"}
+
+
+def test_the_history_writes_declared_types_and_names_with_dots(tmp_path: Path) -> None:
+    table = _table(tmp_path, properties=MAPPED)
+    table.alter('ADD COLUMNS (`x.y` CHAR(4) COMMENT "it\'s", nothing VOID)')
+    first, second = json.loads(_last(table)[1]["columns"])
+    assert first["column"] == {
+        "name": "`x.y`", "type": "char(4)", "nullable": True, "metadata": {"comment": "it's"}
+    }  # fmt: skip
+    assert second["column"]["type"] == "void"
+    table.append(_data(2), json_columns=["event"])
+    assert [row["nothing"] for row in rows(tmp_path)] == [None, None]
+    table.rename_column("`x.y`", "y.z")
+    assert _last(table)[1] == {"oldColumnPath": "`x.y`", "newColumnPath": "`y.z`"}
+    table.drop_columns("`y.z`")
+    assert json.loads(_last(table)[1]["columns"]) == ["`y.z`"]
+    table.set_properties({"b": "1", "a": "2"})
+    table.unset_properties("b", "a")
+    assert json.loads(_last(table)[1]["properties"]) == ["b", "a"]
 
 
 def test_defaults_are_for_rows_to_come(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ WRONG: list[tuple[str, object, type[VariantLakeError], str]] = [
     ("delta.logRetentionDuration", "30", InvalidValue, "interval 30 days"),
     ("delta.logRetentionDuration", "interval 1 month", InvalidValue, "without months"),
     ("delta.autoOptimize.autoCompact", "auto", InvalidValue, "true or false"),
-    ("delta.minReaderVersion", "3", InvalidValue, "delta.feature"),
+    ("delta.minReaderVersion", "4", InvalidValue, "up to 3"),
     ("delta.columnMapping.maxColumnId", "3", InvalidValue, "writers alone"),
     ("delta.feature.apendOnly", "supported", UnsupportedFeature, "did you mean appendOnly"),
     ("delta.universalFormat.enabledFormats", "hudi", UnsupportedFeature, "not written here"),
@@ -68,6 +68,37 @@ def test_names_and_values_are_strings_of_a_mapping(tmp_path: Path) -> None:
             table.set_properties(properties)
         with pytest.raises(InvalidValue, match="properties"):
             vl.Table.create(tmp_path / "u", SCHEMA, properties=properties)
+
+
+def test_versions_of_the_protocol_bring_the_features_that_they_stand_for(tmp_path: Path) -> None:
+    """As Delta's documentation switches column mapping on, for a new table and for an old one."""
+    wanted = {
+        "delta.minReaderVersion": "2",
+        "delta.minWriterVersion": "5",
+        "delta.columnMapping.mode": "name",
+    }
+    for table in (
+        vl.Table.create(tmp_path / "a", "a INT", properties=wanted),
+        vl.Table.create(tmp_path / "b", "a INT"),
+    ):
+        table.set_properties(wanted)
+        table.rename_column("a", "b")
+        protocol = table.refresh().protocol
+        assert (protocol.min_reader_version, protocol.min_writer_version) == (2, 7)
+        assert protocol.reader_features is None
+        assert {"columnMapping", "changeDataFeed", "generatedColumns"} <= {
+            *(protocol.writer_features or ())
+        }
+        assert "delta.minReaderVersion" not in table.properties
+        before = table.version
+        table.set_properties({"delta.minReaderVersion": "3", "delta.minWriterVersion": "7"})
+        assert table.refresh().protocol == protocol
+        assert table.version == before + 1
+        # Versions never go down again.
+        table.set_properties({"delta.feature.deletionVectors": "supported"})
+        assert table.refresh().protocol.min_reader_version == 3
+        table.append(pa.table({"b": pa.array([1], pa.int32())}))
+        assert table.scan().count() == 1
 
 
 def test_names_are_known_in_any_case(tmp_path: Path) -> None:

@@ -43,11 +43,12 @@ SET_BY_WRITERS = re.compile(
 """Properties that are set by writers alone, who depend on them."""
 # What Delta Spark takes in the place of a property.
 _INSTEAD = {
-    "delta.minReaderVersion": "name the features: delta.feature.<name> = supported",
-    "delta.minWriterVersion": "name the features: delta.feature.<name> = supported",
     "delta.ignoreProtocolDefaults": "new tables have the features that they need, and no others",
     "delta.enableChangeDataCapture": "its name is delta.enableChangeDataFeed",
 }
+READER_VERSION = "delta.minReaderVersion"
+WRITER_VERSION = "delta.minWriterVersion"
+_VERSIONS = {READER_VERSION: re.compile("[123]"), WRITER_VERSION: re.compile("[1-7]")}
 _ANY = re.compile(r".*", re.DOTALL)
 _BOOLEAN = re.compile(r"true|false")
 _NATURAL = re.compile(r"[1-9]\d{0,8}")
@@ -119,15 +120,21 @@ VALUES = {
 
 _EXAMPLES = {
     _BOOLEAN: "true or false",
+    **dict.fromkeys(_VERSIONS.values(), "versions go up to 3 for readers and 7 for writers"),
     _NATURAL: "a number from 1 on",
     _BYTES: "a number of bytes, without a unit",
     _COUNT: "a number from 0 on",
     _SHARE: "a share between 0 and 1, as 0.3; with 1 nothing is learned again",
     _DURATION: "a duration such as 'interval 30 days', without months and years",
 }
-_CANONICAL = {key.lower(): key for key in (*VALUES, *_INSTEAD)}
+_CANONICAL = {key.lower(): key for key in (*VALUES, *_VERSIONS, *_INSTEAD)}
 OF_COLUMNS = (SCHEMA_PREFIX, HINTS_PREFIX)
 _OPEN_PREFIXES = (FEATURE_PREFIX, CONSTRAINT_PREFIX, *OF_COLUMNS)
+
+
+def is_of_protocol(name: str) -> bool:
+    """Whether a property asks for features of the protocol, and is not one of the metadata."""
+    return name in _VERSIONS or name.startswith(FEATURE_PREFIX)
 
 
 def check_properties(properties: Mapping[str, str]) -> dict[str, str]:
@@ -203,7 +210,7 @@ def checked(key: str, value: str) -> str:
     if key == cluster_paths.PROPERTY:
         cluster_paths.check_text(value)
         return ", ".join(cluster_paths.split_paths(value))
-    pattern = VALUES.get(key)
+    pattern = VALUES.get(key) or _VERSIONS.get(key)
     if pattern is None:
         return value
     # Delta reads durations in any case and between blanks, booleans only in any case.

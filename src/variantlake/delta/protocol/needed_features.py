@@ -16,7 +16,12 @@ from variantlake.delta.protocol.features import (
     writer_features,
 )
 from variantlake.delta.protocol.identity_columns import is_identity
-from variantlake.delta.protocol.known_properties import CONSTRAINT_PREFIX, FEATURE_PREFIX
+from variantlake.delta.protocol.known_properties import (
+    CONSTRAINT_PREFIX,
+    FEATURE_PREFIX,
+    READER_VERSION,
+    WRITER_VERSION,
+)
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType, types_in
 from variantlake.errors import UnsupportedFeature
 
@@ -42,7 +47,17 @@ def needed_features(schema: StructType, properties: Mapping[str, str]) -> list[s
         key.removeprefix(FEATURE_PREFIX) for key in properties if key.startswith(FEATURE_PREFIX)
     ]
     found += [name for name, feature in FEATURES.items() if feature.is_enabled_by(properties)]
-    return found
+    return [*found, *_of_versions(properties)]
+
+
+def _of_versions(properties: Mapping[str, str]) -> list[str]:
+    """The features that tables of the wanted versions of the protocol have without a list."""
+    reader, writer = (int(properties.get(each, 1)) for each in (READER_VERSION, WRITER_VERSION))
+    return [
+        name
+        for name, feature in FEATURES.items()
+        if (feature.legacy_reader or 9) <= reader < 3 or (feature.legacy_writer or 9) <= writer < 7
+    ]
 
 
 def new_protocol(names: Iterable[str]) -> Protocol:
@@ -66,10 +81,11 @@ def extended_protocol(protocol: Protocol, names: Iterable[str]) -> Protocol:
     new = [name for name in names if name not in has]
     if not new:
         return protocol
-    return _protocol([*writer_features(protocol), *reader_features(protocol), *new])
+    listed = (*writer_features(protocol), *reader_features(protocol), *new)
+    return _protocol(listed, protocol.min_reader_version)
 
 
-def _protocol(names: Iterable[str]) -> Protocol:
+def _protocol(names: Iterable[str], least: int = 1) -> Protocol:
     features = []
     for name in dict.fromkeys(names):
         feature = FEATURES.get(name)
@@ -82,5 +98,8 @@ def _protocol(names: Iterable[str]) -> Protocol:
         features += [FEATURES[needed] for needed in feature.needs]
     writer = tuple(dict.fromkeys(feature.name for feature in features))
     reader = tuple(dict.fromkeys(feature.name for feature in features if feature.reader))
-    # Without reader features there must be no list of them (PROTOCOL).
-    return Protocol(3, 7, reader, writer) if reader else Protocol(1, 7, None, writer)
+    # Reader features are listed by version 3 alone. Column mapping has a version of its own, which
+    # readers know that know no list; Delta Spark writes such tables so, too.
+    if least < 3 and reader in ((), ("columnMapping",)):
+        return Protocol(1 + len(reader), 7, None, writer)
+    return Protocol(3, 7, reader, writer)

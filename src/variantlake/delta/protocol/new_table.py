@@ -14,9 +14,9 @@ from variantlake.delta.actions.actions import Metadata, Protocol
 from variantlake.delta.protocol.change_feed import check_change_feed
 from variantlake.delta.protocol.identity_columns import is_identity
 from variantlake.delta.protocol.known_properties import (
-    FEATURE_PREFIX,
     SHREDDING_PROPERTY,
     check_properties,
+    is_of_protocol,
 )
 from variantlake.delta.protocol.needed_features import needed_features, new_protocol
 from variantlake.delta.protocol.properties import check_clustering, of_table
@@ -64,9 +64,7 @@ def new_table(
     configuration = {"delta.checkpoint.writeStatsAsStruct": "true"}
     if schema.holds_variant():
         configuration[SHREDDING_PROPERTY] = "true"
-    configuration |= {
-        key: value for key, value in properties.items() if not key.startswith(FEATURE_PREFIX)
-    }
+    configuration |= {key: value for key, value in properties.items() if not is_of_protocol(key)}
     features = needed_features(schema, {**configuration, **properties})
     if clustered:
         features.append("clustering")

@@ -47,12 +47,14 @@ _NAMES = {
     "TIMESTAMP": "timestamp",
     "TIMESTAMP_LTZ": "timestamp",
     "TIMESTAMP_NTZ": "timestamp_ntz",
+    "VOID": "void",
 }
 _DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
 _LIMITED = ("CHAR", "CHARACTER", "VARCHAR")
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<quoted>`(?:[^`]|``)+`)|(?P<text>'(?:[^'\\]|\\.|'')*')|(?P<word>\w+)"
+    r"\s*(?:(?P<quoted>`(?:[^`]|``)+`)|(?P<text>'(?:[^'\\]|\\.|'')*'"
+    r"|\"(?:[^\"\\]|\\.|\"\")*\")|(?P<word>\w+)"
     r"|(?P<sign>[<>:,()]))"
 )
 _PIECE = re.compile(
@@ -329,4 +331,5 @@ class _TableDdlParser:
 
 
 def _unquote(token: str) -> str:
-    return re.sub(r"\\(.)", r"\1", token[1:-1].replace("''", "'"))
+    mark = token[0]
+    return re.sub(r"\\(.)", r"\1", token[1:-1].replace(2 * mark, mark))

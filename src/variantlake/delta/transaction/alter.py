@@ -15,13 +15,14 @@ from variantlake.delta.actions.actions import Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.change_feed import CHANGE_FEED, check_change_feed
 from variantlake.delta.protocol.clustering import clustering_columns, clustering_domain
+from variantlake.delta.protocol.identity_columns import is_identity
 from variantlake.delta.protocol.known_properties import (
     CONSTRAINT_PREFIX,
-    FEATURE_PREFIX,
     SCHEMA_PREFIX,
     SET_BY_WRITERS,
     SHREDDING_PROPERTY,
     check_properties,
+    is_of_protocol,
     property_name,
 )
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
@@ -64,7 +65,7 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes
     """
     properties = of_table(check_properties(properties), snapshot.schema)
     _check_possible(snapshot, properties)
-    kept = {k: v for k, v in properties.items() if not k.startswith(FEATURE_PREFIX)}
+    kept = {k: v for k, v in properties.items() if not is_of_protocol(k)}
     comment = kept.pop(COMMENT, snapshot.metadata.description)
     configuration = {**snapshot.metadata.configuration, **kept}
     for key in kept:
@@ -186,7 +187,7 @@ def unset_properties(snapshot: Snapshot, names: Collection[str]) -> Changes:
         "UNSET TBLPROPERTIES",
         metadata,
         snapshot.protocol,
-        {"properties": _json(sorted(names)), "ifExists": True},
+        {"properties": _json(list(dict.fromkeys(names))), "ifExists": True},
     )
 
 
@@ -201,12 +202,27 @@ def add_columns(snapshot: Snapshot, columns: StructType) -> Changes:
     for column in columns.fields:
         if column.name.lower() in known and merged == snapshot.schema:
             raise InvalidSchema(f"the table has a column {column.name!r} already")
+        _check_null_in_old_rows(column)
     added = [
         {"column": described_column((f.name,), f.type, nullable=f.nullable, metadata=f.metadata)}
         for f in columns.fields
     ]
     protocol, metadata = evolved(snapshot, merged)
     return metadata_changes(snapshot, "ADD COLUMNS", metadata, protocol, {"columns": _json(added)})
+
+
+def _check_null_in_old_rows(new: StructField) -> None:
+    """Raise InvalidSchema for a new column of which rows that are there would not have NULL."""
+    if new.default is not None:
+        raise InvalidSchema(
+            f"the new column {new.name} has a default, which existing rows would not get",
+            hint="add the column without it, and then ALTER COLUMN ... SET DEFAULT for new rows",
+        )
+    if new.generation or is_identity(new):
+        raise InvalidSchema(
+            f"the new column {new.name} is generated, but existing rows have no value for it",
+            hint="make a table with the column, and copy the rows into it",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +246,7 @@ def add_fields(snapshot: Snapshot, new: Sequence[NewField]) -> Changes:
     for each in new:
         parent = resolved(schema, each.parent)
         field, path = each.field, (*parent, each.field.name)
+        _check_null_in_old_rows(field)
         if _by_name(struct_at(schema, parent), field.name.lower()) is not None:
             raise InvalidSchema(f"the table has a column {shown_path(path)!r} already")
         schema = with_struct(

@@ -21,6 +21,7 @@ from variantlake.delta.protocol.identity_columns import (
 )
 from variantlake.delta.protocol.needed_features import extended_protocol, needed_features
 from variantlake.delta.protocol.new_table import check_schema
+from variantlake.delta.schema.char_types import declared_type
 from variantlake.delta.schema.column_mapping import MODE, is_mapped, with_mapping
 from variantlake.delta.schema.columns_by_path import (
     FieldPath,
@@ -35,6 +36,7 @@ from variantlake.delta.schema.columns_by_path import (
     with_field,
     without_field,
 )
+from variantlake.delta.schema.ddl import DECLARED
 from variantlake.delta.schema.table_schema import DataType, StructField, StructType
 from variantlake.delta.transaction.column_uses import (
     check_not_layout,
@@ -75,7 +77,7 @@ def rename_column(
         name if (each,) == path else each for each in snapshot.metadata.partition_columns
     )
     configuration = with_renamed(draft.configuration, path, new)
-    parameters = {"oldColumnPath": ".".join(path), "newColumnPath": ".".join(new)}
+    parameters = {"oldColumnPath": history_path(path), "newColumnPath": history_path(new)}
     changed = replace(draft, schema=schema, partitions=partitions, configuration=configuration)
     return changed.changes("RENAME COLUMN", parameters)
 
@@ -110,7 +112,7 @@ def drop_columns(
         raise InvalidSchema(
             "a table needs a column that it is not partitioned by", hint="add another column first"
         )
-    names = [".".join(path) for path in paths]
+    names = list(map(history_path, paths))
     changed = replace(draft, schema=schema, configuration=configuration)
     return changed.changes("DROP COLUMNS", {"columns": _json(names)})
 
@@ -255,14 +257,24 @@ def _position(changes: Changes) -> dict[str, str]:
 def described_column(
     path: FieldPath, type_: DataType, *, nullable: bool, metadata: Mapping[str, Any]
 ) -> dict[str, object]:
-    """A column as the history names it: of a type with parts its kind alone."""
-    kind = orjson.loads(StructType((StructField("c", type_),)).to_json())["fields"][0]["type"]
+    """A column as the history names it: of a type with parts its kind alone.
+
+    A CHAR or VARCHAR is one there.
+    """
+    words = {key: value for key, value in metadata.items() if key != DECLARED}
+    shown = declared_type(StructField("c", type_, metadata=metadata))
+    kind = orjson.loads(StructType((StructField("c", shown),)).to_json())["fields"][0]["type"]
     return {
-        "name": ".".join(path),
+        "name": history_path(path),
         "type": kind if isinstance(kind, str) else kind["type"],
         "nullable": nullable,
-        "metadata": dict(metadata),
+        "metadata": words,
     }
+
+
+def history_path(path: FieldPath) -> str:
+    """A path as Delta Spark's history writes it: in backticks where a name holds a dot."""
+    return ".".join(f"`{name}`" if "." in name else name for name in path)
 
 
 def metadata_changes(

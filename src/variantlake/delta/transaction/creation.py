@@ -25,7 +25,7 @@ from variantlake.delta.log.time_travel import SINCE_TIME, SINCE_VERSION
 from variantlake.delta.protocol.clustering import DOMAIN as CLUSTERING
 from variantlake.delta.protocol.clustering import clustering_domain
 from variantlake.delta.protocol.features import writer_features
-from variantlake.delta.protocol.known_properties import FEATURE_PREFIX, check_properties
+from variantlake.delta.protocol.known_properties import check_properties, is_of_protocol
 from variantlake.delta.protocol.needed_features import extended_protocol, needed_features
 from variantlake.delta.protocol.new_table import new_table
 from variantlake.delta.protocol.properties import of_table
@@ -92,7 +92,7 @@ class Creation:
         Raises UnsupportedFeature and InvalidValue as `set_properties`.
         """
         given = of_table(check_properties(properties), source.schema)
-        kept = {k: v for k, v in given.items() if not k.startswith(FEATURE_PREFIX)}
+        kept = {k: v for k, v in given.items() if not is_of_protocol(k)}
         configuration = own_configuration(source, materialized_columns()) | kept
         if configuration.get(ROW_TRACKING, "").lower() == "true":
             configuration = {**materialized_columns(), **configuration}
