@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import variantlake as vl
+from variantlake.errors import InvalidValue
 from variantlake.ingest import inputs
 from variantlake.parquet import to_json, variants, write_table
 
@@ -34,6 +35,23 @@ def table(tmp_path: Path) -> vl.Table:
 def events(table: vl.Table) -> list[Any]:
     texts = to_json(table.scan("event").to_arrow()["event"]).to_pylist()
     return [None if text is None else json.loads(text) for text in texts]
+
+
+def test_rows_have_variants_in_structs_arrays_and_maps(tmp_path: Path) -> None:
+    table = vl.Table.create(
+        tmp_path, "s STRUCT<x: INT, v: VARIANT>, l ARRAY<VARIANT>, m MAP<STRING, VARIANT>"
+    )
+    first = {"s": {"x": 1, "v": {"k": [1, None]}}, "l": [1, "a", None], "m": {"a": {"b": 2.5}}}
+    second = {"s": {"x": 2, "v": None}, "l": None, "m": {}}
+    table.append([first, second, {"s": None, "l": [], "m": None}])
+    found = table.scan().to_pylist()
+    assert found[0] == {**first, "m": [("a", {"b": 2.5})]} or found[0] == first
+    assert (found[1]["s"], found[1]["l"], found[2]["l"]) == (second["s"], None, [])
+    with pytest.raises(InvalidValue, match="column 's'") as error:
+        table.append([first, {"s": {"x": 1, "v": object()}}])
+    assert error.value.row == 1
+    with pytest.raises(InvalidValue, match="column 's'"):
+        table.append([{"s": 3}])
 
 
 @dataclasses.dataclass

@@ -6,14 +6,21 @@ import dataclasses
 import io
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, ClassVar, Protocol
 
 import pyarrow as pa
 
 from variantlake.delta.protocol.identity_columns import is_identity
-from variantlake.delta.schema.table_schema import StructType, VariantType, arrow_type
+from variantlake.delta.schema.table_schema import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructType,
+    VariantType,
+    arrow_type,
+)
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError
 from variantlake.ingest.frames import as_arrow
@@ -168,6 +175,12 @@ class _PythonRows:
             self._types: dict[str, pa.DataType | None] = {self._documents: None}
             return
         self._types = {}
+        # Columns with Variants in them.
+        self._around = {
+            field.name: field.type
+            for field in schema.fields
+            if field.name not in variants and StructType((field,)).holds_variant()
+        }
         for name in dict.fromkeys((*names, *given)):
             field = schema.get(name)
             if field is None:  # merge_schema may add it
@@ -201,10 +214,17 @@ class _PythonRows:
         columns = [
             _variants(name, [row.get(name) for row in rows], start)
             if type_ is None
-            else _array(name, [row.get(name) for row in rows], start, type_)
+            else _array(name, self._values(name, rows, start), start, type_)
             for name, type_ in self._types.items()
         ]
         return pa.record_batch(columns, list(self._types))
+
+    def _values(self, name: str, rows: Sequence[Mapping[str, Any]], start: int) -> list[Any]:
+        values = [row.get(name) for row in rows]
+        kind = self._around.get(name)
+        if kind is None:
+            return values
+        return list(_each(name, values, start, lambda value: _with_variants(value, kind)))
 
 
 def _row(value: Any, number: int) -> Mapping[str, Any]:
@@ -232,15 +252,49 @@ def _fields_of(value: Any) -> Mapping[str, Any] | None:
 
 
 def _variants(name: str, values: Sequence[Any], start: int) -> Any:
-    found: list[Variant | None] = []
+    return variant_column(list(_each(name, values, start, _variant)))
+
+
+def _variant(value: Any) -> Variant | None:
+    return None if value is None else Variant.of(_plain(value))
+
+
+def _each(
+    name: str, values: Sequence[Any], start: int, convert: Callable[[Any], Any]
+) -> Iterator[Any]:
+    """The converted values of a column; errors name it, and the row."""
     for number, value in enumerate(values):
         try:
-            found.append(None if value is None else Variant.of(_plain(value)))
+            yield convert(value)
         except VariantLakeError as error:
             error.row = start + number
             error.say_first(f"column {name!r}")
             raise
-    return variant_column(found)
+
+
+def _with_variants(value: Any, kind: DataType) -> Any:
+    """A value as Arrow takes it for a type that may have Variants in it."""
+    if value is None:
+        return None
+    match kind:
+        case VariantType():
+            found = _variant(value)
+            return found and {"metadata": found.metadata, "value": found.value}
+        case StructType(fields):
+            own = _fields_of(value)
+            if own is None:
+                return value  # which Arrow refuses
+            kinds = {field.name: field.type for field in fields}
+            return {
+                key: _with_variants(each, kinds[key]) if key in kinds else each
+                for key, each in own.items()
+            }
+        case ArrayType(element) if isinstance(value, list | tuple):
+            return [_with_variants(each, element) for each in value]
+        case MapType(_, element) if isinstance(value, Mapping | list | tuple):
+            pairs = value.items() if isinstance(value, Mapping) else value
+            return [(key, _with_variants(each, element)) for key, each in pairs]
+    return value
 
 
 def _plain(value: Any) -> Any:

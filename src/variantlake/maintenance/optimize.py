@@ -11,6 +11,7 @@ from typing import Any
 from variantlake.delta.log.identity import check_same_table
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.jobs.tasks import Runner
+from variantlake.maintenance.dropped_columns import DroppedColumns
 from variantlake.maintenance.plan_compaction import (
     CompactionOptions,
     CompactionPlan,
@@ -71,12 +72,14 @@ def optimize(
     started = time.perf_counter()
     chosen = files_matching(snapshot, where)
 
+    dropped = DroppedColumns()
+
     def prepare(newest: Snapshot) -> CompactionPlan:
-        return plan_compaction(newest, options, chosen(newest), digest=digest)
+        return plan_compaction(newest, options, chosen(newest), digest=digest, dropped=dropped)
 
     if dry_run:
         return _expected(prepare(snapshot), started)
-    operation = Operation.optimize(where)
+    operation = Operation.purge(where) if options.purge else Operation.optimize(where)
     totals = RewriteTotals()
     for turn in itertools.count():
         before = _to_join(snapshot)

@@ -24,6 +24,7 @@ from variantlake.delta.stats.tags import PREFIX
 from variantlake.errors import InvalidValue
 from variantlake.maintenance.clustering.order_rows import cells_across, wanted_paths
 from variantlake.maintenance.clustering.plan_clustering import ORDERED_TAG, tag_text
+from variantlake.maintenance.dropped_columns import DroppedColumns
 from variantlake.maintenance.rewrite.copy_group import MIN_ROW_GROUP_BYTES
 from variantlake.maintenance.rewrite.file_groups import by_partition, file_group
 from variantlake.maintenance.rewrite.groups import APART_TAG, FileGroup, Tier, check_whole
@@ -59,14 +60,17 @@ class CompactionOptions:
     """What is compacted, and how much of it in one commit.
 
     Files of less than about `target_file_size` are joined up to that size; a file of whose rows
-    more than `max_deleted_share` are deleted is rewritten in any case. A commit takes groups of at
-    most `max_bytes_per_commit` and `max_files_per_commit` input files, and at least one group.
+    more than `max_deleted_share` are deleted is rewritten in any case. With `purge` only files are
+    rewritten of which rows are deleted, or that hold columns that the table dropped. A commit takes
+    groups of at most `max_bytes_per_commit` and `max_files_per_commit` input files, and at least
+    one group.
 
     Raises InvalidValue for what cannot be.
     """
 
     target_file_size: int = TARGET_FILE_BYTES
     max_deleted_share: float = MAX_DELETED_SHARE
+    purge: bool = False
     max_bytes_per_commit: int = 64 << 30
     max_files_per_commit: int = 10_000
 
@@ -78,9 +82,10 @@ class CompactionOptions:
             raise InvalidValue(f"max deleted share is {share!r}", hint="a number from 0 to 1")
 
     @classmethod
-    def of(cls, target_file_size: Size, max_deleted_share: float) -> Self:
+    def of(cls, target_file_size: Size, max_deleted_share: float, *, purge: bool = False) -> Self:
         """The options as users give them."""
-        return cls(size_bytes("target_file_size", target_file_size), max_deleted_share)
+        size = size_bytes("target_file_size", target_file_size)
+        return cls(size, 0.0 if purge else max_deleted_share, purge=purge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +139,8 @@ class CompactionPlan:
         """
         if len(group.rows) == 1:
             return "no other file is joined with it"
+        if self.options.purge:
+            return "columns are dropped"
         if self.plan.row_ids is not None:
             return "its rows keep their ids"
         if self.deleted[group.rows].any():
@@ -196,10 +203,12 @@ def plan_compaction(
     chosen: Int64s | None = None,
     *,
     digest: bool = True,
+    dropped: DroppedColumns | None = None,
 ) -> CompactionPlan:
     """What compacting this version does; `chosen` are the rows of its files to look at.
 
-    Reads footers of files whose layout the log does not tell. Raises as `RewritePlan.of`.
+    `dropped` remembers the files that a purge has looked at. Reads footers of files whose layout
+    the log does not tell. Raises as `RewritePlan.of`.
     """
     target = options.target_file_size
     plan = RewritePlan.of(snapshot, target_file_size=target, digest=digest)
@@ -211,7 +220,9 @@ def plan_compaction(
         share = np.where(deleted > 0, np.where(records > 0, deleted / records, 1.0), 0.0)
     live = np.where(records > 0, sizes * (1 - share), sizes).astype(np.int64)
     worn = share > options.max_deleted_share
-    small = live < options.target_file_size * _SMALL_SHARE
+    small = live < (0 if options.purge else options.target_file_size * _SMALL_SHARE)
+    if options.purge:
+        worn |= (dropped or DroppedColumns()).of(snapshot, log, rows)
     rows = rows[(worn | small)[rows]]
     groups: list[_JoinedRows] = []
     for partition in by_partition(snapshot, log, rows):

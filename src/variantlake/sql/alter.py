@@ -104,7 +104,7 @@ class ChangeColumns:
 
 @dataclass(frozen=True, slots=True)
 class ClusterBy:
-    """`CLUSTER BY (columns)`; no column for NONE."""
+    """`CLUSTER BY (columns)`, which are paths of quoted names; no column for NONE."""
 
     columns: tuple[str, ...]
 
@@ -314,11 +314,10 @@ class _AlterCursor(TokenCursor):
         return self.span(start, self.at)
 
     def _clustering(self) -> ClusterBy | None:
-        cursors = list(map(TokenCursor, self.items()))
-        names = [cursor.word_or_name() for cursor in cursors]
-        if not all(cursor.done for cursor in cursors) or not names:
-            return None
-        return ClusterBy(tuple(name for name in names if name is not None))
+        cursors = list(map(_AlterCursor, self.items()))
+        columns = tuple(column for cursor in cursors if (column := cursor.column()) is not None)
+        whole = len(columns) == len(cursors) and all(cursor.done for cursor in cursors)
+        return ClusterBy(columns) if columns and whole else None
 
     def _column_changes(self, *, hive: bool) -> Alteration | None:
         found = list[ColumnChange]()

@@ -94,8 +94,8 @@ _INSTEAD = {
     "OPTIMIZE": _OPTIMIZE,
     "REFRESH": ("nothing is to be refreshed: each query reads the newest version",) * 2,
     "REORG": (
-        f"{_SQL} with APPLY (PURGE); lake.optimize(table, max_deleted_share=0) does the same",
-        "`variantlake optimize` rewrites files with deleted rows",
+        f"{_SQL} with APPLY (PURGE); lake.optimize(table, purge=True) does the same",
+        "`variantlake optimize --purge` rewrites files with deleted rows and dropped columns",
     ),
     "REPLACE": (
         "vl.Table.create(..., replace=True) and lake.sql(...) replace a table",

@@ -1825,6 +1825,7 @@ class Table(Shown):
         *,
         target_file_size: Size = TARGET_FILE_BYTES,
         max_deleted_share: float = 0.05,
+        purge: bool = False,
         dry_run: bool = False,
         digest: bool = True,
         progress: OnProgress | None = None,
@@ -1840,6 +1841,8 @@ class Table(Shown):
             where: Only files that may hold a match: a condition over partition columns and paths.
             target_file_size: Files below three quarters of it are joined up to about this size.
             max_deleted_share: The share of deleted rows above which a file is rewritten.
+            purge: Only remove what is deleted: rewrite files of which rows are deleted, or that
+                hold columns that were dropped. Reads the footer of every file.
             dry_run: Say what would be done, and do nothing.
             digest: Compare the rows that are read and written by their digest; a difference raises
                 before anything is committed.
@@ -1867,7 +1870,7 @@ class Table(Shown):
             self._newest(),
             run_in_threads,
             where=condition_text(where),
-            options=CompactionOptions.of(target_file_size, max_deleted_share),
+            options=CompactionOptions.of(target_file_size, max_deleted_share, purge=purge),
             dry_run=dry_run,
             digest=digest,
             progress=progress,

@@ -11,6 +11,7 @@ import pytest
 import variantlake as vl
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log.log_segment import commit_path
+from variantlake.errors import InvalidQuery, InvalidSchema
 
 DDL = "first INT, event VARIANT, last INT"
 
@@ -37,6 +38,34 @@ def test_clustering_columns_have_statistics_wherever_they_stand(
         (tmp_path / commit_path(version)).unlink()
     (add,) = vl.Table.open(tmp_path).snapshot.add_files()
     assert json.loads(add.stats or "")["maxValues"] == expected
+
+
+def test_fields_of_structs_cluster_a_table(tmp_path: Path) -> None:
+    """And columns that cannot are refused: nothing is passed over."""
+    ddl = "a INT, s STRUCT<x: INT, y: STRING>, event VARIANT, l ARRAY<INT>"
+    properties = {"delta.columnMapping.mode": "name", "delta.dataSkippingNumIndexedCols": "0"}
+    table = vl.Table.create(tmp_path, ddl, cluster_by=["s.x", "a"], properties=properties)
+    s = pa.array([{"x": 7, "y": "q"}], pa.struct([("x", pa.int32()), ("y", pa.string())]))
+    table.append(pa.table({"a": pa.array([1], pa.int32()), "s": s}))
+    assert table.scan(where="a = 2").explain().to_dict()["files"]["skipped"] == 1
+    table.alter("CLUSTER BY (S.y)")
+    (entry,) = table.history(1)
+    assert entry.info["operationParameters"] == {
+        "oldClusteringColumns": "s.x,a",
+        "newClusteringColumns": "s.y",
+    }
+    with pytest.raises(InvalidSchema, match="clustered by it"):
+        table.drop_columns("s.y")
+    table.rename_column("s.y", "z")
+    for column in ("s", "event", "l", "l.element", "nope", "s.nope"):
+        with pytest.raises(InvalidSchema):
+            table.alter(f"CLUSTER BY ({column})")
+    for text in ("CLUSTER BY (a b)", "CLUSTER BY (a + 1)", "CLUSTER BY ()", "CLUSTER BY a"):
+        with pytest.raises(InvalidQuery):
+            table.alter(text)
+    table.alter("CLUSTER BY (`s`.z)")
+    (entry,) = table.history(1)
+    assert entry.info["operationParameters"]["oldClusteringColumns"] == "s.z"
 
 
 def test_clustering_columns_are_in_the_domain_that_the_protocol_names(tmp_path: Path) -> None:

@@ -170,8 +170,15 @@ def test_upkeep_without_the_jar(twins: Twins) -> None:
     twins.both("DELETE FROM {t} WHERE id = 1")
     ours, theirs = (each.collect()[0] for each in twins.both("REORG TABLE {t} APPLY (PURGE)"))
     assert ours.metrics.numFilesRemoved == theirs.metrics.numFilesRemoved == 1
-    ours, theirs = (each.collect()[0] for each in twins.both("OPTIMIZE {t} WHERE p = 'x'"))
+    assert twins.newest()[0][1:] == twins.newest()[1][1:]
+    answers = twins.both("OPTIMIZE {t} WHERE p = 'x'")
+    assert answers[0].schema.simpleString() == answers[1].schema.simpleString()
+    ours, theirs = (each.collect()[0] for each in answers)
     assert ours.metrics.numFilesRemoved == theirs.metrics.numFilesRemoved == 3
+    for name in ("partitionsOptimized", "totalConsideredFiles", "totalFilesSkipped", "numBatches"):
+        assert ours.metrics[name] == theirs.metrics[name], name
+    assert ours.metrics.filesAdded.min == ours.metrics.filesAdded.totalSize
+    assert ours.metrics.filesRemoved.totalFiles == 3
     assert [each[1] for each in twins.newest()] == ["OPTIMIZE", "OPTIMIZE"]
     found = twins.ours("VACUUM {t} RETAIN 1000 HOURS DRY RUN")
     assert (found.columns, found.collect()) == (["path"], [])

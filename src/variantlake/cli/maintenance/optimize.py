@@ -46,6 +46,10 @@ def optimize(
             max=1,
         ),
     ] = 0.05,
+    purge: Annotated[
+        bool,
+        typer.Option("--purge", help="Only rewrite files with deleted rows or dropped columns."),
+    ] = False,
     digest: DigestOption = True,
     dry_run: Annotated[bool, dry_run_option("rewritten")] = False,
     as_json: Annotated[bool, json_option()] = False,
@@ -56,6 +60,7 @@ def optimize(
             where,
             target_file_size=target_file_size,
             max_deleted_share=max_deleted_share,
+            purge=purge,
             dry_run=dry_run,
             digest=digest,
             progress=progress,

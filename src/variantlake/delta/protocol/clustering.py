@@ -8,7 +8,15 @@ from typing import Any
 import orjson
 
 from variantlake.delta.actions.actions import DomainMetadata
-from variantlake.delta.schema.table_schema import StructType, VariantType
+from variantlake.delta.schema.columns_by_path import (
+    FieldPath,
+    field_path,
+    logical_path,
+    owner_of,
+    physical_path,
+    type_at,
+)
+from variantlake.delta.schema.table_schema import PrimitiveType, StructType, VariantType
 from variantlake.errors import InvalidSchema, MalformedLog
 
 DOMAIN = "delta.clustering"
@@ -30,10 +38,17 @@ def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str
         raise MalformedLog(f"the domain {DOMAIN} names no clusteringColumns") from error
 
 
+def clustering_names(
+    schema: StructType, domains: Mapping[str, DomainMetadata]
+) -> tuple[FieldPath, ...]:
+    """The paths of the clustering columns by the names that users know."""
+    return tuple(logical_path(schema, path) for path in clustering_columns(domains))
+
+
 def clustering_domain(
     schema: StructType, columns: Sequence[str], partition_columns: Sequence[str]
 ) -> DomainMetadata:
-    """The domain of a table that is clustered by these columns.
+    """The domain of a table that is clustered by these columns, or fields of structs.
 
     Raises InvalidSchema for a column that is missing or has no order, and beside partitions.
     """
@@ -41,17 +56,18 @@ def clustering_domain(
         raise InvalidSchema("a table is either partitioned or clustered")
     paths = []
     for column in columns:
-        field = schema.get(column)
-        if field is None:
-            known = ", ".join(item.name for item in schema.fields)
-            raise InvalidSchema(
-                f"clustering column {column!r} is not in the schema", hint=f"columns: {known}"
-            )
-        if isinstance(field.type, VariantType):
+        path = field_path(schema, column)
+        type_ = type_at(schema, path)
+        if isinstance(type_, VariantType):
             raise InvalidSchema(
                 f"column {column!r} is a Variant, which cannot cluster a table: it has no order",
                 hint=f"name a path of it, as in {column}:id::bigint, or an ordinary column",
             )
-        paths.append([field.physical_name])
+        if not isinstance(type_, PrimitiveType) or owner_of(schema, path)[1]:
+            raise InvalidSchema(
+                f"column {column!r} cannot cluster a table: it is {type_}, or in an array or a map",
+                hint="name columns, or fields of structs, of types that have an order",
+            )
+        paths.append(physical_path(schema, path))
     configuration = orjson.dumps({"clusteringColumns": paths, "domainName": DOMAIN}).decode()
     return DomainMetadata(DOMAIN, configuration)

@@ -114,14 +114,44 @@ def have_case(columns: StructType, nodes: Sequence[SchemaNode]) -> bool:
     return all(node is None or _has_case_inside(type_, node) for type_, node in nested)
 
 
+def has_others(columns: StructType, nodes: Sequence[SchemaNode]) -> bool:
+    """Whether one of these nodes of a file's schema belongs to none of the columns.
+
+    A node belongs to the column of its id, or of its name in any case if one of both has no id.
+    """
+    named = {field.physical_name.lower(): field for field in columns.fields}
+    numbered = {field.metadata.get(ID_KEY): field for field in columns.fields}
+    for node in nodes:
+        field = named.get(node.name.lower())
+        own = None if field is None else field.metadata.get(ID_KEY)
+        if node.field_id is not None and own != node.field_id and (field is None or own):
+            field = numbered.get(node.field_id)
+        if field is None or _has_others_inside(field.type, node):
+            return True
+    return False
+
+
+def _has_others_inside(type_: DataType, node: SchemaNode) -> bool:
+    if isinstance(type_, StructType):
+        return has_others(type_, node.children)
+    return any(_has_others_inside(kind, part) for kind, part in _inner(type_, node))
+
+
+def _inner(type_: DataType, node: SchemaNode) -> list[tuple[DataType, SchemaNode]]:
+    """The parts of an array or a map with their nodes; none if the file writes others."""
+    parts = [part for level in node.children for part in level.children]
+    kinds: tuple[DataType, ...] = ()
+    if isinstance(type_, ArrayType):
+        kinds = (type_.element,)
+    if isinstance(type_, MapType):
+        kinds = (type_.key, type_.value)
+    return list(zip(kinds, parts, strict=True)) if len(kinds) == len(parts) else []
+
+
 def _has_case_inside(type_: DataType, node: SchemaNode) -> bool:
     if isinstance(type_, StructType):
         return have_case(type_, node.children)
-    if isinstance(type_, ArrayType | MapType):
-        kinds = (type_.element,) if isinstance(type_, ArrayType) else (type_.key, type_.value)
-        parts = [part for level in node.children for part in level.children]
-        return len(parts) != len(kinds) or all(map(_has_case_inside, kinds, parts))
-    return True
+    return all(_has_case_inside(kind, part) for kind, part in _inner(type_, node))
 
 
 def _has_names_inside(type_: DataType, node: SchemaNode) -> bool:

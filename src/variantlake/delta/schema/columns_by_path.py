@@ -110,6 +110,18 @@ def struct_at(schema: StructType, path: FieldPath) -> StructType:
     return struct
 
 
+def logical_path(schema: StructType, path: FieldPath) -> FieldPath:
+    """A path of fields by the names in files as users name it; what is not there stays."""
+    names = []
+    type_: DataType = schema
+    for part in path:
+        fields = type_.fields if isinstance(type_, StructType) else ()
+        field = next((item for item in fields if item.physical_name == part), None)
+        names.append(part if field is None else field.name)
+        type_ = type_ if field is None else field.type
+    return tuple(names)
+
+
 def physical_path(schema: StructType, path: FieldPath) -> FieldPath:
     """A path of `resolved` by the names in files."""
     names = []

@@ -14,7 +14,7 @@ import orjson
 from variantlake.delta.actions.actions import Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.change_feed import CHANGE_FEED, check_change_feed
-from variantlake.delta.protocol.clustering import clustering_columns, clustering_domain
+from variantlake.delta.protocol.clustering import clustering_domain, clustering_names
 from variantlake.delta.protocol.identity_columns import is_identity
 from variantlake.delta.protocol.known_properties import (
     CONSTRAINT_PREFIX,
@@ -48,7 +48,7 @@ from variantlake.delta.schema.table_schema import (
     StructField,
     StructType,
 )
-from variantlake.delta.transaction.alter_columns import described_column, metadata_changes
+from variantlake.delta.transaction.alter_columns import added_column, metadata_changes
 from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature
 
@@ -150,13 +150,12 @@ def cluster_by(snapshot: Snapshot, columns: Sequence[str]) -> Changes:
     """
     partitions = snapshot.partition_columns
     domain = clustering_domain(snapshot.schema, columns, partitions)
-    names = {each.physical_name: each.name for each in snapshot.schema.fields}
-    found = clustering_columns(snapshot.domains)
-    before = [".".join([names.get(first, first), *rest]) for first, *rest in found]
+    before = clustering_names(snapshot.schema, snapshot.domains)
+    after = clustering_names(snapshot.schema, {domain.domain: domain})
     protocol = extended_protocol(snapshot.protocol, ["clustering"] if columns else [])
     parameters = {
-        "oldClusteringColumns": ",".join(before),
-        "newClusteringColumns": ",".join(columns),
+        "oldClusteringColumns": ",".join(map(".".join, before)),
+        "newClusteringColumns": ",".join(map(".".join, after)),
     }
     changes = metadata_changes(snapshot, "CLUSTER BY", snapshot.metadata, protocol, parameters)
     return replace(changes, metadata=None, domains=(domain,))
@@ -203,10 +202,7 @@ def add_columns(snapshot: Snapshot, columns: StructType) -> Changes:
         if column.name.lower() in known and merged == snapshot.schema:
             raise InvalidSchema(f"the table has a column {column.name!r} already")
         _check_null_in_old_rows(column)
-    added = [
-        {"column": described_column((f.name,), f.type, nullable=f.nullable, metadata=f.metadata)}
-        for f in columns.fields
-    ]
+    added = [{"column": added_column((field.name,), field)} for field in columns.fields]
     protocol, metadata = evolved(snapshot, merged)
     return metadata_changes(snapshot, "ADD COLUMNS", metadata, protocol, {"columns": _json(added)})
 
@@ -254,11 +250,7 @@ def add_fields(snapshot: Snapshot, new: Sequence[NewField]) -> Changes:
             parent,
             functools.partial(_merged_struct, field=field, where="".join(f"{p}." for p in parent)),
         )
-        described: dict[str, object] = {
-            "column": described_column(
-                path, field.type, nullable=field.nullable, metadata=field.metadata
-            )
-        }
+        described: dict[str, object] = {"column": added_column(path, field)}
         if each.after is not None:
             schema = moved_field(schema, path, each.after or None)
             described["position"] = f"AFTER {each.after}" if each.after else "FIRST"

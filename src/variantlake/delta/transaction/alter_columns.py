@@ -257,19 +257,20 @@ def _position(changes: Changes) -> dict[str, str]:
 def described_column(
     path: FieldPath, type_: DataType, *, nullable: bool, metadata: Mapping[str, Any]
 ) -> dict[str, object]:
-    """A column as the history names it: of a type with parts its kind alone.
-
-    A CHAR or VARCHAR is one there.
-    """
-    words = {key: value for key, value in metadata.items() if key != DECLARED}
-    shown = declared_type(StructField("c", type_, metadata=metadata))
-    kind = orjson.loads(StructType((StructField("c", shown),)).to_json())["fields"][0]["type"]
+    """A column as the history names it: of a type with parts its kind alone."""
+    kind = orjson.loads(StructType((StructField("c", type_),)).to_json())["fields"][0]["type"]
     return {
         "name": history_path(path),
         "type": kind if isinstance(kind, str) else kind["type"],
         "nullable": nullable,
-        "metadata": words,
+        "metadata": dict(metadata),
     }
+
+
+def added_column(path: FieldPath, field: StructField) -> dict[str, object]:
+    """A new column as the history names it: a CHAR or VARCHAR is one there."""
+    words = {key: value for key, value in field.metadata.items() if key != DECLARED}
+    return described_column(path, declared_type(field), nullable=field.nullable, metadata=words)
 
 
 def history_path(path: FieldPath) -> str:

@@ -73,7 +73,7 @@ def check_not_layout(snapshot: Snapshot, path: FieldPath) -> None:
     if any(each[: len(physical)] == physical for each in clustering_columns(snapshot.domains)):
         raise InvalidSchema(
             f"column {shown_path(path)} cannot be dropped: the table is clustered by it",
-            hint="ALTER TABLE ... CLUSTER BY NONE in Delta Spark ends the clustering",
+            hint="ALTER TABLE ... CLUSTER BY NONE ends the clustering",
         )
     text = snapshot.properties.get(cluster_paths.PROPERTY)
     if text is None or len(path) > 1:

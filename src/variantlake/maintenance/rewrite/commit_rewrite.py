@@ -34,7 +34,7 @@ class Operation:
     """How a rewrite stands in the table's history: as Delta Spark names it."""
 
     name: str = "OPTIMIZE"
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def optimize(cls, where: str | None, by: Sequence[str] = ()) -> Self:
@@ -47,6 +47,11 @@ class Operation:
                 "clusterBy": orjson.dumps(list(by)).decode(),
             }
         )
+
+    @classmethod
+    def purge(cls, where: str | None) -> Self:
+        """As Delta Spark's `REORG TABLE ... APPLY (PURGE)`."""
+        return cls("REORG", {"predicate": predicate(where), "applyPurge": True})
 
 
 def predicate(where: str | None) -> str:

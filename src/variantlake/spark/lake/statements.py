@@ -107,7 +107,10 @@ class LakeStatements:
             try:
                 with _described_commits(self._session.spark):
                     return self._session.query(query, args, tables)
-            except VariantLakeError:
+            except VariantLakeError as refused:
+                if refused.message.startswith("[DELTA_"):  # what Delta Spark takes, but not so
+                    said = refused.message.partition("\n")[0]
+                    error.hint = f"Delta Spark refuses it too: {said}"
                 raise error from None
 
         whole = parse_upkeep(query) or parse_insert(query)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from variantlake.delta.log.log_segment import has_log
 from variantlake.delta.log.logical_files import bytes_of
 from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
-from variantlake.delta.protocol.clustering import clustering_columns
+from variantlake.delta.protocol.clustering import clustering_columns, clustering_names
 from variantlake.delta.transaction.analyze import analyze
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
@@ -25,6 +26,8 @@ from variantlake.maintenance.cloning.clone import CloneResult, clone
 from variantlake.maintenance.restore import restore, version_of
 from variantlake.maintenance.vacuuming.vacuum import vacuum
 from variantlake.quoting import quote_identifier
+from variantlake.scan.table_names import files_matching
+from variantlake.spark.lake.optimize_metrics import OPTIMIZE, optimize_metrics
 from variantlake.spark.lake.session import LakeSession
 from variantlake.spark.query.names import delta_name
 from variantlake.spark.query.session_queries import not_a_timestamp
@@ -50,11 +53,6 @@ _DETAIL = (
     " clusteringColumns ARRAY<STRING>, numFiles BIGINT, sizeInBytes BIGINT,"
     " properties MAP<STRING, STRING>, minReaderVersion INT, minWriterVersion INT,"
     " tableFeatures ARRAY<STRING>"
-)
-_FILES = "STRUCT<totalFiles: BIGINT, totalSize: BIGINT>"
-_OPTIMIZE = (
-    "path STRING, metrics STRUCT<numFilesAdded: BIGINT, numFilesRemoved: BIGINT,"
-    f" filesAdded: {_FILES}, filesRemoved: {_FILES}>"
 )
 _RESTORE = (
     "table_size_after_restore BIGINT, num_of_files_after_restore BIGINT, num_removed_files BIGINT,"
@@ -151,22 +149,25 @@ class TableStatements:
         # Loads the kernels, which queries do without.
         from variantlake.maintenance.clustering.cluster import ClusterOptions, cluster
         from variantlake.maintenance.optimize import optimize
-        from variantlake.maintenance.plan_compaction import CompactionOptions
+        from variantlake.maintenance.plan_compaction import MAX_DELETED_SHARE, CompactionOptions
 
+        started = time.time_ns() // 1_000_000
         snapshot = self._snapshot(location)
+        chosen = files_matching(snapshot, text.where)(snapshot)
+        considered = snapshot.files.num_rows if chosen is None else len(chosen)
         run = self._session.rewriter(snapshot)
         done: RewriteResult
         if _is_clustered(snapshot) and not text.purges:
             options = ClusterOptions.of(text.where, None, CLUSTERED_FILE_BYTES, digest=True)
             done = cluster(snapshot, run, options)
         else:
-            share = 0.0 if text.purges else 0.05
-            size = 1 if text.purges else TARGET_FILE_BYTES  # joins none, and rewrites those alone
-            compaction = CompactionOptions.of(size, share)
+            compaction = CompactionOptions.of(
+                TARGET_FILE_BYTES, MAX_DELETED_SHARE, purge=text.purges
+            )
             done = optimize(snapshot, run, where=text.where, options=compaction)
-        added, removed = done.files_written, done.files_read
-        metrics = (added, removed, (added, done.bytes_written), (removed, done.bytes_read))
-        return self._rows([(snapshot.store.uri, metrics)], _OPTIMIZE)
+        ended = time.time_ns() // 1_000_000
+        metrics = optimize_metrics(snapshot, done, considered, started, ended)
+        return self._rows([{"path": snapshot.store.uri, "metrics": metrics}], OPTIMIZE)
 
     def _restore(self, location: str, text: parts.RestoreTable) -> DataFrame:
         moment = text.moment
@@ -263,9 +264,7 @@ def _detail_row(snapshot: Snapshot) -> tuple[Any, ...]:
 
 
 def _clustered_by(snapshot: Snapshot) -> list[str]:
-    names = {field.physical_name: field.name for field in snapshot.schema.fields}
-    paths = clustering_columns(snapshot.domains)
-    return [".".join((names.get(path[0], path[0]), *path[1:])) for path in paths]
+    return list(map(".".join, clustering_names(snapshot.schema, snapshot.domains)))
 
 
 def _is_clustered(snapshot: Snapshot) -> bool:

@@ -123,7 +123,7 @@ def _created(location: str, schema: StructType, new: NewTable, operation: str) -
 
 
 def in_schema(names: Sequence[str], schema: StructType) -> tuple[str, ...]:
-    """Names as the columns are written: Spark's ignore case."""
+    """Names as the columns are written: Spark's ignore case. Paths into structs stay."""
     written = {field.name.lower(): field.name for field in schema.fields}
     return tuple(written.get(name.lower(), name) for name in names)
 
