@@ -23,7 +23,7 @@ class DroppedColumns:
 
     def __init__(self) -> None:
         self._schema = StructType(())
-        self._known: dict[str, bool] = {}
+        self._answers: dict[str, bool] = {}
 
     def of(self, snapshot: Snapshot, files: LogFiles, rows: Int64s) -> Bools:
         """For each file of the version whether it is one of these rows and holds such a column.
@@ -31,15 +31,15 @@ class DroppedColumns:
         Raises MalformedFile, MissingSource for a footer that cannot be read.
         """
         if snapshot.schema != self._schema:
-            self._schema, self._known = snapshot.schema, {}
-        new = [file for file in files.files(rows) if file.path not in self._known]
+            self._schema, self._answers = snapshot.schema, {}
+        new = [file for file in files.files(rows) if file.path not in self._answers]
         if new:
             own = {snapshot.properties.get(key) for key in (ROW_ID, ROW_COMMIT_VERSION)}
             with ThreadPoolExecutor(min(_THREADS, len(new))) as pool:
                 found = pool.map(lambda file: _holds_others(snapshot.schema, file, own), new)
-                self._known.update(zip((file.path for file in new), found, strict=True))
+                self._answers.update(zip((file.path for file in new), found, strict=True))
         held = np.zeros(snapshot.files.num_rows, bool)
-        held[rows] = [self._known[file.path] for file in files.files(rows)]
+        held[rows] = [self._answers[file.path] for file in files.files(rows)]
         return held
 
 
