@@ -173,7 +173,7 @@
       element("h3", {}, "Files"),
       line(`Files from version ${all[0].version}, ${files(all[0].files)}, to version ${last.version}, ${files(last.files)}`,
         all.map((each) => each.files), ends, count),
-      table(`The last ${count(all.length)} versions, times in UTC`, [
+      table(`${all.length === 1 ? "The last version" : `The last ${count(all.length)} versions`}, times in UTC`, [
         { name: "version", number: true, value: (each) => count(each.version) },
         { name: "time", whole: true, value: (each) => time(each.timestamp) },
         { name: "operation", value: (each) => each.operation || "" },
