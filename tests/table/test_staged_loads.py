@@ -12,7 +12,7 @@ import pytest
 import variantlake as vl
 from variantlake.ingest.stage import Stage
 from variantlake.storage.store import LocalStore
-from variantlake.writing.staged_files import FOLDER
+from variantlake.writing.staged_files import FOLDER, publish_stage
 
 ROWS = pa.table({"event": ['{"a": 1}', '{"a": 2}', '{"a": -3}'], "k": ["x", "y", "x"]})
 
@@ -172,3 +172,19 @@ def test_a_stage_whose_put_was_answered_twice_stands(
     assert stage.scan().count() == 3
     assert stage.publish().rows_written == 3
     assert _values(table.refresh()) == [-3, 1, 2]
+
+
+def test_of_two_that_publish_at_once_the_second_finds_the_first(
+    table: vl.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seed 145 of the simulation with 1,000 actors: the file was gone, the rows were there."""
+    stage = _stage(table)
+    newest = table.snapshot.refresh()  # what the second one has read
+    first = stage.publish()
+    monkeypatch.setattr(Stage, "_newest", lambda _self: newest)
+    second = stage.publish()
+    assert (second.version, second.already_loaded) == (first.version, True)
+    assert _values(table.refresh()) == [-3, 1, 2]
+    _stage(table, load_id="dropped").drop()
+    with pytest.raises(vl.MissingSource, match="no load 'dropped' is staged"):
+        publish_stage(newest, "dropped")

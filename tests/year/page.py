@@ -27,7 +27,7 @@ deletion vectors, the change feed, in-commit timestamps, v2 checkpoints and colu
 
 A plain model checks all rows of the newest version and of yesterday's each week. The command fails
 if a figure grows by more than its limit in the second half of the year. Growth is the median slope
-of weekly medians.
+of weekly medians. CPU times are held against those of fixed work on the same day.
 """
 _COSTS = """
 The costs are those of S3 Standard (requests and storage) and of a CPU hour at $0.0425. The requests

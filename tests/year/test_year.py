@@ -56,5 +56,13 @@ def test_what_grows_with_the_rows_is_no_growth_where_it_should() -> None:
     assert by["files"] > 0.1
 
 
+def test_a_machine_that_becomes_busy_is_no_growth() -> None:
+    days = [{**day, "reference_ms": 1000 + at} for at, day in enumerate(a_year(cpu_seconds=1.0))]
+    by = {measure.name: growth(days, measure) for measure in MEASURES}
+    assert abs(by["cpu_seconds"]) < 0.05
+    busy = [{**day, "reference_ms": 1000} for day in days]
+    assert growth(busy, next(m for m in MEASURES if m.name == "cpu_seconds")) > 0.1
+
+
 def test_few_days_say_nothing() -> None:
     assert growing(a_year(files=100.0)[:20]) == []

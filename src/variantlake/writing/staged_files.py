@@ -145,7 +145,15 @@ def publish_stage(newest: Snapshot, load_id: str) -> tuple[int, bool, StagedLoad
     if version is not None:
         newest.store.delete(stage_path(load_id))  # a publisher was killed before it could
         return version, False, None
-    staged = read_stage(newest.store, load_id)
+    try:
+        staged = read_stage(newest.store, load_id)
+    except MissingSource:
+        # Another one may have published it since `newest` was read.
+        newest = newest.refresh()
+        version = loaded(TableWrite.of(newest, evaluated=True, numbered=True), load_id)
+        if version is None:
+            raise
+        return version, False, None
     then, now = staged.metadata, newest.metadata
     changed = next((what for what, of in _FIXED.items() if of(then) != of(now)), None)
     if changed is not None:
