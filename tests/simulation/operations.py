@@ -150,6 +150,23 @@ def load(session: Session, op: Op, _work: Work) -> Any:
     return session.table().append(rows, json_columns=["event"], load_id=load_id)
 
 
+def load_together(session: Session, op: Op, _work: Work) -> Any:
+    """Rows under an id that others load as well: once they are there, nothing happens."""
+    rows = arrow(_shared(op), op.a % 4)
+    load_id = f"load together {op.a % 4}"
+    return session.table().append(rows, json_columns=["event"], load_id=load_id)
+
+
+def _shared(op: Op) -> range:
+    first = 20_000_000 + op.a % 4 * 100
+    return range(first, first + 9)
+
+
+def _added_together(op: Op, rows: Rows, _work: Work) -> Rows:
+    value = op.a % 4
+    return {**rows, **dict.fromkeys(_shared(op), (value, value))}
+
+
 def stream(session: Session, op: Op, _work: Work) -> Any:
     """The next batch of a stream, as the sink of streams commits it."""
     target = TableWrite.of(session.table().snapshot)
@@ -189,7 +206,8 @@ def publish(session: Session, op: Op, work: Work) -> Any:
         stages = session.table().stages()
         if not stages:
             return None
-        work.staged = stages[op.a % len(stages)].id
+        # The first one, so that others want the same.
+        work.staged = stages[op.b % 4 // 3 % len(stages)].id
     table = session.table()
     staged = next((each for each in table.stages() if each.id == work.staged), None)
     return None if staged is None else staged.publish()
@@ -503,6 +521,7 @@ def _upserted(op: Op, rows: Rows, _work: Work) -> Rows:
 OPERATIONS: Mapping[str, Operation] = {
     "append": Operation(append, _added, conflicts=False),
     "load": Operation(load, _added, repeats=True, conflicts=False),
+    "load together": Operation(load_together, _added_together, repeats=True, conflicts=False),
     "stream": Operation(stream, _added, repeats=True, conflicts=False),
     "stage": Operation(stage, conflicts=False, may_lack=True),
     "publish": Operation(publish, repeats=True, conflicts=False),

@@ -122,6 +122,51 @@ FAULTS = (
         "run_post_commit_hooks", "write_state(store, version, state)",
         "write_state(store, version - 1, state)",
     ),
+    Fault(
+        "a compaction of the log forgets what was removed",
+        "write_compaction", "state.removes or {}", "{}",
+    ),
+    Fault(
+        "a checkpoint leaves tombstones out", "_tombstones",
+        "[remove for remove in removes if (remove.deletion_timestamp or 0) >= oldest]", "[]",
+    ),
+    Fault(
+        "a checkpoint forgets applications", "checkpoint_writer._transactions",
+        "transaction.last_updated is None or transaction.last_updated >= oldest", "False",
+    ),
+    Fault(
+        "a checkpoint forgets domains", "_small_actions",
+        "[protocol, metadata, *_transactions(state, metadata), *state.domains.values()]",
+        "[protocol, metadata, *_transactions(state, metadata)]",
+    ),
+    Fault(
+        "the hint names another checkpoint", "write_state",
+        "write_last_checkpoint(store, version=version, size=size, "
+        "size_in_bytes=size_in_bytes, num_of_add_files=state.files.num_rows)",
+        "write_last_checkpoint(store, version=version - 1, size=size, "
+        "size_in_bytes=size_in_bytes, num_of_add_files=state.files.num_rows)",
+    ),
+    Fault("a checksum counts no bytes", "version_checksum.checksum", "bytes_of(state.files)", "0"),
+    Fault(
+        "a commit after another one gives row ids again",
+        "_CommitBase.after", "max(mark, self.high_water)", "self.high_water",
+    ),
+    Fault(
+        "a change of rows does not look at rows that came meanwhile",
+        "RowLevel._adds_rows", "self.finds(add)", "False",
+    ),
+    Fault(
+        "a restore leaves what came since",
+        "restore._changes", "removes_of(adds_of(found.gone))", "()",
+    ),
+    Fault(
+        "a restore does not look at what came meanwhile",
+        "restore._changes", "whole_table", "None",
+    ),
+    Fault(
+        "a batch of a stream that is there is written again",
+        "StreamBatch.version_in", "found.version < self.number", "found.version <= self.number",
+    ),
 )  # fmt: skip
 
 CHEAP = (

@@ -17,8 +17,8 @@ SLACK = HOUR
 
 ROLES: Mapping[str, Mapping[str, int]] = {
     "writer": {
-        "append": 6, "load": 4, "stream": 4, "stage": 2, "publish": 3, "overwrite": 1,
-        "set properties": 1,
+        "append": 6, "load": 3, "load together": 3, "stream": 4, "stage": 3, "publish": 4,
+        "overwrite": 1, "set properties": 1,
     },
     "editor": {"delete": 3, "update": 3, "upsert": 3, "merge": 2, "append": 2, "erase": 1},
     "autoloader": {"land": 3, "autoload": 3},
