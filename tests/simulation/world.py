@@ -281,6 +281,9 @@ class World:
                 stack.enter_context(patch.object(owner, name, self._of_actor(owner, name, new)))
             stack.enter_context(patch.object(os, "cpu_count", lambda: 2))
             stack.enter_context(patch.object(functools.cached_property, "__get__", _computed))
+            lock = threading.Lock
+            make = lambda: lock() if self.actor is None else TurnLock(self)
+            stack.enter_context(patch.object(threading, "Lock", make))
             for module in package_modules():
                 if hasattr(module, "ThreadPoolExecutor"):
                     stack.enter_context(patch.object(module, "ThreadPoolExecutor", InlinePool))
@@ -311,10 +314,34 @@ def package_modules() -> tuple[ModuleType, ...]:
     root = Path(variantlake.__path__[0])
     names = (file.relative_to(root.parent).with_suffix("").parts for file in root.rglob("*.py"))
     skipped = {"spark", "cli", "compile", "__init__", "__main__", "duckdb", "datafusion", "dbt"}
-    return tuple(
-        importlib.import_module(".".join(parts)) for parts in sorted(names)
-        if skipped.isdisjoint(parts)
-    )  # fmt: skip
+    found = (_imported(".".join(parts)) for parts in sorted(names) if skipped.isdisjoint(parts))
+    return tuple(module for module in found if module is not None)
+
+
+def _imported(name: str) -> ModuleType | None:
+    """A module; None for one of another program's, such as an orchestrator, that is not there."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == variantlake.__name__:
+            raise
+        return None
+
+
+class TurnLock:
+    """A lock of the package in an actor's thread: who waits for it lets others go on."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._taken = False
+
+    def __enter__(self) -> None:
+        while self._taken and (actor := self.world.actor) is not None:
+            self.world.pause(actor)
+        self._taken = True
+
+    def __exit__(self, *_: object) -> None:
+        self._taken = False
 
 
 def _computed(prop: Any, instance: Any, _owner: Any = None) -> Any:
