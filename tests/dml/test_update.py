@@ -79,7 +79,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         table.update({"id": vl.expr("hash(id)")})
     with pytest.raises(InvalidQuery, match="aggregate"):
         table.update({"id": vl.expr("max(id)")})
-    with pytest.raises(UnsupportedFeature, match="does not put"):
+    with pytest.raises(UnsupportedFeature, match="does not store"):
         table.update({"day": 7})
     with pytest.raises(InvalidValue, match="cast"):
         table.update({"id": vl.expr("event:user::bigint")})

@@ -125,7 +125,7 @@ def test_rules_of_the_target(table: vl.Table, tmp_path: Path) -> None:
         table.export(target)
     table.export(target, select="id", overwrite=True)
     assert target.read_text() == "id\n1\n2\n3\n"
-    with pytest.raises(InvalidValue, match="says no form"):
+    with pytest.raises(InvalidValue, match="does not say a format"):
         table.export(tmp_path / "x.txt")
     assert table.export(tmp_path / "x.txt", "csv").format == "csv"
     wrong: Any = "xml"

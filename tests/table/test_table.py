@@ -270,13 +270,13 @@ def test_every_public_name_is_there() -> None:
         (lambda table: type(table).open(table.uri, timestamp=dt.date(2026, 1, 1)), "a date"),
         (lambda table: table.changes("0"), "version is '0', a str"),
         (lambda table: table.changes(0, 0.5), "version is 0.5"),
-        (lambda table: table.changes(from_timestamp=0), "timestamp is 0, a int"),
+        (lambda table: table.changes(from_timestamp=0), "timestamp is 0, an int"),
         (lambda table: table.check_rewrite("a"), "version is 'a'"),
         (lambda table: table.drift(5), "no VARIANT column 5"),
         (lambda table: table.reshred({"event": 5}), "the shredding of 'event' is 5"),
         (lambda table: table.set_clustering(5), "clustering path is 5"),
         (lambda table: table.update(None), "a dict of values"),
-        (lambda table: table.update({5: 1}), "no column 5"),
+        (lambda table: table.update({5: 1}), "named by text, not by an int"),
     ],
 )
 def test_arguments_of_another_type_are_refused_in_a_sentence(

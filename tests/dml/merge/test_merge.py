@@ -428,7 +428,7 @@ def test_a_source_that_is_none(tmp_path: Path, rows: Any, match: str) -> None:
             "t.id = s.id",
             ["WHEN MATCHED THEN UPDATE SET id = s.day"],
             UnsupportedFeature,
-            "does not put",
+            "does not store",
         ),
         ("t.id = s.id", ["WHEN NOT MATCHED THEN INSERT (id) VALUES (t.id)"], VariantLakeError, "t"),
         ("t.event:user::int = s.id", [], InvalidValue, "cast"),

@@ -83,7 +83,7 @@ def test_names_paths_and_urls(name: Any, place: str) -> None:
         ("shop.csv", UnsupportedFeature, "no Delta table"),
         ("late", UnsupportedFeature, "a view"),
         ("/lake/t@v3", InvalidQuery, "can only be read"),
-        (7, InvalidValue, "not by a int"),
+        (7, InvalidValue, "not by an int"),
         (b"/lake/t", InvalidValue, "not by a bytes"),
     ],
 )
