@@ -232,3 +232,21 @@ def test_items_of_the_outermost_select() -> None:
 )
 def test_what_only_reads(text: str, expected: bool) -> None:
     assert is_read_only(tokenize(text)) == expected
+
+
+def test_joins_without_conditions_are_few() -> None:
+    """Behind each of them sqlglot parses the rest twice."""
+    names = [f"t{number}" for number in range(60)]
+    for join in (" JOIN ", " LEFT JOIN ", " NATURAL JOIN "):
+        assert ParsedText.of(f"SELECT * FROM {join.join(names)}").tree is None
+        assert ParsedText.of(f"SELECT * FROM {join.join(names[:10])}").tree is not None
+    nested = f"SELECT * FROM {' JOIN '.join(names)}{' ON true' * 59}"
+    assert ParsedText.of(nested).tree is None
+    shallow = " JOIN ".join(f"(SELECT 1 FROM u JOIN v ON true) {name} ON true" for name in names)
+    for text in (
+        f"SELECT * FROM t JOIN {shallow}",
+        f"SELECT * FROM {' CROSS JOIN '.join(names)}",
+        "SELECT * FROM t0" + "".join(f" JOIN {name} USING (id)" for name in names),
+        " UNION ALL ".join(f"SELECT * FROM t JOIN {name} ON t.a = {name}.a" for name in names),
+    ):
+        assert ParsedText.of(text).tree is not None

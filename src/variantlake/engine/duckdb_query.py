@@ -28,6 +28,7 @@ from variantlake.scan.arrow_stream import ArrowStream, marked
 from variantlake.scan.table_scan import Scan
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.sql.select import Item, why_unparsed
+from variantlake.sql.tokens import parse_text
 
 _BATCH_ROWS = 1 << 16
 _SETTINGS = {
@@ -110,8 +111,8 @@ def duckdb_query(text: str, tables: Mapping[str, Snapshot]) -> DuckQuery:
     """
     _duckdb()
     try:
-        tree = sqlglot.parse_one(text, read="databricks")
-    except sqlglot.errors.SqlglotError as error:
+        tree = parse_text(text)
+    except (sqlglot.errors.SqlglotError, RecursionError) as error:
         raise InvalidQuery(f"the query does not parse: {why_unparsed(error)}") from None
     if not isinstance(tree, exp.Query):
         raise UnsupportedFeature("DuckDB runs queries only", hint="give a SELECT")

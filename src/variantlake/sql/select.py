@@ -26,7 +26,7 @@ from variantlake.expressions.tree import Expression, Predicate, Ref
 from variantlake.expressions.typing import SPARK_RUNS_IT, refused
 from variantlake.shown import shortened
 from variantlake.sql.statements import QUERIES, first_word, not_a_query
-from variantlake.sql.tokens import is_one_key, is_word, kind_at, tokenize
+from variantlake.sql.tokens import is_one_key, is_word, kind_at, parse_text, tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def parse_select(written: str, start: str = "") -> exp.Select:
             "the local engine runs only queries", **SPARK_RUNS_IT
         )
     try:
-        parsed = sqlglot.parse_one(text, read="databricks")
+        parsed = parse_text(text)
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
         raise InvalidQuery(
             f"{shortened(written, _SHOWN)!r} does not parse: {why_unparsed(error)}",

@@ -67,9 +67,39 @@ class ParsedText:
 @functools.lru_cache(maxsize=8)
 def _tree(text: str) -> exp.Expr | None:
     try:
-        return sqlglot.parse_one(text, read="databricks")
+        return parse_text(text)
     except (sqlglot.errors.SqlglotError, RecursionError):
         return None
+
+
+def parse_text(text: str) -> exp.Expr:
+    """The tree of a text. Raises SqlglotError if it does not parse, RecursionError."""
+    # Behind each of these sqlglot parses all that follows twice.
+    if _joins_without_condition(tokenize(text)) > _MOST_JOINS:
+        raise sqlglot.errors.ParseError(f"more than {_MOST_JOINS} JOINs have no ON of their own")
+    return sqlglot.parse_one(text, read="databricks")
+
+
+_MOST_JOINS = 10
+"""JOINs without a condition in one text."""
+
+
+def _joins_without_condition(tokens: Sequence[Token]) -> int:
+    count, last = 0, None
+    waits = [False]  # for each open parenthesis, whether a JOIN in it has no condition yet
+    for token in tokens:
+        kind = token.token_type
+        if kind is TokenType.JOIN:
+            count += waits[-1]
+            waits[-1] = last is not TokenType.CROSS
+        elif kind in (TokenType.ON, TokenType.USING):
+            waits[-1] = False
+        elif kind is TokenType.L_PAREN:
+            waits.append(False)
+        elif kind is TokenType.R_PAREN and len(waits) > 1:
+            count += waits.pop()
+        last = kind
+    return count + sum(waits)
 
 
 def is_read_only(tokens: Sequence[Token]) -> bool:
