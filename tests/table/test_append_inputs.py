@@ -245,3 +245,17 @@ def test_what_is_neither_is_refused_in_a_sentence(table: vl.Table, data: Any) ->
         table.append(data)
     assert not isinstance(caught.value, AttributeError)
     assert table.version == 0
+
+
+def test_a_key_that_a_struct_does_not_have_is_refused(tmp_path: Path) -> None:
+    schema = "id INT, st STRUCT<a: INT>, items ARRAY<STRUCT<a: INT>>, m MAP<STRING, STRUCT<a: INT>>"
+    table = vl.Table.create(tmp_path / "t", schema)
+    table.append([{"id": 1, "st": {"a": 1}, "items": [{"a": 2}, {}], "m": {"k": {"a": 3}}}])
+    deep = {"a": 1, "zz": 2}
+    for row in ({"st": deep}, {"items": [deep]}, {"m": {"k": deep}}):
+        with pytest.raises(InvalidValue, match=r"row 1.*'zz', which is not a field") as error:
+            table.append([{"id": 2}, row])
+        assert f"column {next(iter(row))!r}" in str(error.value)
+    assert table.scan().to_pylist() == [
+        {"id": 1, "st": {"a": 1}, "items": [{"a": 2}, {"a": None}], "m": [("k", {"a": 3})]}
+    ]

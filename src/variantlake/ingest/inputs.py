@@ -175,11 +175,10 @@ class _PythonRows:
             self._types: dict[str, pa.DataType | None] = {self._documents: None}
             return
         self._types = {}
-        # Columns with Variants in them.
-        self._around = {
+        self._nested = {
             field.name: field.type
             for field in schema.fields
-            if field.name not in variants and StructType((field,)).holds_variant()
+            if field.name not in variants and _has_fields(field.type)
         }
         for name in dict.fromkeys((*names, *given)):
             field = schema.get(name)
@@ -221,10 +220,10 @@ class _PythonRows:
 
     def _values(self, name: str, rows: Sequence[Mapping[str, Any]], start: int) -> list[Any]:
         values = [row.get(name) for row in rows]
-        kind = self._around.get(name)
+        kind = self._nested.get(name)
         if kind is None:
             return values
-        return list(_each(name, values, start, lambda value: _with_variants(value, kind)))
+        return list(_each(name, values, start, lambda value: _nested_value(value, kind)))
 
 
 def _row(value: Any, number: int) -> Mapping[str, Any]:
@@ -272,8 +271,19 @@ def _each(
             raise
 
 
-def _with_variants(value: Any, kind: DataType) -> Any:
-    """A value as Arrow takes it for a type that may have Variants in it."""
+def _has_fields(kind: DataType) -> bool:
+    """Whether a type has structs or Variants in it."""
+    match kind:
+        case ArrayType(element) | MapType(_, element):
+            return _has_fields(element)
+    return isinstance(kind, StructType | VariantType)
+
+
+def _nested_value(value: Any, kind: DataType) -> Any:
+    """A value as Arrow takes it for a type that may have structs or Variants in it.
+
+    Raises InvalidValue for a field that a struct does not have: Arrow leaves such ones out.
+    """
     if value is None:
         return None
     match kind:
@@ -285,15 +295,16 @@ def _with_variants(value: Any, kind: DataType) -> Any:
             if own is None:
                 return value  # which Arrow refuses
             kinds = {field.name: field.type for field in fields}
-            return {
-                key: _with_variants(each, kinds[key]) if key in kinds else each
-                for key, each in own.items()
-            }
+            if more := own.keys() - kinds.keys():
+                raise InvalidValue(
+                    f"the struct has the key {min(more, key=str)!r}, which is not a field of it"
+                )
+            return {key: _nested_value(each, kinds[key]) for key, each in own.items()}
         case ArrayType(element) if isinstance(value, list | tuple):
-            return [_with_variants(each, element) for each in value]
+            return [_nested_value(each, element) for each in value]
         case MapType(_, element) if isinstance(value, Mapping | list | tuple):
             pairs = value.items() if isinstance(value, Mapping) else value
-            return [(key, _with_variants(each, element)) for key, each in pairs]
+            return [(key, _nested_value(each, element)) for key, each in pairs]
     return value
 
 
