@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import variantlake as vl
 from variantlake.ingest.stage import Stage
 from variantlake.storage.store import LocalStore
+from variantlake.writing.commit_files import commit_files
 from variantlake.writing.staged_files import FOLDER, publish_stage
 
 ROWS = pa.table({"event": ['{"a": 1}', '{"a": 2}', '{"a": -3}'], "k": ["x", "y", "x"]})
@@ -61,11 +63,28 @@ def test_the_first_rows_bring_the_schema_that_they_are_shredded_by(table: vl.Tab
 def test_a_dropped_load_leaves_nothing(table: vl.Table) -> None:
     stage = _stage(table)
     assert stage.drop() == 2
+    for path in Path(table.uri).rglob("*"):
+        os.utime(path, (0, 0))
+    assert table.vacuum(0, force=True).files_unneeded == 2
     assert not list(Path(table.uri).rglob("*.parquet"))
     assert not list(Path(table.uri).rglob("*.jsonl"))
     for use in (stage.publish, stage.scan, stage.drop):
         with pytest.raises(vl.MissingSource, match=r"no load .* is staged"):
             use()
+
+
+def test_a_load_that_is_dropped_while_it_is_published_is_whole(
+    table: vl.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = _stage(table)
+
+    def dropped_first(*given: Any, **named: Any) -> Any:
+        stage.drop()
+        return commit_files(*given, **named)
+
+    monkeypatch.setattr("variantlake.writing.staged_files.commit_files", dropped_first)
+    stage.publish()
+    assert len(_values(table.refresh())) == 3
 
 
 def test_another_process_finds_a_staged_load_by_its_id(table: vl.Table) -> None:

@@ -115,7 +115,10 @@ class Stage(Shown):
         )
 
     def drop(self) -> int:
-        """Remove the load and its files; how many. Raises InvalidValue if it was published."""
+        """Forget the load; gives how many files it has, which the next vacuum takes.
+
+        Raises InvalidValue if it was published.
+        """
         return len(drop_stage(self._newest(), self.id).adds)
 
     def _newest(self) -> Snapshot:

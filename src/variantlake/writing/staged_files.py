@@ -194,7 +194,7 @@ def _check_files(store: Store, staged: StagedLoad) -> None:
 
 
 def drop_stage(newest: Snapshot, load_id: str) -> StagedLoad:
-    """Remove a staged load and its files. Raises InvalidValue if it was published."""
+    """Forget a staged load; a vacuum takes its files. Raises InvalidValue if it was published."""
     version = loaded(TableWrite.of(newest, evaluated=True, numbered=True), load_id)
     if version is not None:
         raise InvalidValue(
@@ -203,9 +203,8 @@ def drop_stage(newest: Snapshot, load_id: str) -> StagedLoad:
             hint="Table.restore brings back the version before it",
         )
     staged = read_stage(newest.store, load_id)
-    # First its name, so that nobody publishes what is half gone.
+    # Another process may be publishing it at this moment: its commit would name missing files.
     newest.store.delete(stage_path(load_id))
-    newest.store.delete_all([add.path for add in staged.adds])
     return staged
 
 

@@ -39,7 +39,9 @@ def stage(
         typer.Option(metavar="CONDITION", help="Fail unless every row fulfils it (repeatable)."),
     ] = None,
     publish: Annotated[bool, typer.Option("--publish", help="Add the rows to the table.")] = False,
-    drop: Annotated[bool, typer.Option("--drop", help="Remove the load and its files.")] = False,
+    drop: Annotated[
+        bool, typer.Option("--drop", help="Forget the load; a vacuum takes its files.")
+    ] = False,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Write a load without committing it; look at it, then publish or drop it."""
