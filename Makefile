@@ -130,7 +130,7 @@ format: setup ## Format the code and apply safe fixes
 
 fuzz: setup ## Fuzz what reads bytes from outside, guided by branches, for FUZZ_SECONDS a target (60); TARGETS="json ddl …"
 	@test -d .venv-fuzz || { $(BIN)/python -m venv .venv-fuzz && (cd $(VENV)/lib/python*/site-packages && pwd) > "$$(echo .venv-fuzz/lib/python*/site-packages)/variantlake.pth"; }
-	@.venv-fuzz/bin/python -m pip install --quiet --disable-pip-version-check atheris || echo "atheris does not install here: chance chooses" >&2
+	@.venv-fuzz/bin/python -m pip install --quiet --disable-pip-version-check atheris==3.0.0 || echo "atheris does not install here: chance chooses" >&2
 	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(TARGETS) $(if $(RECORD),--record $(RECORD)) \
 	  $$(.venv-fuzz/bin/python -c 'import atheris' 2>/dev/null && echo --python .venv-fuzz/bin/python)
 

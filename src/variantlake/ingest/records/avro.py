@@ -34,7 +34,7 @@ _HEADER = {
     ],
 }
 _BAD = (ValueError, KeyError, IndexError, EOFError, TypeError, OverflowError, ArithmeticError)
-"""What fastavro raises for bytes that are not record."""
+"""What fastavro raises for bytes that are not a record."""
 
 
 def read_avro(source: Source) -> Iterator[FileRecord]:
