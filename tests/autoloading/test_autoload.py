@@ -467,7 +467,7 @@ def test_options_that_cannot_be_are_refused(source: Path, table: Path) -> None:
     wrong: list[dict[str, Any]] = [
         {"max_files": 0}, {"ascending": "maybe"}, {"settle": "soon"}, {"after": "burn"},
         {"since": "yesterday"}, {"on_change": "cry"}, {"name": "../x"}, {"load_id": "x"},
-        {"format": "xml"}, {"nonsense": 1}, {"every": -1}, {"column": None},
+        {"format": "xml"}, {"nonsense": 1}, {"every": -1}, {"column": 5},
     ]  # fmt: skip
     for options in wrong:
         with pytest.raises(InvalidValue):

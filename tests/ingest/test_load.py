@@ -283,3 +283,18 @@ def test_files_end_at_their_target_size(tmp_path: Path, monkeypatch: pytest.Monk
     assert all(target <= size < 2 * target for size in sizes), sizes
     assert last.size < 2 * target
     assert result.rows_written == 40_000
+
+
+def test_documents_go_into_the_only_variant_column(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    lines = tmp_path / "in/rows.ndjson"
+    lines.write_text('{"a": 1}\n')
+    one = vl.Table.create(tmp_path / "one", "id INT, doc VARIANT")
+    assert set(ingest_here(lines, one.uri).shredding or ()) == {"doc"}
+    vl.autoload(one.uri, tmp_path / "in")
+    assert one.refresh().scan("doc:a::int AS a, id").to_pylist() == 2 * [{"a": 1, "id": None}]
+    two = vl.Table.create(tmp_path / "two", "doc VARIANT, other VARIANT")
+    with pytest.raises(InvalidSchema, match=r"no column 'event'(.|\n)*doc, other"):
+        ingest_here(lines, two.uri)
+    ingest_here(lines, two.uri, column="other")
+    assert two.refresh().scan("other:a::int AS a, doc").to_pylist() == [{"a": 1, "doc": None}]

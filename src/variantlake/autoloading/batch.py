@@ -25,7 +25,6 @@ from variantlake.autoloading.state import (
 )
 from variantlake.contracts.contract import contracts
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.schema.table_schema import StructField, VariantType
 from variantlake.errors import CommitConflict, MissingSource, StoreFailed, VariantLakeError
 from variantlake.ingest.commit_load import commit_load, load_attributes
 from variantlake.ingest.encode.document_options import DocumentOptions
@@ -74,10 +73,9 @@ class Job:
         """The table, or the one that its first batch makes. Raises CommitConflict."""
         if snapshot is not None:
             return TableWrite.of(snapshot)
-        wanted = self.documents.wanted
         properties = {**self.documents.properties, f"delta.feature.{FEATURE}": "supported"}
-        new = wanted.new_fields(StructField(self.documents.column, VariantType()))
-        target = TableWrite.open(self.table, new, properties, tuple(wanted.paths))
+        new, paths = self.documents.new_columns, tuple(self.documents.wanted.paths)
+        target = TableWrite.open(self.table, new, properties, paths)
         if target.snapshot is not None:
             # What it says of this autoload was not read: its files may be in the table already.
             raise CommitConflict("another writer has made the table", file=self.table)
@@ -318,7 +316,7 @@ def _probe(job: Job, target: TableWrite, sources: dict[bytes, Source], outcome: 
     known = contracts(target.properties)
     strict = job.documents.load.bad_rows(known) is BadRows.STRICT
     mode = BadRows.STRICT if strict else BadRows.NULL
-    field = target.schema.get(job.documents.column)
+    field = target.schema.get(job.documents.column_in(target.schema))
     contract = job.documents.load.contract or known.get(field.physical_name if field else "")
     waiting = {file.name for file in outcome.loaded}
     for name, source in sources.items():

@@ -114,8 +114,8 @@ def run_load(
     started = time.perf_counter()
     check_options(progress=progress)
     if snapshot is None:
-        new = options.wanted.new_fields(StructField(options.column, VariantType()))
-        target = TableWrite.open(table, new, options.properties, tuple(options.wanted.paths))
+        paths = tuple(options.wanted.paths)
+        target = TableWrite.open(table, options.new_columns, options.properties, paths)
     else:
         target = TableWrite.of(snapshot)
     if (known := find_committed_load(target, options.load)) is not None:
@@ -139,7 +139,7 @@ def run_load(
     done = commit_load(target, task.files, results, options.load, started, empty_sources=len(empty))
     if progress is not None:
         progress(bytes_read(total, total, done.files_written))
-    shredding = {options.column: format_ddl(task.shredding)}
+    shredding = {task.columns.documents.name: format_ddl(task.shredding)}
     return replace(done, bytes_read=total, shredding=shredding)
 
 
@@ -180,7 +180,7 @@ def _columns(target: TableWrite, options: DocumentOptions) -> tuple[TableWrite, 
 
     Raises InvalidSchema for columns that it does not have and that no one asked to be added.
     """
-    wanted, column = options.wanted, options.column
+    wanted, column = options.wanted, options.column_in(target.schema)
     if options.merge_schema and target.snapshot is not None:
         added = (StructField(column, VariantType()), *wanted.extra_fields())
         target = target.with_columns(StructType(added), types=True)

@@ -790,7 +790,7 @@ class Table(Shown):
         from variantlake.autoloading.run import autoload
 
         reach_with(source, options.pop("storage_options", None))
-        if "column" not in options:
+        if options.get("column") is None:
             options["column"] = self._only_variant()
         return autoload(
             self._newest().store.uri,

@@ -34,11 +34,10 @@ _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
 def check_options(**options: object) -> None:
     """Raise InvalidValue for an option of another type than its own.
 
-    None stands for the default, but the VARIANT column must have a name.
-    Options that are not known here are left to others.
+    None stands for the default. Options that are not known here are left to others.
     """
     for name, value in options.items():
-        if name not in _CHECKS or (value is None and name != "column"):
+        if name not in _CHECKS or value is None:
             continue
         accepts, wanted = _CHECKS[name]
         if not accepts(value):

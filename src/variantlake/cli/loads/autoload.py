@@ -156,7 +156,7 @@ def autoload(
         str | None,
         typer.Option(metavar="DATE", help="Skip files that were last written before this time."),
     ] = None,
-    column: VariantColumnOption = "event",
+    column: VariantColumnOption = None,
     shredding: ShreddingOption = None,
     format: FormatOption = DocumentFormat.LINES,  # noqa: A002 - the option's name
     mode: Annotated[

@@ -58,7 +58,7 @@ def ingest(
     ],
     table: TargetArgument,
     *,
-    column: VariantColumnOption = "event",
+    column: VariantColumnOption = None,
     shredding: ShreddingOption = None,
     format: FormatOption = DocumentFormat.LINES,  # noqa: A002 - the option's name
     mode: Annotated[

@@ -32,7 +32,7 @@ def stage(
         list[str] | None,
         typer.Option(metavar="SRC", help="Write these documents as a staged load (repeatable)."),
     ] = None,
-    column: VariantColumnOption = "event",
+    column: VariantColumnOption = None,
     format: FormatOption = DocumentFormat.LINES,  # noqa: A002 - the option's name
     check: Annotated[
         list[str] | None,

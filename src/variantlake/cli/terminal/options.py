@@ -234,7 +234,12 @@ DigestOption = Annotated[
 # Of commands that load documents.
 
 VariantColumnOption = Annotated[
-    str, typer.Option(metavar="NAME", help="The VARIANT column to fill.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The VARIANT column to fill; by default the table's only one, `event` in a new table.",
+        show_default=False,
+    ),
 ]
 
 ShreddingOption = Annotated[

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self, Unpack, cast
 
+from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.errors import InvalidValue
 from variantlake.ingest.encode.document_columns import PartitionBy, RequestedColumns
 from variantlake.writing.keywords import check_keywords
 from variantlake.writing.options import LoadKeywords, LoadOptions
 
 DEFAULT_COLUMN = "event"
-"""Where documents go unless the caller says otherwise."""
+"""Where the documents of a new table go unless the caller says otherwise."""
 
 
 class DocumentKeywords(LoadKeywords, total=False):
@@ -31,7 +32,7 @@ class DocumentKeywords(LoadKeywords, total=False):
 class IngestKeywords(DocumentKeywords, total=False):
     """The keywords of a load that may make its table; see `DocumentOptions`."""
 
-    column: str
+    column: str | None
     shredding: str | None
     properties: Mapping[str, str] | None
 
@@ -44,7 +45,8 @@ class DocumentOptions:
     format: How documents stand in files that are given by paths: `"ndjson"` (one a line), `"array"`
         (one array of them), `"json"` (one document a file, over many lines); `"csv"`, `"avro"`,
         `"msgpack"` and `"bson"` are not JSON.
-    column: The VARIANT column that takes the documents. Other columns get NULL.
+    column: The VARIANT column that takes the documents; the table's only one for None, `event` in a
+        new table. Other columns get NULL.
     shredding: Which paths become columns, as DDL (`"kind STRING, n BIGINT"`); `VARIANT` for none.
         None takes the table's own, or learns it from a sample and keeps it.
     properties: Table properties for a table that is made here.
@@ -65,7 +67,7 @@ class DocumentOptions:
     merge_schema: bool = False
     hints: str | None = None
     format: str | None = None
-    column: str = DEFAULT_COLUMN
+    column: str | None = None
     shredding: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
 
@@ -96,7 +98,20 @@ class DocumentOptions:
             keywords.get("merge_schema", False),
             keywords.get("hints"),
             keywords.get("format"),
-            keywords.get("column", DEFAULT_COLUMN),
+            keywords.get("column"),
             keywords.get("shredding"),
             keywords.get("properties") or {},
         )
+
+    @property
+    def new_columns(self) -> StructType:
+        """The columns of a table that the load makes."""
+        documents = StructField(self.column or DEFAULT_COLUMN, VariantType())
+        return self.wanted.new_fields(documents)
+
+    def column_in(self, schema: StructType) -> str:
+        """The name of the column that takes the documents in a table."""
+        if self.column is not None:
+            return self.column
+        names = [each.name for each in schema.fields if isinstance(each.type, VariantType)]
+        return names[0] if len(names) == 1 else DEFAULT_COLUMN

@@ -353,8 +353,8 @@ class Lake(Shown):
             progress: Called a few times a second while tasks run.
             **options: As for `Table.append`, and these.
 
-                - `column`: the VARIANT column that takes the documents, `event` unless it is given.
-                  Other columns get NULL.
+                - `column`: the VARIANT column that takes the documents; the table's only one unless
+                  it is given, `event` in a new table. Other columns get NULL.
                 - `shredding`: which paths become columns, as DDL (`"kind STRING, n BIGINT"`);
                   `VARIANT` for none. None takes the table's own, or learns it from a sample and
                   keeps it.
@@ -502,7 +502,7 @@ class Lake(Shown):
         table: Location,
         data: DataFrame | Documents,
         *,
-        column: str = "event",
+        column: str | None = None,
         json_columns: Collection[str] = (),
         **options: Unpack[DocumentKeywords],
     ) -> Stage:
@@ -514,7 +514,7 @@ class Lake(Shown):
         Args:
             table: Its name, path or URL, as for `read`.
             data: As for `overwrite`.
-            column: The VARIANT column that takes documents.
+            column: The VARIANT column that takes documents; the only one unless it is given.
             json_columns: As for `append`.
             **options: As for `append`, and for documents as for `ingest`, but for `merge_schema`
                 and `unique_by`.
@@ -561,7 +561,7 @@ class Lake(Shown):
         where: Where | None = None,
         partitions: bool = False,
         expected_version: int | None = None,
-        column: str = "event",
+        column: str | None = None,
         json_columns: Collection[str] = (),
         **options: Unpack[DocumentKeywords],
     ) -> LoadResult:
@@ -579,7 +579,7 @@ class Lake(Shown):
                 CommitConflict. None replaces what the newest version holds, but of a
                 DataFrame that this lake's `read`, `table` or `sql` made of the table, at its newest
                 version then: that version is expected.
-            column: The VARIANT column that takes documents.
+            column: The VARIANT column that takes documents; the only one unless it is given.
             json_columns: As for `append`.
             **options: As for `append`, and for documents as for `ingest`.
 
