@@ -21,7 +21,7 @@ from variantlake.dml.path_values import PathChange, PathChanges, assigned_path, 
 from variantlake.encoding.edit import Change, Edit
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature, describe_type
-from variantlake.expressions.arrays import Values, plain
+from variantlake.expressions.arrays import Values, column_at, plain
 from variantlake.expressions.from_python import Expr, VariantPath, constant
 from variantlake.expressions.rows import evaluate, of_refs
 from variantlake.expressions.tree import Expression, Literal, Ref
@@ -95,7 +95,7 @@ class NewValues:
 
     def _array(self, name: str, table: pa.Table) -> Any:
         def in_rows(ref: Ref) -> Values:
-            column: Any = table.column(ref.column[0]).combine_chunks()
+            column = column_at(table, ref.column)
             return Values(column) if ref.path is None else extract(column, ref)
 
         return column_of(self.values[name], table.schema.field(name), in_rows, table.num_rows)

@@ -46,7 +46,7 @@ def read_query(
             raise InvalidQuery(
                 f"there is no table {named.name!r}", hint=f"the table is {_either(tables)}"
             )
-        columns = Columns(tables[table], named.alias.lower() or table)
+        columns = Columns(tables[table], named.alias.lower() or table, is_only=True)
         return table, _Select(select, columns, utc).query()
 
 

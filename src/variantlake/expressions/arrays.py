@@ -91,6 +91,12 @@ def with_null(entries: Any) -> Any:
     return pa.concat_arrays([entries, pa.nulls(1, entries.type)])
 
 
+def column_at(table: pa.Table, path: Sequence[str]) -> Any:
+    """A column of a table, or a field of a struct in it, in one piece; NULL in a struct of NULL."""
+    column: Any = table.column(path[0]).combine_chunks()
+    return pc.struct_field(column, list(path[1:])) if path[1:] else column
+
+
 def one_array(parts: Sequence[Any]) -> Any:
     """The values of all parts, of one type; of dictionary arrays one, whose entries are all."""
     if len(parts) == 1:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from variantlake.delta.schema.char_types import char_length
+from variantlake.delta.schema.char_types import char_length, char_length_at
+from variantlake.delta.schema.columns_by_path import physical_path, resolved, type_at
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType, VariantType, spark_name
-from variantlake.errors import InvalidPath, InvalidQuery, VariantLakeError
+from variantlake.errors import InvalidPath, InvalidQuery, InvalidSchema, VariantLakeError
 from variantlake.expressions.literals import type_name
 from variantlake.expressions.tree import Ref
 from variantlake.expressions.typing import refused
@@ -20,18 +21,23 @@ COLLATIONS = "__COLLATIONS"
 
 
 class Columns:
-    """The columns of a table, which a text may also call by `table`."""
+    """The columns of a table, which a text may also call by `table`.
 
-    def __init__(self, schema: StructType, table: str) -> None:
+    `is_only` tells that the text names no other table: what stands before a dot is this one, or a
+    struct.
+    """
+
+    def __init__(self, schema: StructType, table: str, *, is_only: bool = False) -> None:
         self.schema = schema
         self._table = table
+        self._is_only = is_only
 
     def find(self, node: exp.Expression) -> Ref | None:
         """A column, or a path and its type; None for anything else."""
         if isinstance(node, exp.Paren):
             return self.find(node.this)
         if isinstance(node, exp.Column):
-            return self.whole(self._column(node))
+            return self._field(node) or self.whole(self._column(node))
         if isinstance(node, exp.JSONExtract) and node.args.get("variant_extract"):
             return self._path(node, "variant", strict=True)
         if isinstance(node, exp.Cast | exp.TryCast) and not node.args.get("format"):
@@ -62,7 +68,7 @@ class Columns:
         return Ref((name,), None, type_, char_length=length)
 
     def _cast_column(self, node: exp.Column, type_: str, *, strict: bool) -> Ref:
-        ref = self.whole(self._column(node))
+        ref = self._field(node) or self.whole(self._column(node))
         if ref.type == "variant":
             return Ref(ref.column, Path(()), type_, strict)
         # Beside a cast Spark compares a CHAR with constants as they are.
@@ -115,6 +121,31 @@ class Columns:
         if ref.type != "variant":
             raise InvalidQuery(f"the column {ref} is {ref.type}: only a VARIANT has paths")
         return Ref(ref.column, path, type_, strict)
+
+    def _field(self, node: exp.Column) -> Ref | None:
+        """A field of a struct, of a plain type; None for any other column.
+
+        Raises InvalidQuery for a field that the struct does not have.
+        """
+        parts = [part.name for part in node.parts]
+        if len(parts) > 1 and parts[0].lower() == self._table:
+            del parts[0]
+        if len(parts) == 1 or not self._is_only:
+            return None
+        try:
+            for count in range(1, len(parts)):
+                path = resolved(self.schema, tuple(parts[:count]))
+                if not isinstance(type_at(self.schema, path), StructType):
+                    return None
+            path = resolved(self.schema, tuple(parts))
+        except InvalidSchema as error:
+            raise InvalidQuery(error.message, hint=error.hint, cli_hint=error.cli_hint) from None
+        type_ = type_at(self.schema, path)
+        column = self.schema.get(path[0])
+        if not isinstance(type_, PrimitiveType) or column is None or COLLATIONS in column.metadata:
+            return None
+        length = char_length_at(self.schema, physical_path(self.schema, path))
+        return Ref(path, None, spark_name(type_), char_length=length)
 
     def _column(self, node: exp.Column) -> str:
         """A column's name as the table has it: by its letters, else whatever their case."""

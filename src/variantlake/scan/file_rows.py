@@ -13,12 +13,13 @@ from typing import Any, Self, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.char_types import declared_type
 from variantlake.delta.schema.char_values import padded, padded_to
-from variantlake.delta.schema.table_schema import StructField, arrow_type
+from variantlake.delta.schema.table_schema import DataType, StructField, StructType, arrow_type
 from variantlake.delta.stats.partition_values import partition_array
 from variantlake.errors import VariantLakeError, in_file
 from variantlake.expressions.arrays import Values, one_array
@@ -287,8 +288,24 @@ class FileReader:
         if ref.path is not None:
             arrow = VARIANT_TYPE if ref.type == "variant" else requested_type(ref).arrow
         else:
-            arrow = arrow_type(self._fields[ref.column[0]].type)
+            type_, _ = self._field_at(ref)
+            arrow = arrow_type(type_)
         return Values(pa.nulls(rows, cast("Any", arrow)))
+
+    def field_of(self, array: Any, ref: Ref) -> Any:
+        """The field of a struct column that a Ref names; NULL where a struct around it is."""
+        _, places = self._field_at(ref)
+        return pc.struct_field(array, places) if places else array
+
+    def _field_at(self, ref: Ref) -> tuple[DataType, list[int]]:
+        """The type of an ordinary column or field, and its places in the structs around it."""
+        type_, places = self._fields[ref.column[0]].type, []
+        for name in ref.column[1:]:
+            fields = cast("StructType", type_).fields
+            place = next(at for at, each in enumerate(fields) if each.physical_name == name)
+            places.append(place)
+            type_ = fields[place].type
+        return type_, places
 
     def _deleted_rows(self) -> Int64s:
         vector = self.file.vector
@@ -347,8 +364,10 @@ class Rows:
 
     def has_whole(self, ref: Ref) -> bool:
         """Whether this is a column as it stands in the file, which can be read in `parts`."""
-        column = ref.column[0]
-        return ref.path is None and self.reader.has(column) and not self.reader.is_constant(column)
+        column, *fields = ref.column
+        if ref.path is not None or fields:
+            return False
+        return self.reader.has(column) and not self.reader.is_constant(column)
 
     def parts(self, ref: Ref) -> Iterator[Any]:
         """Such a column in these rows, piece by piece."""
@@ -369,7 +388,9 @@ class Rows:
             array = self.reader.whole(ref.column[0], self.row_group, self.places)
             if array is None:
                 return self.reader.nulls(ref, self.count)
-            return _as_char(Values(array), ref) if ref.path is None else extract(array, ref)
+            if ref.path is not None:
+                return extract(array, ref)
+            return _as_char(Values(self.reader.field_of(array, ref)), ref)
 
 
 def _as_char(values: Values, ref: Ref) -> Values:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.columns_by_path import physical_path
 from variantlake.delta.schema.table_schema import spark_name
 from variantlake.errors import UnsupportedFeature
 from variantlake.expressions.tree import Ref, map_refs, refs
@@ -29,10 +30,10 @@ def partition_types(snapshot: Snapshot) -> dict[str, str]:
 
 def stored_ref(snapshot: Snapshot, ref: Ref) -> Ref:
     """The Ref by the names that files have."""
-    column = snapshot.schema.get(ref.column[0])
-    if column is None or column.physical_name == column.name:
+    if snapshot.schema.get(ref.column[0]) is None:
         return ref
-    return replace(ref, column=(column.physical_name,), shown=ref.column)
+    stored = physical_path(snapshot.schema, ref.column)
+    return ref if stored == ref.column else replace(ref, column=stored, shown=ref.column)
 
 
 def files_matching(snapshot: Snapshot, where: str | None) -> Callable[[Snapshot], Int64s | None]:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.columns_by_path import type_at
 from variantlake.delta.schema.table_schema import arrow_type
 from variantlake.errors import InvalidValue
 from variantlake.expressions.from_python import Expr, condition_text
@@ -224,8 +225,9 @@ class Scan(ArrowStream):
     def type_of(self, ref: Ref) -> pa.DataType:
         """The Arrow type that a column or path has in a result."""
         if ref.path is None:
-            column = self.snapshot.schema.get(ref.column[0])
-            return VARIANT_TYPE if column is None else arrow_type(column.type)
+            if self.snapshot.schema.get(ref.column[0]) is None:
+                return VARIANT_TYPE
+            return arrow_type(type_at(self.snapshot.schema, ref.column))
         requested = spark_type(ref.type)
         return VARIANT_TYPE if requested is None else requested.arrow
 

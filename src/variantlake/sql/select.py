@@ -45,7 +45,7 @@ class QueryText:
 
     def __init__(self, schema: StructType, table: str = "", *, utc: bool = True) -> None:
         self._utc = utc
-        self._columns = Columns(schema, table.lower())
+        self._columns = Columns(schema, table.lower(), is_only=True)
 
     @classmethod
     def over(cls, columns: Columns) -> Self:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import InvalidQuery, InvalidValue
-from variantlake.expressions.arrays import Values
+from variantlake.expressions.arrays import Values, column_at
 from variantlake.expressions.columns import Columns
 from variantlake.expressions.tree import Expression, Ref, refs
 from variantlake.parquet.stats.fact_columns import Int64s
@@ -89,7 +88,7 @@ class SourceRows:
 
 def value_in(table: pa.Table, ref: Ref, rows: Int64s | None = None) -> Values:
     """A column or path of whole rows, or of some of them; the Ref names its side."""
-    column: Any = table.column(ref.column[-1]).combine_chunks()
+    column = column_at(table, ref.column[1:])
     if rows is not None:
         column = column.take(pa.array(rows, pa.int64()))
     return Values(column) if ref.path is None else extract(column, in_table(ref))
