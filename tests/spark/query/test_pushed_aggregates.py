@@ -23,6 +23,7 @@ from variantlake.engine.grouped import PartialGroups
 from variantlake.expressions.tree import Ref
 from variantlake.expressions.typing import aggregate
 from variantlake.spark.lake import connect
+from variantlake.spark.rule.accelerate import planner_of
 from variantlake.spark.scan import driver_groups, pushed_aggregates
 from variantlake.spark.scan.aggregate_task import AggregateTask, Groups
 from variantlake.spark.scan.pushed_aggregates import Merge, PartialAggregate, bytes_here
@@ -506,6 +507,9 @@ def test_a_setting_that_is_no_number_of_bytes_is_named(made: dict[str, Pushed]) 
             pytest.warns(UserWarning, match=f"{setting} is '64m'"),
         ):
             assert not pushed.is_pushed("SELECT k, count(*) FROM {t} GROUP BY k")
+    planner = planner_of(pushed.spark)
+    assert planner is not None
+    planner._warned.clear()  # of a session that other tests have as well
 
 
 def test_rows_are_an_answer_only_where_nothing_is_left_to_merge() -> None:
