@@ -111,7 +111,7 @@ def test_another_column_can_be_named(tmp_path: Path) -> None:
     ingest_here(tmp_path / "a", tmp_path / "table", column="payload")
     assert [field.name for field in Snapshot.read(tmp_path / "table").schema.fields] == ["payload"]
     with pytest.raises(InvalidSchema, match="no column 'event'") as caught:
-        ingest_here(tmp_path / "a", tmp_path / "table")
+        ingest_here(tmp_path / "a", tmp_path / "table", column="event")
     assert "payload" in caught.value.hint
 
 
