@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -59,12 +60,22 @@ def _holds_values(column: Any) -> bool:
 
 
 def _variants(name: str, column: Any) -> pa.StructArray:
-    found: list[Variant | None] = []
-    for row, (value, missing) in enumerate(zip(column, column.isna(), strict=True)):
+    def variant(cell: tuple[Any, bool]) -> Variant | None:
+        value, missing = cell
+        return None if missing else Variant.of(value)
+
+    cells = zip(column, column.isna(), strict=True)
+    return variant_column(list(converted(name, cells, variant)))
+
+
+def converted(
+    name: str, values: Iterable[Any], convert: Callable[[Any], Any], start: int = 0
+) -> Iterator[Any]:
+    """The converted values of a column; errors name it, and the row, from `start`."""
+    for row, value in enumerate(values, start):
         try:
-            found.append(None if missing else Variant.of(value))
+            yield convert(value)
         except VariantLakeError as error:
             error.row = row
             error.say_first(f"column {name!r}")
             raise
-    return variant_column(found)

@@ -6,7 +6,7 @@ import dataclasses
 import io
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, ClassVar, Protocol
 
@@ -22,8 +22,8 @@ from variantlake.delta.schema.table_schema import (
     arrow_type,
 )
 from variantlake.encoding.variant import Variant
-from variantlake.errors import InvalidSchema, InvalidValue, VariantLakeError
-from variantlake.ingest.frames import as_arrow
+from variantlake.errors import InvalidSchema, InvalidValue
+from variantlake.ingest.frames import as_arrow, converted
 from variantlake.ingest.sources.copies import copied
 from variantlake.ingest.sources.find_files import PARQUET, RECORDS
 from variantlake.ingest.sources.sources import Documents, SourceSpec, expand, specs
@@ -223,7 +223,7 @@ class _PythonRows:
         kind = self._nested.get(name)
         if kind is None:
             return values
-        return list(_each(name, values, start, lambda value: _nested_value(value, kind)))
+        return list(converted(name, values, lambda value: _nested_value(value, kind), start))
 
 
 def _row(value: Any, number: int) -> Mapping[str, Any]:
@@ -251,24 +251,11 @@ def _fields_of(value: Any) -> Mapping[str, Any] | None:
 
 
 def _variants(name: str, values: Sequence[Any], start: int) -> Any:
-    return variant_column(list(_each(name, values, start, _variant)))
+    return variant_column(list(converted(name, values, _variant, start)))
 
 
 def _variant(value: Any) -> Variant | None:
     return None if value is None else Variant.of(_plain(value))
-
-
-def _each(
-    name: str, values: Sequence[Any], start: int, convert: Callable[[Any], Any]
-) -> Iterator[Any]:
-    """The converted values of a column; errors name it, and the row."""
-    for number, value in enumerate(values):
-        try:
-            yield convert(value)
-        except VariantLakeError as error:
-            error.row = start + number
-            error.say_first(f"column {name!r}")
-            raise
 
 
 def _has_fields(kind: DataType) -> bool:
