@@ -25,6 +25,7 @@ from variantlake.errors import (
 from variantlake.expressions.tree import Compare, Literal, Ref
 from variantlake.ingest.local_run import ingest_here
 from variantlake.kernels.shredded.unshred import unshred
+from variantlake.scan.table_scan import Scan
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.values import NumberForms
 from variantlake.sql.select import QueryText
@@ -106,6 +107,26 @@ def test_limit_and_count(table: vl.Table) -> None:
     for select in (None, 3):
         with pytest.raises(InvalidValue, match=f"select is {select}"):
             table.scan(cast("str", select))
+
+
+def test_rows_are_not_asked_what_the_log_proves_of_all(
+    table: vl.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = table.scan("event, k").to_arrow()
+    some = vl.Table.create(
+        tmp_path / "t", "event VARIANT, k INT", properties={"delta.enableDeletionVectors": "true"}
+    )
+    some.append(rows, max_rows_per_file=50)
+    some.delete("event:id::int IN (0, 1049)")
+    with monkeypatch.context() as patched:
+        patched.setattr(Scan, "chosen", None)
+        for each, count in ((table, 50), (some.refresh(), 49)):
+            scan = each.scan("event:id::int AS id", "event:id::int < 999 AND k >= 0")
+            found = scan.to_arrow()["id"].to_pylist()
+            assert found == list(range(50 - count, 50))
+            assert scan.count() == count
+            assert each.scan("k", "event:id::int < 999", limit=7).count() == 7
+    assert some.scan("k", "event:id::int < 1001").count() == 50  # of one file some
 
 
 def test_a_condition_of_thousands_of_terms(table: vl.Table) -> None:

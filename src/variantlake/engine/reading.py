@@ -17,7 +17,7 @@ from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.exact.readings import NullColumn, PhysicalColumn
 from variantlake.planning.files import NO_ROWS, ScanFile
-from variantlake.planning.stats.exact_facts import ExactFacts, KnownFiles
+from variantlake.planning.stats.exact_facts import KnownFiles
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.file_rows import FileReader, Rows
@@ -80,11 +80,7 @@ class Reading:
             asked = asked_of_log(keys, self.query.aggregates, self.scan.stored)
         if asked is None:
             return replace(_NOTHING, read=self.scan.choice.rows)
-        return self._facts.answerable(self.scan.predicate, *asked)
-
-    @cached_property
-    def _facts(self) -> ExactFacts:
-        return ExactFacts(self.scan.choice.table, self.scan.partition_types)
+        return self.scan.exact_facts.answerable(self.scan.predicate, *asked)
 
     def files(self) -> Iterable[ScanFile]:
         """The files that are read."""
@@ -116,9 +112,8 @@ class Reading:
         threads = pa.cpu_count()
         read = self.log_answer.read
         few = len(read) < threads
-        # If the log proves that every row fulfils the condition, rows are not asked.
-        _, certain = self._facts.matching(self.scan.predicate)
-        for file, is_certain in zip(self.files(), certain[read].tolist(), strict=True):
+        certain = self.scan.certain[read]
+        for file, is_certain in zip(self.files(), certain.tolist(), strict=True):
             count = min(threads, -(-file.size // PART_BYTES)) if few else 1
             for number in range(count):
                 where = None if is_certain else self.scan.predicate

@@ -82,7 +82,9 @@ class _Scanner:
 
     def _with_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self._tree is not None:
-            batch = batch.filter(_evaluate(self._tree, batch))
+            fulfilled = _evaluate(self._tree, batch)
+            if fulfilled.true_count < batch.num_rows:
+                batch = batch.filter(fulfilled)
         elif self._expression is not None:
             batch = batch.filter(self._expression)
         if self._names:

@@ -28,6 +28,7 @@ from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.planning.choose_files import FileChoice, choose_files
 from variantlake.planning.explain import Explanation, explain
 from variantlake.planning.files import NO_ROWS, ScanFile
+from variantlake.planning.stats.exact_facts import ExactFacts
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.arrow_stream import ArrowStream, marked
 from variantlake.scan.combinations import Combinations
@@ -218,6 +219,16 @@ class Scan(ArrowStream):
             partition_types=self.partition_types,
         )
 
+    @cached_property
+    def exact_facts(self) -> ExactFacts:
+        """What the log knows for certain of the files of the choice's table."""
+        return ExactFacts(self.choice.table, self.partition_types)
+
+    @cached_property
+    def certain(self) -> Bools:
+        """The files of that table of which the log proves that all rows fulfil the condition."""
+        return self.exact_facts.matching(self.predicate)[1]
+
     def stored(self, ref: Ref) -> Ref:
         """A column or path by the names that files have."""
         return stored_ref(self.snapshot, ref)
@@ -238,34 +249,40 @@ class Scan(ArrowStream):
 
     def batches_of(self, files: Iterable[ScanFile]) -> Iterator[pa.RecordBatch]:
         """The rows of some of the files that are read, in this order. Raises as `to_batches`."""
-        yield from self._batches(self.items, files)
+        yield from self._batches(self.items, ((file, self.predicate) for file in files))
 
     def _batches(
         self,
         items: Sequence[Item],
-        files: Iterable[ScanFile] | None = None,
+        files: Iterable[tuple[ScanFile, Predicate | None]] | None = None,
         limit: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
+        """The rows of files, each with what its rows are asked for; by default all that is read."""
         schema = self._schema_of(items)
         wanted = [self.stored(item.ref) for item in items]
-        skipper = Skipper(self.predicate, self.partition_types)
         left = limit
-        for file in self.choice.files if files is None else files:
+        for file, where in self._asked() if files is None else files:
             if left == 0:
                 return
-            for batch in self._file(file, wanted, schema, skipper, left):
+            for batch in self._file(file, wanted, schema, where, left):
                 yield batch
                 left = None if left is None else left - batch.num_rows
+
+    def _asked(self) -> Iterator[tuple[ScanFile, Predicate | None]]:
+        certain = self.certain[self.choice.rows]
+        for file, is_certain in zip(self.choice.files, certain.tolist(), strict=True):
+            yield file, None if is_certain else self.predicate
 
     def _file(
         self,
         file: ScanFile,
         wanted: Sequence[Ref],
         schema: pa.Schema,
-        skipper: Skipper,
+        where: Predicate | None,
         limit: int | None,
     ) -> Iterator[pa.RecordBatch]:
-        requested = [*wanted, *refs(self.predicate)]
+        requested = [*wanted, *refs(where)]
+        skipper = Skipper(where, self.partition_types)
         reader = FileReader(
             self.snapshot,
             file,
@@ -275,17 +292,19 @@ class Scan(ArrowStream):
             layouts=self.decoded.layouts,
         )
         with reader:
-            for hits in self.hits(reader.rows(skipper), limit):
+            for hits in self.hits(reader.rows(skipper), limit, is_certain=where is None):
                 yield from self._selected(hits, wanted, schema, file)
 
-    def hits(self, groups: Iterable[Rows], limit: int | None = None) -> Iterator[Rows]:
+    def hits(
+        self, groups: Iterable[Rows], limit: int | None = None, *, is_certain: bool = False
+    ) -> Iterator[Rows]:
         """The rows of row groups that fulfil the condition, at most `limit`, without empty ones.
 
-        Raises InvalidValue.
+        If it `is_certain` that all do, they are not asked. Raises InvalidValue.
         """
         left = limit
         for rows in groups:
-            chosen = self.chosen(rows, left)
+            chosen = _first(rows.kept, left) if is_certain else self.chosen(rows, left)
             if chosen.any():
                 yield rows if chosen.all() else rows.only(chosen)
                 left = None if left is None else left - int(chosen.sum())

@@ -1,7 +1,7 @@
 """Paths that are typed columns of a data file, a row group at a time.
 
-Our kernels decode what they know: dictionaries of texts, integers by their differences, and runs of
-dictionary codes. pyarrow reads the rest, and words the errors.
+Our kernels decode what they know: dictionaries of texts, integers by their differences, decimals,
+and runs of dictionary codes. pyarrow reads the rest, and words the errors.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from variantlake.types import Kind
 
 _BY_KERNELS = frozenset(
     {Kind.STRING, Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64}
-    | {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ}
+    | {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ, Kind.DECIMAL}
 )
-"""Types whose columns are texts, or integers as Arrow has them."""
+"""Types whose columns are texts, decimals, or integers as Arrow has them."""
 
 
 class TypedColumns:
@@ -65,7 +65,8 @@ class TypedColumns:
             and isinstance(reading, PhysicalColumn)
             and reading.stored.kind is Kind.STRING
         }
-        self.source = open_parquet(file, path, layout.footer, sorted(texts))
+        leaves = sorted(texts)
+        self.source = open_parquet(file, path, layout.footer, leaves, lazily=encoded)
 
     def decoded(
         self, ref: Ref, reading: PhysicalColumn, row_group: int, places: Int64s | None
@@ -78,10 +79,12 @@ class TypedColumns:
         if not self._encoded or stored.kind not in _BY_KERNELS:
             return None
         found = self.source.values(row_group, self._leaf(ref, reading), places)
-        is_text = found is not None and not pa.types.is_integer(found.type)
-        if found is None or is_text != (stored.kind is Kind.STRING):
-            return None
-        return found if is_text else found.cast(stored.arrow)
+        if found is None or found.type == stored.arrow:
+            return found
+        if pa.types.is_integer(found.type) and stored.kind is not Kind.STRING:
+            return None if stored.kind is Kind.DECIMAL else found.cast(stored.arrow)
+        is_text = stored.kind is Kind.STRING and isinstance(found, pa.DictionaryArray)
+        return found if is_text else None
 
     def read(self, ref: Ref, reading: PhysicalColumn, row_group: int) -> Any:
         """A column by pyarrow."""

@@ -6,6 +6,7 @@ import io
 import itertools
 import random
 from dataclasses import replace
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,32 @@ def test_integers_are_those_that_pyarrow_reads(
 
 @pytest.mark.rule(36)
 @settings(deadline=None)
+@given(
+    precision=st.integers(1, 38),
+    shares=st.lists(st.integers(-1000, 1000) | st.none(), min_size=1, max_size=400),
+    form=forms,
+    seed=st.integers(0, 9),
+)
+def test_decimals_are_those_that_pyarrow_reads(
+    precision: int, shares: list[int | None], form: dict[str, Any], seed: int
+) -> None:
+    arrow, most = pa.decimal128(precision, precision // 2), 10**precision - 1
+    numbers = [None if each is None else each * most // 1000 for each in shares]
+    values = [
+        None if each is None else Decimal(each).scaleb(-arrow.scale, Context(40))
+        for each in numbers
+    ]
+    data = written(pa.array(values, arrow), use_dictionary=False, **form)
+    found = decoded(data)
+    assert found.type == arrow
+    assert values_of(found) == values
+    places = chosen_of(values, seed)
+    part = decoded(data, places)
+    assert part.take(pa.array(places, pa.int64())).to_pylist() == [values[at] for at in places]
+
+
+@pytest.mark.rule(36)
+@settings(deadline=None)
 @given(values=texts, form=forms, seed=st.integers(0, 9))
 def test_texts_that_share_their_beginnings_are_those_that_pyarrow_reads(
     values: list[str | None], form: dict[str, Any], seed: int
@@ -157,6 +184,7 @@ def test_changed_bytes_give_sound_arrays_or_none(version: str, compression: str)
     form: dict[str, Any] = {"data_page_version": version, "compression": compression}
     rows = [chance.choice((*TEXTS, None)) for _ in range(300)]
     numbers = [chance.choice((*WIDE, None)) for _ in range(300)]
+    amounts = [None if each is None else Decimal(each) for each in numbers]
     encodings = {"a": "DELTA_BINARY_PACKED"}
     shared = {"a": "DELTA_BYTE_ARRAY"}
     refused = 0
@@ -164,6 +192,7 @@ def test_changed_bytes_give_sound_arrays_or_none(version: str, compression: str)
         written(pa.array(rows), max_rows_per_page=50, **form),
         written(pa.array(numbers), use_dictionary=False, column_encoding=encodings, **form),
         written(pa.array(rows), use_dictionary=False, column_encoding=shared, **form),
+        written(pa.array(amounts, pa.decimal128(38, 2)), use_dictionary=False, **form),
     ):
         tail = read_tail(io.BytesIO(data))
         footer = parse_footer(tail.footer, tail.offset)

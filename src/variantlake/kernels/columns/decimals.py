@@ -13,6 +13,24 @@ _SIGN = -(1 << 63)
 _POWERS = np.array([10**exponent for exponent in range(10)], np.uint64)
 _LOWER = uint64(0xFFFFFFFF)
 _HALF = uint64(32)
+_FIVE = uint64(5)
+
+
+@helper
+def _exact(digits: int, exponent: int) -> int:
+    """The same of 64 bits times 10**exponent if that is a whole number over a power of two.
+
+    Of such ones, 2.50 for example, powers of ten rounded down do not tell.
+    """
+    halved = int64(0)
+    while exponent < 0 and digits % _FIVE == 0:
+        digits = digits // _FIVE
+        exponent += 1
+        halved += 1
+    found = double_bits(digits, exponent)
+    if exponent != 0 or found == UNDECIDED:
+        return int64(UNDECIDED)
+    return found - (halved << 52)
 
 
 @helper
@@ -34,6 +52,8 @@ def _nearest(high: int, low: int, exponent: int) -> int:
         is_cut = is_cut or lower % power != 0
         exponent += digits
     found = double_bits(low, exponent)
+    if found == UNDECIDED and not is_cut:
+        return _exact(low, exponent)
     if is_cut and found != double_bits(low + uint64(1), exponent):
         return int64(UNDECIDED)
     return found

@@ -1,8 +1,9 @@
 """Column chunks as codes and integers, by our kernels: in less time than pyarrow, and page by page.
 
 Only of columns outside of lists whose pages are all codes of one dictionary of texts, texts by what
-they add to the one before, or integers by their differences, as we and most others write paths. Of
-anything else, and of whatever is wrong, nothing is said here: pyarrow reads it, or words the error.
+they add to the one before, integers by their differences, or decimals as bytes, as we and most
+others write paths. Of anything else, and of whatever is wrong, nothing is said here: pyarrow reads
+it, or words the error.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from variantlake.kernels.columns.pages import (
     SPAN,
     VALUES_AT,
     decode_codes,
+    decode_decimals,
     decode_differences,
     find_values,
     join_texts,
@@ -78,7 +80,9 @@ _Valid = tuple[_Bytes, int]
 def read_values(
     file: InputFile, leaf: LeafColumn, chunk: ColumnChunk, group: RowGroup, places: Int64s | None
 ) -> Any:
-    """The values of a chunk of a row group: strings, as a dictionary array or not, or integers.
+    """The values of a chunk of a row group: strings, as a dictionary array or not, or numbers.
+
+    Decimals have their own type if they are bytes in the file, and are integers if they are these.
 
     With `places`, rows of the row group in order, pages without any of them are not decoded: what
     stands in their rows means nothing. None for what pyarrow has to read.
@@ -182,6 +186,8 @@ class _Chunk:
             encodings = set(self.pages[:, ENCODING].tolist())
             if encodings == {_PREFIXES} and physical == "BYTE_ARRAY":
                 return self._texts()
+            if encodings == {_PLAIN} and physical == "FIXED_LEN_BYTE_ARRAY":
+                return self._decimals()
             return self._integers(physical) if encodings == {_DIFFERENCES} else None
         return self._codes() if self._is_coded else None
 
@@ -257,6 +263,26 @@ class _Chunk:
         found = self._decoded(self.pages, wanted, parts, decode)
         return None if found is None else _array(numbers.astype(dtype, copy=False), *found)
 
+    def _decimals(self) -> Any:
+        logical, width = self.leaf.node.logical, self.leaf.node.type_length
+        if logical is None or logical.kind != "DECIMAL" or width > 16:
+            return None
+        if not 0 <= logical.scale <= logical.precision <= 38 or not logical.precision:
+            return None
+        wanted = self._wanted(self.pages)
+        parts = self.bytes.parts(self.pages[wanted].tolist())
+        if parts is None:
+            return None
+        words = self._room(self.pages, wanted, np.dtype(np.int64), 2)
+
+        def decode(given: _Given) -> int:
+            return decode_decimals(*given, width, words)
+
+        found = self._decoded(self.pages, wanted, parts, decode)
+        if found is None:
+            return None
+        return _array(words, *found, pa.decimal128(logical.precision, logical.scale))
+
     def _codes(self) -> Any:
         own = self.pages[1:]
         wanted = self._wanted(own)
@@ -308,12 +334,12 @@ class _Chunk:
             return None
         return pa.concat_arrays(parts) if parts else pa.nulls(len(decoded[0]), pa.string())
 
-    def _room(self, pages: Int64s, wanted: Int64s, dtype: np.dtype[Any]) -> Any:
+    def _room(self, pages: Int64s, wanted: Int64s, dtype: np.dtype[Any], width: int = 1) -> Any:
         """Room for the values of all pages, from Arrow's pool: new memory costs much time.
 
         Zeros where pages are left out.
         """
-        size = int(pages[:, COUNT].sum()) * dtype.itemsize
+        size = int(pages[:, COUNT].sum()) * dtype.itemsize * width
         memory: Any = pa.allocate_buffer(size)
         room = np.frombuffer(memory, dtype)
         if len(wanted) < len(pages):
@@ -380,8 +406,8 @@ def _bits(valid: _Bytes) -> Any:
     return None if valid.all() else pa.py_buffer(packed)
 
 
-def _array(values: Any, valid: _Bytes, found: int) -> Any:
+def _array(values: Any, valid: _Bytes, found: int, type_: pa.DataType | None = None) -> Any:
     """The values as Arrow has them, NULL if they are not valid; `found` of them are."""
-    arrow = pa.from_numpy_dtype(values.dtype)
+    arrow = type_ or pa.from_numpy_dtype(values.dtype)
     bits = None if found == len(valid) else _bits(valid)
-    return pa.Array.from_buffers(arrow, len(values), [bits, pa.py_buffer(values)])
+    return pa.Array.from_buffers(arrow, len(valid), [bits, pa.py_buffer(values)])

@@ -29,11 +29,17 @@ BATCH_BYTES = 64 << 20
 class ParquetSource:
     """A file that pyarrow reads piece by piece; `column` gives some leaves as dictionaries.
 
-    Errors call it `name`.
+    Errors call it `name`. `lazily`, pyarrow sees the file only if kernels leave something to it.
     """
 
     def __init__(
-        self, path: Source, name: str, footer: Footer, encoded: Sequence[int] = ()
+        self,
+        path: Source,
+        name: str,
+        footer: Footer,
+        encoded: Sequence[int] = (),
+        *,
+        lazily: bool = False,
     ) -> None:
         """Raises pyarrow's own errors: see `open_parquet`."""
         self._name = name
@@ -42,8 +48,8 @@ class ParquetSource:
         # Buffering whole column chunks ahead would make memory follow the row group.
         self._old = OldTimes.of(footer)
         self._encoded = tuple(encoded)
-        if not encoded:
-            _ = self._columns  # else kernels read most of it
+        if not lazily:
+            _ = self._columns
         self._unencoded: set[int] = set()
 
     @cached_property
@@ -211,11 +217,16 @@ class ParquetSource:
 
 
 def open_parquet(
-    path: Source, name: str, footer: Footer, encoded: Sequence[int] = ()
+    path: Source,
+    name: str,
+    footer: Footer,
+    encoded: Sequence[int] = (),
+    *,
+    lazily: bool = False,
 ) -> ParquetSource:
-    """Open a file with pyarrow for reading piece by piece. Raises MalformedFile."""
+    """Open a file with pyarrow for reading piece by piece: see there. Raises MalformedFile."""
     try:
-        return ParquetSource(path, name, footer, encoded)
+        return ParquetSource(path, name, footer, encoded, lazily=lazily)
     except VariantLakeError:
         raise  # some are OSErrors too
     except (pa.ArrowException, OSError) as error:
