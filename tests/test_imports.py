@@ -8,6 +8,7 @@ import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from variantlake.table import Table
@@ -26,6 +27,7 @@ LAYERS = [
     "paths",
     "quoting",
     "types",
+    "arrays",
     "storage",
     "telemetry",
     "encoding",
@@ -227,11 +229,12 @@ _OF_WRITES = "variantlake.writing.files,variantlake.maintenance.optimize,variant
         ("import variantlake; variantlake.Table", f"pandas,{_OF_QUERIES},{_OF_WRITES}"),
         (
             "import variantlake; variantlake.Table.open(sys.argv[1])",
-            f"{_OF_QUERIES},{_OF_WRITES}",
+            f"pandas,{_OF_QUERIES},{_OF_WRITES}",
         ),
         (
-            "import variantlake; variantlake.Table.open(sys.argv[1]).sql('SELECT n FROM t')",
-            f"duckdb,pyarrow.dataset,{_OF_WRITES}",
+            "import variantlake; variantlake.Table.open(sys.argv[1]).sql('SELECT n FROM t "
+            "WHERE n > 1 ORDER BY n').to_arrow()",
+            f"pandas,duckdb,pyarrow.dataset,{_OF_WRITES}",
         ),
         *(
             (
@@ -245,7 +248,7 @@ _OF_WRITES = "variantlake.writing.files,variantlake.maintenance.optimize,variant
 def test_light_work_does_not_import_what_other_work_needs(
     tmp_path: Path, code: str, heavy: str
 ) -> None:
-    Table.create(tmp_path / "t", "n BIGINT")
+    Table.create(tmp_path / "t", "n BIGINT").append(pa.table({"n": [1, 2, 3]}))
     said = _SAID.format(heavy.split(","))
     command = [sys.executable, "-c", said + code, str(tmp_path / "t")]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array, numpy_array
 from variantlake.expressions.arrays import entry_codes, numbers, ordered, valid, with_null
 from variantlake.kernels.columns.groups import (
     CHOSEN,
@@ -54,14 +55,14 @@ def ranked(ranks: Int64s, type_: ShreddedType, there: Bools) -> Any:
     """The values whose ranks these are, NULL if not `there`."""
     if type_.kind in _FLOATS:
         bits = ranks ^ ((ranks >> 63) & _SIGN)
-        return pa.array(bits.view(np.float64), mask=~there).cast(type_.arrow, safe=False)
+        return arrow_array(bits.view(np.float64), mask=~there).cast(type_.arrow, safe=False)
     if type_.kind is Kind.DECIMAL:
         return decimals(ranks, type_, there)
     if type_.kind is Kind.BOOLEAN:
-        return pa.array(ranks != 0, mask=~there)
+        return arrow_array(ranks != 0, mask=~there)
     if type_.kind is Kind.DATE:
-        return pa.array(ranks.astype(np.int32), mask=~there).cast(type_.arrow)
-    return pa.array(np.where(there, ranks, 0), mask=~there).cast(type_.arrow)
+        return arrow_array(ranks.astype(np.int32), mask=~there).cast(type_.arrow)
+    return arrow_array(np.where(there, ranks, 0), mask=~there).cast(type_.arrow)
 
 
 def unscaled(array: Any) -> npt.NDArray[Any]:
@@ -86,7 +87,7 @@ def decimals(values: npt.NDArray[Any], type_: ShreddedType, there: Bools) -> Any
     else:
         words[:, 0] = np.where(there, values, 0)
         words[:, 1] = words[:, 0] >> 63
-    bits = pa.array(there).buffers()[1]
+    bits = arrow_array(there).buffers()[1]
     return pa.Array.from_buffers(type_.arrow, len(values), [bits, pa.py_buffer(words.tobytes())])
 
 
@@ -113,7 +114,7 @@ class Coded:
         """The values in some rows."""
         if rows is self.first:
             return self.values
-        return self.values.take(pa.array(self.codes[rows]))
+        return self.values.take(arrow_array(self.codes[rows]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ def coded(array: Any) -> Coded:
         if pa.types.is_floating(array.type):
             values = numbers(array) + 0.0
             values = np.where(np.isnan(values), np.nan, values).astype(values.dtype)
-            array = pa.array(values, array.type, mask=~valid(array))
+            array = arrow_array(values, array.type, mask=~valid(array))
         elif pa.types.is_string(array.type):
             if (texts := _texts(array)) is not None:
                 return texts
@@ -154,7 +155,7 @@ def _near(array: Any) -> Coded | None:
     if span > max(_SMALL, len(array)):
         return None
     codes = numbers(array).astype(np.int64) - ends["min"]
-    values = pa.array(np.arange(span) + ends["min"], array.type)
+    values = arrow_array(np.arange(span) + ends["min"], array.type)
     if not array.null_count:
         return Coded(codes, values)
     return Coded(np.where(valid(array), codes, span), with_null(values))
@@ -177,7 +178,7 @@ def _texts(array: Any) -> Coded | None:
         raise IndexError("internal error, please report it: a text beyond its bytes")
     # The bytes of a row that is NULL are a text like any other here.
     every = pa.Array.from_buffers(array.type, rows, [None, words, data], offset=array.offset)
-    places: Any = pa.array(first[:count])
+    places: Any = arrow_array(first[:count])
     values = every.take(places)
     if not array.null_count:
         return Coded(codes, values, first[:count])
@@ -229,7 +230,7 @@ def _numbered(codes: Int64s, size: int) -> Grouping:
         table = np.full(1 << (2 * rows).bit_length(), -1)
         count = number_values(codes, table, ids, first)
     if count < 0:
-        encoded: Any = pa.array(codes).dictionary_encode()
-        ids, count = np.asarray(encoded.indices).astype(np.int64), len(encoded.dictionary)
+        encoded: Any = arrow_array(codes).dictionary_encode()
+        ids, count = numpy_array(encoded.indices).astype(np.int64), len(encoded.dictionary)
         first[ids[::-1]] = np.arange(rows - 1, -1, -1)
     return Grouping(ids, count, first[:count])

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array, numpy_array
 from variantlake.engine.codes import coded, rank
 from variantlake.engine.queries import Ordering
 from variantlake.expressions.arrays import ordered, valid
@@ -29,7 +30,7 @@ def in_order(
         return kept[:limit]
     if limit is not None and rows > 4 * limit + 1024:
         kept = _nearest(terms[0], columns[0], limit)
-        columns = [column.take(pa.array(kept)) for column in columns]
+        columns = [column.take(arrow_array(kept)) for column in columns]
     keys: list[Any] = []
     for term, column in zip(terms, columns, strict=True):
         keys += _keys(term, column)
@@ -50,7 +51,7 @@ def _nearest(term: Ordering, column: Any, limit: int) -> Int64s:
     if column.null_count or limit == 0:
         if limit and not term.nulls_first and len(column) - column.null_count >= limit:
             there = np.flatnonzero(valid(column))
-            return there[_nearest(term, column.take(pa.array(there)), limit)]
+            return there[_nearest(term, column.take(arrow_array(there)), limit)]
         return np.arange(len(column))
     ranks = _ranks(column, type_of(term.expression))
     ranks = ~ranks if term.descending else ranks
@@ -70,11 +71,11 @@ def _ranks(column: Any, type_: ShreddedType | None) -> Int64s:
 def _ranked_entries(column: Any) -> Int64s:
     known = coded(column)
     by_value: Any = pc.sort_indices(known.values)
-    order = np.asarray(by_value).astype(np.int64)
+    order = numpy_array(by_value).astype(np.int64)
     places: Int64s = np.empty(len(order), np.int64)
     places[order] = np.arange(len(order))
     if isinstance(column, pa.DictionaryArray):
         # Entries that are alike have one place.
         alike = known.values.take(by_value).dictionary_encode("encode")
-        places[order] = np.asarray(alike.indices).astype(np.int64)
+        places[order] = numpy_array(alike.indices).astype(np.int64)
     return places[known.codes]

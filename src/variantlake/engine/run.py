@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from variantlake.arrays import arrow_array, numpy_array
 from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.engine.grouped import (
@@ -146,7 +147,7 @@ class LocalQuery(ArrowStream):
         rows = found.count
         if query.having is not None:
             true = evaluate_used(query.having, above, rows)
-            kept = np.flatnonzero(true.fill_null(False).to_numpy(zero_copy_only=False))
+            kept = np.flatnonzero(numpy_array(true))
             above, rows = take_rows(above, kept), len(kept)
         terms = [evaluate_used(term.expression, above, rows) for term in query.order]
         chosen = in_order(query.order, terms, rows, query.limit)
@@ -210,4 +211,4 @@ def _slice(values: Values, start: int, size: int) -> Values:
 
 def _no_rows(ref: Ref) -> Values:
     type_ = type_of(ref)
-    return Values(pa.nulls(0) if type_ is None else pa.array([], type_.arrow))
+    return Values(pa.nulls(0) if type_ is None else arrow_array([], type_.arrow))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array, numpy_array
 from variantlake.engine.codes import Coded, coded, decimals, different, rank, ranked, unscaled
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.expressions.arrays import numbers, one_array, plain, valid
@@ -105,7 +106,7 @@ class Count:
 
     def result(self) -> Any:
         """See State."""
-        return pa.array(self.counts)
+        return arrow_array(self.counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ class Distinct:
         used[codes] = True
         if used.all():
             return cls(groups, codes, column.values, count)
-        places = pa.array(np.flatnonzero(used))
+        places = arrow_array(np.flatnonzero(used))
         return cls(groups, (np.cumsum(used) - 1)[codes], column.values.take(places), count)
 
     def merged(self, others: Sequence[Self], ids: Int64s, count: int) -> Distinct:
@@ -154,7 +155,7 @@ class Distinct:
 
     def result(self) -> Any:
         """See State."""
-        return pa.array(_counted(self.groups, self.count))
+        return arrow_array(_counted(self.groups, self.count))
 
 
 def _extreme(greatest: bool, type_: ShreddedType, array: Any, ids: Int64s, count: int) -> State:
@@ -216,16 +217,16 @@ class Greatest:
         """Of rows: of a dictionary only the entries are compared."""
         if isinstance(array, pa.DictionaryArray):
             pairs = Distinct.of(array, ids, count)
-            array, ids = pairs.values.take(pa.array(pairs.codes)), pairs.groups
+            array, ids = pairs.values.take(arrow_array(pairs.codes)), pairs.groups
         side = "max" if greatest else "min"
         if count == 1:
-            return cls(greatest, pa.array([pc.min_max(array)[side].as_py()], array.type))
+            return cls(greatest, arrow_array([pc.min_max(array)[side].as_py()], array.type))
         table: Any = pa.table({"group": ids, "value": array})
         found = table.group_by("group").aggregate([("value", side)])
         values = found[f"value_{side}"].combine_chunks()
         place = np.full(count, -1, np.int64)
-        place[found["group"].to_numpy()] = np.arange(len(values))
-        return cls(greatest, values.take(pa.array(place, mask=place < 0)))
+        place[numpy_array(found["group"])] = np.arange(len(values))
+        return cls(greatest, values.take(arrow_array(place, mask=place < 0)))
 
     def merged(self, others: Sequence[Self], ids: Int64s, count: int) -> Greatest:
         """See State."""
@@ -294,17 +295,17 @@ class Sum:
             total = self.above + self.below
             if self.type.kind is Kind.DECIMAL:
                 return decimals(total, self.aggregate.type, there)
-            return pa.array(total.astype(np.int64), mask=~there)
+            return arrow_array(total.astype(np.int64), mask=~there)
         if self.type.kind is Kind.DECIMAL:
             self._check(10 ** min(self.type.precision + 10, 38))
             means = [self._mean(row) if there[row] else None for row in range(len(there))]
-            return pa.array(means, self.aggregate.type.arrow)
+            return arrow_array(means, self.aggregate.type.arrow)
         if self.most > _EXACT_DOUBLE and (self.above - self.below > _EXACT_DOUBLE).any():
             raise UnsupportedFeature(
                 "an average whose sum no double holds exactly is left to Spark"
             )
         whole = (self.above + self.below).astype(np.float64)
-        return pa.array(whole / np.maximum(self.counts, 1), mask=~there)
+        return arrow_array(whole / np.maximum(self.counts, 1), mask=~there)
 
     def _check(self, limit: int) -> None:
         """Sums are within -limit and limit, the upper one left out.

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array, numpy_array
 from variantlake.kernels.columns.entries import bytes_of, combine_entries
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.shredding.arrays import AnyArray
@@ -36,7 +37,7 @@ class Values:
     def take(self, places: Int64s) -> Values:
         """Some rows, by their places. Arrow takes rows faster than it filters them."""
         return Values(
-            self.array.take(pa.array(places, pa.int64())),
+            self.array.take(arrow_array(places, pa.int64())),
             None if self.failed is None else self.failed[places],
         )
 
@@ -46,14 +47,18 @@ def plain(array: Any) -> Any:
     return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
 
 
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+
+
 def numbers(array: Any) -> npt.NDArray[Any]:
     """The values as NumPy has them, anything where NULL."""
-    return np.asarray(pc.fill_null(array, 0) if array.null_count else array)
+    is_number = any(is_(array.type) for is_ in _NUMBERS)
+    return numpy_array(array if is_number or not array.null_count else pc.fill_null(array, 0))
 
 
 def valid(array: Any) -> Bools:
     """Where a value is."""
-    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+    return numpy_array(array.is_valid())
 
 
 def ordered(array: Any, *, zeros_alike: bool = True) -> Int64s:

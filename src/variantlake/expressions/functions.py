@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array, numpy_array
 from variantlake.errors import UnsupportedFeature
 from variantlake.expressions.arrays import Values, numbers, of_entries, plain, valid
 from variantlake.expressions.tree import Call, Literal
@@ -36,7 +37,7 @@ def _failing(array: Any, failed: Bools | None, more: Bools | None) -> Values:
     if both is None or not both.any():
         return Values(array)
     nothing = pa.scalar(None, array.type)
-    return Values(pc.if_else(pa.array(both), nothing, array), both)
+    return Values(pc.if_else(arrow_array(both), nothing, array), both)
 
 
 # --- Arithmetic -----------------------------------------------------------------------------------
@@ -69,7 +70,7 @@ def _arithmetic(expression: Call, values: Sequence[Values]) -> Values:
     exact = _PYTHON[expression.function](*(numbers(array).astype(object) for array in arrays))
     limit = INT_LIMITS[expression.type.kind]
     beyond = there & np.array([not -limit <= each < limit for each in exact], np.bool_)
-    held = pa.array(np.where(beyond, 0, exact).tolist(), expression.type.arrow, mask=~there)
+    held = arrow_array(np.where(beyond, 0, exact).tolist(), expression.type.arrow, mask=~there)
     return _failing(held, either(values), beyond)
 
 
@@ -90,7 +91,7 @@ def _division(expression: Call, values: Sequence[Values]) -> Values:
         beyond = zero | (least & there)
         divisor = np.where(least, 1, divisor)
         found = (one - np.fmod(one, divisor)) // divisor
-    result = pa.array(found, expression.type.arrow, mask=~there)
+    result = arrow_array(found, expression.type.arrow, mask=~there)
     return _failing(result, either(values), beyond)
 
 
@@ -124,7 +125,7 @@ def _whole(given: Values, wanted: ShreddedType) -> Values:
         found = np.where(top, limit - 1, found)
     else:
         fits = (found >= -limit) & (found <= limit - 1)
-    held = pa.array(np.where(fits, found, 0).astype(np.int64), mask=~there).cast(wanted.arrow)
+    held = arrow_array(np.where(fits, found, 0).astype(np.int64), mask=~there).cast(wanted.arrow)
     return _failing(held, given.failed, there & ~fits)
 
 
@@ -137,7 +138,7 @@ def _rounded(expression: Call, values: Sequence[Values]) -> Values:
     inside = (found >= -limit) & (found < limit)
     whole = np.where(inside, found, 0).astype(np.int64)
     whole = np.where(found >= limit, limit - 1, np.where(found < -limit, -limit, whole))
-    return Values(pa.array(whole, pa.int64(), mask=~there), given.failed)
+    return Values(arrow_array(whole, pa.int64(), mask=~there), given.failed)
 
 
 _BITS: dict[str, Callable[..., Any]] = {
@@ -176,7 +177,7 @@ def _chosen(
 ) -> tuple[Any, Bools | None]:
     """`result` where the condition is true, the other elsewhere."""
     true: Any = _coalesced(condition.array, pa.scalar(False))
-    here = np.asarray(true.to_numpy(zero_copy_only=False), np.bool_)
+    here = numpy_array(true)
     nothing = np.zeros(len(here), np.bool_)
     own = nothing if result.failed is None else result.failed
     other = nothing if failed is None else failed
@@ -194,7 +195,7 @@ def _coalesce(_expression: Call, values: Sequence[Values]) -> Values:
     array, failed = plain(values[-1].array), values[-1].failed
     for given in reversed(values[:-1]):
         own = np.zeros(len(array), np.bool_) if given.failed is None else given.failed
-        there = pa.array(valid(given.array) | own)
+        there = arrow_array(valid(given.array) | own)
         array, failed = _chosen(Values(there), given, array, failed)
     return Values(array, failed)
 
@@ -284,7 +285,7 @@ def _moment(expression: Call, values: Sequence[Values]) -> Values:
         limit = (2**63 - 1) // unit
         own = numbers(array)
         beyond = valid(array) & ((own > limit) | (own < -limit))
-        array = pa.array(np.where(beyond, 0, own) * unit, pa.int64(), mask=~valid(array))
+        array = arrow_array(np.where(beyond, 0, own) * unit, pa.int64(), mask=~valid(array))
     return _failing(array.cast(expression.type.arrow), given.failed, beyond)
 
 
@@ -297,7 +298,7 @@ def _part(expression: Call, values: Sequence[Values]) -> Values:
         whole = np.floor_divide(numbers(array.cast(pa.int64())), unit)
         # NumPy divides by a constant in a fifth of the time that it takes for a remainder.
         found = whole - np.floor_divide(whole, size) * size
-        return Values(pa.array(found, pa.int32(), mask=~valid(array)), given.failed)
+        return Values(arrow_array(found, pa.int32(), mask=~valid(array)), given.failed)
     _check_years(array)
     if expression.function == "dayofweek":
         part: Any = pc.day_of_week(array, count_from_zero=False, week_start=7)
@@ -330,7 +331,7 @@ def _shifted_days(expression: Call, values: Sequence[Values]) -> Values:
     found = one - other if expression.function == "datediff" else one + other
     if (there & ((found >= 2**31) | (found < -(2**31)))).any():
         raise UnsupportedFeature("days beyond those that a DATE holds are left to Spark")
-    days = pa.array(np.where(there, found, 0).astype(np.int32), mask=~there)
+    days = arrow_array(np.where(there, found, 0).astype(np.int32), mask=~there)
     return Values(days.cast(expression.type.arrow), either(values))
 
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array, numpy_array
 from variantlake.errors import UnsupportedFeature
 from variantlake.expressions.arrays import Values, of_rows, ordered, plain, valid, with_null
 from variantlake.expressions.functions import FUNCTIONS, either
@@ -75,7 +76,7 @@ class Truth:
     def of_values(cls, values: Values, answers: Any) -> Truth:
         """Of an Arrow array of booleans, NULL if one of the values is."""
         there = valid_of(answers)
-        true = bools_of(answers.fill_null(False)) & there
+        true = numpy_array(answers) & there
         return cls.of(true, there & ~true, _failed(values))
 
     @property
@@ -83,7 +84,7 @@ class Truth:
         """As an array of booleans."""
         failed = self.failed
         null = self.flags & (TRUE | FALSE) == 0
-        return Values(pa.array(self.true, mask=null), failed if failed.any() else None)
+        return Values(arrow_array(self.true, mask=null), failed if failed.any() else None)
 
     @property
     def true(self) -> Bools:
@@ -174,7 +175,7 @@ def _constant(literal: Literal, rows: int) -> Any:
     type_ = spark_type(literal.type)
     if type_ is None:
         return pa.nulls(rows)
-    return _one(literal.value, type_).take(pa.array(np.zeros(rows, np.int64)))
+    return _one(literal.value, type_).take(arrow_array(np.zeros(rows, np.int64)))
 
 
 def _one(value: Raw | None, type_: ShreddedType) -> Any:
@@ -271,7 +272,7 @@ def _any(array: AnyArray, wanted: Sequence[Raw | None], common: ShreddedType) ->
     true = np.zeros(len(array), np.bool_)
     for value in wanted:
         if value is not None:
-            true |= bools_of(_answers("=", array, value, common).fill_null(False))
+            true |= numpy_array(_answers("=", array, value, common))
     return true
 
 
@@ -310,5 +311,5 @@ def _answers(op: CompareOp, array: AnyArray, value: Raw, common: ShreddedType) -
 def _by_order(array: Any) -> Any:
     """What Arrow compares as Spark does the values: of doubles NaN is the greatest."""
     if pa.types.is_floating(array.type):
-        return pa.array(ordered(array), mask=~valid(array))
+        return arrow_array(ordered(array), mask=~valid(array))
     return array.cast(pa.uint8()) if pa.types.is_boolean(array.type) else array

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow.compute as pc
 
+from variantlake.arrays import numpy_array
 from variantlake.delta.actions.actions import DeletionVectorDescriptor
 from variantlake.delta.log.file_paths import located
 from variantlake.delta.log.logical_files import LogicalFiles, take_of_batches, values
@@ -42,7 +43,7 @@ class LogFiles:
             if item.name in snapshot.partition_columns
         }
         self.rows: int = self._files.num_rows
-        self.sizes: Int64s = self._files["size"].to_numpy()
+        self.sizes: Int64s = numpy_array(self._files["size"])
         if facts is None:
             known = None if previous is None else previous.of_log
             facts = LogFacts(self._files, snapshot.schema, known)
@@ -87,7 +88,7 @@ class LogFiles:
     def deleted(self) -> Int64s:
         """See FileColumns."""
         counts = pc.struct_field(self._files["deletion_vector"], "cardinality")
-        found: Int64s = pc.fill_null(counts, 0).to_numpy()
+        found: Int64s = numpy_array(counts)
         return found
 
     @property
@@ -105,8 +106,8 @@ class LogFiles:
         maps = self._files["partition_values"]
         has = pc.map_lookup(maps, column, "all")
         encoded = pc.map_lookup(maps, column, "first").combine_chunks().dictionary_encode("encode")
-        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        codes[pc.is_null(has).to_numpy()] = -1
+        codes = numpy_array(encoded.indices).astype(np.int64)
+        codes[numpy_array(pc.is_null(has))] = -1
         return PartitionColumn(tuple(encoded.dictionary.to_pylist()), codes)
 
     def files(self, rows: Int64s) -> Iterator[ScanFile]:

@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
+from variantlake.arrays import arrow_array
 from variantlake.encoding.java_numbers import double_text, float_text
 from variantlake.encoding.json_text import decimal_text
 from variantlake.encoding.scalar import Scalar, decode_scalar, decode_string
@@ -98,9 +99,10 @@ def _nearest_doubles(array: AnyArray) -> AnyArray:
     found = bits.view(np.float64)
     if left:
         unsure = bits == UNDECIDED
-        by_text: Any = array.filter(pa.array(unsure)).cast(pa.string()).cast(pa.float64())
+        by_text: Any = array.filter(arrow_array(unsure)).cast(pa.string()).cast(pa.float64())
         found[unsure] = by_text.to_numpy(zero_copy_only=False)
-    return pa.array(found, mask=~valid_of(array) if array.null_count else None)
+    doubles: pa.Array[Any] = arrow_array(found, mask=~valid_of(array) if array.null_count else None)
+    return doubles
 
 
 def _text(raw: Raw | None, stored: ShreddedType) -> Raw | None:
@@ -151,9 +153,9 @@ def _subvariants(
         _at(keys, value, ref) if there else None
         for keys, value, there in zip(metadata, values, valid, strict=True)
     ]
-    keys = pa.array([key or b"" for key in metadata], pa.binary())
-    parts = pa.array([value or b"" for value in found], pa.binary())
-    missing = pa.array([value is None for value in found], pa.bool_())
+    keys = arrow_array([key or b"" for key in metadata], pa.binary())
+    parts = arrow_array([value or b"" for value in found], pa.binary())
+    missing = arrow_array([value is None for value in found], pa.bool_())
     return pa.StructArray.from_arrays([keys, parts], fields=list(VARIANT_TYPE), mask=missing)
 
 

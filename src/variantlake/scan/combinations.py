@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from variantlake.arrays import arrow_array
 from variantlake.expressions.arrays import Values, add_entries, checked, with_null
 from variantlake.expressions.tree import Ref
 from variantlake.kernels.columns.entries import COUNTERS, count_codes, keep_codes
@@ -52,7 +53,7 @@ class Combinations:
             add_entries(array, codes)
             behind //= len(entries[ref])
             places = np.arange(count) // behind % len(entries[ref])
-            values[ref] = Values(entries[ref].take(pa.array(places)))
+            values[ref] = Values(entries[ref].take(arrow_array(places)))
         return cls(codes, values, count)
 
     def rows(self, chosen: Bools) -> Int64s:

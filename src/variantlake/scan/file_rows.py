@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.char_types import declared_type
@@ -137,7 +138,7 @@ class FileReader:
         if ref not in self._cached:
             array = self._typed.decoded(ref, reading, row_group, None if is_whole else places)
             if array is not None and not is_whole:
-                return converted(array.take(pa.array(places)), ref, reading)
+                return converted(array.take(arrow_array(places)), ref, reading)
             if array is None:
                 array = self._typed.read(ref, reading, row_group)
             self._cached[ref] = converted(array, ref, reading)
@@ -405,7 +406,7 @@ def _bytes_of(read: tuple[pa.RecordBatch, Int64s]) -> int:
 def _take(array: Any, places: Int64s) -> Any:
     if len(places) == len(array):  # rows are taken once each, in order
         return array
-    return array.take(pa.array(places, pa.int64()))
+    return array.take(arrow_array(places, pa.int64()))
 
 
 def partition_column(field: StructField, text: str | None, rows: int) -> Values:

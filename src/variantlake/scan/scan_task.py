@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from variantlake.arrays import arrow_array, arrow_scalar
 from variantlake.batches import packed
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import UnsupportedFeature
@@ -117,11 +118,11 @@ class ScanTask:
         for part in reader.columns(rows.row_group, stored, chosen):
             table = part
             if self.row_place in self.schema.names:
-                places = pa.array(first + chosen[given : given + part.num_rows], pa.int64())
+                places = arrow_array(first + chosen[given : given + part.num_rows], pa.int64())
                 at = self.schema.get_field_index(self.row_place)
                 table = part.add_column(at, self.schema.field(at), places)
             given += part.num_rows
-            texts = [pa.repeat(pa.scalar(text, pa.string()), table.num_rows) for text in values]
+            texts = [pa.repeat(arrow_scalar(text, pa.string()), table.num_rows) for text in values]
             found = pa.Table.from_arrays([*table.columns, *texts], schema=self.result)
             for batch in found.to_batches(BATCH_ROWS):
                 arrays = [in_spark_order(column) for column in batch.columns]

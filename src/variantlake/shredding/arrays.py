@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from variantlake.arrays import arrow_array, numpy_array
 from variantlake.errors import MalformedFile
 from variantlake.shredding.layout import VARIANT_TYPE, is_list, map_type, struct_storage
 
@@ -29,7 +30,7 @@ def validity(array: AnyArray) -> list[bool]:
 
 def bools_of(array: AnyArray) -> npt.NDArray[np.bool_]:
     """Booleans without a null as NumPy has them."""
-    return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)
+    return np.asarray(numpy_array(array), np.bool_)
 
 
 def valid_of(array: AnyArray) -> npt.NDArray[np.bool_]:
@@ -48,11 +49,11 @@ def variants_of(rows: Sequence[tuple[bytes, bytes] | None]) -> pa.StructArray:
     """struct<metadata, value> of pairs; None is a null with empty bytes below it."""
     return pa.StructArray.from_arrays(
         [
-            pa.array([b"" if row is None else row[part] for row in rows], pa.binary())
+            arrow_array([b"" if row is None else row[part] for row in rows], pa.binary())
             for part in range(2)
         ],
         fields=list(VARIANT_TYPE),
-        mask=pa.array([row is None for row in rows], pa.bool_()),
+        mask=arrow_array([row is None for row in rows], pa.bool_()),
     )
 
 
@@ -94,8 +95,8 @@ def _gathered(lists: Any, starts: np.ndarray, sizes: np.ndarray) -> pa.ListArray
     sizes = np.where(is_set, sizes, 0).astype(np.int64)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     chosen = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
-    kind, elements = pa.list_(element_field(lists.type)), lists.values.take(pa.array(chosen))
-    return list_array(kind, offsets, elements, pa.array(~is_set))
+    kind, elements = pa.list_(element_field(lists.type)), lists.values.take(arrow_array(chosen))
+    return list_array(kind, offsets, elements, arrow_array(~is_set))
 
 
 def element_field(arrow: pa.DataType) -> AnyField:
@@ -120,7 +121,7 @@ def offsets_of(lists: Any) -> tuple[npt.NDArray[np.int64], AnyArray]:
     if lists.null_count:
         is_set = valid_of(lists)
         if sizes[~is_set].any():
-            elements = elements.filter(pa.array(np.repeat(is_set, sizes)))
+            elements = elements.filter(arrow_array(np.repeat(is_set, sizes)))
             sizes[~is_set] = 0
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), elements
 
@@ -139,7 +140,7 @@ def list_array(
 ) -> pa.ListArray[Any]:
     """Lists of elements, of exactly this type; offsets start with 0 and fit 32 bits."""
     made: Any = pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()), elements, type=arrow, mask=cast("Any", nulls)
+        arrow_array(offsets, pa.int32()), elements, type=arrow, mask=cast("Any", nulls)
     )
     return cast("pa.ListArray[Any]", made)
 
@@ -148,13 +149,13 @@ def element_at(lists: AnyArray, index: int) -> AnyArray:
     """The element of each list at an index, null beyond its end."""
     offsets, elements = offsets_of(list_of(lists))
     places = offsets[:-1] + index
-    return elements.take(pa.array(places, pa.int64(), mask=places >= offsets[1:]))
+    return elements.take(arrow_array(places, pa.int64(), mask=places >= offsets[1:]))
 
 
 def map_array(arrow: pa.DataType, offsets: Any, parts: list[AnyArray], nulls: AnyArray) -> AnyArray:
     """A map of keys and items, of exactly this type; the stubs know no nulls of a map."""
     make: Any = pa.MapArray.from_arrays
-    made: AnyArray = make(pa.array(offsets, pa.int32()), *parts, type=arrow, mask=nulls)
+    made: AnyArray = make(arrow_array(offsets, pa.int32()), *parts, type=arrow, mask=nulls)
     return made
 
 

@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from variantlake.arrays import arrow_array
 from variantlake.encoding.scalar import (
     FALSE,
     INTEGER_BITS,
@@ -66,11 +67,10 @@ def raw_array(raws: list[Raw | None], column: ShreddedType) -> AnyArray:
     """The Arrow array of a column; None is null."""
     if column.kind is Kind.UUID:
         storage = [raw.bytes if isinstance(raw, uuid.UUID) else None for raw in raws]
-        return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(storage, pa.binary(16)))
+        return pa.ExtensionArray.from_storage(pa.uuid(), arrow_array(storage, pa.binary(16)))
     stored = _view_of(column.arrow)
-    if stored is None:
-        return pa.array(raws, column.arrow)
-    return pa.array(raws, stored).view(column.arrow)
+    found: AnyArray = arrow_array(raws, column.arrow if stored is None else stored)
+    return found if stored is None else found.view(column.arrow)
 
 
 def raws_of(array: AnyArray) -> list[Raw | None]:

@@ -9,8 +9,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from variantlake.arrays import arrow_array
 from variantlake.delta.actions.actions import (
     FEW,
     Action,
@@ -88,7 +90,7 @@ class CheckpointRows:
         count = len(self.actions)
         columns = {key: _small(key, self.actions) for key in self.keys}
         none = pa.table([pa.nulls(count, field.type) for field in FILES], schema=FILES)
-        columns["add"] = self._adds(none, pa.repeat(pa.scalar(value=True), count))
+        columns["add"] = self._adds(none, arrow_array(np.ones(count, np.bool_)))
         return pa.table(columns)
 
     def _of_files(self, files: pa.Table) -> pa.Table:
@@ -103,7 +105,7 @@ class CheckpointRows:
             if name != "stats"
         }
         columns["deletionVector"] = _with_keys(columns["deletionVector"])
-        columns["dataChange"] = pa.repeat(pa.scalar(value=False), files.num_rows)
+        columns["dataChange"] = arrow_array(np.zeros(files.num_rows, np.bool_))
         texts = one_chunk(files["stats"])
         if self._is_set("delta.checkpoint.writeStatsAsJson", default="true"):
             columns["stats"] = texts
@@ -151,7 +153,7 @@ class CheckpointRows:
 def _small(key: str, actions: Sequence[Action]) -> Any:
     """The column of one kind of action, null in the rows of other kinds."""
     found = [action.to_json() if key == action.KEY else None for action in actions]
-    return pa.array([_fields(row, _SMALL[key]) for row in found], _SMALL[key])
+    return arrow_array([_fields(row, _SMALL[key]) for row in found], _SMALL[key])
 
 
 def _with_keys(vectors: pa.StructArray) -> pa.Array[Any]:

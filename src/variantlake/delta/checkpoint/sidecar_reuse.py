@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array
 from variantlake.delta.actions.actions import (
     Action,
     AddFile,
@@ -87,7 +88,7 @@ def _unchanged(store: Store, version: int, state: LogState) -> Iterator[tuple[Si
         for action in commit
         if isinstance(action, AddFile | RemoveFile)
     }
-    changed = pa.array([*touched], pa.string())
+    changed = arrow_array([*touched], pa.string())
     for sidecar in actions:
         if isinstance(sidecar, Sidecar):
             paths = read_sidecar_paths(store, sidecar)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array, numpy_array
 from variantlake.delta.log.logical_files import STRING_MAP, one_chunk
 from variantlake.delta.stats.columns.stats_struct_to_json import is_text, stats_to_json
 from variantlake.delta.stats.file_texts import PackedTexts, StatsStruct
@@ -180,7 +181,7 @@ class CheckpointFile:
             texts = self.field(group, ("stats",))
             if texts is not None and len(texts):
                 step = -(-len(texts) // _COMPARED)
-                rows = pa.array(np.arange(0, len(texts), step))
+                rows = arrow_array(np.arange(0, len(texts), step))
                 return group, rows, of_type(texts.take(rows), pa.string(), "add.stats")
         return 0, None, None
 
@@ -209,8 +210,8 @@ class CheckpointTexts:
         sizes: Any = files.column("size")
         vectors: Any = files.column("deletion_vector")
         self.rows: int = files.num_rows
-        self.sizes: Int64s = sizes.to_numpy()
-        self.marked: Bools = vectors.is_valid().to_numpy(zero_copy_only=False)
+        self.sizes: Int64s = numpy_array(sizes)
+        self.marked: Bools = numpy_array(vectors.is_valid())
         self._file, self._group, self._columns = file, group, columns
 
     def stats(self) -> Any:

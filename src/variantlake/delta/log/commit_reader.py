@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from variantlake.arrays import arrow_array
 from variantlake.delta.actions import actions as log_actions
 from variantlake.delta.actions.actions import Action, AddFile, RemoveFile, parse_line
 from variantlake.delta.actions.json_fields import FieldKind, fields_of
@@ -198,7 +199,7 @@ class _Adds:
         for column, name in _INTEGERS.items():
             member = self._members[name]
             absent = member.tags[rows] == NULL
-            columns[column] = pa.array(self._value(member)[rows], pa.int64(), mask=absent)
+            columns[column] = arrow_array(self._value(member)[rows], pa.int64(), mask=absent)
         for column, name in _MAPS.items():
             member = self._members[name]
             columns[column] = self._map(_Member(member.at[rows], member.tags[rows]))
@@ -214,18 +215,18 @@ class _Adds:
         out = np.empty(int(offsets[-1]) + PADDING, np.uint8)
         places = np.where(there, nodes["value"][at], 0)
         gather_strings(self._tape.text, self._tape.arena, places, offsets, out)
-        valid = None if there.all() else pa.array(there).buffers()[1]
+        valid = None if there.all() else arrow_array(there).buffers()[1]
         data = pa.py_buffer(out[: int(offsets[-1])].data)
         buffers = [valid, pa.py_buffer(offsets.astype(np.int32).data), data]
         return pa.Array.from_buffers(pa.string(), len(at), buffers)
 
     def _map(self, member: _Member) -> Any:
         counts, entries = self._entries(member)
-        names = pa.array([name.decode() for name in self._names], pa.string())
-        keys = names.take(pa.array(self._tape.nodes["key"][entries]))
+        names = arrow_array([name.decode() for name in self._names], pa.string())
+        keys = names.take(arrow_array(self._tape.nodes["key"][entries]))
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         absent = np.append(member.tags != OBJECT, False)
-        places: Any = pa.array(offsets, pa.int32(), mask=absent)
+        places: Any = arrow_array(offsets, pa.int32(), mask=absent)
         array: Any = pa.MapArray.from_arrays(places, keys, self._strings(entries))
         return array.cast(STRING_MAP)
 

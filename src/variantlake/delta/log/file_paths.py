@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array, arrow_scalar
 from variantlake.errors import AbsolutePathRefused, InvalidValue, MalformedLog
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.storage.store import is_local
@@ -100,7 +101,7 @@ def decoded_paths(paths: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     if not any(_has_byte(_bytes(chunk)[0], b"%:") for chunk in paths.chunks):
         return paths
     names: list[Any] = paths.to_pylist()
-    return pa.chunked_array([pa.array([decode_path(path) for path in names], pa.string())])
+    return pa.chunked_array([arrow_array([decode_path(path) for path in names], pa.string())])
 
 
 def check_paths(paths: pa.ChunkedArray[Any], policy: AbsolutePaths) -> None:
@@ -189,7 +190,7 @@ def absolute_vectors(vectors: pa.ChunkedArray[Any]) -> list[str]:
     if vectors.null_count == len(vectors):
         return []
     there: Any = vectors.drop_null()
-    at_path = pc.equal(pc.struct_field(there, "storage_type"), pa.scalar("p"))
+    at_path = pc.equal(pc.struct_field(there, "storage_type"), arrow_scalar("p", pa.string()))
     paths: list[str] = pc.struct_field(there.filter(at_path), "path_or_inline_dv").to_pylist()
     return paths
 
@@ -216,7 +217,7 @@ def located(paths: pa.ChunkedArray[Any], root: str) -> list[str]:
     if len(paths) == 0:
         return []  # PyArrow 26.0.0 crashes at the indices of no chunks
     special = pc.match_substring_regex(paths, _SPECIAL)
-    found: list[Any] = pc.binary_join_element_wise(root, paths, "/").to_pylist()  # type: ignore[call-overload]
+    found = [f"{root}/{path}" for path in paths.to_pylist()]
     rows: list[Any] = pc.indices_nonzero(special).to_pylist()
     for row in rows:
         found[row] = locate(paths[row].as_py(), root)

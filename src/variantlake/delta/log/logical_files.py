@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array, numpy_array
 from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor
 from variantlake.delta.actions.json_fields import Field, FieldKind, Record, fields_of
 from variantlake.delta.stats.file_texts import FileTexts, PackedTexts
@@ -101,7 +102,7 @@ class LogicalFiles:
         number, count = next(_NUMBERS), files.num_rows
         columns = [_column_of(files, field) for field in _LISTED if field.name != "origin"]
         origins = np.arange(count, dtype=np.int64) | (number << _ORIGIN_BITS)
-        listed = pa.Table.from_arrays([*columns, pa.array(origins)], schema=_LISTED)
+        listed = pa.Table.from_arrays([*columns, arrow_array(origins)], schema=_LISTED)
         return cls(listed, {number: texts})
 
     @classmethod
@@ -110,7 +111,9 @@ class LogicalFiles:
         found = [part for part in parts if part.num_rows]
         texts = {number: each for part in found for number, each in part.texts.items()}
         return cls(
-            pa.concat_tables([part.listed for part in found]) if found else _LISTED.empty_table(),
+            pa.concat_tables([part.listed for part in found])
+            if found
+            else pa.Table.from_batches([], _LISTED),
             texts,
         )
 
@@ -176,11 +179,11 @@ class LogicalFiles:
 
     def runs(self) -> list[tuple[FileTexts, Int64s]]:
         """See TextRuns."""
-        return _runs(self.listed["origin"].to_numpy(), self.texts)
+        return _runs(numpy_array(self.listed["origin"]), self.texts)
 
     def _text(self, name: str) -> Any:
         """One of TEXTS; each FileTexts is asked once."""
-        origins = self.listed["origin"].to_numpy()
+        origins = numpy_array(self.listed["origin"])
         numbers = origins >> _ORIGIN_BITS
         rising = bool((numbers[1:] >= numbers[:-1]).all())
         order = np.argsort(numbers, kind="stable")
@@ -188,9 +191,9 @@ class LogicalFiles:
         for texts, rows in _runs(origins if rising else origins[order], self.texts):
             column = texts.stats() if name == "stats" else texts.tags()
             is_all = len(rows) == texts.rows and bool((rows == np.arange(len(rows))).all())
-            parts.append(column if is_all else column.take(pa.array(rows)))
+            parts.append(column if is_all else column.take(arrow_array(rows)))
         found: Any = pa.chunked_array(parts, FILES.field(name).type)
-        return found if rising else found.take(pa.array(np.argsort(order)))
+        return found if rising else found.take(arrow_array(np.argsort(order)))
 
 
 def _runs(origins: Int64s, texts: Mapping[int, FileTexts]) -> list[tuple[FileTexts, Int64s]]:
@@ -277,11 +280,11 @@ def take_of_batches(table: pa.Table, rows: Int64s) -> pa.Table:
         last = int(np.searchsorted(rising, start))
         if first < last:
             places = rising[first:last] - (start - batch.num_rows)
-            parts.append(batch.take(pa.array(places, pa.int64())))
+            parts.append(batch.take(arrow_array(places, pa.int64())))
         first = last
     found = pa.Table.from_batches(parts, schema=table.schema)
     is_rising = bool((order[1:] > order[:-1]).all())
-    return found if is_rising else found.take(pa.array(np.argsort(order), pa.int64()))
+    return found if is_rising else found.take(arrow_array(np.argsort(order), pa.int64()))
 
 
 def bytes_of(files: LogicalFiles) -> int:
@@ -299,4 +302,4 @@ def _column(field: Field, found: list[Any]) -> Any:
         found = [item if item is None else list(item.items()) for item in found]
     elif field.kind is FieldKind.RECORD:
         found = [item if item is None else dataclasses.asdict(item) for item in found]
-    return pa.array(found, _type(field, keys=False))
+    return arrow_array(found, _type(field, keys=False))

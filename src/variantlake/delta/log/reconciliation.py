@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array, numpy_array
 from variantlake.delta.actions.actions import (
     Action,
     AddFile,
@@ -107,7 +108,7 @@ def _check_adds(commit: Commit) -> None:
     keys = commit.keys
     removed = [_text(key_of(a)) for a in commit.others if isinstance(a, RemoveFile)]
     if removed:
-        both = keys.filter(pc.is_in(keys, value_set=pa.array(removed, pa.string())))
+        both = keys.filter(pc.is_in(keys, value_set=arrow_array(removed, pa.string())))
         if len(both):
             path = both[0].as_py().partition(_END)[0]
             raise MalformedLog(f"one commit adds and removes {path!r}")
@@ -188,7 +189,7 @@ class _FileChanges:
         removed = {_text(key): key for key in self.removes or ()}
         if self.removes and removed:
             back = commit.keys.filter(
-                pc.is_in(commit.keys, value_set=pa.array([*removed], pa.string()))
+                pc.is_in(commit.keys, value_set=arrow_array([*removed], pa.string()))
             )
             for text in back.to_pylist():
                 self.removes.pop(removed[text], None)
@@ -209,7 +210,7 @@ class _FileChanges:
         superseded = _superseded(keys)
         added = LogicalFiles.joined(self._tables)
         if superseded[is_add].any():
-            added = added.filter(pa.array(~superseded[is_add]))
+            added = added.filter(arrow_array(~superseded[is_add]))
         kept = files.of_batches([*_without(files, keys, index)])
         return _merged(LogicalFiles.joined([kept, added]))
 
@@ -218,7 +219,7 @@ class _FileChanges:
             keys, adds = zip(*self._waiting, strict=True)
             is_add = np.array([add is not None for add in adds], np.bool_)
             table = files_of([add for add in adds if add is not None])
-            self._append(pa.array(keys, pa.string()), is_add, table)
+            self._append(arrow_array(keys, pa.string()), is_add, table)
             self._waiting = []
 
     def _append(self, keys: Any, is_add: Bools, files: LogicalFiles) -> None:
@@ -232,7 +233,7 @@ def _superseded(keys: pa.ChunkedArray[Any]) -> Bools:
     rows, found = repeated(keys), np.zeros(len(keys), np.bool_)
     if len(rows):
         encoded: Any = one_chunk(keys.take(rows)).dictionary_encode()
-        codes = encoded.indices.to_numpy()
+        codes = numpy_array(encoded.indices)
         last = np.empty(len(encoded.dictionary), np.int64)
         last[codes] = rows
         found[rows] = last[codes] != rows
@@ -248,7 +249,7 @@ def _without(files: LogicalFiles, keys: Any, index: PathIndex) -> Iterator[pa.Re
     wanted = None
     if len(keys) <= _FEW_KEYS:
         wanted = hashes_of(
-            pa.array([key.partition(_END)[0] for key in keys.to_pylist()], pa.string())
+            arrow_array([key.partition(_END)[0] for key in keys.to_pylist()], pa.string())
         )
     spoken: Any = one_chunk(keys) if files.num_rows else None
     for batch in files.listed.to_batches():
@@ -284,7 +285,7 @@ def keys_of(files: LogicalFiles | pa.Table) -> Any:
         return paths
     keys = zip(values(paths), values(vectors), strict=True)
     texts = [_text((path, vector_id(vector))) for path, vector in keys]
-    return pa.chunked_array([pa.array(texts, pa.string())])
+    return pa.chunked_array([arrow_array(texts, pa.string())])
 
 
 def _text(key: Key) -> str:

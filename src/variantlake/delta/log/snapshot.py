@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from variantlake.arrays import arrow_array
 from variantlake.delta.actions.actions import (
     AddFile,
     CommitInfo,
@@ -199,7 +200,7 @@ class Snapshot(Shown):
             self.version + len(commits),
             commits[-1],
             state,
-            new_paths=pa.chunked_array([pa.array(paths, pa.string())]),
+            new_paths=pa.chunked_array([arrow_array(paths, pa.string())]),
             absolute_paths=self.absolute_paths,
             applies=self.applies,
         )

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import orjson
 import pyarrow.compute as pc
 
+from variantlake.arrays import numpy_array
 from variantlake.delta.actions.actions import CommitInfo, Metadata, Protocol, info_of
 from variantlake.delta.log.log_segment import LogSegment, checksum_path, commit_path
 from variantlake.delta.log.logical_files import bytes_of
@@ -94,11 +95,11 @@ def _histograms(state: LogState) -> dict[str, Any]:
     sizes: Any = state.files["size"]
     if len(sizes) > MAX_BINNED:
         return {}
-    found: dict[str, Any] = {"fileSizeHistogram": _binned(sizes.to_numpy())}
+    found: dict[str, Any] = {"fileSizeHistogram": _binned(numpy_array(sizes))}
     protocol = state.protocol
     if protocol is not None and "deletionVectors" in writer_features(protocol):
         vectors: Any = state.files["deletion_vector"]
-        counts = pc.fill_null(pc.struct_field(vectors, "cardinality"), 0).to_numpy()
+        counts = numpy_array(pc.struct_field(vectors, "cardinality"))
         bins = np.searchsorted(_DELETED_BINS, counts, side="right") - 1
         found |= {
             "numDeletedRecordsOpt": int(counts.sum()),

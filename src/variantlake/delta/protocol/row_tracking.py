@@ -17,6 +17,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array
 from variantlake.delta.actions.actions import Action, AddFile, DomainMetadata
 from variantlake.delta.schema.table_schema import PrimitiveType, StructField
 from variantlake.errors import InvalidValue, MalformedLog
@@ -132,8 +133,8 @@ class RowIdColumns:
                 "defaultRowCommitVersion"
             )
         default = [
-            pa.array(positions + base_row_id),
-            pa.array(np.full(len(positions), commit_version, np.int64)),
+            arrow_array(positions + base_row_id),
+            arrow_array(np.full(len(positions), commit_version, np.int64)),
         ]
         return [
             pc.coalesce(stored[name].cast(pa.int64()), each) if name in stored else each

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import numpy_array
 from variantlake.delta.schema.char_types import char_length_of, holds_char
 from variantlake.delta.schema.table_schema import ArrayType, DataType, MapType, StructType
 from variantlake.errors import InvalidValue
@@ -47,7 +48,7 @@ def within_length(array: AnyArray, length: int, name: str) -> AnyArray:
 def _lengths(strings: Any) -> npt.NDArray[np.int32]:
     """In code points; 0 for NULL."""
     lengths: Any = pc.utf8_length(strings)
-    found: npt.NDArray[np.int32] = lengths.fill_null(0).to_numpy(zero_copy_only=False)
+    found: npt.NDArray[np.int32] = numpy_array(lengths)
     return found
 
 

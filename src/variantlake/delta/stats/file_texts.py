@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
+from variantlake.arrays import numpy_array
 from variantlake.parquet.stats.fact_columns import Bools, ColumnPath, Int64s
 
 _SMALL = 1 << 14
@@ -78,8 +79,8 @@ class PackedTexts:
         """Of files with the columns of `logical_files.FILES`."""
         sizes: Any = files.column("size")
         vectors: Any = files.column("deletion_vector")
-        marked = vectors.is_valid().to_numpy(zero_copy_only=False)
-        return cls(sizes.to_numpy(), marked, files.column("stats"), files.column("tags"))
+        marked = numpy_array(vectors.is_valid())
+        return cls(numpy_array(sizes), marked, files.column("stats"), files.column("tags"))
 
     def stats(self) -> Any:
         """See FileTexts."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from variantlake.arrays import arrow_array
 from variantlake.delta.schema.table_schema import PrimitiveType, StructField, arrow_type
 from variantlake.delta.stats.stats_reader import as_float, days_of, micros_of, raw_value
 from variantlake.errors import UnsupportedFeature
@@ -81,10 +82,10 @@ def partition_array(text: str | None, field: StructField) -> AnyArray:
     kind = field.type.name
     try:
         if kind == "date" or kind.startswith("timestamp"):
-            stored: Any = pa.array([raw], pa.int32() if kind == "date" else pa.int64())
+            stored: Any = arrow_array([raw], pa.int32() if kind == "date" else pa.int64())
             found: AnyArray = stored.cast(arrow_type(field.type))
         else:
-            found = pa.array([raw], arrow_type(field.type))
+            found = arrow_array([raw], arrow_type(field.type))
     except pa.ArrowException as error:
         raise UnsupportedFeature(
             f"the partition value {text!r} of {field.name!r} is beyond {field.type}: {error}"

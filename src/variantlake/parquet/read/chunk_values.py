@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from variantlake.arrays import arrow_array
 from variantlake.kernels.columns.pages import COUNT as VALUES
 from variantlake.kernels.columns.pages import (
     END_AT,
@@ -132,7 +133,9 @@ def _run_of_all(leaf: LeafColumn, chunk: ColumnChunk, group: RowGroup) -> CodeRu
         text = bounds.minimum
     else:
         return None
-    return CodeRuns(pa.array([text], pa.string()).dictionary_encode(), np.array([rows], np.int64))
+    return CodeRuns(
+        arrow_array([text], pa.string()).dictionary_encode(), np.array([rows], np.int64)
+    )
 
 
 def _chunk(

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from variantlake.arrays import numpy_array
 from variantlake.delta.schema.table_schema import PrimitiveType
 from variantlake.delta.stats.stats_reader import INTEGERS, TRUNCATION, is_time
 from variantlake.parquet.stats.fact_columns import RawColumn, raw_dtype
@@ -24,7 +24,7 @@ def raw_bounds(
 
     `array` has the Arrow type of `type_`. `up` and `widened` as `bound_of` takes them.
     """
-    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    valid = numpy_array(array.is_valid())
     if type_.name in INTEGERS:
         return RawColumn(_integers(array), valid)
     if type_.name == "date":
@@ -36,7 +36,7 @@ def raw_bounds(
             micros = np.where(valid, micros + TRUNCATION, 0)
         return RawColumn(micros, valid)
     if type_.name in ("float", "double"):
-        numbers = pc.fill_null(array.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False).copy()
+        numbers = numpy_array(array.cast(pa.float64())).copy()
         if widened:
             with np.errstate(over="ignore"):
                 singles = numbers.astype(np.float32).astype(np.float64)
@@ -46,10 +46,10 @@ def raw_bounds(
         return RawColumn(numbers, valid & ~np.isnan(numbers))
     found = RawColumn.unknown(len(array), stored)
     if raw_dtype(stored) is np.object_:
-        found.values[valid] = array.drop_null().to_numpy(zero_copy_only=False)
+        found.values[valid] = numpy_array(array.drop_null())
         found.valid[:] = valid
     return found
 
 
 def _integers(array: Any) -> Any:
-    return pc.fill_null(array.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    return numpy_array(array.cast(pa.int64()))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array, arrow_scalar, numpy_array
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.log.log_stats import (
     MISSING,
@@ -46,7 +47,7 @@ class StringColumn(TextSpans):
         starts, ends = np.where(there, self.starts, 0), np.where(there, self.ends, 0)
         found = gather(self.data, starts, ends - starts, pa.string())
         if not there.all():
-            found = pc.if_else(pa.array(there), found, pa.scalar(None, pa.string()))
+            found = pc.if_else(arrow_array(there), found, arrow_scalar(None, pa.string()))
         return found
 
     def where(self, chosen: Bools) -> StringColumn:
@@ -62,7 +63,7 @@ def texts_of(array: Any) -> StringColumn:
     if not pa.types.is_dictionary(array.type):
         return spans_of(array.cast(pa.string()))
     texts = spans_of(array.dictionary.cast(pa.string()))
-    codes = array.indices.fill_null(-1).to_numpy()
+    codes = numpy_array(array.indices, -1)
     starts = np.append(texts.starts, -1)[codes]
     return StringColumn(texts.data, starts, np.append(texts.ends, -1)[codes])
 
@@ -74,7 +75,7 @@ def spans_of(array: Any) -> StringColumn:
     places = np.frombuffer(offsets, np.int32)[array.offset : array.offset + rows + 1]
     starts = places[:-1].astype(np.int64)
     if array.null_count:
-        starts[array.is_null().to_numpy(zero_copy_only=False)] = -1
+        starts[numpy_array(array.is_null())] = -1
     bytes_ = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
     return StringColumn(bytes_, starts, places[1:].astype(np.int64))
 

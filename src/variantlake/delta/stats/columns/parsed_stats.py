@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import numpy_array
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType, arrow_type
 from variantlake.delta.stats import z85
 from variantlake.delta.stats.columns.arrow_bounds import raw_bounds
@@ -49,12 +50,12 @@ class ParsedStats:
             return np.ones(len(self.num_records), np.bool_) if tight else self._texts.tight
         if column.type != pa.bool_() or not self.agreed(("tightBounds",), ()):
             return self._texts.tight
-        found: Bools = pc.fill_null(column, True).to_numpy(zero_copy_only=False)
+        found: Bools = numpy_array(column, absent=True)
         return found
 
     def _all_are_tight(self, texts: Any, _: Any) -> bool:
         flags = pc.struct_field(_expected(texts, self._schema, ()), "tightBounds")
-        return bool(pc.all(pc.fill_null(flags, True)).as_py())
+        return bool(numpy_array(flags, absent=True).all())
 
     def nulls(self, column: ColumnPath) -> Int64s:
         """See StatsColumns."""
@@ -143,7 +144,7 @@ def _same(found: Any, wanted: Any) -> bool:
 
 def _counts(column: Any) -> Int64s:
     """Counts, -1 for anything else."""
-    found: Int64s = pc.fill_null(column, -1).to_numpy(zero_copy_only=False)
+    found: Int64s = numpy_array(column, -1)
     return np.maximum(found, -1)
 
 
@@ -178,7 +179,7 @@ def find_in_variants(
     encoded = metadata.dictionary_encode()
     # Files of one layout share their metadata, so these are few.
     known = [field_ids(each).get(path, -1) for each in encoded.dictionary.to_pylist()]
-    codes = pc.fill_null(encoded.indices, len(known)).to_numpy(zero_copy_only=False)
+    codes = numpy_array(encoded.indices, len(known))
     fields = np.array([*known, -1], np.int64)[codes]
     spans = spans_of(value)
     rows = len(fields)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array, numpy_array
 from variantlake.delta.stats import z85
 from variantlake.delta.stats.columns.json_members import StringColumn, gather
 from variantlake.delta.stats.variant_bounds import (
@@ -61,13 +62,13 @@ def split_column(texts: StringColumn, others: Mapping[int, Any]) -> pa.StructArr
     for row in sorted(row for row, parts in plain.items() if parts is not None):
         absent[row] = False
     if plain:
-        mask = pa.array(np.isin(np.arange(len(absent)), [*plain]))
+        mask = arrow_array(np.isin(np.arange(len(absent)), [*plain]))
         parts = [plain[row] or (b"", b"") for row in sorted(plain)]
         sides = [
-            pc.replace_with_mask(side, mask, pa.array([part[i] for part in parts], pa.binary()))
+            pc.replace_with_mask(side, mask, arrow_array([part[i] for part in parts], pa.binary()))
             for i, side in enumerate(sides)
         ]
-    return pa.StructArray.from_arrays(sides, fields=list(VARIANT_TYPE), mask=pa.array(absent))
+    return pa.StructArray.from_arrays(sides, fields=list(VARIANT_TYPE), mask=arrow_array(absent))
 
 
 class BoundTexts:
@@ -184,7 +185,7 @@ def _strings(
         array.validate(full=True)
     except pa.ArrowInvalid:
         return None
-    found: npt.NDArray[np.object_] = array.to_numpy(zero_copy_only=False)
+    found: npt.NDArray[np.object_] = numpy_array(array)
     return found
 
 

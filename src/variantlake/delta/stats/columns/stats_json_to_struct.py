@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array
 from variantlake.delta.schema.table_schema import (
     DataType,
     PrimitiveType,
@@ -95,19 +96,19 @@ class _Documents:
         self._members = dict(zip(paths, members_of(texts_of(texts), paths), strict=True))
         # A row is parsed once, however many of its members are unusual.
         self._plain = cache(lambda row: parse_stats(texts[row].as_py(), decimals=True))
-        self.absent: pa.Array[Any] = pa.array(self._members[()].tags != OBJECT)
+        self.absent: pa.Array[Any] = arrow_array(self._members[()].tags != OBJECT)
 
     def counts(self, path: Column) -> pa.Array[Any]:
         """Counts, null for anything else."""
         counts = self._members[path].counts()
-        found: pa.Array[Any] = pa.array(counts, mask=counts < 0)
+        found: pa.Array[Any] = arrow_array(counts, mask=counts < 0)
         return found
 
     def flags(self, path: Column) -> pa.Array[Any]:
         """Truth values, null for anything else."""
         tags = self._members[path].tags
         known = np.isin(tags, [Primitive.TRUE, Primitive.FALSE])
-        found: pa.Array[Any] = pa.array(tags == Primitive.TRUE, mask=~known)
+        found: pa.Array[Any] = arrow_array(tags == Primitive.TRUE, mask=~known)
         return found
 
     def bounds(self, path: Column, type_: DataType) -> pa.Array[Any]:

@@ -14,6 +14,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array
 from variantlake.delta.stats import z85
 from variantlake.shredding.layout import is_binary
 
@@ -97,7 +98,7 @@ def _variant(array: Any) -> Any:
     whole: Any = pc.and_(array.is_valid(), pc.less(sizes, longest))
     if "typed_value" in parts:
         whole = pc.and_(whole, parts["typed_value"].is_null())
-    padding = pa.array([bytes(count) for count in range(4)], pa.binary())
+    padding = arrow_array([bytes(count) for count in range(4)], pa.binary())
     missing: Any = pc.bit_wise_and(pc.negate(sizes), 3)
     data = pc.binary_join_element_wise(metadata, value, padding.take(missing), b"")
     return _quoted(z85.encode_column(_where(data, whole)))
@@ -108,7 +109,7 @@ def _string(array: Any) -> Any:
     if not pc.any(odd).as_py():
         return _quoted(array)
     escaped = [orjson.dumps(text).decode() for text in array.filter(odd).to_pylist()]
-    return pc.replace_with_mask(_quoted(array), odd, pa.array(escaped, pa.string()))
+    return pc.replace_with_mask(_quoted(array), odd, arrow_array(escaped, pa.string()))
 
 
 def _moment(array: Any) -> Any:

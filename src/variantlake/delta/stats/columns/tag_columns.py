@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array, numpy_array
 from variantlake.delta.stats.columns.json_members import StringColumn, texts_of
 from variantlake.delta.stats.file_texts import packed
 from variantlake.kernels.log.map_entries import find_entries
@@ -45,7 +46,7 @@ class TagColumn:
             find_same(self.texts, np.full(_SLOTS, -1, np.int64), same)
             return same
         there = np.flatnonzero(self.texts.starts >= 0)
-        codes = self.encoded.indices.fill_null(0).to_numpy()[there]
+        codes = numpy_array(self.encoded.indices)[there]
         first = np.full(len(self.encoded.dictionary), -1, np.int64)
         first[codes[::-1]] = there[::-1]
         same[there] = first[codes]
@@ -70,7 +71,7 @@ def map_columns(maps: Any, names: Sequence[str]) -> dict[str, TagColumn]:
         return dict.fromkeys(names, TagColumn(empty))
     is_encoded = pa.types.is_dictionary(maps.type.key_type)
     places = (_encoded_places if is_encoded else _places)(maps, names)
-    items, null = texts_of(maps.items), maps.is_null().to_numpy(zero_copy_only=False)
+    items, null = texts_of(maps.items), numpy_array(maps.is_null())
     columns = {}
     for name, at in zip(names, places, strict=True):
         starts = np.where((at >= 0) & ~null, items.starts[at], -1)
@@ -86,7 +87,7 @@ def _places(maps: Any, names: Sequence[str]) -> list[Int64s]:
     wanted = [name.encode() for name in names]
     found = np.empty(len(maps) * len(names), np.int64)
     find_entries(
-        maps.offsets.to_numpy(),
+        numpy_array(maps.offsets),
         np.frombuffer(data or b"", np.uint8),
         np.frombuffer(offsets, np.int32)[first : first + entries + 1],
         np.frombuffer(b"".join(wanted), np.uint8),
@@ -98,11 +99,11 @@ def _places(maps: Any, names: Sequence[str]) -> list[Int64s]:
 
 def _encoded_places(maps: Any, names: Sequence[str]) -> list[Int64s]:
     """As `_places`, of keys that are dictionary-encoded."""
-    keys: Any = pc.index_in(maps.keys.dictionary, pa.array(names, pa.string()))
-    wanted = keys.fill_null(-1).to_numpy()
-    offsets = maps.offsets.to_numpy()
+    keys: Any = pc.index_in(maps.keys.dictionary, arrow_array(names, pa.string()))
+    wanted = numpy_array(keys, -1)
+    offsets = numpy_array(maps.offsets)
     rows = np.repeat(np.arange(len(maps)), np.diff(offsets))
-    number = wanted[maps.keys.indices[offsets[0] : offsets[-1]].to_numpy()]
+    number = wanted[numpy_array(maps.keys.indices[offsets[0] : offsets[-1]])]
     places = []
     for each in range(len(names)):
         entries = np.flatnonzero(number == each)
@@ -113,5 +114,5 @@ def _encoded_places(maps: Any, names: Sequence[str]) -> list[Int64s]:
 
 
 def _encoded(items: Any, at: Int64s, starts: Int64s) -> Any:
-    codes = pa.array(items.indices.fill_null(0).to_numpy()[at], mask=starts < 0)
+    codes = arrow_array(numpy_array(items.indices)[at], mask=starts < 0)
     return pa.DictionaryArray.from_arrays(codes, items.dictionary)

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-import pyarrow.compute as pc
 
+from variantlake.arrays import numpy_array
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType
 from variantlake.delta.stats.columns.arrow_bounds import raw_bounds
 from variantlake.delta.stats.columns.json_members import (
@@ -158,7 +158,7 @@ def _ordinary(
     found = raw_bounds(array, type_, stored, up=up, widened=widened)
     if type_.name == "decimal":
         # One that the type rounds is no value of it, but bounds its values.
-        odd = pc.is_null(array).to_numpy(zero_copy_only=False) & (members.tags != MISSING)
+        odd = numpy_array(array.is_null()) & (members.tags != MISSING)
         for row in np.flatnonzero(odd).tolist():
             value = bound_of(plain(row), type_, up=up)
             found.put(np.array([row]), RawColumn.of([value], stored))

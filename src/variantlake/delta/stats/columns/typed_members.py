@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array, arrow_scalar, numpy_array
 from variantlake.delta.schema.table_schema import PrimitiveType, arrow_type
 from variantlake.delta.stats.columns.json_members import JsonMembers, gather
 from variantlake.delta.stats.stats_reader import INTEGERS, raw_value
@@ -51,7 +52,7 @@ def typed_column(
         limit = 1 << (INTEGERS[type_.name] - 1)
         fits = members.integers & (members.values >= -limit) & (members.values <= limit - 1)
         width = np.dtype(f"int{INTEGERS[type_.name]}")
-        found = pa.array(members.values.astype(width), mask=~fits)
+        found = arrow_array(members.values.astype(width), mask=~fits)
         return found
     if type_.name in ("float", "double"):
         found, usual = _floats(members, type_)
@@ -63,7 +64,7 @@ def typed_column(
     rows = np.flatnonzero(odd).tolist()
     if rows:
         raws = raw_array([raw_value(plain(row), type_) for row in rows], type_)
-        found = pc.replace_with_mask(found, pa.array(odd), raws)
+        found = pc.replace_with_mask(found, arrow_array(odd), raws)
     return found
 
 
@@ -73,7 +74,7 @@ def raw_array(raws: list[Any], type_: PrimitiveType) -> pa.Array[Any]:
         # Arrow does not take 0E+9 for a number of few digits.
         unit = Decimal(1).scaleb(-type_.scale)
         raws = [_WIDE.quantize(raw, unit) if _fits(raw, type_) else None for raw in raws]
-    found: pa.Array[Any] = pa.array(raws, arrow_type(type_))
+    found: pa.Array[Any] = arrow_array(raws, arrow_type(type_))
     return found
 
 
@@ -102,7 +103,7 @@ def _floats(members: JsonMembers, type_: PrimitiveType) -> tuple[Any, Bools]:
     usual |= points
     with np.errstate(over="ignore"):
         dtype = np.float32 if type_.name == "float" else np.float64
-        return pa.array(numbers.astype(dtype), mask=~usual), usual
+        return arrow_array(numbers.astype(dtype), mask=~usual), usual
 
 
 def _decimals(members: JsonMembers, type_: PrimitiveType) -> tuple[Any, Bools]:
@@ -117,7 +118,7 @@ def _decimals(members: JsonMembers, type_: PrimitiveType) -> tuple[Any, Bools]:
     places = min(type_.precision, 18)
     fits = usual & (np.abs(values) < _POWERS[places] if places < 18 else usual)
     words = np.stack([values, values >> 63], axis=1)
-    valid = pa.array(fits).buffers()[1]
+    valid = arrow_array(fits).buffers()[1]
     buffers = [valid, pa.py_buffer(words.data)]
     return pa.Array.from_buffers(arrow_type(type_), len(values), buffers), usual
 
@@ -132,16 +133,16 @@ def _texts(members: JsonMembers, type_: PrimitiveType) -> tuple[Any, Bools]:
     texts: Any = gather(
         members.documents.data, np.where(usual, members.values, 0), sizes, pa.string()
     )
-    texts = pc.if_else(pa.array(usual), texts, pa.scalar(None, pa.string()))
+    texts = pc.if_else(arrow_array(usual), texts, arrow_scalar(None, pa.string()))
     if type_.name == "string":
         return texts, usual
     arrow: Any = arrow_type(type_)
-    alike: Any = pc.fill_null(pc.match_substring_regex(texts, _PATTERNS[type_.name]), False)
+    alike = numpy_array(pc.match_substring_regex(texts, _PATTERNS[type_.name]))
     try:
-        moments = pc.if_else(alike, texts, pa.scalar(None, pa.string())).cast(arrow)
+        moments = pc.if_else(arrow_array(alike), texts, arrow_scalar(None, pa.string())).cast(arrow)
     except pa.ArrowInvalid:  # a 30th of February
         return pa.nulls(len(texts), arrow), np.zeros(len(usual), np.bool_)
-    return moments, alike.to_numpy(zero_copy_only=False)
+    return moments, alike
 
 
 def unusual_rows(members: JsonMembers) -> list[int]:
