@@ -218,6 +218,7 @@ def test_the_package_and_its_commands_start_light() -> None:
 
 
 _SAID = "import sys, atexit; atexit.register(lambda: print([m for m in {} if m in sys.modules])); "
+_QUERY = "SELECT n FROM t WHERE n > 1 ORDER BY n"
 _OF_QUERIES = "sqlglot,variantlake.engine.run,variantlake.planning.explain"
 _OF_WRITES = "variantlake.writing.files,variantlake.maintenance.optimize,variantlake.ingest.load"
 
@@ -232,8 +233,7 @@ _OF_WRITES = "variantlake.writing.files,variantlake.maintenance.optimize,variant
             f"pandas,{_OF_QUERIES},{_OF_WRITES}",
         ),
         (
-            "import variantlake; variantlake.Table.open(sys.argv[1]).sql('SELECT n FROM t "
-            "WHERE n > 1 ORDER BY n').to_arrow()",
+            f"import variantlake; variantlake.Table.open(sys.argv[1]).sql({_QUERY!r}).to_arrow()",
             f"pandas,duckdb,pyarrow.dataset,{_OF_WRITES}",
         ),
         *(
