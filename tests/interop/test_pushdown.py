@@ -6,6 +6,7 @@ import datetime as dt
 import random
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -277,3 +278,12 @@ def test_a_table_may_be_told_by_where_it_is(table: vl.Table) -> None:
         vl.duckdb.attach(connection, "t", table.uri, "id")
         (count,) = connection.sql("SELECT count(*) FROM t").fetchall()[0]
     assert count == table.scan().count()
+
+
+def test_polars_has_variants_in_structs_and_lists(tmp_path: Path) -> None:
+    columns = "id INT, st STRUCT<e: VARIANT, n: INT>, items ARRAY<VARIANT>"
+    table = vl.Table.create(tmp_path / "t", columns)
+    table.append([{"id": 1, "st": {"e": {"a": 1}, "n": 2}, "items": [[7]]}, {"id": 2, "st": None}])
+    frame = vl.scan_polars(table).filter(pl.col("id") > 0).collect()
+    assert frame["st"].struct.field("n").to_list() == [2, None]
+    assert frame.schema == pl.DataFrame(table.scan()).schema

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests import corpora
@@ -221,6 +222,38 @@ def test_mapped_columns_and_deleted_rows(delta_spark: SparkSession, tmp_path: Pa
         assert ours(found) == rows
     nested = opened.scan("st", "doc:id::int = 7").to_arrow().to_pylist()
     assert nested[0]["st"]["b"] == 7
+
+
+def test_shredded_variants_in_structs(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """Spark shreds them too, and NULL structs and other types stand among the typed values."""
+    table = f"delta.`{tmp_path / 't'}`"
+    delta_spark.sql(
+        f"CREATE TABLE {table} (id INT, st STRUCT<v: VARIANT, n: INT>) USING delta "
+        "TBLPROPERTIES ('delta.enableVariantShredding'='true', 'delta.columnMapping.mode'='id')"
+    )
+    shredded = {
+        "spark.sql.variant.writeShredding.enabled": "true",
+        "spark.sql.variant.forceShreddingSchemaForTest": "a bigint, b struct<c string>",
+    }
+    with changed(delta_spark, shredded):
+        delta_spark.sql(
+            f"""INSERT INTO {table} SELECT int(id), if(id % 5 = 1, NULL, named_struct('v',
+            parse_json(if(id % 7 = 3, '"s"',
+            concat('{{"a":', id, ',"b":{{"c":"x', id % 3, '"}}}}'))),
+            'n', int(id))) FROM range(0, 100, 1, 1)"""
+        )
+    (file,) = (each for each in (tmp_path / "t").rglob("*.parquet"))
+    assert "typed_value" in str(pq.read_schema(file))
+    opened = Table.open(tmp_path / "t")
+    for text in (
+        "SELECT id, st.v:a::int AS a, st.v:b.c::string AS c, st.v:b AS b FROM {}",
+        "SELECT id FROM {} WHERE st.v:a::bigint > 90 OR st.v:b.c::string = 'x1' AND st.n < 9",
+        "SELECT st.v:b.c::string AS c, count(*) AS n, max(st.v:a::int) AS top FROM {} GROUP BY 1",
+        "SELECT count(st.v) AS n, min(st.v:a::int) AS least FROM {}",
+        "SELECT id FROM {} WHERE st.v IS NULL",
+    ):
+        found = opened.sql(text.format("t")).to_arrow()
+        assert ours(found) == theirs(delta_spark, text.format(table))[1], text
 
 
 # --- Casts ----------------------------------------------------------------------------------------

@@ -98,6 +98,36 @@ def test_what_is_not_such_a_field_is_said(
         table.sql(query)
 
 
+@pytest.mark.parametrize("mode", ["none", "name", "id"])
+def test_variants_in_structs_have_paths(tmp_path: Path, mode: str) -> None:
+    columns = "id INT, st STRUCT<n: INT, in: STRUCT<e: VARIANT>>, e VARIANT"
+    table = vl.Table.create(tmp_path / "t", columns, properties={"delta.columnMapping.mode": mode})
+    rows: list[dict[str, Any]] = [
+        {"id": 1, "st": {"n": 1, "in": {"e": {"a": 1, "b": {"c": "x"}}}}, "e": {"a": 9}},
+        {"id": 2, "st": None, "e": {"a": 9}},
+        {"id": 3, "st": {"n": 3, "in": None}, "e": None},
+        {"id": 4, "st": {"n": 4, "in": {"e": {"a": 4}}}, "e": {"a": 9}},
+    ]
+    table.append(rows)
+    found = table.sql("SELECT id, st.in.e:a::int AS a, st.in.e, e:a::int AS top FROM t")
+    assert found.to_pylist() == [
+        {"id": 1, "a": 1, "e": rows[0]["st"]["in"]["e"], "top": 9},
+        {"id": 2, "a": None, "e": None, "top": 9},
+        {"id": 3, "a": None, "e": None, "top": None},
+        {"id": 4, "a": 4, "e": {"a": 4}, "top": 9},
+    ]
+    groups = table.sql("SELECT variant_get(t.st.in.e, '$.b.c', 'string') AS c, count(*) AS n "
+                       "FROM t WHERE st.in.e IS NOT NULL GROUP BY c")  # fmt: skip
+    assert groups.to_pylist() == [{"c": "x", "n": 1}, {"c": None, "n": 1}]
+    assert table.sql("SELECT variant_get(st.in.e, '$.a', 'int') FROM t").to_arrow().column_names \
+        == ["variant_get(st.in.e, $.a)"]  # fmt: skip
+    with pytest.raises(vl.UnsupportedFeature, match="a Variant in a struct to assign to"):
+        table.update({"st.in.e:a": 5}, "id = 1")
+    assert table.delete("st.in.e:a::int = 4").rows_deleted == 1
+    assert table.update({"e": vl.expr("st.in.e")}, "st.in.e:b.c::string = 'x'").rows_updated == 1
+    assert [row["e"] for row in table.scan("e", "id = 1").to_pylist()] == [rows[0]["st"]["in"]["e"]]
+
+
 def test_changes_of_rows_take_fields(tmp_path: Path) -> None:
     table = vl.Table.create(tmp_path / "t", COLUMNS)
     table.append(ROWS[:12])

@@ -25,7 +25,7 @@ from variantlake.expressions.arrays import Values, column_at, plain
 from variantlake.expressions.from_python import Expr, VariantPath, constant
 from variantlake.expressions.rows import evaluate, of_refs
 from variantlake.expressions.tree import Expression, Literal, Ref
-from variantlake.expressions.typing import SPARK_RUNS_IT, spark_type
+from variantlake.expressions.typing import SPARK_RUNS_IT, refused, spark_type
 from variantlake.paths import Path
 from variantlake.scan.casts import extract
 from variantlake.scan.column_reads import as_type
@@ -68,6 +68,8 @@ class NewValues:
                 )
             name = column if column in fields else names.get(column.lower(), "")
             if not name and ":" in column:
+                if len(assigned_path(text, column).column) > 1:
+                    raise refused("a path of a Variant in a struct to assign to")
                 paths.add(column, _path_value(text, value))
                 continue
             if not name:

@@ -117,13 +117,13 @@ class Columns:
         return self._variant_ref(column, path, type_, strict=strict)
 
     def _variant_ref(self, node: exp.Column, path: Path, type_: str, *, strict: bool) -> Ref:
-        ref = self.whole(self._column(node))
+        ref = self._field(node) or self.whole(self._column(node))
         if ref.type != "variant":
             raise InvalidQuery(f"the column {ref} is {ref.type}: only a VARIANT has paths")
         return Ref(ref.column, path, type_, strict)
 
     def _field(self, node: exp.Column) -> Ref | None:
-        """A field of a struct, of a plain type; None for any other column.
+        """A field of a struct, of a plain type or a VARIANT; None for any other column.
 
         Raises InvalidQuery for a field that the struct does not have.
         """
@@ -142,7 +142,11 @@ class Columns:
             raise InvalidQuery(error.message, hint=error.hint, cli_hint=error.cli_hint) from None
         type_ = type_at(self.schema, path)
         column = self.schema.get(path[0])
-        if not isinstance(type_, PrimitiveType) or column is None or COLLATIONS in column.metadata:
+        if column is None or COLLATIONS in column.metadata:
+            return None
+        if isinstance(type_, VariantType):
+            return Ref(path, None, "variant")
+        if not isinstance(type_, PrimitiveType):
             return None
         length = char_length_at(self.schema, physical_path(self.schema, path))
         return Ref(path, None, spark_name(type_), char_length=length)
@@ -198,6 +202,8 @@ def name_of(node: exp.Expression, ref: Ref) -> str:
         return inner.name  # as the query writes it
     if isinstance(inner, exp.Anonymous):
         column, path, *_ = inner.expressions
-        return f"{str(inner.this).lower()}({column.name}, {path.this})"
+        parts = [part.name for part in column.parts] if isinstance(column, exp.Column) else []
+        written = ".".join(parts[-len(ref.column) :])
+        return f"{str(inner.this).lower()}({written}, {path.this})"
     keys = [] if ref.path is None else [step for step in ref.path.steps if isinstance(step, str)]
-    return keys[-1] if keys else ref.column[0]
+    return keys[-1] if keys else ref.column[-1]

@@ -73,7 +73,8 @@ def scan_polars(
             names if columns is None else columns, () if rows is not None else conditions, rows
         )
         for batch in scan.to_batches():
-            frame = pl.DataFrame(pa.Table.from_batches([batch], scan.schema))
+            # Of a pyarrow table Polars forgets that Variants in structs and lists are Variants.
+            frame = pl.DataFrame(pa.RecordBatchReader.from_batches(scan.schema, [batch]))
             yield frame if filtered is None else frame.filter(filtered)
 
     empty = pl.DataFrame(pushed.scan.schema.empty_table())

@@ -48,8 +48,12 @@ class FileLayout:
         return find_field(self.footer.schema, field, by_id=not self.named)
 
     def readings(self, requested: Iterable[Ref]) -> dict[Ref, Reading]:
-        """How each path is read; nothing of columns and whole Variants."""
-        wanted = [ref for ref in requested if ref.path is not None and ref.type != "variant"]
+        """How each path is read; nothing of columns and whole Variants.
+
+        Nor of Variants in structs, which are read whole.
+        """
+        paths_asked = (ref for ref in requested if ref.path is not None and ref.type != "variant")
+        wanted = [ref for ref in paths_asked if len(ref.column) == 1]
         unknown = [ref for ref in wanted if ref not in self._readings]
         if unknown:
             paths = {ref.path for ref in unknown if ref.path is not None}

@@ -389,9 +389,8 @@ class Rows:
             array = self.reader.whole(ref.column[0], self.row_group, self.places)
             if array is None:
                 return self.reader.nulls(ref, self.count)
-            if ref.path is not None:
-                return extract(array, ref)
-            return _as_char(Values(self.reader.field_of(array, ref)), ref)
+            array = self.reader.field_of(array, ref)
+            return _as_char(Values(array), ref) if ref.path is None else extract(array, ref)
 
 
 def _as_char(values: Values, ref: Ref) -> Values:
