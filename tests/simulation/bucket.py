@@ -140,6 +140,9 @@ class Bucket:
             self.world.later(lambda: self._put(full, data, creates=creates, work=work))
             self._lost_connection("it will arrive late")
         done = self._put(full, data, creates=creates, work=work)
+        if done and creates and actor and self.world.hits("kill after a commit"):
+            actor.killed = True
+            self.world.say(f"{actor.name} {actor.work}: KILLED after {full}")
         if done and self.world.hits("lose the answer"):
             self._lost_connection("it was done")
         if not done or (creates and self.world.hits("answer twice")):

@@ -66,6 +66,8 @@ class Work:
     autoloads: bool = False
     chosen: int = -1
     staged: str = ""
+    load_id: str = ""
+    batch: int = -1
     commits: list[int] = field(default_factory=list)
     data_commits: list[int] = field(default_factory=list)
 
@@ -87,6 +89,7 @@ class Model:
         self._users: dict[str, int] = {}
         self._change_files: dict[str, int] = {}
         self._stages: dict[str, frozenset[str]] = {}
+        self._changed: dict[str, int] = {}
         self._ids: dict[int, int] = {}
         self._rows: dict[str, dict[str, Rows]] = {}
 
@@ -207,6 +210,7 @@ class Model:
                 del after[key]
         if before is not None:
             self._judge(work, self.rows.now, after, read, number)
+        self._check_read(actions, read, number)
         stamp = info.get("inCommitTimestamp", 0)
         if before is not None and 0 < stamp <= before.stamp:
             raise Violation(f"version {number} is not stamped later than the one before")
@@ -225,6 +229,19 @@ class Model:
         work.commits.append(number)
         count = len(self.log.files.now)
         self.world.say(f"version {number}: {work.name}, {len(after)} rows in {count} files")
+
+    def _check_read(self, actions: Sequence[dict[str, Any]], read: int, number: int) -> None:
+        """Raise Violation if a commit changes what was changed since the version that it read."""
+        for name in _said_of(actions):
+            if self._changed.get(name, -1) > read:
+                changed = self._changed[name]
+                raise Violation(
+                    f"version {number} read {read}, and {name} was changed in {changed}"
+                )
+        for name in ("metaData", "protocol"):
+            if self._changed.get(name, -1) > read:
+                raise Violation(f"version {number} read {read}, and {name} is another since")
+        self._changed |= dict.fromkeys(_said_of(actions), number)
 
     def _check_once(self, transaction: Mapping[str, Any], number: int) -> None:
         name, value = transaction["appId"], transaction["version"]
@@ -395,6 +412,14 @@ class Model:
             if others.get(row_id, key) != key:
                 raise Violation(f"version {number} gives row {key} the id of {others[row_id]}")
         self._ids |= found
+
+
+def _said_of(actions: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What a commit says that only one of two at the same time may say."""
+    names = [name for action in actions for name in ("metaData", "protocol") if name in action]
+    names += [f"txn {action['txn']['appId']}" for action in actions if "txn" in action]
+    domains = [action["domainMetadata"]["domain"] for action in actions if "domainMetadata" in action]
+    return [*names, *(name for name in domains if name != "delta.rowTracking")]
 
 
 def _names_of(entry: Mapping[str, Any]) -> list[str]:

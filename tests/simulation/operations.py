@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from tests.simulation.model import Model, Row, Rows, Work, difference
 from tests.simulation.scenario import Op
 from tests.simulation.world import Actor, Violation, World
 from variantlake.delta.checkpoint.log_cleanup import clean_log
-from variantlake.errors import MissingSource
+from variantlake.errors import MissingSource, VariantLakeError
 from variantlake.ingest.commit_load import commit_load, find_committed_load
 from variantlake.ingest.encode.rows import TableRows
 from variantlake.jobs.write_rows import write_rows
@@ -31,6 +32,8 @@ SELECT = (
     "event:id::bigint AS id", "val", "event:v::bigint AS v", "event:k::string AS k", "part",
 )  # fmt: skip
 MIRROR = "mirror"
+_SHARED_STREAM = "stream together"
+_REPEAT = re.compile(r"load_id='([^']+)'")
 _KINDS = 5
 _OLD = 4
 """So many versions back readers and restores go."""
@@ -167,14 +170,50 @@ def _added_together(op: Op, rows: Rows, _work: Work) -> Rows:
     return {**rows, **dict.fromkeys(_shared(op), (value, value))}
 
 
+def repeat(session: Session, op: Op, work: Work) -> Any:
+    """Some rows, without an id; what is unknown of it is asked with the id that the error says."""
+    rows = arrow(new_ids(op), op.serial)
+    load_id = work.load_id or None
+    try:
+        done = session.table().append(rows, json_columns=["event"], load_id=load_id)
+    except VariantLakeError as error:
+        if match := _REPEAT.search(error.hint or ""):
+            work.load_id = match[1]
+        raise
+    again = session.table().append(rows, json_columns=["event"], load_id=done.load_id)
+    if not again.already_loaded or again.version != done.version:
+        raise Violation(f"{work.name} is in version {done.version}, its repeat says {again}")
+    return done
+
+
 def stream(session: Session, op: Op, _work: Work) -> Any:
     """The next batch of a stream, as the sink of streams commits it."""
-    target = TableWrite.of(session.table().snapshot)
     batch = StreamBatch(f"stream {session.actor.number}", op.serial)
+    return _commit_batch(session, batch, arrow(new_ids(op), op.serial))
+
+
+def stream_together(session: Session, _op: Op, work: Work) -> Any:
+    """The next batch of a stream that several processes run: only one of them commits it."""
+    if work.batch < 0:
+        work.batch = session.model.log.applications.now.get(_SHARED_STREAM, -1) + 1
+    rows = arrow(_batch_ids(work.batch), work.batch)
+    return _commit_batch(session, StreamBatch(_SHARED_STREAM, work.batch), rows)
+
+
+def _batch_ids(number: int) -> range:
+    first = 30_000_000 + number * 10
+    return range(first, first + 1 + number % 9)
+
+
+def _streamed_together(_op: Op, rows: Rows, work: Work) -> Rows:
+    return {**rows, **dict.fromkeys(_batch_ids(work.batch), (work.batch, work.batch))}
+
+
+def _commit_batch(session: Session, batch: StreamBatch, rows: pa.Table) -> Any:
+    target = TableWrite.of(session.table().snapshot)
     options = LoadOptions()
     if (done := find_committed_load(target, options, batch)) is not None:
         return done
-    rows = arrow(new_ids(op), op.serial)
     plan = target.file_plan(new_load_id(), options)
     try:
         with plan.bad_row_log(0) as bad_rows:
@@ -254,6 +293,16 @@ def upsert(session: Session, op: Op, _work: Work) -> Any:
     """Rows by their key."""
     rows = arrow(upserted(op), op.serial)
     return session.table().upsert(rows, "event:id::bigint", json_columns=["event"])
+
+
+def add(session: Session, op: Op, _work: Work) -> Any:
+    """Rows whose keys are not there: a load with a key, or a MERGE that only inserts."""
+    table, rows = session.table(), arrow(upserted(op), op.serial)
+    if op.b % 2:
+        key = "event:id::bigint"
+        return table.append(rows, json_columns=["event"], unique_by=key, on_duplicate="skip")
+    on = "t.event:id::bigint = s.event:id::bigint"
+    return table.merge(rows, on, "WHEN NOT MATCHED THEN INSERT *", json_columns=["event"])
 
 
 def merge(session: Session, op: Op, _work: Work) -> Any:
@@ -514,6 +563,10 @@ def _updated(op: Op, rows: Rows, _work: Work) -> Rows:
     return {key: (op.serial, row[1]) if fits(key) else row for key, row in rows.items()}
 
 
+def _added_new(op: Op, rows: Rows, _work: Work) -> Rows:
+    return {**rows_of(op, upserted(op)), **rows}
+
+
 def _upserted(op: Op, rows: Rows, _work: Work) -> Rows:
     return {**rows, **rows_of(op, upserted(op))}
 
@@ -523,6 +576,9 @@ OPERATIONS: Mapping[str, Operation] = {
     "load": Operation(load, _added, repeats=True, conflicts=False),
     "load together": Operation(load_together, _added_together, repeats=True, conflicts=False),
     "stream": Operation(stream, _added, repeats=True, conflicts=False),
+    "stream together": Operation(stream_together, _streamed_together, repeats=True),
+    "repeat": Operation(repeat, _added, repeats=True, conflicts=False),
+    "add": Operation(add, _added_new),
     "stage": Operation(stage, conflicts=False, may_lack=True),
     "publish": Operation(publish, repeats=True, conflicts=False),
     "overwrite": Operation(overwrite),

@@ -17,10 +17,12 @@ SLACK = HOUR
 
 ROLES: Mapping[str, Mapping[str, int]] = {
     "writer": {
-        "append": 6, "load": 3, "load together": 3, "stream": 4, "stage": 3, "publish": 4,
-        "overwrite": 1, "set properties": 1,
+        "append": 6, "load": 3, "load together": 3, "repeat": 2, "stream": 4,
+        "stream together": 3, "stage": 3, "publish": 4, "overwrite": 1, "set properties": 1,
     },
-    "editor": {"delete": 3, "update": 3, "upsert": 3, "merge": 2, "append": 2, "erase": 1},
+    "editor": {
+        "delete": 3, "update": 3, "upsert": 3, "merge": 2, "add": 2, "append": 2, "erase": 1,
+    },
     "autoloader": {"land": 3, "autoload": 3},
     "upkeep": {
         "optimize": 4, "cluster": 2, "reshred": 1, "checkpoint": 2, "clean the log": 1,
@@ -40,6 +42,7 @@ FAULTS: Mapping[str, float] = {
     "half": 0.02,  # a listing, a stream or a bulk delete stops in its middle
     "stall": 0.01,  # an actor sleeps while the others go on
     "kill": 0.006,  # a process dies
+    "kill after a commit": 0.08,  # a process dies when it has committed, before it knows
     "list late": 0.2,  # a new object is not in listings yet; sources alone, not tables
     "wrong times": 0.3,  # modification times are wrong by some minutes
 }

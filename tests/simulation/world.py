@@ -287,12 +287,15 @@ class World:
             for module in package_modules():
                 if hasattr(module, "ThreadPoolExecutor"):
                     stack.enter_context(patch.object(module, "ThreadPoolExecutor", InlinePool))
-            threads = pa.cpu_count()
+            threads, pool = pa.cpu_count(), pa.default_memory_pool()
             pa.set_cpu_count(1)
+            # Arrow's own allocator keeps memory for each thread: gigabytes for a thousand actors.
+            pa.set_memory_pool(pa.system_memory_pool())
             try:
                 yield
             finally:
                 pa.set_cpu_count(threads)
+                pa.set_memory_pool(pool)
 
     def _of_actor(self, owner: Any, name: str, new: Callable[..., Any]) -> Callable[..., Any]:
         """A function that actors get `new` for, and other threads what there was."""
