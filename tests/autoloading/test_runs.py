@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import tempfile
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import orjson
 import pyarrow as pa
@@ -116,7 +120,7 @@ def test_a_damaged_or_missing_run_is_said_and_nothing_is_loaded_again(tmp_path: 
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": 2}, {"batch": 0}, {"batch": "1"}, {"runs": {}}, {"after": 3}, {"source": None},
+        {"format": 2}, {"format": 3}, {"batch": 0}, {"batch": "1"}, {"runs": {}}, {"after": 3}, {"source": None},
         {"runs": [{"path": "../../x"}]},
     ],
     ids=str,
@@ -180,3 +184,83 @@ def test_vacuum_keeps_the_runs_of_the_version_before_the_young_ones(
             os.utime(file, (0, 0))
     vl.Table.open(table).vacuum()
     assert vl.Table.open(table, "then" if named else 2).loads().num_rows == loads[2]
+
+
+def aged(source: Path, name: str, day: int, *keys: int) -> None:
+    """A file that changed last on a day, counted from an old one."""
+    put(source / name, *keys)
+    os.utime(source / name, (day * 86_400, day * 86_400))
+
+
+def known_of(table: Path) -> tuple[set[str], LoadState]:
+    snapshot = Snapshot.read(str(table))
+    state = read_state(snapshot, "a")
+    assert state is not None
+    return set(vl.Table.open(table).loads()["file"].to_pylist()), state
+
+
+@settings(max_examples=2 * MORE, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=15, max_size=30))
+def test_old_files_are_forgotten_and_loaded_once(days: list[tuple[int, bool]]) -> None:
+    """Names in any order: whatever is dropped, no file comes twice, and the records stay few."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, table = Path(folder, "in"), Path(folder, "table")
+        source.mkdir()
+        today, loaded = 20_000, set()
+        for number, (late, goes) in enumerate(days):
+            today += 1
+            name = f"{(number * 7919) % 1000:03d}-{number}.json"
+            aged(source, name, today - late, number)
+            options: dict[str, Any] = {"max_file_age": "5d", "settle": 0}
+            done = vl.autoload(table, source, name="a", **options)
+            loaded |= {number} if done.files_read else set()
+            # Only one that was late by more than the age may be left out.
+            assert done.files_read == 1 or late >= 5
+            if goes:
+                (source / name).unlink()
+            found = ids(table)
+            assert sorted(found) == sorted(loaded)
+        names, state = known_of(table)
+        assert state.floor > 0
+        assert len(names) <= 5 * 3 + 9
+        fresh = vl.autoload(table, source, name="a", settle=0)  # the floor is the table's
+        assert fresh.files_read == 0
+
+
+def test_a_touched_file_is_not_forgotten(tmp_path: Path) -> None:
+    source, table = tmp_path / "in", tmp_path / "table"
+    source.mkdir()
+    options: dict[str, Any] = {"name": "a", "settle": 0, "max_file_age": "2d"}
+    aged(source, "a.json", 20_000, 1)
+    vl.autoload(table, source, **options)
+    aged(source, "a.json", 20_001, 1, 2)  # written again, and left alone
+    for day in range(20_001, 20_010):
+        aged(source, f"{day}.json", day, day)
+        assert vl.autoload(table, source, **options).files_read == 1
+    assert "a.json" in known_of(table)[0]
+    (source / "a.json").unlink()
+    for day in range(20_010, 20_030):
+        aged(source, f"{day}.json", day, day)
+        vl.autoload(table, source, **options)
+    assert "a.json" not in known_of(table)[0]
+    assert sorted(ids(table)) == [1, *range(20_001, 20_030)]
+
+
+def test_a_file_of_the_future_or_a_wrong_clock_forgets_nothing_else(tmp_path: Path) -> None:
+    source, table = tmp_path / "in", tmp_path / "table"
+    source.mkdir()
+    options: dict[str, Any] = {"name": "a", "settle": 0, "max_file_age": "2d"}
+    aged(source, "a.json", 20_000, 1)
+    with patch.object(time, "time_ns", lambda: 86_400_000_000_000 * 50_000):
+        vl.autoload(table, source, **options)
+    assert known_of(table)[1].floor == 86_400_000 * 19_998
+    aged(source, "b.json", 40_000, 2)
+    vl.autoload(table, source, **options)
+    assert 86_400_000 * 19_998 < known_of(table)[1].floor <= time.time() * 1000
+
+
+def test_a_state_with_a_floor_is_for_those_that_know_it() -> None:
+    state = LoadState("a", "/in", batch=1)
+    assert orjson.loads(state.configuration())["format"] == 1
+    later = orjson.loads(replace(state, floor=5).configuration())
+    assert (later["format"], later["floor"]) == (2, 5)

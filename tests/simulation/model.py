@@ -27,6 +27,8 @@ _COMMIT = re.compile(rf"{TABLE}/_delta_log/(\d{{20}})\.json")
 _NAMES = "variantlake.version."
 _LOG_FILE = re.compile(rf"{TABLE}/_delta_log/(\d{{20}})\.")
 _RUN = re.compile(r"_variantlake/[^\"]+?\.parquet")
+_BLIND = {"create", "append", "load", "repeat", "stream", "publish", "autoload"}
+"""The first words of what may add rows without looking at others."""
 _STAGED = f"{TABLE}/_variantlake/staged/"
 
 Row = tuple[int | None, int | None]
@@ -211,6 +213,8 @@ class Model:
         if before is not None:
             self._judge(work, self.rows.now, after, read, number)
         self._check_read(actions, read, number)
+        if adds and info.get("isBlindAppend") and work.name.split(" ")[0] not in _BLIND:
+            raise Violation(f"version {number} ({work.name}) says that it looked at no row")
         stamp = info.get("inCommitTimestamp", 0)
         if before is not None and 0 < stamp <= before.stamp:
             raise Violation(f"version {number} is not stamped later than the one before")
@@ -365,9 +369,7 @@ class Model:
                 known[""] = file_rows(self.bucket.blobs[f"{TABLE}/{file['path']}"].data)
             gone = log_files.deleted(self.bucket, file.get("deletionVector"))
             whole = known[""]
-            stated = json.loads(file["stats"])["numRecords"] if file.get("stats") else len(whole)
-            if stated != len(whole):
-                raise Violation(f"{file['path']} has {len(whole)} rows, not {stated}")
+            _check_stats(file, whole)
             known[key] = dict(item for at, item in enumerate(whole.items()) if at not in gone)
         return known[key]
 
@@ -418,7 +420,9 @@ def _said_of(actions: Iterable[Mapping[str, Any]]) -> list[str]:
     """What a commit says that only one of two at the same time may say."""
     names = [name for action in actions for name in ("metaData", "protocol") if name in action]
     names += [f"txn {action['txn']['appId']}" for action in actions if "txn" in action]
-    domains = [action["domainMetadata"]["domain"] for action in actions if "domainMetadata" in action]
+    domains = [
+        action["domainMetadata"]["domain"] for action in actions if "domainMetadata" in action
+    ]
     return [*names, *(name for name in domains if name != "delta.rowTracking")]
 
 
@@ -454,6 +458,24 @@ def _row_ids(data: bytes, first: int) -> dict[int, int]:
         _document(event)["id"]: first + at if own[at] is None else own[at]
         for at, event in enumerate(table["event"].to_pylist())
     }
+
+
+def _check_stats(file: Mapping[str, Any], rows: Rows) -> None:
+    """Raise Violation if the log says of a file's rows what is not so."""
+    if not file.get("stats"):
+        return
+    stats = json.loads(file["stats"])
+    if stats["numRecords"] != len(rows):
+        raise Violation(f"{file['path']} has {len(rows)} rows, not {stats['numRecords']}")
+    if file.get("deletionVector") and stats.get("tightBounds", True):
+        raise Violation(f"{file['path']} has lost rows, and its bounds are said to be tight")
+    values = [value for value, _ in rows.values() if value is not None]
+    least, most = (stats.get(name, {}).get("val") for name in ("minValues", "maxValues"))
+    if values and least is not None and not (least <= min(values) and max(values) <= most):
+        raise Violation(f"{file['path']} has values from {min(values)} to {max(values)}: {stats}")
+    nulls = stats.get("nullCount", {}).get("val")
+    if nulls is not None and nulls != len(rows) - len(values):
+        raise Violation(f"{file['path']} has {len(rows) - len(values)} NULLs, not {nulls}")
 
 
 def _document(event: Any) -> Any:

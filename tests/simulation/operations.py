@@ -70,7 +70,8 @@ class Operation:
     """`perform` does it; `expected` gives the rows that its commit leaves, None for the same ones.
 
     `repeats` says that the actor does it again after its process died or the store failed.
-    `conflicts` says that it may give way to others, `may_lack` that what it wants may be gone.
+    `conflicts` says that it may give way to others, `may_lack` that what it wants may be gone,
+    `is_single` that it makes one commit, after which it cannot fail.
     """
 
     perform: Callable[[Session, Op, Work], Any]
@@ -78,6 +79,7 @@ class Operation:
     repeats: bool = False
     conflicts: bool = True
     may_lack: bool = False
+    is_single: bool = False
 
 
 # Rows
@@ -403,10 +405,14 @@ def untag(session: Session, _op: Op, _work: Work) -> Any:
 
 
 def clone(session: Session, op: Op, _work: Work) -> None:
-    """A table of its own with the rows of the newest version, whose files are copied or named."""
-    table = session.table()
-    target = f"{session.actor.host}/clones/{op.serial}"
-    table.clone(target, deep=op.a % 2 == 0)
+    """A table with the rows of the newest version, whose files are copied or named.
+
+    A process brings its copy up to date again and again.
+    """
+    table, deep = session.table(), op.a % 3 > 0
+    name = session.actor.name if deep else str(op.serial)
+    target = f"{session.actor.host}/clones/{name}"
+    table.clone(target, deep=deep)
     _check_copy(session, vl.Table.open(target), table.version)
 
 
@@ -572,22 +578,24 @@ def _upserted(op: Op, rows: Rows, _work: Work) -> Rows:
 
 
 OPERATIONS: Mapping[str, Operation] = {
-    "append": Operation(append, _added, conflicts=False),
+    "append": Operation(append, _added, conflicts=False, is_single=True),
     "load": Operation(load, _added, repeats=True, conflicts=False),
     "load together": Operation(load_together, _added_together, repeats=True, conflicts=False),
     "stream": Operation(stream, _added, repeats=True, conflicts=False),
-    "stream together": Operation(stream_together, _streamed_together, repeats=True),
+    "stream together": Operation(
+        stream_together, _streamed_together, repeats=True, may_lack=True, is_single=True
+    ),
     "repeat": Operation(repeat, _added, repeats=True, conflicts=False),
-    "add": Operation(add, _added_new),
+    "add": Operation(add, _added_new, is_single=True),
     "stage": Operation(stage, conflicts=False, may_lack=True),
     "publish": Operation(publish, repeats=True, conflicts=False),
-    "overwrite": Operation(overwrite),
+    "overwrite": Operation(overwrite, is_single=True),
     "set properties": Operation(set_properties),
-    "delete": Operation(delete, _deleted, repeats=True),
+    "delete": Operation(delete, _deleted, repeats=True, is_single=True),
     "erase": Operation(erase, _deleted),
-    "update": Operation(update, _updated),
-    "upsert": Operation(upsert, _upserted),
-    "merge": Operation(merge, merged),
+    "update": Operation(update, _updated, is_single=True),
+    "upsert": Operation(upsert, _upserted, is_single=True),
+    "merge": Operation(merge, merged, is_single=True),
     "land": Operation(land, repeats=True),
     "autoload": Operation(autoload, repeats=True),
     "optimize": Operation(optimize),

@@ -25,6 +25,7 @@ from variantlake.errors import (
     CommitConflict,
     CommitUnknown,
     InvalidValue,
+    LostCheckpoint,
     MissingSource,
     StoreFailed,
     UnsupportedFeature,
@@ -186,6 +187,11 @@ class _Play:
     ) -> None:
         failed = isinstance(error, StoreFailed | CommitUnknown)
         if failed and self.actor.faults:
+            is_late = "arrive late" in self.world.scenario.faults
+            is_plain = isinstance(error, StoreFailed) and operation.is_single and not is_late
+            # What may be done all the same is said to be unknown.
+            if is_plain and len(work.commits) > began:
+                self.world.fail(f"{work.name} failed, and is in versions {work.commits}")
             return
         if isinstance(error, CommitConflict) and operation.conflicts:
             if len(work.commits) > began and not work.autoloads and work.data_commits:
@@ -195,7 +201,7 @@ class _Play:
             return  # the table tracks its rows
         if isinstance(error, InvalidValue) and "lite" in str(error):
             return  # the log is not long enough for that
-        if operation.may_lack and isinstance(error, MissingSource | InvalidValue):
+        if operation.may_lack and isinstance(error, MissingSource | InvalidValue | LostCheckpoint):
             return  # another one was first
         chose_old = work.chosen >= 0 and not self.session.model.is_readable(work.chosen)
         if isinstance(error, MissingSource) and chose_old:

@@ -23,13 +23,17 @@ ROLES: Mapping[str, Mapping[str, int]] = {
     "editor": {
         "delete": 3, "update": 3, "upsert": 3, "merge": 2, "add": 2, "append": 2, "erase": 1,
     },
+    "racer": {
+        "stream together": 5, "load together": 3, "stage": 2, "publish": 4, "add": 2, "tag": 3,
+        "untag": 1,
+    },
     "autoloader": {"land": 3, "autoload": 3},
     "upkeep": {
         "optimize": 4, "cluster": 2, "reshred": 1, "checkpoint": 2, "clean the log": 1,
         "vacuum": 3, "restore": 1, "analyze": 1, "tag": 1, "untag": 1,
     },
     "reader": {
-        "read": 3, "read old": 2, "hold": 2, "follow": 2, "changes": 2, "mirror": 2, "clone": 1,
+        "read": 3, "read old": 2, "hold": 2, "follow": 2, "changes": 2, "mirror": 2, "clone": 2,
     },
 }  # fmt: skip
 """What actors of a role do, and how often. One of no role does anything."""
@@ -111,6 +115,8 @@ class Scenario:
         layout = chance.choice(["plain", "plain", "partitioned", "clustered"])
         serials = iter(range(1, 1 + count * each))
         roles = [chance.choice([*ROLES, "any"]) for _ in range(count)]
+        if chance.random() < 0.25:  # all want the same
+            roles = roles[-1:] * count
         roles[0] = chance.choice(["writer", "editor", "any"])
         scripts = tuple(
             tuple(_op(chance, role, next(serials), count * each) for _ in range(each))

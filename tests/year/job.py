@@ -111,8 +111,9 @@ class Job:
         name = f"{self.day - days:04d}/{hour:02d}-{self.chance.randrange(1 << 30):08x}.json"
         self.bucket.land(f"{SOURCES}/{name}", "".join(f"{line}\n" for line in lines).encode())
         done = self.table().autoload(
-            f"s3://sources/{SOURCES}", name="job", column="event", mode="quarantine"
-        )
+            f"s3://sources/{SOURCES}", name="job", column="event", mode="quarantine",
+            max_file_age=f"{self.calendar.source_days + 3}d",
+        )  # fmt: skip
         if done.rows_written != len(rows):
             raise Violation(f"an hour of {len(rows)} rows loads {done.rows_written}")
         self.rows |= {each["id"]: (each, None) for each in rows}

@@ -159,6 +159,7 @@ def load_batch(
         is_first = (found.file.name > (state.after or b"") for found in files if not found.logged)
         after, listed = _progress(discovery, state, rows, left_out - outcome.gone)
         known = state if snapshot is None else with_versions(state, snapshot)
+        newest = max((file.modified for file in outcome.loaded), default=0)
         following = known.next(
             target.store,
             job.reader,
@@ -167,6 +168,7 @@ def load_batch(
             listed=listed,
             ordered=state.ordered and all(is_first),
             version=version,
+            floor=0 if left_out else discovery.floor(newest),
         )
     except BaseException:
         target.clean_up(written.plan.load_id)
@@ -370,4 +372,5 @@ def _rows(
 
 def _row(file: SourceFile, state: FileState) -> dict[str, Any]:
     row: dict[str, Any] = {"name": file.name, "size": file.size, "tag": file.tag}
+    row["modified"] = file.modified
     return row | {"state": int(state), "rows": 0, "bad_rows": 0, "error": None}

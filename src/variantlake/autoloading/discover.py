@@ -21,7 +21,9 @@ MANY_FILES = 10_000
 """Known files of an object store from which "auto" begins listings after the last name: ten
 requests, which are as many as a batch needs anyway."""
 
-_COLUMNS = ("name", "size", "tag", "state")
+_FOR_EVER = 1 << 62
+
+_COLUMNS = ("name", "size", "tag", "state", "modified")
 
 
 class DiscoveryKind(enum.Enum):
@@ -78,12 +80,13 @@ class Settling:
 
 @dataclass(slots=True)
 class Discovery:
-    """One walk through a source. What it has seen so far counts once it is at its end.
+    """One walk through a source. What it has seen so far counts once it is at its end (`is_done`).
 
     `after` is the name behind which it lists, None for all; `started` is when, in milliseconds
     since the epoch. `waiting` are files that have not settled, `first_waiting` the least name of
     these, `changed` those that were written again and are left alone, `first_changed` the least of
-    these.
+    these. `held` is the least recorded time of files that were touched since and are not loaded
+    again: if they were forgotten, they would be new.
     """
 
     folder: Folder
@@ -96,6 +99,8 @@ class Discovery:
     first_waiting: bytes | None = None
     changed: int = 0
     first_changed: bytes | None = None
+    is_done: bool = False
+    held: int = _FOR_EVER
 
     @property
     def is_full(self) -> bool:
@@ -110,6 +115,7 @@ class Discovery:
         known = _SortedPieces(self.state.sorted_pieces(reader, after=self.after))
         for page in self.folder.pages(self.after):
             yield from self._of_page(page, known)
+        self.is_done = True
 
     def _of_page(self, page: Page, known: _SortedPieces) -> Iterator[DiscoveredFile]:
         table = known.up_to(page.names[-1])
@@ -118,7 +124,7 @@ class Discovery:
             names = pa.array(page.names, pa.binary())
             found: Any = pc.index_in(names, value_set=table.column("name").combine_chunks())
             places = found.to_pylist()
-        columns = (table.column(name).to_pylist() for name in ("size", "tag", "state"))
+        columns = (table.column(name).to_pylist() for name in _COLUMNS[1:])
         known_as = list(zip(*columns, strict=True))
         # Of all that is known, too: only a look shows that a file was written again.
         files = self.folder.stat_files(page.names) if page.files is None else page.files
@@ -127,12 +133,17 @@ class Discovery:
                 continue  # it has gone since
             kind = DiscoveryKind.NEW
             if place is not None:
-                *stamp, state = known_as[place]
+                *stamp, state, modified = known_as[place]
                 is_same = [file.size, file.tag] == stamp
                 outcome = self._of_known(file, FileState(state), is_same=is_same)
+                again = modified is not None and modified < file.modified
+                if again and outcome is not DiscoveryKind.NEW:
+                    self.held = min(self.held, modified)
                 if outcome is None:
                     continue
                 kind = outcome
+            elif file.modified < self.state.floor:
+                continue  # it may have been loaded, and forgotten since
             elif self._is_old(file):
                 kind = DiscoveryKind.OLD
             if kind is DiscoveryKind.NEW and not self.settling.is_settled(file):
@@ -166,6 +177,17 @@ class Discovery:
         # Not one that was empty: it may be about to be written.
         done = state is FileState.LOADED and not self.options.keeps
         return DiscoveryKind.DONE if done else None
+
+    def floor(self, newest: int) -> int:
+        """Before which changes files may be forgotten, by that of the `newest` file of a batch.
+
+        0 unless all that is older has been seen and nothing waits. Milliseconds since the epoch:
+        neither a wrong clock here nor a file from the future lets it rise beyond the other one.
+        """
+        age = self.options.max_file_age
+        if age is None or not (self.is_full and self.is_done) or self.first_waiting is not None:
+            return 0
+        return max(min(min(newest, self.started) - int(age * 1000), self.held), 0)
 
     def _is_old(self, file: SourceFile) -> bool:
         return self.options.since is not None and file.modified < self.options.since

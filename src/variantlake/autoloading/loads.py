@@ -133,7 +133,7 @@ def retry_failed(
     count = 0
     for known in list(_states(snapshot, name)):
         rows = [
-            row | {"state": int(FileState.RETRY), "error": None}
+            row | {"state": int(FileState.RETRY), "error": None, "modified": None}
             for piece in known.sorted_pieces(reader)
             for row in piece.filter(
                 pc.equal(piece.column("state"), pa.scalar(FileState.FAILED, pa.int8()))

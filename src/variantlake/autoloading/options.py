@@ -49,6 +49,7 @@ class AutoloadKeywords(TypedDict, total=False):
     on_change: Literal["ignore", "error", "reload"]
     after: str
     since: Time | None
+    max_file_age: Duration | None
     auto_compact: bool | None
     moved: bool
 
@@ -71,6 +72,9 @@ class AutoloadOptions:
         commit, and repeated until it is done.
     since: Files older than this are not loaded; counts for files that were not seen before. A
         datetime or text in ISO form, in UTC if it names no zone.
+    max_file_age: Files that changed longer ago are not loaded, and what is recorded of them is
+        dropped, so that the records do not grow for ever. It counts from the newest loaded file,
+        after a complete listing; once set, what was dropped stays unloaded. None keeps all records.
     auto_compact: Whether small files are joined after a batch once a partition has 50 of them; None
         leaves it to the table property `delta.autoOptimize.autoCompact`.
     moved: The source is at another place than it was, or is reached by another path: names that are
@@ -86,6 +90,7 @@ class AutoloadOptions:
     delete: bool = False
     move_to: str | None = None
     since: int | None = None
+    max_file_age: float | None = None
     auto_compact: bool | None = None
     moved: bool = False
 
@@ -97,6 +102,7 @@ class AutoloadOptions:
         if after not in ("keep", "delete") and not _move_target(after):
             raise wrong_option("after", after, "keep, delete, or move: with a path behind it")
         settle, since = keywords.get("settle"), keywords.get("since")
+        age = keywords.get("max_file_age")
         return cls(
             max_files=_count("max_files", keywords.get("max_files", MAX_FILES)),
             max_bytes=_count(
@@ -109,6 +115,7 @@ class AutoloadOptions:
             delete=after == "delete",
             move_to=_move_target(after),
             since=None if since is None else milliseconds("since", since),
+            max_file_age=None if age is None else seconds("max_file_age", age),
             auto_compact=keywords.get("auto_compact"),
             moved=keywords.get("moved", False),
         )

@@ -34,11 +34,14 @@ _FIELDS: list[pa.Field[Any]] = [
     pa.field("version", pa.int64(), nullable=False),
     pa.field("time", pa.timestamp("ms", "UTC"), nullable=False),
     pa.field("error", pa.string()),
+    pa.field("modified", pa.int64()),
 ]
 RUN = pa.schema(_FIELDS)
 """A row for each file. `name` are the bytes of its path from the source's root, with `/`; `size` in
 bytes and `tag` tell whether it is still the same (`listing`). `version` is the one that the batch
-was meant to be: `Run` may know better for its newest batch."""
+was meant to be: `Run` may know better for its newest batch. `modified` is when the file changed
+last, in milliseconds since the epoch; null for one that is to be tried again, and in runs of older
+versions."""
 
 _PIECE_ROWS = 1 << 16
 """Rows of a run that are in memory at a time."""
@@ -53,7 +56,7 @@ class Run:
 
     `first` and `last` are the least and the greatest name. `batch` is the newest batch in it, which
     was committed as `version`; until a later batch has looked (`sure`), that is what it was meant
-    to be.
+    to be. `until` is the newest `modified` in it, None if one of them is null.
     """
 
     path: str
@@ -65,6 +68,7 @@ class Run:
     batch: int
     version: int
     sure: bool = False
+    until: int | None = None
 
 
 class RunReader:
@@ -86,7 +90,7 @@ class RunReader:
             for batch in file.iter_batches(_PIECE_ROWS):
                 piece = pa.Table.from_batches([batch])
                 if piece.num_rows:
-                    yield _with_version(piece, run)
+                    yield _with_version(_with_modified(piece), run)
         except (pa.ArrowException, OSError, KeyError) as error:
             raise self._damaged(run, f"cannot be read: {error}") from error
 
@@ -138,7 +142,7 @@ def merged(streams: Sequence[Iterator[pa.Table]]) -> Iterator[pa.Table]:
 
 def _refill(heads: dict[int, pa.Table], rank: int, stream: Iterator[pa.Table]) -> None:
     heads.pop(rank, None)
-    piece = next(stream, None)
+    piece = next((each for each in stream if each.num_rows), None)
     if piece is not None:
         heads[rank] = piece.combine_chunks()
 
@@ -168,6 +172,18 @@ def _name(table: pa.Table, row: int) -> bytes:
     return name
 
 
+def _with_modified(piece: pa.Table) -> pa.Table:
+    if "modified" in piece.column_names:
+        return piece
+    return piece.append_column(RUN.field("modified"), pa.nulls(piece.num_rows, pa.int64()))
+
+
+def remembered(piece: pa.Table, floor: int) -> pa.Table:
+    """The rows of files that did not change before `floor`, in milliseconds since the epoch."""
+    young: Any = pc.greater_equal(piece.column("modified"), pa.scalar(floor, pa.int64()))
+    return piece.filter(pc.fill_null(young, True))
+
+
 def _with_version(piece: pa.Table, run: Run) -> pa.Table:
     newest: Any = pc.equal(piece.column("batch"), pa.scalar(run.batch, pa.int64()))
     version: Any = pc.if_else(newest, pa.scalar(run.version, pa.int64()), piece.column("version"))
@@ -183,6 +199,7 @@ def write_run(
     """
     buffer = io.BytesIO()
     rows, first, last = 0, b"", b""
+    until: int | None = 0
     numbers = [field.name for field in RUN if pa.types.is_integer(field.type)]
     with pq.ParquetWriter(
         buffer,
@@ -199,12 +216,14 @@ def write_run(
                 first = _name(table, 0)
             rows += table.num_rows
             last = _name(table, table.num_rows - 1)
+            newest: Any = pc.max(table.column("modified"), skip_nulls=False).as_py()
+            until = None if until is None or newest is None else max(until, newest)
             writer.write_table(table, row_group_size=_PIECE_ROWS)
     data = buffer.getvalue()
     path = f"{folder}/{batch:010d}-{uuid.uuid4().hex}.parquet"
     store.put(path, data)
     digest = hashlib.sha256(data).hexdigest()
-    return Run(path, rows, len(data), digest, first, last, batch, version)
+    return Run(path, rows, len(data), digest, first, last, batch, version, until=until)
 
 
 def appended(
@@ -216,16 +235,18 @@ def appended(
     folder: str,
     batch: int,
     version: int,
+    floor: int = 0,
 ) -> tuple[Run, ...]:
     """The runs after a batch: `rows`, sorted by name, and small runs before them, become one.
 
-    `version` is the one that the batch is meant to be.
+    `version` is the one that the batch is meant to be. Files that changed before `floor` are left
+    out of the runs that are written anew, and so are runs that hold no other ones.
     """
-    kept = list(runs)
+    kept = [run for run in runs if run.until is None or run.until >= floor]
     taken: list[Run] = []
     count = rows.num_rows
     while kept and kept[-1].rows < 2 * count:
         count += kept[-1].rows
         taken.insert(0, kept.pop())
-    streams = [reader.pieces(run) for run in taken]
+    streams = [(remembered(piece, floor) for piece in reader.pieces(run)) for run in taken]
     return (*kept, write_run(store, folder, merged([*streams, iter([rows])]), batch, version))

@@ -35,8 +35,12 @@ from variantlake.writing.commit_record import CommitRecord, find_commit
 FEATURE = "domainMetadata"
 """The writer feature that a table needs for it."""
 
-FORMAT = 1
-"""The form of the domain and of the runs; of a newer one we read nothing."""
+FORMAT = 2
+"""The form of the domain and of the runs; of a newer one we read nothing.
+
+A state that has forgotten files says 2, so that versions that do not know of that do not load these
+files again; any other says 1.
+"""
 
 MAX_NAME = 128
 """Our limit on the characters of an autoload's name."""
@@ -71,8 +75,9 @@ class LoadState:
     `source` is the root of the names, a path or URL. `batch` counts the batches. `after` is the
     name up to which all that was there was taken, None if that is not known. `listed` is when
     all of the source was listed last, in milliseconds since the epoch; 0 asks for it. `ordered`
-    says that no file came with a name before those that were there. `logged` is the domain's text
-    that this was read from, None if the log has none yet.
+    says that no file came with a name before those that were there. Files that changed before
+    `floor` (milliseconds since the epoch) are loaded no more, and may be forgotten; 0 forgets none.
+    `logged` is the domain's text that this was read from, None if the log has none yet.
     """
 
     name: str
@@ -82,6 +87,7 @@ class LoadState:
     listed: int = 0
     ordered: bool = True
     runs: tuple[Run, ...] = ()
+    floor: int = 0
     logged: str | None = None
 
     @property
@@ -115,16 +121,20 @@ class LoadState:
         listed: int,
         ordered: bool,
         version: int,
+        floor: int = 0,
     ) -> LoadState:
         """The state after one more batch of these files, sorted by name; writes its run.
 
-        `version` is the one that the batch is meant to be.
+        `version` is the one that the batch is meant to be. The floor never falls.
         """
-        batch = self.batch + 1
+        batch, floor = self.batch + 1, max(self.floor, floor)
         runs = appended(
-            store, reader, self.runs, rows, folder=self.folder, batch=batch, version=version
+            store, reader, self.runs, rows, folder=self.folder, batch=batch, version=version,
+            floor=floor,
+        )  # fmt: skip
+        return replace(
+            self, batch=batch, runs=runs, after=after, listed=listed, ordered=ordered, floor=floor
         )
-        return replace(self, batch=batch, runs=runs, after=after, listed=listed, ordered=ordered)
 
     def record(self, before: LoadState, now: int) -> CommitRecord:
         """What a commit says of this state if the table has been in the one `before`."""
@@ -144,7 +154,7 @@ class LoadState:
     def configuration(self) -> str:
         """The domain's text."""
         document = {
-            "format": FORMAT,
+            "format": FORMAT if self.floor else 1,
             "source": urllib.parse.quote(self.source, safe="/:", errors="surrogateescape"),
             "batch": self.batch,
             "after": None if self.after is None else urllib.parse.quote_from_bytes(self.after),
@@ -152,12 +162,14 @@ class LoadState:
             "ordered": self.ordered,
             "runs": [_run_to_json(run) for run in self.runs],
         }
+        if self.floor:
+            document["floor"] = self.floor
         return orjson.dumps(document).decode()
 
 
 def _run_to_json(run: Run) -> dict[str, Any]:
     names = {name: urllib.parse.quote_from_bytes(getattr(run, name)) for name in ("first", "last")}
-    return asdict(run) | names
+    return {name: value for name, value in (asdict(run) | names).items() if value is not None}
 
 
 def check_name(name: str) -> str:
@@ -197,7 +209,7 @@ def names_of_autoloads(snapshot: Snapshot) -> list[str]:
 
 
 def _parsed(name: str, document: Any) -> LoadState:
-    if document["format"] != FORMAT:
+    if document["format"] not in (1, FORMAT):
         raise ValueError(f"its format is {document['format']!r}, known is {FORMAT}")
     after = document["after"]
     state = LoadState(
@@ -208,6 +220,7 @@ def _parsed(name: str, document: Any) -> LoadState:
         listed=_typed(int, document["listed"]),
         ordered=_typed(bool, document["ordered"]),
         runs=tuple(_run_of(each) for each in _typed(list, document["runs"])),
+        floor=_typed(int, document["floor"]) if document["format"] == FORMAT else 0,
     )
     if state.batch < 1:
         raise ValueError("its batch is not positive")
@@ -225,6 +238,7 @@ def _run_of(fields: Any) -> Run:
         batch=_typed(int, fields["batch"]),
         version=_typed(int, fields["version"]),
         sure=_typed(bool, fields["sure"]),
+        until=None if "until" not in fields else _typed(int, fields["until"]),
     )
     # A path of a stranger's log must not lead out of its folder.
     if not RUN_PATH.fullmatch(run.path) or not 0 < run.size <= MAX_RUN_BYTES or run.rows < 1:

@@ -156,6 +156,15 @@ def autoload(
         str | None,
         typer.Option(metavar="DATE", help="Skip files that were last written before this time."),
     ] = None,
+    max_file_age: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            callback=checked_by(seconds),
+            help="Do not load files that changed longer ago, and drop what is recorded of them. "
+            "Default: all records are kept.",
+        ),
+    ] = None,
     column: VariantColumnOption = None,
     shredding: ShreddingOption = None,
     format: FormatOption = DocumentFormat.LINES,  # noqa: A002 - the option's name
@@ -230,6 +239,7 @@ def autoload(
             backfill=backfill,
             settle=settle,
             on_change=on_change.value,
+            max_file_age=max_file_age,
             after=after,
             since=since,
             moved=moved,
