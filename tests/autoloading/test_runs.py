@@ -196,7 +196,8 @@ def known_of(table: Path) -> tuple[set[str], LoadState]:
     snapshot = Snapshot.read(str(table))
     state = read_state(snapshot, "a")
     assert state is not None
-    return set(vl.Table.open(table).loads()["file"].to_pylist()), state
+    files: list[Any] = vl.Table.open(table).loads()["file"].to_pylist()
+    return set(files), state
 
 
 @settings(max_examples=2 * MORE, deadline=None)
