@@ -120,7 +120,7 @@ def test_a_damaged_or_missing_run_is_said_and_nothing_is_loaded_again(tmp_path: 
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": 2}, {"format": 3}, {"batch": 0}, {"batch": "1"}, {"runs": {}}, {"after": 3}, {"source": None},
+        {"format": 3}, {"batch": 0}, {"batch": "1"}, {"runs": {}}, {"after": 3}, {"source": None},
         {"runs": [{"path": "../../x"}]},
     ],
     ids=str,
