@@ -24,7 +24,7 @@ from typing import Any
 
 from tests.corpora import REPOSITORY
 from tests.fuzz.page import page
-from tests.fuzz.targets import TARGETS
+from tests.fuzz.targets import BULK, TARGETS
 
 RECORD = REPOSITORY / "docs" / "assets" / "fuzzing.json"
 PAGE = REPOSITORY / "docs" / "maintainers" / "fuzzing.md"
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
 def fuzzed(name: str, options: argparse.Namespace) -> Round:
     """Fuzz one target for a while."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if options.python is None:
+    if options.python is None or name in BULK:
         command = [sys.executable, "-m", "tests.fuzz.runner", name]
         command += ["--seconds", str(options.seconds)]
     else:
@@ -99,6 +99,7 @@ def fuzzed(name: str, options: argparse.Namespace) -> Round:
     inputs = _number(r"(?:number_of_executed_units: |^)(\d+)(?: inputs:|$)", said)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    inputs *= BULK.get(name, 1)
     return Round(inputs, seconds, _number(r" cov: (\d+)", said), bool(done.returncode))
 
 

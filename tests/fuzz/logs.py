@@ -41,7 +41,8 @@ SCHEMA = parse_table_ddl("event VARIANT, n INT")
 
 
 @functools.cache
-def _adds() -> list[AddFile]:
+def adds() -> list[AddFile]:
+    """Files with statistics and tags of both kinds of layouts."""
     known = [
         facts("a BIGINT, s STRING", paths={"$['a']": bounds(1, 9), "$['s']": bounds("a", "é")}),
         facts(
@@ -56,7 +57,7 @@ def _adds() -> list[AddFile]:
 def commit_case(chance: random.Random) -> int:
     """A commit with changed bytes, by columns and action by action."""
     lines = [orjson.dumps(action) for action in first_commit(name="x")]
-    good = b"\n".join(lines) + b"\n" + serialise(_adds())
+    good = b"\n".join(lines) + b"\n" + serialise(adds())
     text = changed(good, [good], chance)
     plain = _or_none(lambda: [*parse_log([text], "f")])
     columns = _or_none(lambda: read_by_columns([text], "f"))
@@ -78,7 +79,7 @@ def _without_order(add: AddFile) -> bytes:
 def facts_case(chance: random.Random) -> int:
     """Statistics and tags with changed bytes, by kernels and one by one."""
     made = []
-    for add in _adds():
+    for add in adds():
         stats = (add.stats or "").encode()
         tags = {name: text or "" for name, text in (add.tags or {}).items()}
         if chance.random() < 0.7:
@@ -88,11 +89,11 @@ def facts_case(chance: random.Random) -> int:
             tags[name] = changed(tags[name].encode(), [stats], chance).decode("utf-8", "replace")
         made.append(replace(add, stats=stats.decode("utf-8", "replace"), tags=tags))
     plain = RecordColumns([facts_in_log(add, SCHEMA) for add in made])
-    _compare(LogFacts(files_of(made), SCHEMA), plain)
+    compare(LogFacts(files_of(made), SCHEMA), plain)
     return sum(len(add.stats or "") for add in made)
 
 
-def _compare(mine: FactColumns, plain: FactColumns) -> None:
+def compare(mine: FactColumns, plain: FactColumns) -> None:
     """Where both know a bound it is the same; the kernels look at less, and may know more."""
     assert mine.num_records.tolist() == plain.num_records.tolist()
     one, other = mine.variant(("event",)), plain.variant(("event",))
@@ -124,12 +125,12 @@ def _log() -> dict[str, bytes]:
 
 
 def _more(serial: int) -> bytes:
-    return serialise([replace(add, path=f"{serial}-{add.path}") for add in _adds()])
+    return serialise([replace(add, path=f"{serial}-{add.path}") for add in adds()])
 
 
 def _commit() -> bytes:
     lines = [orjson.dumps(action) for action in first_commit(name="x")]
-    return b"\n".join(lines) + b"\n" + serialise(_adds())
+    return b"\n".join(lines) + b"\n" + serialise(adds())
 
 
 def _store(files: dict[str, bytes]) -> ObjectStore:

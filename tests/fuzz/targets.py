@@ -20,8 +20,20 @@ TARGETS: Mapping[str, tuple[str, str, str]] = {
     "queries": ("texts", "query_case", "queries and statements in SQL"),
     "ddl": ("texts", "ddl_case", "columns of tables and of shredding schemas"),
     "json": ("texts", "json_case", "JSON documents"),
+    "many-variants": ("batches", "variants_case", "columns of Variants"),
+    "many-documents": ("batches", "documents_case", "columns of JSON documents"),
+    "many-statistics": ("batches", "statistics_case", "columns of statistics and tags"),
+    "many-vectors": ("batches", "vectors_case", "deletion vectors, as bytes"),
 }
 """Module, function, and what its inputs are."""
+
+BULK: Mapping[str, int] = {
+    "many-variants": 4096,
+    "many-documents": 4096,
+    "many-statistics": 256,
+    "many-vectors": 256,
+}
+"""Inputs of one call where it is not one. Chance chooses them: branches tell them not apart."""
 
 
 def target(name: str) -> tuple[Case, int]:

@@ -13,7 +13,7 @@ from tests.fuzz.runner import run
 from tests.fuzz.targets import TARGETS, target
 
 
-@pytest.mark.parametrize("name", ["footers", "values", "columns", "logs", "texts"])
+@pytest.mark.parametrize("name", ["footers", "values", "columns", "logs", "texts", "batches"])
 def test_hostile_bytes_give_an_answer_or_our_error(name: str) -> None:
     fuzzer = import_module(f"tests.fuzz.{name}")  # makes what it starts from: seconds
     assert run(fuzzer.case, fuzzer.MEMORY_MULTIPLE, ["--seconds", "3"]) == 0

@@ -23,6 +23,7 @@ from variantlake.encoding.value import validate
 from variantlake.encoding.variant import Variant
 from variantlake.errors import UnknownVariantType, VariantLakeError
 from variantlake.kernels.shredded.shredder import Shredder
+from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.variant.profiler import profile
 from variantlake.kernels.variant.variant_reader import GOOD, VariantReader, bad_variant
 from variantlake.kernels.variant.variant_writer import write_variant
@@ -86,19 +87,24 @@ def _use_kernels(rows: list[tuple[bytes, bytes]]) -> None:
     profile(tape)
     SHREDDER.shred(tape).validate(full=True)
     written = write_variant(tape)
-    for row, (metadata, value) in enumerate(rows):
-        if tape.status[row] != GOOD:
-            error = bad_variant(array, row)
-            if not str(error):
-                raise AssertionError("an error without a message")
-            continue
-        try:
-            tree = decode(metadata, value)
-        except UnknownVariantType:
-            continue  # kept as it is: it fails when that value is touched
-        found: Any = written[row].as_py()
-        if logical_key(decode(found["metadata"], found["value"])) != logical_key(tree):
-            raise AssertionError(f"row {row}: {metadata.hex()} {value.hex()}")
+    for row in range(len(rows)):
+        compare(array, tape, written, row)
+
+
+def compare(array: pa.StructArray, tape: Tape, written: pa.StructArray, row: int) -> None:
+    """Raise AssertionError unless the kernels make of a row what the plain reader makes of it."""
+    given: Any = array[row].as_py()
+    if tape.status[row] != GOOD:
+        if not str(bad_variant(array, row)):
+            raise AssertionError("an error without a message")
+        return
+    try:
+        tree = decode(given["metadata"], given["value"])
+    except UnknownVariantType:
+        return  # kept as it is: it fails when that value is touched
+    found: Any = written[row].as_py()
+    if logical_key(decode(found["metadata"], found["value"])) != logical_key(tree):
+        raise AssertionError(f"row {row}: {given['metadata'].hex()} {given['value'].hex()}")
 
 
 if __name__ == "__main__":

@@ -85,8 +85,8 @@ class Discovery:
     `after` is the name behind which it lists, None for all; `started` is when, in milliseconds
     since the epoch. `waiting` are files that have not settled, `first_waiting` the least name of
     these, `changed` those that were written again and are left alone, `first_changed` the least of
-    these. `held` is the least recorded time of files that were touched since and are not loaded
-    again: if they were forgotten, they would be new.
+    these. `oldest_touched` is the least recorded time of files that were touched since and are not
+    loaded again: if they were forgotten, they would be new.
     """
 
     folder: Folder
@@ -100,7 +100,7 @@ class Discovery:
     changed: int = 0
     first_changed: bytes | None = None
     is_done: bool = False
-    held: int = _FOR_EVER
+    oldest_touched: int = _FOR_EVER
 
     @property
     def is_full(self) -> bool:
@@ -138,7 +138,7 @@ class Discovery:
                 outcome = self._of_known(file, FileState(state), is_same=is_same)
                 again = modified is not None and modified < file.modified
                 if again and outcome is not DiscoveryKind.NEW:
-                    self.held = min(self.held, modified)
+                    self.oldest_touched = min(self.oldest_touched, modified)
                 if outcome is None:
                     continue
                 kind = outcome
@@ -187,7 +187,7 @@ class Discovery:
         age = self.options.max_file_age
         if age is None or not (self.is_full and self.is_done) or self.first_waiting is not None:
             return 0
-        return max(min(min(newest, self.started) - int(age * 1000), self.held), 0)
+        return max(min(min(newest, self.started) - int(age * 1000), self.oldest_touched), 0)
 
     def _is_old(self, file: SourceFile) -> bool:
         return self.options.since is not None and file.modified < self.options.since
