@@ -123,7 +123,8 @@ def block(results: dict[str, Any]) -> str:
             if cell.reason:
                 reasons.setdefault(cell.reason, []).append(f"`{feature.name}`")
         for reason, names in reasons.items():
-            safe = reason.replace("`", "'")
+            # Engines name the place in many ways; it differs from checkout to checkout.
+            safe = re.sub(r"\S*\.work/interop/", "…/", reason).replace("`", "'")
             lines.append(f"- {title}, {', '.join(names)}: `{safe}`")
     return "\n".join(lines) + "\n"
 

@@ -7,7 +7,6 @@ commit is judged at the moment at which it appears, and so is each file that spe
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from bisect import bisect_right
@@ -15,11 +14,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import variantlake as vl
 from tests.simulation import log_files
 from tests.simulation.bucket import Bucket
 from tests.simulation.log_files import TABLE, LogModel, decoded, row_span, vector_key, vector_path
 from tests.simulation.past import GONE, Gone, Past
+from tests.simulation.rows import (
+    Row,
+    Rows,
+    changed_rows,
+    check_stats,
+    difference,
+    file_rows,
+    row_ids,
+)
 from tests.simulation.scenario import HOUR, LOG_RETENTION_DAYS, RETENTION, SLACK
 from tests.simulation.world import Violation, World
 
@@ -30,12 +37,6 @@ _RUN = re.compile(r"_variantlake/[^\"]+?\.parquet")
 _BLIND = {"create", "append", "load", "repeat", "stream", "publish", "autoload"}
 """The first words of what may add rows without looking at others."""
 _STAGED = f"{TABLE}/_variantlake/staged/"
-
-Row = tuple[int | None, int | None]
-"""What can change of a row: its column `val`, and `$.v` of its document."""
-
-Rows = Mapping[int, Row]
-"""By `$.id`, which no two rows of the table share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,9 @@ class Work:
 
     It is called with the rows before and the work. `data_commits` are the versions in which it
     changed rows, `commits` all of its versions. `chosen` is the version that a restore goes back
-    to, `staged` the load that is published.
+    to, `staged` the load that is published, `load_id` the id of its own that a load repeats itself
+    with, `batch` the number of a batch of a stream. With `is_begun` a load without an id may be in
+    the table though its process died before it heard so.
     """
 
     name: str
@@ -69,6 +72,7 @@ class Work:
     chosen: int = -1
     staged: str = ""
     load_id: str = ""
+    is_begun: bool = False
     batch: int = -1
     commits: list[int] = field(default_factory=list)
     data_commits: list[int] = field(default_factory=list)
@@ -212,6 +216,11 @@ class Model:
                 del after[key]
         if before is not None:
             self._judge(work, self.rows.now, after, read, number)
+            files = [decoded(action["cdc"])["path"] for action in actions if "cdc" in action]
+            if files:
+                self._judge_changes(files, after, number)
+            elif self.world.scenario.keeps_changes and not work.name.startswith("restore"):
+                self._check_copied(gone, adds, number)
         self._check_read(actions, read, number)
         if adds and info.get("isBlindAppend") and work.name.split(" ")[0] not in _BLIND:
             raise Violation(f"version {number} ({work.name}) says that it looked at no row")
@@ -340,6 +349,40 @@ class Model:
             what = difference(expected, rows)
             raise Violation(f"version {number} ({work.name}, which read {read}): {what}")
 
+    def _judge_changes(self, files: Iterable[str], after: Rows, number: int) -> None:
+        """Raise Violation unless its change files say all that a commit changed, and no more."""
+        rows = dict(self.rows.now)
+        changed = [
+            row for path in files for row in changed_rows(self.bucket.blobs[f"{TABLE}/{path}"].data)
+        ]
+        for kind, key, row in changed:
+            if kind in ("delete", "update_preimage") and rows.pop(key, None) != row:
+                raise Violation(f"the change files of version {number} take row {key} away: {row}")
+        for kind, key, row in changed:
+            if kind in ("insert", "update_postimage"):
+                if key in rows:
+                    raise Violation(f"the change files of version {number} add row {key} twice")
+                rows[key] = row
+        if rows != after:
+            what = difference(after, rows)
+            raise Violation(f"the change files of version {number} do not lead there: {what}")
+
+    def _check_copied(
+        self, gone: Sequence[Mapping[str, Any]], adds: Sequence[Mapping[str, Any]], number: int
+    ) -> None:
+        """Raise Violation if rows without a change file are only copied, which is no change."""
+        paths = {entry["path"] for entry in gone}
+        old: dict[int, Row] = {}
+        for entry in gone:
+            old |= self._file_rows(entry)
+        for add in adds:
+            if add["dataChange"] and add["path"] not in paths:
+                for key, row in self._file_rows(add).items():
+                    if old.get(key) == row:
+                        raise Violation(
+                            f"version {number} has row {key} anew, without change files"
+                        )
+
     def _unseen(self, rows: Rows, read: int, number: int) -> dict[int, Row]:
         """Rows of appends that a change need not have seen, in a table that allows it."""
         new: set[int] = set()
@@ -369,7 +412,7 @@ class Model:
                 known[""] = file_rows(self.bucket.blobs[f"{TABLE}/{file['path']}"].data)
             gone = log_files.deleted(self.bucket, file.get("deletionVector"))
             whole = known[""]
-            _check_stats(file, whole)
+            check_stats(file, whole)
             known[key] = dict(item for at, item in enumerate(whole.items()) if at not in gone)
         return known[key]
 
@@ -397,7 +440,7 @@ class Model:
         for add in adds:
             data = self.bucket.blobs[f"{TABLE}/{add['path']}"].data
             there = self._file_rows(add)
-            ids = _row_ids(data, add["baseRowId"])
+            ids = row_ids(data, add["baseRowId"])
             found |= {key: ids[key] for key in there}
         kept = info.get("tags", {}).get("delta.rowTracking.preserved") == "true"
         if kept:
@@ -447,60 +490,3 @@ def _names_after(
         if not domain["removed"]:
             names[domain["domain"]] = json.loads(domain["configuration"])["version"]
     return names
-
-
-def _row_ids(data: bytes, first: int) -> dict[int, int]:
-    """The ids of all rows of a file: its own column, or by their places."""
-    table = vl.parquet.read_table(io.BytesIO(data))
-    stored = [name for name in table.column_names if name.startswith("_row-id-col-")]
-    own: list[Any] = table[stored[0]].to_pylist() if stored else [None] * table.num_rows
-    return {
-        _document(event)["id"]: first + at if own[at] is None else own[at]
-        for at, event in enumerate(table["event"].to_pylist())
-    }
-
-
-def _check_stats(file: Mapping[str, Any], rows: Rows) -> None:
-    """Raise Violation if the log says of a file's rows what is not so."""
-    if not file.get("stats"):
-        return
-    stats = json.loads(file["stats"])
-    if stats["numRecords"] != len(rows):
-        raise Violation(f"{file['path']} has {len(rows)} rows, not {stats['numRecords']}")
-    if file.get("deletionVector") and stats.get("tightBounds", True):
-        raise Violation(f"{file['path']} has lost rows, and its bounds are said to be tight")
-    values = [value for value, _ in rows.values() if value is not None]
-    least, most = (stats.get(name, {}).get("val") for name in ("minValues", "maxValues"))
-    if values and least is not None and not (least <= min(values) and max(values) <= most):
-        raise Violation(f"{file['path']} has values from {min(values)} to {max(values)}: {stats}")
-    nulls = stats.get("nullCount", {}).get("val")
-    if nulls is not None and nulls != len(rows) - len(values):
-        raise Violation(f"{file['path']} has {len(rows) - len(values)} NULLs, not {nulls}")
-
-
-def _document(event: Any) -> Any:
-    return vl.Variant(event["metadata"], event["value"]).to_python()
-
-
-def file_rows(data: bytes) -> dict[int, Row]:
-    """The rows of a data file, in their order."""
-    table = vl.parquet.read_table(io.BytesIO(data))
-    events: list[Any] = table["event"].to_pylist()
-    values = table["val"].to_pylist() if "val" in table.column_names else [None] * len(events)
-    rows: dict[int, Row] = {}
-    for event, value in zip(events, values, strict=True):
-        document = _document(event)
-        rows[document["id"]] = (value, document["v"])
-    if len(rows) != len(events):
-        raise Violation("a file holds a row twice")
-    return rows
-
-
-def difference(expected: Rows, actual: Rows) -> str:
-    """What is wrong of rows, in a line."""
-    lost = sorted(expected.keys() - actual.keys())
-    new = sorted(actual.keys() - expected.keys())
-    other = sorted(k for k in expected.keys() & actual.keys() if expected[k] != actual[k])
-    first = f", such as {other[0]}: {expected[other[0]]} is {actual[other[0]]}" if other else ""
-    counts = f"{len(lost)} rows lost {lost[:5]}, {len(new)} new {new[:5]}"
-    return f"{counts}, {len(other)} changed {other[:5]}{first}"

@@ -5,20 +5,30 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Literal
 
 import pyarrow as pa
 
-import variantlake as vl
-from tests.simulation.bucket import SOURCES, Bucket
-from tests.simulation.log_files import TABLE
-from tests.simulation.model import Model, Row, Rows, Work, difference
+from tests.simulation.bucket import SOURCES
+from tests.simulation.model import Work
+from tests.simulation.readers import (
+    KINDS,
+    OLD,
+    changes,
+    clone,
+    follow,
+    hold,
+    mirror,
+    read,
+    read_old,
+)
+from tests.simulation.rows import Row, Rows
 from tests.simulation.scenario import Op
-from tests.simulation.world import Actor, Violation, World
+from tests.simulation.session import Operation, Session
+from tests.simulation.world import Violation, World
 from variantlake.delta.checkpoint.log_cleanup import clean_log
-from variantlake.errors import MissingSource, VariantLakeError
+from variantlake.errors import VariantLakeError
 from variantlake.ingest.commit_load import commit_load, find_committed_load
 from variantlake.ingest.encode.rows import TableRows
 from variantlake.jobs.write_rows import write_rows
@@ -28,58 +38,11 @@ from variantlake.writing.options import LoadOptions
 from variantlake.writing.stream_batch import StreamBatch
 from variantlake.writing.table_write import TableWrite
 
-SELECT = (
-    "event:id::bigint AS id", "val", "event:v::bigint AS v", "event:k::string AS k", "part",
-)  # fmt: skip
-MIRROR = "mirror"
 _SHARED_STREAM = "stream together"
 _REPEAT = re.compile(r"load_id='([^']+)'")
-_KINDS = 5
-_OLD = 4
-"""So many versions back readers and restores go."""
-
-
-@dataclass(slots=True)
-class Session:
-    """One actor at work: its process, and what a handle that it keeps shows."""
-
-    world: World
-    bucket: Bucket
-    model: Model
-    actor: Actor
-    kept: vl.Table | None = None
-    batches: int = 0
-
-    @property
-    def location(self) -> str:
-        """The table, as this process calls it."""
-        return f"{self.actor.host}/{TABLE}"
-
-    @property
-    def mirror(self) -> str:
-        """The mirror, as this process calls it."""
-        return f"{self.actor.host}/{MIRROR}"
-
-    def table(self, version: int | None = None) -> vl.Table:
-        """The table, opened now."""
-        return vl.Table.open(self.location, version)
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """`perform` does it; `expected` gives the rows that its commit leaves, None for the same ones.
-
-    `repeats` says that the actor does it again after its process died or the store failed.
-    `conflicts` says that it may give way to others, `may_lack` that what it wants may be gone,
-    `is_single` that it makes one commit, after which it cannot fail.
-    """
-
-    perform: Callable[[Session, Op, Work], Any]
-    expected: Callable[[Op, Rows, Work], Rows] | None = None
-    repeats: bool = False
-    conflicts: bool = True
-    may_lack: bool = False
-    is_single: bool = False
+_ASCENDING: tuple[Literal["auto", "yes", "no"], ...] = ("auto", "yes", "no")
+_FIRST = 40
+"""Of so many things that are done there are rows before."""
 
 
 # Rows
@@ -90,9 +53,15 @@ def new_ids(op: Op) -> range:
     return range(op.serial * 100, op.serial * 100 + 1 + op.b % 30)
 
 
+def first_rows(world: World) -> list[int]:
+    """The ids of rows that are there from the start, so that there is something to change."""
+    serials = sorted(op.serial for script in world.scenario.actors for op in script)
+    return [key for each in serials[:_FIRST] for key in range(each * 100 + 30, each * 100 + 36)]
+
+
 def document(key: int, value: int) -> str:
     """The document of a row."""
-    return json.dumps({"id": key, "k": f"k{key % _KINDS}", "v": value})
+    return json.dumps({"id": key, "k": f"k{key % KINDS}", "v": value})
 
 
 def arrow(keys: Collection[int], value: int) -> pa.Table:
@@ -114,15 +83,15 @@ def rows_of(op: Op, keys: Collection[int]) -> dict[int, Row]:
 def condition(op: Op) -> tuple[str, Callable[[int], bool]]:
     """Rows of another one's, as text and as a function of their id."""
     first = op.a * 100
-    last = first + op.b % 40
+    last = first + 20 + op.b % 20
     match op.b % 3:
         case 0:
             text = f"event:id::bigint >= {first} AND event:id::bigint < {last}"
             return text, lambda key: first <= key < last
         case 1:
-            kind = op.a % _KINDS
+            kind = op.a % KINDS
             text = f"event:k::string = 'k{kind}' AND event:id::bigint >= {last}"
-            return text, lambda key: key % _KINDS == kind and key >= last
+            return text, lambda key: key % KINDS == kind and key >= last
         case _:
             some = range(first, last, 3)
             text = f"event:id::bigint IN ({', '.join(map(str, [*some, -1]))})"
@@ -174,11 +143,15 @@ def _added_together(op: Op, rows: Rows, _work: Work) -> Rows:
 
 def repeat(session: Session, op: Op, work: Work) -> Any:
     """Some rows, without an id; what is unknown of it is asked with the id that the error says."""
+    if work.is_begun:
+        return None  # the process died, and nobody knows the id
     rows = arrow(new_ids(op), op.serial)
     load_id = work.load_id or None
+    work.is_begun = load_id is None
     try:
         done = session.table().append(rows, json_columns=["event"], load_id=load_id)
     except VariantLakeError as error:
+        work.is_begun = False
         if match := _REPEAT.search(error.hint or ""):
             work.load_id = match[1]
         raise
@@ -186,6 +159,10 @@ def repeat(session: Session, op: Op, work: Work) -> Any:
     if not again.already_loaded or again.version != done.version:
         raise Violation(f"{work.name} is in version {done.version}, its repeat says {again}")
     return done
+
+
+def _repeated(op: Op, rows: Rows, work: Work) -> Rows:
+    return _added(op, rows, work)
 
 
 def stream(session: Session, op: Op, _work: Work) -> Any:
@@ -339,11 +316,11 @@ def land(session: Session, op: Op, _work: Work) -> None:
     store.put(path, text.encode())
 
 
-def autoload(session: Session, _op: Op, work: Work) -> Any:
+def autoload(session: Session, op: Op, work: Work) -> Any:
     """What is new in the folder of sources."""
     work.autoloads = True
     found = f"s3://sources/{SOURCES}"
-    return session.table().autoload(found, name="sim", max_files=3, ascending="no")
+    return session.table().autoload(found, name="sim", max_files=3, ascending=_ASCENDING[op.a % 3])
 
 
 # Upkeep
@@ -352,7 +329,7 @@ def autoload(session: Session, _op: Op, work: Work) -> Any:
 def restore(session: Session, op: Op, work: Work) -> Any:
     """One of the last versions."""
     table = session.table()
-    work.chosen = max(table.version - op.a % _OLD, 0)
+    work.chosen = max(table.version - op.a % OLD, 0)
     return table.restore(work.chosen)
 
 
@@ -391,7 +368,7 @@ def vacuum(session: Session, op: Op, _work: Work) -> Any:
 def tag(session: Session, op: Op, _work: Work) -> Any:
     """A name for one of the last versions that can be read."""
     table = session.table()
-    return table.tag(f"name-{op.a % 4}", max(table.version - op.b % _OLD, 0), move=True)
+    return table.tag(f"name-{op.a % 2}", max(table.version - op.b % OLD, 0), move=True)
 
 
 def untag(session: Session, _op: Op, _work: Work) -> Any:
@@ -399,160 +376,6 @@ def untag(session: Session, _op: Op, _work: Work) -> Any:
     table = session.table()
     named = table.tags()
     return table.untag(named[0].name) if named else None
-
-
-# Copies
-
-
-def clone(session: Session, op: Op, _work: Work) -> None:
-    """A table with the rows of the newest version, whose files are copied or named.
-
-    A process brings its copy up to date again and again.
-    """
-    table, deep = session.table(), op.a % 3 > 0
-    name = session.actor.name if deep else str(op.serial)
-    target = f"{session.actor.host}/clones/{name}"
-    table.clone(target, deep=deep)
-    _check_copy(session, vl.Table.open(target), table.version)
-
-
-def mirror(session: Session, _op: Op, _work: Work) -> None:
-    """The mirror, which all actors refresh, follows the table."""
-    table = session.table()
-    floor = table.version
-    done = vl.mirror(table, session.mirror, list(SELECT))
-    if done.source_version < floor:
-        raise Violation(f"a mirror follows version {done.source_version}, not {floor}")
-    _check_copy(session, vl.Table.open(session.mirror, done.version), done.source_version)
-
-
-def _check_copy(session: Session, copy: vl.Table, version: int) -> None:
-    select = ["id", "val", "v", "k", "part"] if MIRROR in copy.uri else SELECT
-    rows, expected = seen(copy, select), session.model.rows.at(version)
-    if rows != expected:
-        what = difference(expected, rows)
-        raise Violation(f"a copy of version {version}: {what}")
-
-
-# Readers
-
-
-def seen(table: vl.Table, select: Sequence[str] = SELECT) -> dict[int, Row]:
-    """What a scan shows. Raises Violation for rows that cannot be."""
-    rows: dict[int, Row] = {}
-    for row in table.scan(list(select)).to_arrow().to_pylist():
-        key = row["id"]
-        if key in rows:
-            raise Violation(f"a reader of version {table.version} sees row {key} twice")
-        if row["k"] != f"k{key % _KINDS}" or row["part"] not in (None, str(key % 2)):
-            raise Violation(f"a reader of version {table.version} sees {row}")
-        rows[key] = (row["val"], row["v"])
-    return rows
-
-
-def compare(session: Session, table: vl.Table, *, floor: int = 0) -> None:
-    """What a reader sees with what the version holds, one not older than `floor`."""
-    if table.version < floor:
-        raise Violation(f"a reader sees version {table.version} when {floor} is there")
-    rows = seen(table)
-    expected = session.model.rows.at(table.version)
-    if rows != expected:
-        what = difference(expected, rows)
-        raise Violation(f"a reader of version {table.version}: {what}")
-
-
-def read(session: Session, _op: Op, _work: Work) -> None:
-    """The newest version."""
-    floor = session.model.newest
-    compare(session, session.table(), floor=floor)
-
-
-def read_old(session: Session, op: Op, _work: Work) -> None:
-    """An older version, which may be gone if it is old enough."""
-    version = max(session.model.newest - op.a % (2 * _OLD), 0)
-    lasting = session.model.is_readable(version)
-    try:
-        compare(session, session.table(version))
-    except MissingSource:
-        if lasting:
-            raise
-
-
-def hold(session: Session, _op: Op, _work: Work) -> None:
-    """The newest version, read hours after it was opened."""
-    floor = session.model.newest
-    table = session.table()
-    table.scan(list(SELECT))
-    session.world.hold(session.actor)
-    compare(session, table, floor=floor)
-
-
-def follow(session: Session, _op: Op, _work: Work) -> None:
-    """The newest version, by a handle that is kept and refreshed."""
-    floor = session.model.newest
-    if session.kept is None or session.kept.uri != session.location:
-        session.kept = session.table()
-    else:
-        session.kept = session.kept.refresh()
-    compare(session, session.kept, floor=floor)
-
-
-def changes(session: Session, op: Op, _work: Work) -> None:
-    """The changes of some versions: just what they differ by."""
-    if not session.world.scenario.keeps_changes:
-        return read(session, op, _work)
-    table = session.table()
-    first = max(table.version - op.a % _OLD, 1)
-    if first > table.version:
-        return None
-    model = session.model
-    lasting = model.is_readable(first - 1)
-    try:
-        rows = table.changes(
-            first, table.version, select=[*SELECT, "_change_type", "_commit_version"]
-        )
-        found = rows.to_arrow().to_pylist()
-    except MissingSource:
-        if lasting:
-            raise
-        return None
-    for version in range(first, table.version + 1):
-        rows_of_version = [row for row in found if row["_commit_version"] == version]
-        _check_changes(rows_of_version, model.rows.at(version - 1), model.rows.at(version), version)
-        if model.versions[version].operation != "restore":  # it puts whole files back
-            _check_needed(rows_of_version, version)
-    return None
-
-
-def _check_changes(found: list[dict[str, Any]], before: Rows, after: Rows, version: int) -> None:
-    rows: dict[int, Row] = dict(before)
-    for kinds in (("delete", "update_preimage"), ("insert", "update_postimage")):
-        for row in found:
-            if row["_change_type"] not in kinds:
-                continue
-            key, value = row["id"], (row["val"], row["v"])
-            if kinds[0] == "delete":
-                if rows.pop(key, None) != value:
-                    raise Violation(f"the changes of version {version} take row {key} away twice")
-            elif key in rows:
-                raise Violation(f"the changes of version {version} add row {key} twice")
-            else:
-                rows[key] = value
-    if rows != after:
-        what = difference(after, rows)
-        raise Violation(f"the changes of version {version} do not lead there: {what}")
-
-
-def _check_needed(found: list[dict[str, Any]], version: int) -> None:
-    """No row is deleted and inserted as it was: rows that are only copied did not change."""
-    gone, new = (
-        {(row["id"], row["val"], row["v"]) for row in found if row["_change_type"] == kind}
-        for kind in ("delete", "insert")
-    )
-    if both := sorted(gone & new):
-        raise Violation(
-            f"the changes of version {version} have row {both[0]}, which did not change"
-        )
 
 
 def _added(op: Op, rows: Rows, _work: Work) -> Rows:
@@ -585,7 +408,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "stream together": Operation(
         stream_together, _streamed_together, repeats=True, may_lack=True, is_single=True
     ),
-    "repeat": Operation(repeat, _added, repeats=True, conflicts=False),
+    "repeat": Operation(repeat, _repeated, repeats=True, conflicts=False),
     "add": Operation(add, _added_new, is_single=True),
     "stage": Operation(stage, conflicts=False, may_lack=True),
     "publish": Operation(publish, repeats=True, conflicts=False),

@@ -16,9 +16,12 @@ import variantlake as vl
 from tests.simulation import operations
 from tests.simulation.bucket import Bucket
 from tests.simulation.log_files import TABLE
-from tests.simulation.model import Model, Rows, Work
-from tests.simulation.operations import OPERATIONS, Operation, Session
+from tests.simulation.model import Model, Work
+from tests.simulation.operations import OPERATIONS
+from tests.simulation.readers import compare
+from tests.simulation.rows import Rows
 from tests.simulation.scenario import HOUR, Op, Scenario
+from tests.simulation.session import Operation, Session
 from tests.simulation.world import MAX_STEPS, Actor, Killed, Violation, World
 from variantlake.dml.files import deletion_vectors
 from variantlake.errors import (
@@ -109,7 +112,7 @@ class _Play:
         self.session = Session(world, bucket, model, actor)
 
     def create(self) -> None:
-        """The table, with nothing in it."""
+        """The table, with some rows or nothing in it."""
         layout = self.world.scenario.layout
         self.works[self.actor.number] = Work("create")
         vl.Table.create(
@@ -119,6 +122,11 @@ class _Play:
             cluster_by="event:id::bigint" if layout == "clustered" else None,
             properties=dict(self.world.scenario.properties),
         )
+        keys = operations.first_rows(self.world)
+        if not self.world.scenario.is_empty and keys:
+            rows = dict.fromkeys(keys, (0, 0))
+            self.works[self.actor.number] = Work("append", lambda _before, _work: rows)
+            self.session.table().append(operations.arrow(keys, 0), json_columns=["event"])
 
     def live(self, script: tuple[Op, ...]) -> None:
         """Do all of the script, in as many processes as it takes."""
@@ -212,7 +220,7 @@ class _Play:
     def settle(self) -> None:
         """After all others: what is new is loaded, and every version is looked at."""
         session, model = self.session, self.session.model
-        self.world.now += HOUR
+        self.world.now += 2 * HOUR  # after an hour all of the sources is listed
         steps = [Op("autoload", 1_000_000, 0, 0)] if model.landed else []
         steps += [Op("vacuum", 1_000_001, 1, 0), Op("checkpoint", 1_000_002, 0, 0)]
         steps += [Op("read", 1_000_003, 0, 0)]
@@ -237,7 +245,7 @@ class _Play:
 def _read_version(session: Session, version: int) -> None:
     readable = session.model.is_readable(version)
     try:
-        operations.compare(session, session.table(version))
+        compare(session, session.table(version))
     except MissingSource:
         if readable:
             raise

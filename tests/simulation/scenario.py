@@ -68,7 +68,8 @@ class Scenario:
     """A run: `turns` is the seed of whose turn it is and of when faults happen.
 
     `stickiness` is how likely an actor goes on after a call. `layout` is "plain", "partitioned" or
-    "clustered". Deletion vectors of more than `inline_bytes` are in files of their own.
+    "clustered"; with `is_empty` the table has no rows at first. Deletion vectors of more than
+    `inline_bytes` are in files of their own.
     """
 
     seed: int
@@ -79,6 +80,7 @@ class Scenario:
     faults: Mapping[str, float]
     actors: tuple[tuple[Op, ...], ...]
     inline_bytes: int = 128
+    is_empty: bool = True
 
     @property
     def size(self) -> int:
@@ -126,6 +128,7 @@ class Scenario:
         return cls(
             seed, seed, layout, _properties(chance, layout),
             chance.choice([0.0, 0.5, 0.9, 0.97]), faults, scripts, chance.choice([128, 16]),
+            chance.random() < 0.4,
         )  # fmt: skip
 
     def without_actor(self, number: int) -> Scenario:

@@ -1,0 +1,175 @@
+"""What readers do, and those who copy: each look is held against the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import variantlake as vl
+from tests.simulation.model import Work
+from tests.simulation.rows import Row, Rows, difference
+from tests.simulation.scenario import Op
+from tests.simulation.session import MIRROR, Session
+from tests.simulation.world import Violation
+from variantlake.errors import MissingSource
+
+SELECT = (
+    "event:id::bigint AS id", "val", "event:v::bigint AS v", "event:k::string AS k", "part",
+)  # fmt: skip
+KINDS = 5
+OLD = 4
+"""So many versions back readers and restores go."""
+
+
+# Copies
+
+
+def clone(session: Session, op: Op, _work: Work) -> None:
+    """A table with the rows of the newest version, whose files are copied or named.
+
+    A process brings its copy up to date again and again.
+    """
+    table, deep = session.table(), op.a % 3 > 0
+    name = session.actor.name if deep else str(op.serial)
+    target = f"{session.actor.host}/clones/{name}"
+    table.clone(target, deep=deep)
+    _check_copy(session, vl.Table.open(target), table.version)
+
+
+def mirror(session: Session, _op: Op, _work: Work) -> None:
+    """The mirror, which all actors refresh, follows the table."""
+    table = session.table()
+    floor = table.version
+    done = vl.mirror(table, session.mirror, list(SELECT))
+    if done.source_version < floor:
+        raise Violation(f"a mirror follows version {done.source_version}, not {floor}")
+    _check_copy(session, vl.Table.open(session.mirror, done.version), done.source_version)
+
+
+def _check_copy(session: Session, copy: vl.Table, version: int) -> None:
+    select = ["id", "val", "v", "k", "part"] if MIRROR in copy.uri else SELECT
+    rows, expected = seen(copy, select), session.model.rows.at(version)
+    if rows != expected:
+        what = difference(expected, rows)
+        raise Violation(f"a copy of version {version}: {what}")
+
+
+# Readers
+
+
+def seen(table: vl.Table, select: Sequence[str] = SELECT) -> dict[int, Row]:
+    """What a scan shows. Raises Violation for rows that cannot be."""
+    rows: dict[int, Row] = {}
+    for row in table.scan(list(select)).to_arrow().to_pylist():
+        key = row["id"]
+        if key in rows:
+            raise Violation(f"a reader of version {table.version} sees row {key} twice")
+        if row["k"] != f"k{key % KINDS}" or row["part"] not in (None, str(key % 2)):
+            raise Violation(f"a reader of version {table.version} sees {row}")
+        rows[key] = (row["val"], row["v"])
+    return rows
+
+
+def compare(session: Session, table: vl.Table, *, floor: int = 0) -> None:
+    """What a reader sees with what the version holds, one not older than `floor`."""
+    if table.version < floor:
+        raise Violation(f"a reader sees version {table.version} when {floor} is there")
+    rows = seen(table)
+    expected = session.model.rows.at(table.version)
+    if rows != expected:
+        what = difference(expected, rows)
+        raise Violation(f"a reader of version {table.version}: {what}")
+
+
+def read(session: Session, _op: Op, _work: Work) -> None:
+    """The newest version."""
+    floor = session.model.newest
+    compare(session, session.table(), floor=floor)
+
+
+def read_old(session: Session, op: Op, _work: Work) -> None:
+    """An older version, which may be gone if it is old enough."""
+    version = max(session.model.newest - op.a % (2 * OLD), 0)
+    lasting = session.model.is_readable(version)
+    try:
+        compare(session, session.table(version))
+    except MissingSource:
+        if lasting:
+            raise
+
+
+def hold(session: Session, _op: Op, _work: Work) -> None:
+    """The newest version, read hours after it was opened."""
+    floor = session.model.newest
+    table = session.table()
+    table.scan(list(SELECT))
+    session.world.hold(session.actor)
+    compare(session, table, floor=floor)
+
+
+def follow(session: Session, _op: Op, _work: Work) -> None:
+    """The newest version, by a handle that is kept and refreshed."""
+    floor = session.model.newest
+    if session.kept is None or session.kept.uri != session.location:
+        session.kept = session.table()
+    else:
+        session.kept = session.kept.refresh()
+    compare(session, session.kept, floor=floor)
+
+
+def changes(session: Session, op: Op, _work: Work) -> None:
+    """The changes of some versions: just what they differ by."""
+    if not session.world.scenario.keeps_changes:
+        return read(session, op, _work)
+    table = session.table()
+    first = max(table.version - op.a % OLD, 1)
+    if first > table.version:
+        return None
+    model = session.model
+    lasting = model.is_readable(first - 1)
+    try:
+        rows = table.changes(
+            first, table.version, select=[*SELECT, "_change_type", "_commit_version"]
+        )
+        found = rows.to_arrow().to_pylist()
+    except MissingSource:
+        if lasting:
+            raise
+        return None
+    for version in range(first, table.version + 1):
+        rows_of_version = [row for row in found if row["_commit_version"] == version]
+        _check_changes(rows_of_version, model.rows.at(version - 1), model.rows.at(version), version)
+        if model.versions[version].operation != "restore":  # it puts whole files back
+            _check_needed(rows_of_version, version)
+    return None
+
+
+def _check_changes(found: list[dict[str, Any]], before: Rows, after: Rows, version: int) -> None:
+    rows: dict[int, Row] = dict(before)
+    for kinds in (("delete", "update_preimage"), ("insert", "update_postimage")):
+        for row in found:
+            if row["_change_type"] not in kinds:
+                continue
+            key, value = row["id"], (row["val"], row["v"])
+            if kinds[0] == "delete":
+                if rows.pop(key, None) != value:
+                    raise Violation(f"the changes of version {version} take row {key} away twice")
+            elif key in rows:
+                raise Violation(f"the changes of version {version} add row {key} twice")
+            else:
+                rows[key] = value
+    if rows != after:
+        what = difference(after, rows)
+        raise Violation(f"the changes of version {version} do not lead there: {what}")
+
+
+def _check_needed(found: list[dict[str, Any]], version: int) -> None:
+    """No row is deleted and inserted as it was: rows that are only copied did not change."""
+    gone, new = (
+        {(row["id"], row["val"], row["v"]) for row in found if row["_change_type"] == kind}
+        for kind in ("delete", "insert")
+    )
+    if both := sorted(gone & new):
+        raise Violation(
+            f"the changes of version {version} have row {both[0]}, which did not change"
+        )
