@@ -49,15 +49,17 @@ if TYPE_CHECKING:
     from variantlake.contracts.contract import Contract
     from variantlake.delta.log.file_paths import set_absolute_paths
     from variantlake.delta.log.snapshot import HistoryEntry
+    from variantlake.delta.protocol.named_versions import NamedVersion
     from variantlake.delta.transaction.analyze import AnalyzeResult
     from variantlake.dml.merge.builder import MergeBuilder
     from variantlake.dml.result import ChangeResult
     from variantlake.encoding.json import parse_json
     from variantlake.encoding.variant import Variant
+    from variantlake.engine.duckdb_query import DuckQuery
     from variantlake.engine.run import LocalQuery
     from variantlake.erase.erase import EraseResult
     from variantlake.export.export import ExportResult
-    from variantlake.expressions.from_python import Expr, col, expr, path
+    from variantlake.expressions.from_python import Expr, VariantPath, col, expr, path
     from variantlake.feed.scan import ChangeScan
     from variantlake.functions import (
         try_variant_array_append,
@@ -72,18 +74,20 @@ if TYPE_CHECKING:
     from variantlake.ingest.commit_load import LoadResult
     from variantlake.ingest.conversion.convert import ConvertResult, convert
     from variantlake.ingest.sources.sources import json_array, json_files, ndjson
+    from variantlake.ingest.stage import Stage
     from variantlake.interop.polars_scan import scan_polars
     from variantlake.kernels.digest.rows import Digest
+    from variantlake.maintenance.cloning.clone import CloneResult
     from variantlake.maintenance.clustering.cluster import ClusterResult
     from variantlake.maintenance.compare_versions import VersionComparison
-    from variantlake.maintenance.contract_check import ContractReport
+    from variantlake.maintenance.contract_check import ContractFinding, ContractReport
     from variantlake.maintenance.health_findings import Health, HealthFinding
     from variantlake.maintenance.optimize import OptimizeResult
     from variantlake.maintenance.reshredding.drift import Drift
     from variantlake.maintenance.reshredding.reshred import ReshredResult
     from variantlake.maintenance.restore import RestoreResult
     from variantlake.maintenance.vacuuming.vacuum import VacuumResult
-    from variantlake.mirroring.mirror import mirror
+    from variantlake.mirroring.mirror import MirrorResult, mirror
     from variantlake.planning.explain import Explanation
     from variantlake.progress import Progress
     from variantlake.report.profile import SourceProfile, profile
@@ -102,6 +106,7 @@ __all__ = [
     "BatchReport",
     "ChangeResult",
     "ChangeScan",
+    "CloneResult",
     "ClusterResult",
     "CommitConflict",
     "CommitLost",
@@ -109,10 +114,12 @@ __all__ = [
     "CommitUnknown",
     "Contract",
     "ContractBroken",
+    "ContractFinding",
     "ContractReport",
     "ConvertResult",
     "Digest",
     "Drift",
+    "DuckQuery",
     "DuplicateKey",
     "EraseResult",
     "Explanation",
@@ -134,8 +141,10 @@ __all__ = [
     "MalformedLog",
     "MalformedVariant",
     "MergeBuilder",
+    "MirrorResult",
     "MissingDependency",
     "MissingSource",
+    "NamedVersion",
     "NotADeltaTable",
     "NotCompiled",
     "OptimizeResult",
@@ -147,6 +156,7 @@ __all__ = [
     "RetryResult",
     "Scan",
     "SourceProfile",
+    "Stage",
     "StoreFailed",
     "Table",
     "TableReplaced",
@@ -156,6 +166,7 @@ __all__ = [
     "VacuumResult",
     "Variant",
     "VariantLakeError",
+    "VariantPath",
     "VersionComparison",
     "__version__",
     "autoload",
@@ -189,6 +200,13 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ContractFinding": "variantlake.maintenance.contract_check",
+    "DuckQuery": "variantlake.engine.duckdb_query",
+    "VariantPath": "variantlake.expressions.from_python",
+    "Stage": "variantlake.ingest.stage",
+    "NamedVersion": "variantlake.delta.protocol.named_versions",
+    "MirrorResult": "variantlake.mirroring.mirror",
+    "CloneResult": "variantlake.maintenance.cloning.clone",
     "AnalyzeResult": "variantlake.delta.transaction.analyze",
     "AutoloadResult": "variantlake.autoloading.autoloader",
     "BatchReport": "variantlake.autoloading.batch",

@@ -37,7 +37,8 @@ def moment(name: str, given: object) -> dt.datetime:
     if not isinstance(given, dt.datetime):
         raise InvalidValue(
             f"{name} is {given!r}, {describe_type(given)}",
-            hint="a datetime.datetime, or text such as 2026-01-31 12:30:00",
+            hint="a datetime.datetime, as the `time` of a line of history, or text such as "
+            "2026-01-31 12:30:00",
         )
     return given.replace(tzinfo=given.tzinfo or dt.UTC)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import run
+from variantlake.cli.registry import COMMANDS, SYNONYMS
 from variantlake.errors import MissingDependency
 from variantlake.ingest.local_run import ingest_here
 
@@ -132,3 +133,39 @@ def test_a_file_that_may_not_be_written_is_a_sentence_with_a_hint(
         f"Error: {lake / 'page.html'}: permission denied",
         "Hint: check the owner and the mode of the file and of the folders above it",
     ]
+
+
+@pytest.mark.parametrize(("name", "meant"), sorted(SYNONYMS.items()))
+def test_a_word_of_other_programs_names_ours(
+    name: str, meant: str, monkeypatch: Patch, capfd: Capture
+) -> None:
+    assert meant in COMMANDS
+    assert name not in COMMANDS
+    if name in {"append", "z-order"}:
+        shown = run(monkeypatch, capfd, name, "x", "y")
+        assert (shown.code, f"Did you mean '{meant}'?" in shown.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELCT 1", "did you mean SELECT?"),
+        (
+            "SELECT avg(event:n::double) FROM t",
+            "--engine duckdb runs it, by DuckDB's own rules; Spark may run it",
+        ),
+    ],
+)
+def test_what_does_not_run_here_says_what_to_write(
+    query: str, said: str, lake: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    shown = run(monkeypatch, capfd, "query", lake / "t", query)
+    assert (shown.code, said in " ".join(shown.err.split())) == (1, True)
+
+
+def test_an_older_version_is_named_by_an_option(
+    lake: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    text = "SELECT count(*) FROM t VERSION AS OF 0"
+    shown = run(monkeypatch, capfd, "query", lake / "t", text, "--engine", "local")
+    assert (shown.code, "--version 3 or --timestamp reads" in shown.err) == (1, True)

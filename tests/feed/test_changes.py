@@ -123,17 +123,17 @@ def test_times_are_ranges_too(tmp_path: Path) -> None:
     def at(seconds: float) -> dt.datetime:
         return dt.datetime.fromtimestamp(1_700_000_000 + seconds, dt.UTC)
 
-    assert changed(table, from_timestamp=at(100)) == [(1, "insert", 0), (2, "insert", 7)]
-    assert changed(table, from_timestamp=at(100.0005)) == [(2, "insert", 7)]
-    assert changed(table, from_timestamp=at(-5), to_timestamp=at(150)) == [(1, "insert", 0)]
-    assert changed(table, 1, to_timestamp=at(199)) == [(1, "insert", 0)]
+    assert changed(table, starting_timestamp=at(100)) == [(1, "insert", 0), (2, "insert", 7)]
+    assert changed(table, starting_timestamp=at(100.0005)) == [(2, "insert", 7)]
+    assert changed(table, starting_timestamp=at(-5), ending_timestamp=at(150)) == [(1, "insert", 0)]
+    assert changed(table, 1, ending_timestamp=at(199)) == [(1, "insert", 0)]
     (row,) = table.changes(2).to_arrow().to_pylist()
     assert row["_commit_timestamp"] == at(200)
     late = "2023-11-14T22:16:41.000Z is after the table's newest version"
     with pytest.raises(InvalidQuery, match=late):
-        changed(table, from_timestamp=at(201))
+        changed(table, starting_timestamp=at(201))
     with pytest.raises(MissingSource, match="version 2 does not exist, the newest is 1"):
-        vl.Table.open(tmp_path / "t", version=1).changes(from_timestamp=at(101))
+        vl.Table.open(tmp_path / "t", version=1).changes(starting_timestamp=at(101))
 
 
 def test_in_commit_timestamps_go_before_times_of_files(tmp_path: Path) -> None:
@@ -148,14 +148,26 @@ def test_in_commit_timestamps_go_before_times_of_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({}, InvalidQuery, "no first version"),
-        ({"from_version": 2, "to_version": 1}, InvalidQuery, "the end is before the beginning"),
-        ({"from_version": 9}, MissingSource, "version 9 does not exist, the newest is 2"),
-        ({"from_version": 0, "to_version": 9}, MissingSource, "version 9 does not exist"),
-        ({"from_version": -1}, MissingSource, "version -1 does not exist"),
-        ({"from_version": 0, "where": "nothing = 1"}, InvalidQuery, "nothing"),
         (
-            {"from_version": 0, "to_version": 1, "to_timestamp": dt.datetime(2026, 1, 1)},  # noqa: DTZ001
+            {"starting_version": 1, "starting_timestamp": "2026-01-01"},
+            InvalidQuery,
+            "leave out one",
+        ),
+        (
+            {"starting_version": 2, "ending_version": 1},
+            InvalidQuery,
+            "the end is before the beginning",
+        ),
+        ({"starting_version": 9}, MissingSource, "version 9 does not exist, the newest is 2"),
+        ({"starting_version": 0, "ending_version": 9}, MissingSource, "version 9 does not exist"),
+        ({"starting_version": -1}, MissingSource, "version -1 does not exist"),
+        ({"starting_version": 0, "where": "nothing = 1"}, InvalidQuery, "nothing"),
+        (
+            {
+                "starting_version": 0,
+                "ending_version": 1,
+                "ending_timestamp": "2026-01-01",
+            },
             InvalidQuery,
             "leave out one",
         ),

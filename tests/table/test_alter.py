@@ -350,9 +350,7 @@ def test_row_tracking_gives_ids_to_the_files_that_are_there(table: vl.Table) -> 
     ids = [add.base_row_id for add in table.refresh().snapshot.add_files()]
     assert sorted(each for each in ids if each is not None) == [0, 1, 2]
     assert _numbers(table) == [1, 2, 3]
-    assert (
-        table.set_properties({"delta.enableRowTracking": "true"}).version == 6
-    )  # nothing to fill in
+    assert table.set_properties({"delta.enableRowTracking": "true"}).version == 5  # as it was
 
 
 def test_row_tracking_goes_on_where_it_was_stopped(table: vl.Table) -> None:
@@ -428,3 +426,30 @@ def test_variants_are_appended_only_where_the_protocol_lists_them(
     assert "delta.enableVariantShredding" in (caught.value.hint or "")
     table.set_properties({"delta.enableVariantShredding": "false"})
     assert vl.Table.open(tmp_path / "t").append(rows, json_columns=["event"]).version == 3
+
+
+UNCHANGED: dict[str, Any] = {
+    "set_properties": lambda t: t.set_properties({"owner": "me"}),
+    "set_properties to nothing": lambda t: t.set_properties({}),
+    "unset_properties": lambda t: t.unset_properties("nope"),
+    "set_comment": lambda t: t.set_comment("what people did"),
+    "set_comment of a column": lambda t: t.set_comment("a number", "n"),
+    "set_clustering": lambda t: t.set_clustering("n"),
+    "drop_not_null": lambda t: t.drop_not_null("event"),
+    "set_not_null": lambda t: t.set_not_null("n"),
+    "set_default": lambda t: t.set_default("event", None),
+    "move_column": lambda t: t.move_column("event"),
+    "alter": lambda t: t.alter("SET TBLPROPERTIES ('owner' = 'me')"),
+}
+
+
+@pytest.mark.parametrize("name", UNCHANGED)
+def test_what_is_so_already_needs_no_commit(tmp_path: Path, name: str) -> None:
+    t = vl.Table.create(tmp_path / "t", "event VARIANT, n INT", properties={"owner": "me"})
+    t.set_comment("what people did")
+    t.set_comment("a number", "n")
+    t.set_clustering("n")
+    t.set_not_null("n")
+    before = t.version
+    assert UNCHANGED[name](t).version == before == t.refresh().version
+    assert t.set_properties({"owner": "you"}).version == before + 1

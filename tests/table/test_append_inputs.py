@@ -144,7 +144,7 @@ def test_rows_come_in_many_batches(table: vl.Table, monkeypatch: pytest.MonkeyPa
     [
         ([{"id": 1}, {"id": "x"}], 1, "column 'id' cannot hold 'x'"),
         ([{"event": 1}, {"event": object()}], 1, "column 'event'"),
-        ([{"id": 1}, 5], 1, "value of type int"),
+        ([{"id": 1}, 5], 1, "an int is neither a row"),
         ([{"id": 2**70}], 0, "column 'id'"),
     ],
 )
@@ -259,3 +259,36 @@ def test_a_key_that_a_struct_does_not_have_is_refused(tmp_path: Path) -> None:
     assert table.scan().to_pylist() == [
         {"id": 1, "st": {"a": 1}, "items": [{"a": 2}, {"a": None}], "m": [("k", {"a": 3})]}
     ]
+
+
+def test_rows_of_arrow_are_documents_of_the_column_that_is_named(table: vl.Table) -> None:
+    data = pa.table({"kind": ["a", "b"], "n": [1, None]})
+    table.append(data, column="event")
+    table.append(pa.table({"id": [7], "event": ['{"kind": "c"}']}), column="event")
+    assert table.scan("id, event").to_pylist() == [
+        {"id": None, "event": {"kind": "a", "n": 1}},
+        {"id": None, "event": {"kind": "b", "n": None}},
+        {"id": 7, "event": {"kind": "c"}},
+    ]
+    with pytest.raises(vl.InvalidSchema, match="no VARIANT column 'id'"):
+        table.append(pa.table({"kind": ["a"]}), column="id")
+    with pytest.raises(vl.InvalidSchema, match="no column 'kind'") as raised:
+        table.append(pa.table({"kind": ["a"]}))
+    assert "column= names the VARIANT column" in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ['{"n": 1}', '["a"]'])
+def test_text_of_json_is_no_path(table: vl.Table, text: str) -> None:
+    with pytest.raises(vl.MissingSource, match=r"append\(text.encode\(\)\)"):
+        table.append(text)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "A.CSV"])
+def test_files_are_of_the_form_of_their_names(tmp_path: Path, table: vl.Table, name: str) -> None:
+    text = b"id,price\n007,1.10\n"
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    table.append(path)
+    with path.open("rb") as file:
+        table.append(file)
+    assert events(table) == [{"id": "007", "price": 1.1}] * 2

@@ -270,7 +270,7 @@ def test_every_public_name_is_there() -> None:
         (lambda table: type(table).open(table.uri, timestamp=dt.date(2026, 1, 1)), "a date"),
         (lambda table: table.changes("0"), "version is '0', a str"),
         (lambda table: table.changes(0, 0.5), "version is 0.5"),
-        (lambda table: table.changes(from_timestamp=0), "timestamp is 0, an int"),
+        (lambda table: table.changes(starting_timestamp=0), "timestamp is 0, an int"),
         (lambda table: table.check_rewrite("a"), "version is 'a'"),
         (lambda table: table.drift(5), "no VARIANT column 5"),
         (lambda table: table.reshred({"event": 5}), "the shredding of 'event' is 5"),
@@ -316,3 +316,25 @@ def test_an_append_only_table_is_not_replaced(tmp_path: Path) -> None:
     vl.Table.create(tmp_path, "a INT", properties=properties).append([{"a": 1}])
     with pytest.raises(UnsupportedFeature, match="append-only"):
         vl.Table.create(tmp_path, "b INT", replace=True)
+
+
+def test_a_table_gives_all_its_rows_as_a_frame_does(tmp_path: Path) -> None:
+    t = vl.Table.create(tmp_path / "t", "id BIGINT, event VARIANT")
+    t.append([{"id": n, "event": {"n": n}} for n in range(20)])
+    wanted = t.scan().to_pylist()
+    assert t.count() == 20 == pa.table(t).num_rows == t.to_arrow().num_rows
+    assert t.head(3).num_rows == 3
+    assert t.to_pylist() == list(t) == wanted
+    assert t.to_pandas().to_dict("records") == wanted
+    assert t.to_polars()["id"].to_list() == list(range(20))
+    assert vl.Table.open(t, version=0).count() == 0
+
+
+def test_calling_the_class_names_open(tmp_path: Path) -> None:
+    with pytest.raises(vl.InvalidValue, match=r"vl\.Table\.open"):
+        vl.Table(str(tmp_path))  # type: ignore[arg-type]
+
+
+def test_a_schema_shows_its_columns(tmp_path: Path) -> None:
+    t = vl.Table.create(tmp_path / "t", "id BIGINT NOT NULL, event VARIANT")
+    assert repr(t.schema) == "StructType(id long NOT NULL, event variant)"

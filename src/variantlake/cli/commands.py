@@ -15,13 +15,13 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import variantlake
-from variantlake.cli.registry import COMMANDS, COMMITTING
+from variantlake.cli.registry import COMMANDS, COMMITTING, SYNONYMS
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 _LEADING = ("-v", "-vv", "--verbose", "-q", "--quiet")
 
-_WRONG_USAGE: type[Exception] = typer.BadParameter.__bases__[0]
+_WRONG_USAGE: Any = typer.BadParameter.__bases__[0]
 """What all errors of arguments derive from; typer does not export it."""
 
 _COMMON = "Options of all commands"
@@ -44,6 +44,10 @@ class _Commands(TyperGroup):
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in SYNONYMS:
+            raise _WRONG_USAGE(
+                f"No such command {args[0]!r}. Did you mean {SYNONYMS[args[0]]!r}?", ctx=ctx
+            )
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and load_command(str(command.name)), rest
 

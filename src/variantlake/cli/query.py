@@ -32,15 +32,17 @@ from variantlake.cli.terminal.output import escaped, print_note
 from variantlake.cli.terminal.zones import zone_is_utc
 from variantlake.engine.run import LocalQuery
 from variantlake.engine.text import names_of_table, read_query
-from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
+from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError, did_you_mean
 from variantlake.sql.select import parse_select
-from variantlake.sql.statements import not_a_query
+from variantlake.sql.statements import QUERIES, first_word, not_a_query
 
 _NAMES = {
     QueryEngine.LOCAL: "the local engine",
     QueryEngine.DUCKDB: "DuckDB",
     QueryEngine.SPARK: "Spark",
 }
+
+_BY_DUCKDB = "--engine duckdb runs it, by DuckDB's own rules"
 
 
 class Report(Protocol):
@@ -172,12 +174,13 @@ def _local(
         if required or all(shows(column.type) for column in found.schema):
             return (found, Printer(LocalRows(found), form)), None
     except UnsupportedFeature as error:
-        error.cli_hint = "--engine spark runs it, and --engine duckdb, by DuckDB's own rules"
+        if "Spark" in (error.hint or ""):
+            error.cli_hint = f"--engine spark runs it; {_BY_DUCKDB}"
         refusal = error
     except InvalidQuery as error:
         # Spark reads texts that our parser does not. Else it would say the same.
         refusal = error
-        if parses(sql):
+        if parses(sql) or did_you_mean(first_word(sql), QUERIES):
             raise
     if required and refusal is not None:
         raise refusal
@@ -207,7 +210,7 @@ def _run_spark(
         hint = "write FROM t VERSION AS OF 3, without --version and --timestamp"
         raise refusal or UnsupportedFeature("Spark reads older versions by the text", cli_hint=hint)
     locations = {name: table.uri for name, table in tables.items()}
-    with spark_session(refusal) as session:
+    with spark_session(refusal, instead=_BY_DUCKDB) as session:
         lake = vl.spark.connect(session)
         Printer(_SparkRows(lake.sql(sql, tables=locations)), form).print(output)
         if reports is not None:

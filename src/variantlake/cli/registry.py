@@ -397,3 +397,18 @@ COMMANDS: dict[str, CommandEntry] = {
         ),
     ),
 }
+
+SYNONYMS = {
+    **dict.fromkeys(("append", "insert", "import", "load", "write"), "ingest"),
+    **dict.fromkeys(("head", "read", "scan", "show"), "cat"),
+    **dict.fromkeys(("columns", "describe", "detail", "schema"), "info"),
+    **dict.fromkeys(("compact", "bin-pack"), "optimize"),
+    **dict.fromkeys(("clean", "cleanup", "gc"), "vacuum"),
+    **dict.fromkeys(("select",), "query"),
+    **dict.fromkeys(("shell", "repl"), "sql"),
+    **dict.fromkeys(("log", "versions"), "history"),
+    **dict.fromkeys(("upsert",), "merge"),
+    **dict.fromkeys(("cdf", "diff"), "changes"),
+    **dict.fromkeys(("zorder", "z-order"), "cluster"),
+}
+"""Commands of other programs, and ours that does it."""

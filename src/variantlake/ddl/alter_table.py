@@ -39,27 +39,44 @@ class RowChecks(Protocol):
         """Raise InvalidQuery, InvalidValue for what is not a constant of the column's type."""
 
 
-def alter_table(snapshot: Snapshot, change: parts.Alteration, checks: RowChecks) -> int:
+def alter_table(
+    snapshot: Snapshot, change: parts.Alteration, checks: RowChecks, *, always_commits: bool = True
+) -> int:
     """Commit a change; the new version, or the one that is there if nothing is left to do.
+
+    `always_commits` also commits what leaves the table as it is, as Delta Spark's statements do.
 
     Raises what the functions of `delta.transaction` raise for it, CommitConflict, and what
     `checks` raise.
     """
     if isinstance(change, parts.SetProperties):
-        return set_properties(snapshot, change.properties)
+        return set_properties(snapshot, change.properties, always_commits=always_commits)
     if isinstance(change, parts.ChangeColumns):
         changes = _together(snapshot, change, checks)
     else:
         changes = _checked(snapshot, change, checks, snapshot)
-    return snapshot.version if changes is None else commit(snapshot, changes)
+    if changes is None:
+        return snapshot.version
+    return commit(snapshot, changes) if always_commits else commit_if_changed(snapshot, changes)
 
 
-def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> int:
+def commit_if_changed(snapshot: Snapshot, changes: Changes) -> int:
+    """Commit a change of the table's metadata; the version that is there if it is the same."""
+    if alter_columns.changes_nothing(snapshot, changes):
+        snapshot.check_writable(evaluated=True, kept=True, numbered=True)
+        return snapshot.version
+    return commit(snapshot, changes)
+
+
+def set_properties(
+    snapshot: Snapshot, properties: Mapping[str, str], *, always_commits: bool = False
+) -> int:
     """Set table properties, with row ids for the files that are there if they need them."""
     properties = check_properties(properties)
     if alter.enables_row_tracking(snapshot, properties):
         snapshot = backfill_row_ids(snapshot)
-    return commit(snapshot, alter.set_properties(snapshot, properties))
+    changes = alter.set_properties(snapshot, properties)
+    return commit(snapshot, changes) if always_commits else commit_if_changed(snapshot, changes)
 
 
 def set_contract(snapshot: Snapshot, column: str, contract: Contract | None) -> int:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.engine.queries import Ordering, Output, Query
-from variantlake.errors import InvalidQuery
+from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.expressions.columns import Columns, name_of
 from variantlake.expressions.from_sqlglot import Expressions, has_aggregate, outside
 from variantlake.expressions.tree import Aggregate, And, Expression, Ref, conjuncts, refs
@@ -40,6 +40,12 @@ def read_query(
             raise InvalidQuery("the query has no FROM", hint=f"the table is {_either(tables)}")
         named = source.this
         if not isinstance(named, exp.Table) or not _is_name(named):
+            if isinstance(named, exp.Table) and named.args.get("version"):
+                raise UnsupportedFeature(
+                    "the local engine does not run VERSION AS OF and TIMESTAMP AS OF",
+                    hint="vl.Table.open(location, version=3).sql(...) reads an older version",
+                    cli_hint="--version 3 or --timestamp reads an older version",
+                )
             raise refused("a query of more than a table")
         table = named.name.lower()
         if table not in tables:

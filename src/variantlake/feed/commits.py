@@ -75,17 +75,16 @@ def version_range(
 ) -> VersionRange:
     """The versions from `first`, or from the first one not before `since`, to `last` or `until`.
 
-    Times are milliseconds since the epoch. Without an end it is the snapshot's version.
+    Times are milliseconds since the epoch. Without a start it is version 0, without an end the
+    snapshot's version.
 
-    Raises InvalidQuery for a range that is empty, has no beginning or two, or that begins after the
-    newest version; MissingSource for a version that does not exist.
+    Raises InvalidQuery for a range that is empty, has two beginnings or ends, or that begins after
+    the newest version; MissingSource for a version that does not exist.
     """
-    if (first is None) == (since is None):
+    if first is not None and since is not None:
         raise InvalidQuery(
-            "no first version: give a version or a time",
+            "a first version and a first time are given: leave out one of them",
             file=snapshot.store.uri,
-            hint="from_version= or from_timestamp=",
-            cli_hint="--from VERSION or --from TIME",
         )
     if last is not None and until is not None:
         raise InvalidQuery(

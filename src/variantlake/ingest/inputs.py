@@ -22,10 +22,10 @@ from variantlake.delta.schema.table_schema import (
     arrow_type,
 )
 from variantlake.encoding.variant import Variant
-from variantlake.errors import InvalidSchema, InvalidValue
+from variantlake.errors import InvalidSchema, InvalidValue, describe_type
 from variantlake.ingest.frames import as_arrow, converted
 from variantlake.ingest.sources.copies import copied
-from variantlake.ingest.sources.find_files import PARQUET, RECORDS
+from variantlake.ingest.sources.find_files import PARQUET
 from variantlake.ingest.sources.sources import Documents, SourceSpec, expand, specs
 from variantlake.kernels.variant.arrow_variants import variant_column
 from variantlake.parquet.read.reader import iter_batches
@@ -88,7 +88,7 @@ def read_input(
     if isinstance(data, Documents):
         yield Documents.of(data, format)
     elif (reader := arrow_reader(as_arrow(data, schema))) is not None:
-        yield reader
+        yield _documents_of(reader, schema, column) if column else reader
     elif callable(getattr(data, "read", None)):
         with copied(data, str(getattr(data, "name", "the given bytes"))) as file:
             yield _from_files([file], format)
@@ -121,14 +121,27 @@ def arrow_reader(data: Any) -> pa.RecordBatchReader | None:
     return None
 
 
+def _documents_of(
+    reader: pa.RecordBatchReader, schema: StructType, column: str
+) -> pa.RecordBatchReader:
+    """Rows that lack the VARIANT column, as documents in it; rows that have it as they are."""
+    if column in reader.schema.names or not reader.schema.names:
+        return reader
+    field = schema.get(column)
+    if field is None or not isinstance(field.type, VariantType):
+        raise InvalidSchema(f"there is no VARIANT column {column!r}")
+    documents = pa.schema([pa.field(column, pa.struct(list(reader.schema)))])
+    batches = (
+        pa.RecordBatch.from_arrays([batch.to_struct_array()], schema=documents) for batch in reader
+    )
+    return pa.RecordBatchReader.from_batches(documents, batches)
+
+
 def _from_files(given: Sequence[SourceSpec], form: str | None) -> Documents | pa.RecordBatchReader:
     """Files of a format; without one by their names, all others as newline-delimited JSON."""
     named = specs(list(given))
     if form is not None and form != "parquet":
         return Documents.of(named, form)
-    for name, kind in RECORDS.items():
-        if form is None and all(kind.accepts(os.fspath(each)) for each in named):
-            return Documents.of(named, name)
     parquet = [form is not None or PARQUET.accepts(os.fspath(each)) for each in named]
     if not any(parquet):
         return Documents.of(named)
@@ -320,9 +333,9 @@ def _array(name: str, values: Sequence[Any], start: int, type_: pa.DataType | No
 
 
 def _not_rows(data: object) -> InvalidValue:
-    what = "None" if data is None else f"a value of type {type(data).__name__}"
+    what = describe_type(data)
     return InvalidValue(
-        f"cannot take rows from {what}",
+        f"{what} is neither a row nor rows",
         hint="Table.append takes paths of JSON or Parquet files, vl.ndjson(...), bytes, rows as "
         "dicts or dataclasses, and Arrow data; lake.append takes DataFrames of Spark",
         cli_hint="",

@@ -17,7 +17,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from variantlake.delta.schema.table_schema import StructType
-from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
+from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature, did_you_mean
 from variantlake.expressions.columns import Columns, name_of
 from variantlake.expressions.from_python import Expr
 from variantlake.expressions.from_sqlglot import Expressions, has_aggregate
@@ -135,6 +135,8 @@ def parse_select(written: str, start: str = "") -> exp.Select:
         if not text.strip():
             raise InvalidQuery("the query is empty")
         # The parser would say on stderr what it does not know.
+        if meant := did_you_mean(first_word(text), QUERIES):
+            raise InvalidQuery(f"a query does not begin with {first_word(text)}", hint=meant)
         raise not_a_query(text) or UnsupportedFeature(
             "the local engine runs only queries", **SPARK_RUNS_IT
         )

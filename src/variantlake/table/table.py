@@ -52,10 +52,11 @@ from variantlake.errors import (
 from variantlake.export.keywords import ExportKeywords
 from variantlake.progress import OnProgress
 from variantlake.scan.decoded_log import DecodedLog
-from variantlake.shown import CommitResult, Shown, counted
+from variantlake.shown import CommitResult, counted
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.storage.opening import open_store
 from variantlake.storage.options import reach_with
+from variantlake.table.all_rows import AllRows
 from variantlake.units import Duration, Size, Time, check_limit, milliseconds
 from variantlake.writing.file_sizes import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
 
@@ -122,7 +123,7 @@ def _writes(method: Callable[Concatenate[Table, P], R]) -> Callable[Concatenate[
     return call
 
 
-class Table(Shown):
+class Table(AllRows):
     """A Delta table at one version, which all methods look at.
 
     The handle follows its own writes: what changes the table starts from the newest version, and
@@ -137,6 +138,11 @@ class Table(Shown):
     __slots__ = ("_has_written", "_is_fixed", "_state")
 
     def __init__(self, snapshot: Snapshot, *, is_fixed: bool = False) -> None:
+        if not isinstance(snapshot, Snapshot):
+            raise InvalidValue(
+                f"vl.Table is not called with {describe_type(snapshot)}",
+                hint="vl.Table.open(location) opens a table, vl.Table.create makes one",
+            )
         self._is_fixed = is_fixed
         self._has_written = False
         self._state = _Version(snapshot)
@@ -547,17 +553,17 @@ class Table(Shown):
         except UnsupportedFeature as error:
             from variantlake.sql.statements import not_a_query
 
-            if not_a_query(query) is None:
+            if not_a_query(query) is None and "Spark" in (error.hint or ""):
                 error.hint = f'engine="duckdb" may run it, by DuckDB\'s own rules. {error.hint}'
             raise
 
     def changes(
         self,
-        from_version: int | None = None,
-        to_version: int | None = None,
+        starting_version: int | None = None,
+        ending_version: int | None = None,
         *,
-        from_timestamp: Time | None = None,
-        to_timestamp: Time | None = None,
+        starting_timestamp: Time | None = None,
+        ending_timestamp: Time | None = None,
         select: str | Expr | Sequence[str | Expr] = "*",
         where: str | Expr | None = None,
     ) -> ChangeScan:
@@ -568,11 +574,11 @@ class Table(Shown):
         bounds and paths are read from columns, as in `scan`.
 
         Args:
-            from_version: The first version whose changes are wanted.
-            to_version: The last one; this table's version if None.
-            from_timestamp: Instead of `from_version`: begins with the first version at or after
-                this time. A time without a zone is in UTC.
-            to_timestamp: Instead of `to_version`: ends with the last version at or before it.
+            starting_version: The first version whose changes are wanted; 0 if no start is given.
+            ending_version: The last one; this table's version if None.
+            starting_timestamp: A time instead: begins with the first version at or after it. A
+                time without a zone is in UTC.
+            ending_timestamp: A time instead: ends with the last version at or before it.
             select: Columns and paths, as in `scan`; the three columns as well.
             where: A condition, as in `scan`; over the three columns as well.
 
@@ -593,13 +599,15 @@ class Table(Shown):
         check_before_read(self.snapshot)
         versions = version_range(
             self.snapshot,
-            from_version,
-            to_version,
+            starting_version,
+            ending_version,
             # Versions have no parts of a millisecond: a beginning is rounded up.
             since=None
-            if from_timestamp is None
-            else milliseconds("from_timestamp", from_timestamp, up=True),
-            until=None if to_timestamp is None else milliseconds("to_timestamp", to_timestamp),
+            if starting_timestamp is None
+            else milliseconds("starting_timestamp", starting_timestamp, up=True),
+            until=None
+            if ending_timestamp is None
+            else milliseconds("ending_timestamp", ending_timestamp),
         )
         snapshots = change_snapshots(self.snapshot, versions)
         text = QueryText(snapshots[0].schema)
@@ -2020,8 +2028,8 @@ class Table(Shown):
         return name_version(self._newest(), name, number, move=move)
 
     @_writes
-    def untag(self, name: str, *, commit_properties: CommitProperties = None) -> int:
-        """Take a name from its version, which may then be vacuumed like others; the version.
+    def untag(self, name: str, *, commit_properties: CommitProperties = None) -> NamedVersion:
+        """Take a name from its version, which may then be vacuumed like others; what it was.
 
         Raises MissingSource if no version has the name, else as `tag`.
         """
@@ -2134,7 +2142,8 @@ class Table(Shown):
         if isinstance(change, DropFeature):
             done = self.drop_feature(change.name)
             return CommitResult(version=done.version or self.version)
-        return CommitResult(version=alter_table(self._newest(), change, LocalChecks()))
+        version = alter_table(self._newest(), change, LocalChecks(), always_commits=False)
+        return CommitResult(version=version)
 
     def _current(self) -> _Version:
         """The version that this handle is at: after a write the newest. Raises TableReplaced."""
@@ -2227,9 +2236,9 @@ def _check_texts(what: str, *given: object) -> None:
 
 def _committed(snapshot: Snapshot, changes: Changes) -> CommitResult:
 
-    from variantlake.delta.transaction.commit import commit
+    from variantlake.ddl.alter_table import commit_if_changed
 
-    return CommitResult(version=commit(snapshot, changes))
+    return CommitResult(version=commit_if_changed(snapshot, changes))
 
 
 def _opened_again(cls: type[Table], snapshot: Snapshot, is_fixed: bool) -> Table:

@@ -15,6 +15,7 @@ import pytest
 from tests.cli.command import run
 from tests.ingest import bad_input
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.table import Table
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -215,3 +216,22 @@ def test_ctrl_c_and_its_like_leave_nothing(tmp_path: Path, number: signal.Signal
     assert process.returncode == 128 + number
     assert (out, err.strip()) == ("", "Interrupted.")
     assert bad_input.listing(table) == []
+
+
+def test_files_are_of_the_form_of_their_names(
+    tmp_path: Path, monkeypatch: Patch, capfd: Capture
+) -> None:
+    (tmp_path / "p.tsv").write_text("id\tprice\n007\t1.10\n")
+    run(monkeypatch, capfd, "ingest", str(tmp_path / "p.tsv"), str(tmp_path / "t"))
+    run(
+        monkeypatch,
+        capfd,
+        "stage",
+        str(tmp_path / "t"),
+        "more",
+        "--load",
+        str(tmp_path / "p.tsv"),
+        "--publish",
+    )
+    run(monkeypatch, capfd, "autoload", str(tmp_path / "*.tsv"), str(tmp_path / "t"))
+    assert Table.open(tmp_path / "t").count() == 3

@@ -401,7 +401,7 @@ def test_documents_of_python_replace_those_of_their_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "match"),
     [
-        (5, "value of type int"),
+        (5, "an int is neither a row"),
         ([{"id": "x"}], "'id' cannot hold 'x'"),
         (b'{"id": 1}', "files of JSON documents"),
     ],

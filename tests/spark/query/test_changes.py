@@ -93,7 +93,7 @@ def test_conditions_and_times(spark: SparkSession, tmp_path: Path) -> None:
     lake = vl.spark.connect(spark)
     found = lake.changes(
         table.uri,
-        from_timestamp="2000-01-01",
+        starting_timestamp="2000-01-01",
         select=["event:n::int AS n", "_change_type AS kind"],
         where="event:n::int = 7",
     )
@@ -106,4 +106,4 @@ def test_conditions_and_times(spark: SparkSession, tmp_path: Path) -> None:
         lake.changes(table.uri, 0, where="nothing = 1")
     unknown: Any = "no time"
     with pytest.raises(InvalidValue, match="is not a time"):
-        lake.changes(table.uri, from_timestamp=unknown)
+        lake.changes(table.uri, starting_timestamp=unknown)

@@ -23,15 +23,15 @@ def changes(
     table: TableArgument,
     *,
     first: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--from",
             metavar="VERSION|TIME",
             help="The first version, or a time such as 2026-01-02T03:04:05Z: the first version "
-            "that is not older. Without a zone it is in UTC.",
+            "that is not older. Without a zone it is in UTC. If left out, version 0.",
             show_default=False,
         ),
-    ],
+    ] = None,
     last: Annotated[
         str | None,
         typer.Option(
@@ -67,13 +67,13 @@ def changes(
     After the table's columns, each row has _change_type, _commit_version and _commit_timestamp.
     """
     form = chosen_format(output_format, output, as_json=as_json)
-    from_version, from_time = _version_or_time(first)
-    to_version, to_time = (None, None) if last is None else _version_or_time(last)
+    starting_version, from_time = (None, None) if first is None else _version_or_time(first)
+    ending_version, to_time = (None, None) if last is None else _version_or_time(last)
     found = Table.open(table).changes(
-        from_version,
-        to_version,
-        from_timestamp=from_time,
-        to_timestamp=to_time,
+        starting_version,
+        ending_version,
+        starting_timestamp=from_time,
+        ending_timestamp=to_time,
         select=select,
         where=where,
     )

@@ -167,7 +167,7 @@ def autoload(
     ] = None,
     column: VariantColumnOption = None,
     shredding: ShreddingOption = None,
-    format: FormatOption = DocumentFormat.LINES,  # noqa: A002 - the option's name
+    format: FormatOption = None,  # noqa: A002 - the option's name
     mode: Annotated[
         BadRows | None,
         typer.Option(
@@ -230,7 +230,7 @@ def autoload(
             every=every,
             stop=stop.is_set,
             metrics_file=metrics_file,
-            format=format.value,
+            format=None if format is None else format.value,
             column=column,
             shredding=shredding,
             max_files=max_files,
@@ -262,7 +262,7 @@ def autoload(
     if as_json:
         print_json(result.to_dict())
     else:
-        _print_result(table, result, format.kind.hint)
+        _print_result(table, result, DocumentFormat.of(format, [source]).kind.hint)
     if result.files_failed and every is None:
         raise typer.Exit(SOME_FAILED)
 

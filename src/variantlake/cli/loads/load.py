@@ -40,7 +40,6 @@ from variantlake.cli.terminal.progress import bytes_bar
 from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.overwrite import Overwrite
-from variantlake.ingest.sources.document_format import DocumentFormat
 from variantlake.ingest.sources.sources import Documents, SourceSpec
 from variantlake.shown import size
 from variantlake.writing.row_policies import BadRows
@@ -60,7 +59,7 @@ def ingest(
     *,
     column: VariantColumnOption = None,
     shredding: ShreddingOption = None,
-    format: FormatOption = DocumentFormat.LINES,  # noqa: A002 - the option's name
+    format: FormatOption = None,  # noqa: A002 - the option's name
     mode: Annotated[
         BadRows | None,
         typer.Option(
@@ -110,7 +109,7 @@ def ingest(
     A bad document stops the load with its file, line and column, and nothing is committed, unless
     --mode says otherwise.
     """
-    layout = None if load_id is None else format
+    layout = None if load_id is None or format is None else format.value
     with with_standard_input(sources) as files, bytes_bar("Loading") as progress:
         documents: Documents | list[SourceSpec] = files
         if load_id is None:

@@ -14,7 +14,6 @@ from variantlake.cli.terminal.options import (
 )
 from variantlake.cli.terminal.output import print_fields, print_json, print_rows
 from variantlake.errors import MissingSource
-from variantlake.ingest.sources.document_format import DocumentFormat
 from variantlake.ingest.sources.sources import Documents
 from variantlake.ingest.stage import Stage
 from variantlake.shown import size
@@ -33,7 +32,7 @@ def stage(
         typer.Option(metavar="SRC", help="Write these documents as a staged load (repeatable)."),
     ] = None,
     column: VariantColumnOption = None,
-    format: FormatOption = DocumentFormat.LINES,  # noqa: A002 - the option's name
+    format: FormatOption = None,  # noqa: A002 - the option's name
     check: Annotated[
         list[str] | None,
         typer.Option(metavar="CONDITION", help="Fail unless every row fulfils it (repeatable)."),
@@ -99,5 +98,5 @@ def _document(staged: Stage) -> dict[str, object]:
         "rows": staged.rows,
         "files": staged.files,
         "bytes": staged.size,
-        "time": staged.time.isoformat(),
+        "time": staged.time.isoformat(" ", "milliseconds"),
     }

@@ -37,7 +37,7 @@ def tag(
         raise typer.BadParameter("--delete goes with no other option")
     opened = Table.open(table)
     if name is not None and delete:
-        print_note(f"{name} was the name of version {opened.untag(name)}")
+        print_note(f"{name} was the name of version {opened.untag(name).version}")
         return
     named = opened.tags() if name is None else [opened.tag(name, version, move=move)]
     if as_json:

@@ -51,7 +51,8 @@ def create(
         str | None, typer.Option(metavar="TEXT", help="What the table is for.")
     ] = None,
     if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="Leave a table alone that is there.")
+        bool,
+        typer.Option("--if-not-exists", "--exist-ok", help="Leave a table alone that is there."),
     ] = False,
     replace: Annotated[
         bool,

@@ -37,10 +37,11 @@ def run_by(engine: Engine, here: Callable[[], T], by_spark: Callable[[Any], T]) 
 
 
 @contextmanager
-def spark_session(refusal: VariantLakeError | None = None) -> Iterator[Any]:
+def spark_session(refusal: VariantLakeError | None = None, *, instead: str = "") -> Iterator[Any]:
     """A local session, stopped at the end; `refusal` is why it is needed, which a note says.
 
-    If PySpark or Java is missing, it raises `refusal`; without one MissingDependency.
+    `instead` is what runs it without Spark. If PySpark or Java is missing, it raises `refusal`;
+    without one MissingDependency.
     """
     with ExitStack() as stack:
         try:
@@ -50,7 +51,8 @@ def spark_session(refusal: VariantLakeError | None = None) -> Iterator[Any]:
                 error.cli_hint = f"{error.hint}; --engine local runs without it"
                 raise
             if isinstance(refusal, UnsupportedFeature):
-                refusal.cli_hint = f"Spark may run it: {error.hint}"
+                others = f"{instead}; " if instead else ""
+                refusal.cli_hint = f"{others}Spark may run it: {error.hint}"
             raise refusal from None
         if refusal is not None:
             print_note(f"Spark was started: {refusal.sentence()}")

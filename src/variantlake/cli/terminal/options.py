@@ -252,11 +252,13 @@ ShreddingOption = Annotated[
 ]
 
 FormatOption = Annotated[
-    DocumentFormat,
+    DocumentFormat | None,
     typer.Option(
         metavar="|".join(DocumentFormat),
         help="How a file holds documents: one per line, one array of them, or one document "
-        "per file, on any number of lines; or records of another form than JSON.",
+        "per file, on any number of lines; or records of another form than JSON. Default: the form "
+        "that the names of the files end as, ndjson for all others.",
+        show_default=False,
     ),
 ]
 

@@ -112,6 +112,11 @@ class StructType:
     def __str__(self) -> str:
         return f"struct<{', '.join(f'{item.name}: {item.type}' for item in self.fields)}>"
 
+    def __repr__(self) -> str:
+        nulls = ["" if item.nullable else " NOT NULL" for item in self.fields]
+        columns = zip(self.fields, nulls, strict=True)
+        return f"StructType({', '.join(f'{item.name} {item.type}{n}' for item, n in columns)})"
+
     def get(self, name: str) -> StructField | None:
         """The field of exactly this name."""
         return next((field for field in self.fields if field.name == name), None)

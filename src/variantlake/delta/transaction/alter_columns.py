@@ -294,6 +294,17 @@ def metadata_changes(
     )
 
 
+def changes_nothing(snapshot: Snapshot, changes: Changes) -> bool:
+    """Whether a change of metadata would leave the table as it is: it needs no commit then."""
+    if changes.protocol is not None or changes.adds or changes.removes or changes.transactions:
+        return False
+    if any(snapshot.domains.get(each.domain) != each for each in changes.domains):
+        return False
+    new, old = changes.metadata or snapshot.metadata, snapshot.metadata
+    is_schema_kept = StructType.from_json(new.schema_string) == snapshot.schema
+    return is_schema_kept and replace(new, schema_string=old.schema_string) == old
+
+
 @dataclass(frozen=True, slots=True)
 class _Draft:
     """The next metadata of a table while a change is made of it, by physical names."""

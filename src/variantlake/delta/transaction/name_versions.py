@@ -48,8 +48,8 @@ def name_version(newest: Snapshot, name: str, version: int, *, move: bool = Fals
     return named
 
 
-def remove_name(newest: Snapshot, name: str) -> int:
-    """Take a name; gives the version that had it. Raises as `Table.untag`."""
+def remove_name(newest: Snapshot, name: str) -> NamedVersion:
+    """Take a name from its version; gives what it was. Raises as `Table.untag`."""
     version = find_version(newest.domains, name, newest.store.uri)
     (named,) = named_versions([newest.domains[DOMAIN + name]])
     changes = Changes(
@@ -59,4 +59,4 @@ def remove_name(newest: Snapshot, name: str) -> int:
         parameters={"name": name, "version": version},
     )
     commit(newest, changes)
-    return version
+    return named

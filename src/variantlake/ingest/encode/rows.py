@@ -257,7 +257,8 @@ def check_columns(
             raise InvalidSchema(
                 f"the table has no column {name!r}",
                 file=uri,
-                hint=f"merge_schema=True adds it; columns: {', '.join(known)}",
+                hint="merge_schema=True adds it, column= names the VARIANT column of rows that "
+                f"are documents; columns: {', '.join(known)}",
                 cli_hint=f"columns: {', '.join(known)}",
             )
     for field in fields:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from typing import Self
 
 from variantlake.errors import InvalidValue
@@ -38,11 +39,20 @@ class DocumentFormat(enum.StrEnum):
         return RECORDS.get(self.value, NDJSON)
 
     @classmethod
-    def of(cls, name: str | None) -> Self:
-        """The format that a user names, lines without a name. Raises InvalidValue for another."""
+    def of(cls, name: str | None, files: Sequence[str] = ()) -> Self:
+        """The format that a user names, else the one that the names of all files end as.
+
+        Files with other names have lines. Raises InvalidValue for a name of no format.
+        """
+        if name is None:
+            name = next((form for form, kind in RECORDS.items() if _all_of(kind, files)), "ndjson")
         try:
-            return cls(name or "ndjson")
+            return cls(name)
         except ValueError:
             raise InvalidValue(
                 f"format is {name!r}", hint=f"one of {', '.join(map(repr, map(str, cls)))}"
             ) from None
+
+
+def _all_of(kind: SourceKind, files: Sequence[str]) -> bool:
+    return bool(files) and all(map(kind.accepts, files))

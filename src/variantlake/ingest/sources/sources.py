@@ -121,7 +121,7 @@ class Documents(Shown):
         given: Documents | SourceSpec | Iterable[SourceSpec],
         format: str | None = None,  # noqa: A002 - the name that users give it
     ) -> Documents:
-        """What a caller names: without more, files are newline-delimited.
+        """What a caller names: without a format, files are of the form that their names end as.
 
         Raises InvalidValue for what names no files, and for an unknown format; else as
         `ndjson`.
@@ -133,8 +133,10 @@ class Documents(Shown):
                     hint="leave it out, or give the paths alone",
                 )
             return given
-        form = DocumentFormat.of(format)
-        return cls(tuple(replace(each, format=form) for each in expand(given, form.kind)))
+        named = specs(given)
+        names = [each.name if isinstance(each, NamedFile) else os.fspath(each) for each in named]
+        form = DocumentFormat.of(format, names)
+        return cls(tuple(replace(each, format=form) for each in expand(named, form.kind)))
 
 
 def ndjson(*sources: SourceSpec, storage_options: Mapping[str, str] | None = None) -> Documents:
@@ -286,10 +288,18 @@ def _files(path: str, kind: SourceKind) -> Iterator[str]:
         raise MissingSource(
             "no file matches this pattern",
             file=path,
-            hint="check the spelling; in a shell a pattern needs quotes",
+            hint=_hint_for(path),
+            cli_hint="check the spelling; in a shell a pattern needs quotes",
         )
     if not found:
         raise MissingSource(f"the folder holds no {kind.noun}", file=path, hint=kind.hint)
+
+
+def _hint_for(path: str) -> str:
+    """What to do about a path where nothing is, for callers in Python."""
+    if os.path.basename(path).startswith(("{", "[")):  # noqa: PTH119 - it may be no path
+        return "JSON itself is given as bytes: append(text.encode())"
+    return "check the spelling"
 
 
 def _source(path: str, kind: SourceKind, name: str) -> Source:
@@ -312,7 +322,10 @@ def _source(path: str, kind: SourceKind, name: str) -> Source:
         raise  # some are OSErrors too
     except (FileNotFoundError, NotADirectoryError) as error:
         raise MissingSource(
-            "the source does not exist", file=path, hint="check the spelling; globs need quotes"
+            "the source does not exist",
+            file=path,
+            hint=_hint_for(path),
+            cli_hint="check the spelling; globs need quotes",
         ) from error
     except PermissionError as error:
         raise MissingSource(

@@ -34,8 +34,8 @@ def read_changes(
         snapshot,
         *versions,
         # Versions have no parts of a millisecond: a beginning is rounded up.
-        since=None if since is None else milliseconds("from_timestamp", since, up=True),
-        until=None if until is None else milliseconds("to_timestamp", until),
+        since=None if since is None else milliseconds("starting_timestamp", since, up=True),
+        until=None if until is None else milliseconds("ending_timestamp", until),
     )
     check_expressions(items, "what is selected", session.spark)
     if where is not None:

@@ -291,11 +291,11 @@ class Lake(Shown):
     def changes(
         self,
         table: Location,
-        from_version: int | None = None,
-        to_version: int | None = None,
+        starting_version: int | None = None,
+        ending_version: int | None = None,
         *,
-        from_timestamp: Time | None = None,
-        to_timestamp: Time | None = None,
+        starting_timestamp: Time | None = None,
+        ending_timestamp: Time | None = None,
         select: str | Expr | Sequence[str | Expr] = "*",
         where: str | Expr | None = None,
     ) -> DataFrame:
@@ -307,11 +307,11 @@ class Lake(Shown):
 
         Args:
             table: Its name, path or URL, as for `read`.
-            from_version: The first version whose changes are wanted.
-            to_version: The last one; the newest if None.
-            from_timestamp: Instead of a first version: the first one that is not older. A time
+            starting_version: The first version whose changes are wanted; 0 if no start is given.
+            ending_version: The last one; the newest if None.
+            starting_timestamp: Instead of a first version: the first one that is not older. A time
                 without a zone is in UTC.
-            to_timestamp: Instead of a last version: the last one that is not newer.
+            ending_timestamp: Instead of a last version: the last one that is not newer.
             select: Columns and paths, as in a SELECT list of Spark; the three columns as well.
             where: A condition, as after WHERE. Files are skipped by it here, and not by a `filter`
                 on the result.
@@ -325,8 +325,8 @@ class Lake(Shown):
         return read_changes(
             self._session,
             self._session.snapshot(table),
-            versions=(from_version, to_version),
-            times=(from_timestamp, to_timestamp),
+            versions=(starting_version, ending_version),
+            times=(starting_timestamp, ending_timestamp),
             items=[select] if isinstance(select, str | Expr) else list(select),
             where=where,
         )
@@ -1173,7 +1173,7 @@ class Lake(Shown):
     @takes_commit_properties
     def untag(
         self, table: Location, name: str, *, commit_properties: CommitProperties = None
-    ) -> int:
+    ) -> NamedVersion:
         """Take a name from its version. `table` is as for `read`; else as `Table.untag`."""
         return remove_name(self._session.snapshot(table), name)
 
