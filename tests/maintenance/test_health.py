@@ -36,7 +36,7 @@ def test_small_files_overlap_and_residuals_are_found(tmp_path: Path) -> None:
     before = by_topic(table)
     assert before["small files"].severity is Severity.WARNING
     assert before["small files"].details["files"] == 12
-    assert before["small files"].mend == "Table.optimize()"
+    assert before["small files"].fix == "Table.optimize()"
     assert "residuals" not in before
     assert "overlap" not in before
     table.set_properties({"variantlake.clusterBy": "event:n"})
@@ -133,5 +133,5 @@ def test_a_log_without_a_checkpoint_is_found_and_mended(
     document = json.loads(listed.out)
     assert {finding["topic"] for finding in document["findings"]} == {"log", "checkpoint"}
     assert document == vl.Table.open(tmp_path).health().to_dict()
-    assert (document["format"], document["version"], document["worst"]) == (1, 59, "info")
+    assert (document["format"], document["version"], document["worst_severity"]) == (1, 59, "info")
     assert by_topic(vl.Table.open(tmp_path))["checkpoint"].details["checkpoint"] == 59

@@ -216,7 +216,7 @@ def test_a_browser_draws_it_without_an_error_and_filters_can_be_tried(
     links = [each["href"] for each in elements.named("a")]
     assert links
     assert all(link and link.startswith("#") and link[1:] in targets for link in links)
-    assert "mended by <code>variantlake optimize" in drawn
+    assert "helped by <code>variantlake optimize" in drawn
     paths = drawn[drawn.index("Paths of event") :]
     assert "$.late" in paths
     assert "$.kind" not in paths

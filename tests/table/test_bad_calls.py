@@ -289,7 +289,7 @@ def test_every_verb_of_a_table_is_called_badly() -> None:
 @pytest.mark.parametrize(
     ("call", "message", "hint"),
     [
-        (lambda p: p.t.append(7), "type int", "Table.append takes paths"),
+        (lambda p: p.t.append(7), "an int is neither", "Table.append takes paths"),
         (lambda p: vl.Table.open(7), "not by an int", "give its location"),
         (lambda p: p.t.append(b"\xff\xfe"), "the given bytes: the file is text in UTF-16", "iconv"),
         (lambda p: vl.Table.create(p.table, "id INT"), "a table already", "exist_ok=True"),

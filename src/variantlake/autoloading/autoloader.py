@@ -119,7 +119,7 @@ class Autoloader:
         documents = DocumentOptions.of(**others)
         location = location_text(table)
         store = open_store(location)
-        form = DocumentFormat.of(documents.format, [os.fspath(source)])
+        form = DocumentFormat.of(documents.format, [str(source)])
         self._folder = open_folder(source, form.kind)
         self._check_move()
         self.name = default_name(self._folder) if name is None else check_name(name)

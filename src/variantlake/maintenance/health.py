@@ -1,4 +1,4 @@
-"""The health of a table: what makes it slow or large, and what mends that.
+"""The health of a table: what makes it slow or large, and what helps.
 
 All is read from the log: no data file is opened. `orphans` alone lists the table's folder.
 """
@@ -79,7 +79,7 @@ def _small_files(snapshot: Snapshot) -> Iterator[HealthFinding]:
         Severity.WARNING if many else Severity.INFO,
         f"{total:,} of {snapshot.files.num_rows:,} files have less than {SMALL_BYTES >> 20} MiB"
         f"{where}",
-        mend="Table.optimize()",
+        fix="Table.optimize()",
         command="variantlake optimize",
         details={
             "files": total,
@@ -97,7 +97,7 @@ def _overlaps(snapshot: Snapshot, log: LogFiles) -> Iterator[HealthFinding]:
             "overlap",
             Severity.WARNING,
             f"the table cannot be clustered as it says: {error.message}",
-            mend="Table.set_clustering(...)",
+            fix="Table.set_clustering(...)",
             command="variantlake cluster --by PATHS",
         )
 
@@ -111,7 +111,7 @@ def _overlap(found: Overlap) -> HealthFinding:
         Severity.WARNING if deep or lacking else Severity.INFO,
         f"{found.path}: a value is in {found.mean:.1f} of {found.bounded:,} files on average, in "
         f"{found.most:,} at most{unknown}",
-        mend="Table.cluster()" if deep or lacking else "",
+        fix="Table.cluster()" if deep or lacking else "",
         command="variantlake cluster" if deep or lacking else "",
         details={
             "path": found.path,
@@ -137,7 +137,7 @@ def _deleted_rows(snapshot: Snapshot, facts: FactColumns) -> Iterator[HealthFind
         Severity.WARNING if share >= _MANY_DELETED else Severity.INFO,
         f"{counted(deleted, 'deleted row')} in {counted(len(there), 'file')}, {share:.1%} of all; "
         "every query reads over them",
-        mend="Table.optimize()",
+        fix="Table.optimize()",
         command="variantlake optimize",
         details={"rows": deleted, "files": len(there), "share": share},
     )
@@ -168,7 +168,7 @@ def _residuals(snapshot: Snapshot, facts: FactColumns) -> Iterator[HealthFinding
             Severity.WARNING if many else Severity.INFO,
             f"{name}: {share:.1%} of the values of its typed columns have other types and are in"
             f" residuals{told}",
-            mend="Table.drift() shows which paths are worth a column",
+            fix="Table.drift() shows which paths are worth a column",
             command="variantlake drift",
             details={"column": name, "share": share, "values": residual, "files_unknown": unknown},
         )
@@ -181,7 +181,7 @@ def _statistics(facts: FactColumns) -> Iterator[HealthFinding]:
             "statistics",
             Severity.WARNING,
             f"{counted(without, 'file')} without statistics: no query skips them",
-            mend="Table.analyze()",
+            fix="Table.analyze()",
             command="variantlake analyze",
             details={"files": without},
         )
@@ -195,7 +195,7 @@ def _unneeded(snapshot: Snapshot) -> Iterator[HealthFinding]:
             Severity.WARNING if plan.bytes_unneeded > bytes_of(snapshot.files) else Severity.INFO,
             f"{counted(plan.files_unneeded, 'file')} of {counted(plan.bytes_unneeded, 'byte')} "
             "that no version within the retention needs",
-            mend="Table.vacuum()",
+            fix="Table.vacuum()",
             command="variantlake vacuum",
             details={
                 "files": plan.files_unneeded,

@@ -1,4 +1,4 @@
-"""What `health` says: findings, each with the command that mends it."""
+"""What `health` says: findings, each with the command that helps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class HealthFinding(Shown):
     """One thing to know of a table.
 
     `topic` is one of `small files`, `overlap`, `deleted rows`, `residuals`, `statistics`, `log`,
-    `checkpoint`, `unneeded files`; `details` are its numbers (bytes, rows, counts). `mend` is what
+    `checkpoint`, `unneeded files`; `details` are its numbers (bytes, rows, counts). `fix` is what
     helps in Python, `command` the whole command line for this table, with its path or URL; both are
     empty if nothing has to be done.
     """
@@ -33,7 +33,7 @@ class HealthFinding(Shown):
     topic: str
     severity: Severity
     message: str
-    mend: str = ""
+    fix: str = ""
     command: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -52,7 +52,7 @@ class Health(Shown):
     findings: tuple[HealthFinding, ...]
 
     @property
-    def worst(self) -> Severity | None:
+    def worst_severity(self) -> Severity | None:
         """The severity that matters most; None without findings."""
         found = {finding.severity for finding in self.findings}
         return max(found, key=list(Severity).index, default=None)
@@ -64,6 +64,6 @@ class Health(Shown):
             "version": self.version,
             "table_files": self.table_files,
             "table_bytes": self.table_bytes,
-            "worst": None if self.worst is None else str(self.worst),
+            "worst_severity": None if self.worst_severity is None else str(self.worst_severity),
             "findings": [finding.to_dict() for finding in self.findings],
         }

@@ -57,7 +57,7 @@ def _checkpoint(snapshot: Snapshot, entries: list[Entry]) -> Iterator[HealthFind
         Severity.WARNING if late else Severity.INFO,
         f"{where}, {counted(since, 'commit')} before the newest version"
         + (": every reader reads them one by one" if late else ""),
-        mend="Table.checkpoint()" if late else "",
+        fix="Table.checkpoint()" if late else "",
         command="variantlake checkpoint" if late else "",
         details=details,
     )
@@ -67,7 +67,7 @@ def _checkpoint(snapshot: Snapshot, entries: list[Entry]) -> Iterator[HealthFind
             Severity.INFO,
             f"the newest checkpoint has {parts} parts in a form that is no longer recommended;"
             " Variantlake writes a single file",
-            mend="Table.checkpoint()",
+            fix="Table.checkpoint()",
             command="variantlake checkpoint",
             details=details,
         )

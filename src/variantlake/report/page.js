@@ -372,7 +372,7 @@
   // The command stands below the sentence: on a narrow screen a column of its own would be out of sight.
   function finding(each) {
     const made = element("div", {}, each.message);
-    if (each.command) made.append(element("div", {}, "mended by ", element("code", {}, each.command)));
+    if (each.command) made.append(element("div", {}, "helped by ", element("code", {}, each.command)));
     return made;
   }
 
@@ -380,10 +380,10 @@
     if (!data.health) return;
     const made = section("health", "Health");
     if (!data.health.length) {
-      made.append(element("p", { class: "good" }, "Nothing to mend."));
+      made.append(element("p", { class: "good" }, "Nothing to do."));
       return;
     }
-    made.append(table("Findings, each with what mends it", [
+    made.append(table("Findings, each with what helps", [
       { name: "severity", class: (each) => (each.severity === "warning" ? "warning" : "soft"), value: (each) => each.severity },
       { name: "finding", value: finding },
     ], data.health));

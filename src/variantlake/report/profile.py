@@ -63,9 +63,9 @@ class PathProfile(Shown):
     `share` is the part of the rows that hold it, a Variant null included; inside of arrays (a step
     `[0]` stands for all elements) `share` is None and `count` counts elements. `types` are the
     parts of its values by type, `null` among them. `distinct` is the number of its scalar values in
-    the rows whose text was looked at, `many` if there are more than were counted. `text_share`
-    is the part of the documents' text that its scalar values are. `column` is the type that
-    inference gives it, None without a column; `why` is the reason.
+    the rows whose text was looked at, `has_more_values` if there are more than were counted.
+    `text_share` is the part of the documents' text that its scalar values are. `column` is the
+    type that inference gives it, None without a column; `why` is the reason.
     """
 
     path: Path
@@ -73,7 +73,7 @@ class PathProfile(Shown):
     share: float | None
     types: Mapping[str, float]
     distinct: int
-    many: bool
+    has_more_values: bool
     examples: tuple[str, ...]
     text_share: float
     column: str | None
@@ -95,7 +95,7 @@ class PathProfile(Shown):
             "share": self.share,
             "types": dict(self.types),
             "distinct": self.distinct,
-            "distinct_is_more": self.many,
+            "distinct_is_more": self.has_more_values,
             "examples": list(self.examples),
             "text_share": self.text_share,
         }
@@ -354,7 +354,7 @@ def path_profiles(
                 share=None if 0 in path.steps else share,
                 types=_types(profile_),
                 distinct=len(known.distinct),
-                many=len(known.distinct) == MAX_DISTINCT,
+                has_more_values=len(known.distinct) == MAX_DISTINCT,
                 examples=tuple(known.examples) if examples else (),
                 text_share=known.text_bytes / total,
                 column=columns.get(path),

@@ -2101,7 +2101,7 @@ class Table(AllRows):
         return clone(source, os.fspath(target), deep=deep, dry_run=dry_run, progress=progress)
 
     def health(self, *, orphans: bool = False) -> Health:
-        """What makes this version of the table slow or large, each finding with what mends it.
+        """What makes this version of the table slow or large, each finding with what helps.
 
         Small files, overlap along the paths that it is clustered by, deleted rows, values in
         residuals, files without statistics, the log and its checkpoints: all from the log, no data

@@ -50,8 +50,8 @@ class MaxBad:
             raise LimitExceeded(
                 f"{bad:,} of the {seen:,} documents {read} are bad, more than max_bad={self.text}"
                 + (f"; the first: {first}" if first else ""),
-                hint="nothing was loaded: mend the documents, or allow more with max_bad",
-                cli_hint="nothing was loaded: mend the documents, or allow more with --max-bad",
+                hint="nothing was loaded: correct the documents, or allow more with max_bad",
+                cli_hint="nothing was loaded: correct the documents, or allow more with --max-bad",
             )
 
 

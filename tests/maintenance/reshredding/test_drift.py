@@ -62,7 +62,7 @@ def test_tiny_tables_are_not_to_be_rewritten(
         made.overwrite(docs, json_columns=["event"])
         (column,) = made.refresh().drift().columns
         shown = run(monkeypatch, capfd, "drift", made.uri).out
-        said[rows] = (column.pays, column.bytes_ratio > 1, "not worth a rewrite yet" in shown)
+        said[rows] = (column.pays_off, column.bytes_ratio > 1, "not worth a rewrite yet" in shown)
     assert said == {10: (False, True, True), 2000: (True, False, False)}
 
 

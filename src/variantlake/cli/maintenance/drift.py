@@ -48,7 +48,7 @@ def drift(
         for each, found in zip(document["versions"], report.versions, strict=True):
             each["residual_share"] = found.residual_share
         for each, one in zip(document["columns"], report.columns, strict=True):
-            each["pays"] = one.pays
+            each["pays_off"] = one.pays_off
         print_json(document)
         return
     _print(report)
@@ -85,7 +85,7 @@ def _print(report: Drift) -> None:
 
 
 def _advice(column: ColumnDrift) -> str:
-    if column.pays:
+    if column.pays_off:
         return (
             "variantlake reshred would make columns of them; the column would take "
             f"{column.bytes_ratio:.0%} of its bytes"

@@ -1,4 +1,4 @@
-"""`variantlake health`: what makes a table slow or large, and the command that mends it."""
+"""`variantlake health`: what makes a table slow or large, and the command that helps."""
 
 from __future__ import annotations
 
@@ -62,6 +62,6 @@ def health(
         )
         rows = [(f.severity, f.topic, f.message, f.command or "-") for f in found.findings]
         print_rows(["", "topic", "finding", "what helps"], rows)
-    worst = found.worst
+    worst = found.worst_severity
     if worst is not None and (fail_on == FailOn.INFO or fail_on == str(worst)):
         raise typer.Exit(FINDINGS)

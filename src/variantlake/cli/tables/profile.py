@@ -152,7 +152,7 @@ def _row(each: PathProfile) -> list[str]:
     types = ", ".join(
         name if share == 1 else f"{name} {share:.0%}" for name, share in each.types.items()
     )
-    distinct = f"{each.distinct:,}{'+' if each.many else ''}" if each.distinct else ""
+    distinct = f"{each.distinct:,}{'+' if each.has_more_values else ''}" if each.distinct else ""
     return [
         path_text(each.path),
         f"{each.share:.1%}" if each.share is not None else f"{each.count:,} elements",

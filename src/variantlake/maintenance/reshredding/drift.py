@@ -122,7 +122,7 @@ class ColumnDrift(Shown):
     new_columns: tuple[NewColumn, ...]
 
     @property
-    def pays(self) -> bool:
+    def pays_off(self) -> bool:
         """Whether a query of a new column saves more than all of them add to the files.
 
         Each column costs some hundred bytes a file, which is more than tiny files can save.

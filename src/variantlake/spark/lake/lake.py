@@ -1206,7 +1206,7 @@ class Lake(Shown):
         return clone(source, os.fspath(target), deep=deep, dry_run=dry_run, progress=progress)
 
     def health(self, table: Location, *, orphans: bool = False) -> Health:
-        """What makes a table slow or large, each finding with what mends it; the driver reads.
+        """What makes a table slow or large, each finding with what helps; the driver reads.
 
         `table` is its name, path or URL, as for `read`; else as `Table.health`.
         """
