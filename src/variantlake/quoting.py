@@ -12,7 +12,7 @@ PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def identifier(name: str) -> str:
-    """The name as an SQL identifier, quoted where it has to be."""
+    """The name as an SQL identifier, quoted if it has to be."""
     return name if PLAIN_NAME.fullmatch(name) else quote_identifier(name)
 
 

@@ -154,7 +154,7 @@ class KindInfo:
 
     `primitives` are the encoded types whose values belong to the column (for decimals: all three
     widths, within precision and scale). `ddl` is the first name that prints; `aliases` parse too.
-    `spark` is false where Spark 4.2 cannot read a Variant that holds the type.
+    `spark` is false if Spark 4.2 cannot read a Variant that holds the type.
     `ordered` is false if no min/max is kept (booleans, as Delta Spark).
     """
 

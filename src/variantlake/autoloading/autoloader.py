@@ -180,7 +180,7 @@ class Autoloader:
         return replace(result, seconds=time.perf_counter() - started)
 
     def _round(self, result: AutoloadResult, stop: Stop) -> AutoloadResult:
-        """One walk through the source; from its start again where another process was faster."""
+        """One walk through the source; from its start again if another process was faster."""
         for _ in range(MAX_LOST):
             state = self._begin()
             discovery = begin(

@@ -174,7 +174,7 @@ def _local(
         if required or all(shows(column.type) for column in found.schema):
             return (found, Printer(LocalRows(found), form)), None
     except UnsupportedFeature as error:
-        if "Spark" in (error.hint or ""):
+        if "--version" not in (error.cli_hint or ""):  # that says what to write
             error.cli_hint = f"--engine spark runs it; {_BY_DUCKDB}"
         refusal = error
     except InvalidQuery as error:

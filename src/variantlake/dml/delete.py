@@ -58,7 +58,7 @@ def delete(
 
 
 def decided_again(snapshot: Snapshot, change: Callable[[Snapshot], ChangeResult]) -> ChangeResult:
-    """Do a change, and once more on a newer version where another writer moved its rows."""
+    """Do a change, and once more on a newer version if another writer moved its rows."""
     for _ in range(MAX_DECISIONS - 1):
         try:
             return change(snapshot)

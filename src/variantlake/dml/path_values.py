@@ -30,7 +30,7 @@ class PathChange:
     """One change at a path; `value` is None for a removal.
 
     A NULL makes the whole Variant NULL, as Spark's functions do, or is the Variant null with
-    `keeps`. `lenient` makes it NULL where the path leads through a value of another type.
+    `keeps`. `lenient` makes it NULL if the path leads through a value of another type.
     """
 
     edit: Edit

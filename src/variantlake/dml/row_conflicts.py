@@ -76,7 +76,7 @@ class RowLevel:
     def _check_watched(
         self, removed: Mapping[str, RemoveFile], again: Mapping[str, AddFile], version: int
     ) -> None:
-        """Raise where rows that the change depends on are gone, or were moved."""
+        """Raise if rows that the change depends on are gone, or were moved."""
         for path in self.watched.keys() & removed.keys():
             rows, add = self.watched[path], again.get(path)
             if add is None:

@@ -1,8 +1,8 @@
 """Changing a value inside of a Variant by its path, in plain Python.
 
 What is beside the path keeps its bytes: only the headers of the containers on the way, and the
-dictionary where it lacks a key, are written anew. New keys go behind the others, so that the ids
-of all other fields hold; `sorted_strings` stays where the order still holds.
+dictionary if it lacks a key, are written anew. New keys go behind the others, so that the ids
+of all other fields hold; `sorted_strings` stays if the order still holds.
 
 Names and rules are those of Spark 4.3 (SPARK-57417, SPARK-57641, SPARK-57804, SPARK-58061):
 
@@ -18,7 +18,7 @@ Names and rules are those of Spark 4.3 (SPARK-57417, SPARK-57641, SPARK-57804, S
 
 `set` without `create_if_missing` changes nothing if "added", "nulls" or "made" stands. `append`
 puts one element behind the array that the path names; anything else there is an error. A parent
-that is a Variant null is of another type. A made parent is an array where the next step is an
+that is a Variant null is of another type. A made parent is an array if the next step is an
 index, else an object.
 """
 
@@ -141,7 +141,7 @@ class _Frame:
 
 
 def edited(metadata: bytes, value: bytes, edit: Edit, new: Tree | None) -> tuple[bytes, bytes]:
-    """(metadata, value) after the change; the same bytes where it changes nothing.
+    """(metadata, value) after the change; the same bytes if it changes nothing.
 
     `new` is the value that is put, None for DELETE. Raises PathTypeMismatch if a step meets a
     value of another type, DuplicateKey for an insert at a field that is there, MalformedVariant for

@@ -1,6 +1,6 @@
 """Erase: one commit after which no file of the newest version holds the rows.
 
-Every file with such a row is written anew, also where a deletion vector hides the row already. The
+Every file with such a row is written anew, also if a deletion vector hides the row already. The
 commit says neither the condition nor bounds of the old files, in which erased values stand. What is
 left are older versions: their files, and what the log says of them. `purge` removes these.
 """

@@ -250,7 +250,7 @@ def _check_metadata(snapshot: Snapshot, metadata: Metadata, version: int, read: 
 
 
 def check_schema(snapshot: Snapshot, metadata: Metadata, version: int, read: Snapshot) -> None:
-    """Raise UnsupportedFeature where rows of a version cannot be read with the schema of `read`."""
+    """Raise UnsupportedFeature if rows of a version cannot be read with the schema of `read`."""
     with in_file(snapshot.store.uri):
         problem = _problem(StructType.from_json(metadata.schema_string), metadata, version, read)
     if problem:

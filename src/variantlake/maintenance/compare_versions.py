@@ -73,7 +73,7 @@ class VersionComparison(Shown):
 def default_versions(
     history: Sequence[HistoryEntry], first: int | None, last: int | None, newest: int
 ) -> tuple[int, int]:
-    """The versions to compare where one or both are not given; `history` is newest first.
+    """The versions to compare if one or both are not given; `history` is newest first.
 
     Without any: the last commit that only rewrote files, and the version before it. With the first
     alone: the `newest` version. With the last alone: the one before it.

@@ -81,7 +81,7 @@ class ScanTask:
         tasks: int = 1,
         row_place: str = "",
     ) -> ScanTask:
-        """A scan of these files by about `tasks` tasks, by more where the files are large."""
+        """A scan of these files by about `tasks` tasks, by more if the files are large."""
         return cls(
             snapshot.without_files(),
             split_files(files, tasks),
@@ -160,7 +160,7 @@ def split_files(
 ) -> tuple[tuple[FilePart, ...], ...]:
     """Files, and parts of large ones, for about `tasks` tasks of like many bytes, in order.
 
-    There are more tasks where one would read more than `most` bytes of files.
+    There are more tasks if one would read more than `most` bytes of files.
     """
     total = sum(file.size + _OPEN_BYTES for file in files)
     wanted = min(most, max(_SMALLEST_PART, -(-total // max(tasks, 1))))

@@ -115,7 +115,7 @@ class Scan(ArrowStream):
 
         Raises InvalidValue for a value that Spark's cast raises an error for, UnsupportedFeature
         for one that only Spark casts, MalformedFile for a file that breaks a specification,
-        TableReplaced where another table is at the location by now.
+        TableReplaced if another table is at the location by now.
         """
         check_before_read(self.snapshot)
         yield from self._batches(self.items, limit=self.limit)

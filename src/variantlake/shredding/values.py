@@ -56,11 +56,11 @@ ALL_AS_STORED = NumberForms()
 class ValueNotes:
     """What was seen of the values of one column; `merge` joins those of its parts.
 
-    `lacking` is true where a residual may hold one of LACKING. The others are DECIMAL columns:
+    `lacking` is true if a residual may hold one of LACKING. The others are DECIMAL columns:
     `integers` those in which integers stand; `whole` those in which decimals stand that look like
     integers (their fraction is zero, or they have none and are in the range of an integer);
     `padded` those in which decimals stand whose fraction ends in a zero, but is not zero. In a path
-    the step 0 stands for all elements of an array. `reordered` is true where an object may have
+    the step 0 stands for all elements of an array. `reordered` is true if an object may have
     keys that stand in another order for Spark.
     """
 

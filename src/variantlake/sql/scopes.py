@@ -350,7 +350,7 @@ def _select_of(node: exp.Expr) -> exp.Select | None:
 
 
 def _sees(joins: Sequence[exp.Join], join: exp.Join, node: exp.Expr) -> bool:
-    """Whether an ON may name an item before its join: not where a comma stands between them."""
+    """Whether an ON may name an item before its join: not if a comma stands between them."""
     between = False
     for other in joins:
         if other is join:

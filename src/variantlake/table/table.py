@@ -755,7 +755,7 @@ class Table(AllRows):
             expected_version: The version of the table that the new rows were made of. Rows that
                 another writer added or removed since, among those that are replaced, raise
                 CommitConflict. None replaces what the newest version holds: give
-                `version` of the table that was scanned where the new rows come from there.
+                `version` of the table that was scanned if the new rows come from there.
             column: As for `append`.
             json_columns: As for `append`.
             **options: As for `append`.
@@ -1113,7 +1113,7 @@ class Table(AllRows):
             InvalidQuery: The text does not parse, or names an unknown column.
             InvalidValue: A value that a cast in the condition fails at.
             UnsupportedFeature: An expression that only Spark takes; an append-only table; a VARIANT
-                inside of another column; a table that tracks its rows, where files would be
+                inside of another column; a table that tracks its rows, if files would be
                 written anew; with `purge` a table whose log must not be cut.
             CommitConflict: Other writers were first, again and again.
 

@@ -118,7 +118,7 @@ class FileSet:
 
     Leaving it by an exception removes every file that it wrote, finished or not. `check` is called
     before a file is begun, and stops the task by raising. With an `order` each file is sorted,
-    and ends early where that takes too much memory. Names sort in the order of tasks and rows,
+    and ends early if that takes too much memory. Names sort in the order of tasks and rows,
     carry the load's id, and differ between two attempts of one task, because Spark may repeat or
     double a task. `watch` is as for FileWriter. `constants` are columns that every row has the
     same value in, as arrays of one row: partition columns that files hold.

@@ -36,7 +36,7 @@ class MaxBad:
         raise wrong_option("max_bad", given, "a whole number from 0 on, or a share such as '5%'")
 
     def check(self, bad: int, seen: int, first: str, *, is_all: bool = False) -> None:
-        """Raise LimitExceeded where `bad` of the documents `seen` so far are too many.
+        """Raise LimitExceeded if `bad` of the documents `seen` so far are too many.
 
         `first` says what is wrong with the first one. A share counts from MIN_SEEN documents on, or
         if these are all.
@@ -56,7 +56,7 @@ class MaxBad:
 
 
 def check_mode(max_bad: MaxBad | None, *, is_strict: bool) -> None:
-    """Raise InvalidValue for a limit where the first bad document fails the load."""
+    """Raise InvalidValue for a limit if the first bad document fails the load."""
     if max_bad is not None and is_strict:
         raise InvalidValue(
             "max_bad is given, but in the mode 'strict' the first bad document fails the load",

@@ -119,7 +119,7 @@ class LoadOptions:
 
     @property
     def inference(self) -> InferenceOptions:
-        """How a schema is inferred where the table has none."""
+        """How a schema is inferred if the table has none."""
         return InferenceOptions(arrays=self.arrays)
 
 

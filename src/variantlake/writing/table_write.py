@@ -60,7 +60,7 @@ class TableWrite:
     """A table as a writer sees it. `snapshot` is None while it does not exist.
 
     `properties` are those that the table has after the commit; those in `requested` were asked for,
-    the others may give way to another writer's. `new_folder` is true where not even the table's
+    the others may give way to another writer's. `new_folder` is true if not even the table's
     folder was there. `altered` is the change of the table that comes with the rows (new columns),
     or the whole of a new one; `replacing` says which files they take the place of, `serializable`
     that no row may be among theirs that others added since the version of `snapshot`. `creation`

@@ -53,7 +53,7 @@ from variantlake.units import seconds, size_bytes
 from variantlake.writing.row_policies import BadRows
 
 SOME_FAILED = 3
-"""The exit code where files could not be read, and the others were loaded."""
+"""The exit code if files could not be read, and the others were loaded."""
 
 
 def autoload(

@@ -108,7 +108,7 @@ def check_paths(paths: pa.ChunkedArray[Any], policy: AbsolutePaths) -> None:
     """Raise for a path that leads where it must not.
 
     Raises MalformedLog for one that leaves the table by `..` or names no file, AbsolutePathRefused
-    for an absolute one where the policy refuses them.
+    for an absolute one if the policy refuses them.
     """
     for path in _special_paths(paths):
         if is_absolute(path):
@@ -163,7 +163,7 @@ def check_vectors(vectors: pa.ChunkedArray[Any], policy: AbsolutePaths) -> None:
 
 
 def check_absolute(path: str, policy: AbsolutePaths) -> None:
-    """Raise AbsolutePathRefused for an absolute path where the policy refuses them."""
+    """Raise AbsolutePathRefused for an absolute path if the policy refuses them."""
     if policy is AbsolutePaths.REFUSE and is_absolute(path):
         raise AbsolutePathRefused(
             f"the table refers to a file by an absolute path: {path}",

@@ -21,7 +21,7 @@ _AGAIN = "open the table again"
 def check_before_commit(snapshot: Snapshot) -> None:
     """Refuse to write what was decided on a version that the log does not end with, or before.
 
-    Raises TableReplaced if another table is at the location, CommitConflict where the log was
+    Raises TableReplaced if another table is at the location, CommitConflict if the log was
     cleaned up beyond the version (putting the next version's file again would succeed, and be seen
     by nobody) or was rewritten, NotADeltaTable where it is gone.
     """
@@ -44,7 +44,7 @@ def check_before_read(snapshot: Snapshot) -> None:
 
     A version whose log was cleaned up is good as long as its files are there.
 
-    Raises TableReplaced if another table is at the location, MissingSource where the log was
+    Raises TableReplaced if another table is at the location, MissingSource if the log was
     rewritten without the version, NotADeltaTable where it is gone.
     """
     newest = _newest_if_changed(snapshot)
@@ -89,7 +89,7 @@ def _says_the_same(snapshot: Snapshot, now: Entry) -> bool:
 
 
 def replaced(store: Store) -> TableReplaced:
-    """The error where another table is at a location than the one that was opened."""
+    """The error if another table is at a location than the one that was opened."""
     return TableReplaced(
         "the table was replaced by another one since it was opened",
         file=store.uri,

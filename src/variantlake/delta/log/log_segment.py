@@ -38,7 +38,7 @@ class CheckpointFiles:
 class LogSegment:
     """What to read for one version: a checkpoint, if any, and every commit after it, in order.
 
-    `last` is the file that the version ends with: its commit, or its checkpoint where the commit
+    `last` is the file that the version ends with: its commit, or its checkpoint if the commit
     was cleaned up. `compacted` says the same in fewer files: log compactions in place of the
     commits that they cover, empty if there are none. `checksum` is that of the version itself.
     """

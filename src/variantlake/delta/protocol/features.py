@@ -111,7 +111,7 @@ def check_log_writable(protocol: Protocol) -> None:
 
 
 def check_variants_listed(protocol: Protocol, schema: StructType) -> None:
-    """Raise UnsupportedFeature where rows may not hold Variants, though the schema has them.
+    """Raise UnsupportedFeature if rows may not hold Variants, though the schema has them.
 
     Such a table is read, as Delta Spark does: its files leave no doubt. Spec: PROTOCOL, "Variant
     Data Type": the feature must be in both lists.

@@ -31,7 +31,7 @@ _EACH_PART = re.compile(_PART)
 
 
 def parse_field_path(text: str) -> FieldPath:
-    """The parts of `s.x`, in backticks where a name holds a dot.
+    """The parts of `s.x`, in backticks if a name holds a dot.
 
     Raises InvalidSchema for a text that is not a path.
     """

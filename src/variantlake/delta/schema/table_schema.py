@@ -133,7 +133,7 @@ class StructType:
     def leaves(self, *, physical: bool = False) -> Iterator[tuple[tuple[str, ...], StructField]]:
         """Columns that are not structs, and the leaves of structs, each with its path.
 
-        Arrays and maps are leaves. Paths are of physical names where asked.
+        Arrays and maps are leaves. Paths are of physical names if asked.
         """
         for item in self.fields:
             name = item.physical_name if physical else item.name
@@ -371,7 +371,7 @@ def _parse_primitive(name: str, where: str) -> DataType:
 
 
 def arrow_type(type_: DataType, *, physical: bool = False) -> pa.DataType:
-    """The Arrow type of a column of this type; its structs have physical names where asked."""
+    """The Arrow type of a column of this type; its structs have physical names if asked."""
     if isinstance(type_, StructType):
         return pa.struct([_arrow_field(item, physical=physical) for item in type_.fields])
     if isinstance(type_, ArrayType):

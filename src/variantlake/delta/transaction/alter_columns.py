@@ -91,7 +91,7 @@ def drop_columns(
 ) -> Changes | None:
     """Drop columns, or fields of structs; their values stay in the files until these are rewritten.
 
-    None where `missing_ok` leaves nothing to do. Raises as `rename_column`, and InvalidSchema for
+    None if `missing_ok` leaves nothing to do. Raises as `rename_column`, and InvalidSchema for
     a column that the table is partitioned or clustered by, and for the last of the table or a
     struct.
     """
@@ -274,7 +274,7 @@ def added_column(path: FieldPath, field: StructField) -> dict[str, object]:
 
 
 def history_path(path: FieldPath) -> str:
-    """A path as Delta Spark's history writes it: in backticks where a name holds a dot."""
+    """A path as Delta Spark's history writes it: in backticks if a name holds a dot."""
     return ".".join(f"`{name}`" if "." in name else name for name in path)
 
 

@@ -1,6 +1,6 @@
 """The statistics of a file that gets a deletion vector, every number of them as it stands.
 
-Spec: PROTOCOL, "Per-file Statistics": `tightBounds` is false where deleted rows count too, and a
+Spec: PROTOCOL, "Per-file Statistics": `tightBounds` is false if deleted rows count too, and a
 file with a deletion vector must have `numRecords`, of all rows of the data file.
 """
 

@@ -209,7 +209,7 @@ def _in_micros(kind: Any, leaves: Iterator[SchemaNode]) -> Any:
 
 
 def merged_schema(files: Sequence[ConvertedFile]) -> StructType:
-    """The columns of all files. Raises InvalidSchema, naming the file, where two disagree."""
+    """The columns of all files. Raises InvalidSchema, naming the file, if two disagree."""
     fields: dict[str, StructField] = {}
     for file in files:
         for field in file.schema.fields:

@@ -136,7 +136,7 @@ def _middle(group: RowGroup) -> int:
 
 
 def _check(file: VariantFile, path: str, columns: Sequence[FileColumn]) -> None:
-    """Raise LeftToSpark where Spark might see something else in these columns."""
+    """Raise LeftToSpark if Spark might see something else in these columns."""
     known = dict(file.footer.key_value_metadata)
     folded = [node.name.lower() for node in file.footer.schema.children]
     for each in columns:

@@ -49,7 +49,7 @@ _File = tuple[int, str, int]
 class PathResiduals:
     """One path of a Variant column in the examined files of a group of versions.
 
-    `type` is that of its column (DDL; STRUCT, ARRAY or VARIANT without one), "several" where files
+    `type` is that of its column (DDL; STRUCT, ARRAY or VARIANT without one), "several" if files
     differ. `rows` are those of the files that have the node, `residual_rows` those of them with
     something else than NULL and a Variant null in its residual; None if a footer does not tell.
     Bytes are compressed ones.

@@ -38,7 +38,7 @@ NO_PATHS: frozenset[Path] = frozenset()
 class ColumnLayout:
     """How one file shreds a column: None if its columns cannot be copied, or nothing is known.
 
-    `told_apart` as in ValueNotes; `has_nulls` is true where there may be SQL NULLs.
+    `told_apart` as in ValueNotes; `has_nulls` is true if there may be SQL NULLs.
     """
 
     schema: ShreddingSchema | None = None

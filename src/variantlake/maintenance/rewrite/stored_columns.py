@@ -183,7 +183,7 @@ class _Same(ColumnRows):
     def noted(
         self, notes: ValueNotes, told: frozenset[Path], group: Any
     ) -> tuple[ValueNotes, bool]:
-        # What a file notes of its decimals counts where it tells integers apart. Elsewhere nothing
+        # What a file notes of its decimals counts if it tells integers apart. Elsewhere nothing
         # is known of them, but what a look tells.
         own = notes.told_apart
         goes = own == told or not look_like_integers(group, own ^ told)

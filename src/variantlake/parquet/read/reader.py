@@ -73,7 +73,7 @@ def iter_batches(
 
     Args:
         path: As for `read_table`, like `columns` and `variant_columns`.
-        batch_rows: The most rows of a batch, 1 or more. A batch has fewer where rows are large:
+        batch_rows: The most rows of a batch, 1 or more. A batch has fewer if rows are large:
             about 64 MB of them.
         columns: Names of top-level columns in the order wanted; all of them when None.
         row_groups: Indexes of the row groups to read, from 0; all of them when None.

@@ -1,6 +1,6 @@
 """What only the writer sees: counts and bounds taken from the rows while they pass.
 
-A footer cannot tell Variant nulls from other residuals where both occur, counts no objects, says
+A footer cannot tell Variant nulls from other residuals if both occur, counts no objects, says
 nothing of NaN and -0.0, and has no bounds for long strings (pyarrow's limit is 4,096 bytes). All of
 it costs a few vector operations a batch; bounds are taken only of batches with a long string.
 """

@@ -1,6 +1,6 @@
 """Which leaves of a file are dictionary-encoded, decided once from its first row group.
 
-A dictionary pays where values repeat. Elsewhere the writer would fill one of a megabyte for each
+A dictionary pays if values repeat. Elsewhere the writer would fill one of a megabyte for each
 row group, give it up and write plain values anyway: numbers, dates and times are then written as
 packed differences, strings with their lengths apart, the rest plainly. On events of 1 KB that made
 files 7 % smaller than dictionaries throughout, in less time, and Spark reads them as fast. A wrong
@@ -31,7 +31,7 @@ SAMPLE_ROWS = 2048
 file; a quarter of them makes files of GitHub's webhooks 6 % larger."""
 
 MAX_DISTINCT_SHARE = 0.5
-"""A dictionary is made where at most this share of the values is distinct."""
+"""A dictionary is made if at most this share of the values is distinct."""
 
 _MAYBE_SHARE = 0.98
 """Texts of which the sample repeats a few may repeat often in all rows: these are counted there.

@@ -27,7 +27,7 @@ def check_deterministic(
     expressions: Sequence[str],
     args: Any = None,
 ) -> None:
-    """Raise InvalidQuery where one of the expressions may give a row now this and now that.
+    """Raise InvalidQuery if one of the expressions may give a row now this and now that.
 
     Args:
         spark: The session in which functions have their meaning.
@@ -50,7 +50,7 @@ def check_of_one_row(
     expressions: Sequence[str],
     args: Any = None,
 ) -> None:
-    """Raise InvalidQuery where one of the expressions has a window: arguments as before.
+    """Raise InvalidQuery if one of the expressions has a window: arguments as before.
 
     Spark itself refuses aggregates and generators.
     """

@@ -110,7 +110,7 @@ class StoredValues:
 def _same_fields(
     given: StructType, wanted: StructType, place: Sequence[str]
 ) -> list[tuple[StructField, StructField]]:
-    """The fields of both by name. Raises InvalidQuery where they are not the same."""
+    """The fields of both by name. Raises InvalidQuery if they are not the same."""
     own = {field.name.lower(): field for field in given.fields}
     names = [field.name.lower() for field in wanted.fields]
     if sorted(own) != sorted(names) or len(given.fields) != len(names):

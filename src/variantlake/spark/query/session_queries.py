@@ -89,7 +89,7 @@ class SessionQueries(ABC, Generic[Prepared]):
     def opened(
         self, location: str, version: int | None, timestamp: str | None, args: Any
     ) -> TableVersion:
-        """A table, as it was at a time where a query's text says one, by the user's time zone."""
+        """A table, as it was at a time if a query's text says one, by the user's time zone."""
         if timestamp is None:
             return self.tables.open(location, version)
         text = f"SELECT unix_millis(try_cast(({timestamp}) AS TIMESTAMP))"

@@ -114,7 +114,7 @@ class RulePlanner:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """Queries are planned one by one. Raises TimeoutError where others take long."""
+        """Queries are planned one by one. Raises TimeoutError if others take long."""
         if not self._lock.acquire(timeout=WAIT_SECONDS):
             raise TimeoutError(f"other queries were planned for {WAIT_SECONDS:.0f} s")
         try:
@@ -262,9 +262,9 @@ class RulePlanner:
             return None  # an error of the query itself comes when the query runs
 
     def _open(self, relation: Mapping[str, Any]) -> _OpenTable | None:
-        """The version that is read; None where not all columns are, or the source knows the time.
+        """The version that is read; None if not all columns are, or the source knows the time.
 
-        Raises TableReplaced where another table is there.
+        Raises TableReplaced if another table is there.
         """
         if "relation" in relation:
             found = relation_of(relation["relation"])

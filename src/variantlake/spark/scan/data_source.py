@@ -3,7 +3,7 @@
 It serves where a table has to be named by a format and a path: in other people's code, in Spark
 Connect. `lake.sql` reads the same faster: a data source in Python is not told which columns and
 paths a query asks for. Options: Delta's `versionAsOf` and `timestampAsOf` (in the session's time
-zone at the time of `register`, if it says none), `version`, `timestamp` (ISO 8601, UTC where no
+zone at the time of `register`, if it says none), `version`, `timestamp` (ISO 8601, UTC if no
 zone is given) and `columns`, a comma between their names; `path@v3` names a version too. Others are
 refused.
 """

@@ -1,7 +1,7 @@
 """Groups of rows made in the driver: one row of each, so that Spark has nothing left to merge.
 
 To start tasks, to exchange their rows and to merge them takes Spark a quarter of a second, in which
-threads of one process group millions of rows. So the driver does it where few bytes are read.
+threads of one process group millions of rows. So the driver does it if few bytes are read.
 """
 
 from __future__ import annotations

@@ -111,6 +111,6 @@ def _figures(labels: Mapping[str, str], values: Mapping[str, float]) -> list[Fig
 
 
 def _totals(file: Path, labels: Mapping[str, str]) -> dict[str, float]:
-    """The totals that the file has for this query and table; none where it is new, or another's."""
+    """The totals that the file has for this query and table; none if it is new, or another's."""
     known, key = read_figures(file), label_key(labels)
     return {name: known.get((PREFIX + name, key), 0.0) for name in COUNTERS}

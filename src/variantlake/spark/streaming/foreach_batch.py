@@ -58,7 +58,7 @@ def write_batch(
         **options: As for `append`.
 
     Returns:
-        What was loaded; `already_loaded` where the table had the batch.
+        What was loaded; `already_loaded` if the table had the batch.
 
     Raises:
         LostCheckpoint: The table has later batches of the query, or this one of another checkpoint.

@@ -1,4 +1,4 @@
-"""The source as PySpark calls it, with limits of batches where this PySpark has them (from 4.2)."""
+"""The source as PySpark calls it, with limits of batches if this PySpark has them (from 4.2)."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class TableStream(DataSourceStreamReader):
         return self._offset(first).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """What the tasks of a batch read, none where nothing is left to be read."""
+        """What the tasks of a batch read, none if nothing is left to be read."""
         begin, until = self._offset_of(start), self._offset_of(end)
         if begin == until:
             return []

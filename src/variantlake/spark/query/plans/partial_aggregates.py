@@ -1,6 +1,6 @@
 """Aggregates of a query that tasks of ours can begin, so that Spark merges a few partial rows.
 
-An aggregate is taken where nothing stands between it and the table but chosen rows and renamed
+An aggregate is taken if nothing stands between it and the table but chosen rows and renamed
 columns, and where every condition, key and argument means here exactly what it means in Spark. Its
 functions become functions that merge (`PartialAggregates.java`). Arguments of DISTINCT and
 conditions of FILTER become further keys of the partial rows: then Spark's own function does over
