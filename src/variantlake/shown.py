@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import html
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from typing import Any
@@ -52,12 +53,27 @@ class Result(Shown):
         """The fields by name, for JSON; times as text, dataclasses as dicts."""
         return {item.name: _plain(getattr(self, item.name)) for item in fields(self)}
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the fields that say something, a line each."""
+        rows = [(name, _text(value)) for name, value in _shown_fields(self)]
+        return f"<p>{type(self).__name__}</p>{html_table((), rows)}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CommitResult(Result):
     """What a change of the table itself gives: of its properties, columns or log."""
 
     version: int
+
+
+def html_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Rows for a notebook, below the names of their columns if there are any; None is empty."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    lines = [f"<tr>{head}</tr>"] if names else []
+    for row in rows:
+        cells = ("" if each is None else html.escape(str(each)) for each in row)
+        lines.append(f"<tr>{''.join(f'<td>{each}</td>' for each in cells)}</tr>")
+    return f"<table>{''.join(lines)}</table>"
 
 
 def json_default(value: Any) -> str:

@@ -330,6 +330,21 @@ def test_a_table_gives_all_its_rows_as_a_frame_does(tmp_path: Path) -> None:
     assert vl.Table.open(t, version=0).count() == 0
 
 
+def test_a_notebook_shows_results_findings_profiles_and_explanations(tmp_path: Path) -> None:
+    t = vl.Table.create(tmp_path / "t", "event VARIANT")
+    done = t.append([{"k": "<b>", "n": 1}])._repr_html_()
+    assert "<td>rows_written</td><td>1</td>" in done
+    assert "<th>what helps</th>" in t.health()._repr_html_()
+    profile = vl.profile(t)._repr_html_()
+    assert "<td>$.k</td>" in profile
+    assert "<b>" not in profile
+    assert "&lt;b&gt;" in profile
+    plan = t.scan("event:k::string AS k").explain()
+    assert plan._repr_html_().startswith("<pre>files: 1 of 1 read")
+    assert "<td>event</td><td>variant</td>" in t._repr_html_()
+    assert "<th>k</th></tr><tr><td>&lt;b&gt;</td>" in t.scan("event:k::string AS k")._repr_html_()
+
+
 def test_calling_the_class_names_open(tmp_path: Path) -> None:
     with pytest.raises(vl.InvalidValue, match=r"vl\.Table\.open"):
         vl.Table(str(tmp_path))  # type: ignore[arg-type]

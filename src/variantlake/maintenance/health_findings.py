@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
+import html
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from variantlake.shown import Shown
+from variantlake.shown import Shown, html_table
 
 FORMAT = 1
 """Of `Health.to_dict`; it grows when a reader of the JSON would have to change."""
@@ -56,6 +57,12 @@ class Health(Shown):
         """The severity that matters most; None without findings."""
         found = {finding.severity for finding in self.findings}
         return max(found, key=list(Severity).index, default=None)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a line for each finding."""
+        rows = [(each.severity, each.topic, each.message, each.fix) for each in self.findings]
+        lines = html_table(("severity", "topic", "finding", "what helps"), rows)
+        return f"<p>{html.escape(repr(self))}</p>{lines}"
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON-ready values; `format` tells their version. Sizes are in bytes."""

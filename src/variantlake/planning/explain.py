@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import html
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -112,6 +113,10 @@ class Explanation:
     """The LIMIT that leaves files or row groups out, with its order; empty if none does."""
     reach: str = ""
     """What all of its first rows fulfil, by the bounds and counts of the log."""
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the text."""
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as JSON-ready values."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +31,7 @@ from variantlake.report.samples import (
     sample_table,
 )
 from variantlake.report.values import MAX_DISTINCT, PathValues, values_of
-from variantlake.shown import Shown
+from variantlake.shown import Shown, html_table, shortened
 from variantlake.shredding.ddl import format_ddl
 from variantlake.shredding.inference.infer import Inference, InferenceOptions, infer
 from variantlake.shredding.inference.profile import Profile
@@ -44,6 +45,12 @@ from variantlake.writing.table_write import READER_FEATURES
 
 FORMAT = 1
 """Of `to_dict`; it grows when a reader of the JSON would have to change."""
+
+_SHOWN_PATHS = 30
+"""Paths that a notebook shows."""
+
+_EXAMPLE = 24
+"""Characters of an example there."""
 
 _TYPES = {
     **dict.fromkeys((Primitive.TRUE, Primitive.FALSE), "boolean"),
@@ -177,6 +184,21 @@ class SourceProfile(Shown):
             items.append(f"{value.text} AS {quote_identifier(names[path])}")
         return ",\n  ".join(items)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a line for each of the most frequent paths."""
+        rows = (
+            (
+                path_text(each.path),
+                f"{each.count:,} elements" if each.share is None else f"{each.share:.1%}",
+                ", ".join(each.types),
+                each.column,
+                ", ".join(shortened(text, _EXAMPLE) for text in each.examples),
+            )
+            for each in self.paths[:_SHOWN_PATHS]
+        )
+        lines = html_table(("path", "rows", "types", "column", "examples"), rows)
+        return f"<p>{html.escape(repr(self))}</p>{lines}"
+
     def as_view(self, name: str, table: str | None = None) -> str:
         """The text of a `CREATE VIEW` with the paths as typed columns.
 
@@ -210,7 +232,7 @@ def profile(
     sample_rows: int = SAMPLE_ROWS,
     examples: bool = True,
     format: str | None = None,  # noqa: A002 - as in `ingest`
-    options: InferenceOptions | None = None,
+    inference: InferenceOptions | None = None,
     version: int | str | None = None,
     timestamp: Time | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -224,7 +246,7 @@ def profile(
         sample_rows: The most rows that are looked at, 1 or more.
         examples: False leaves values out of the result.
         format: How files hold documents, as for `ingest`: `ndjson`, `array` or `json`.
-        options: Thresholds of the inference.
+        inference: Thresholds of the inference.
         version: An older version of a table: its number or its name.
         timestamp: The version of a table at this time instead, as for `Table.open`.
         storage_options: How the source's bucket is reached, as for `Table.open`.
@@ -241,7 +263,7 @@ def profile(
     """
     if sample_rows < 1:
         raise InvalidValue(f"sample_rows is {sample_rows}, expected 1 or more")
-    make = partial(_profiled, options=options, examples=examples)
+    make = partial(_profiled, options=inference, examples=examples)
     if isinstance(source, Documents):
         return make("documents", "", sample_documents(source, sample_rows))
     if not isinstance(source, str | os.PathLike):

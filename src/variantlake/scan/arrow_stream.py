@@ -24,7 +24,7 @@ from variantlake.errors import (
     VariantLakeError,
     check_option_names,
 )
-from variantlake.shown import Shown, shortened
+from variantlake.shown import Shown, html_table, shortened
 from variantlake.shredding.arrays import AnyField, map_leaves, map_types
 from variantlake.shredding.layout import (
     VARIANT_EXTENSION,
@@ -183,11 +183,11 @@ class ArrowStream(Shown):
             rows = self.head(_SHOWN_ROWS)
         except VariantLakeError as error:
             return f"<p>{html.escape(repr(self))}: {html.escape(str(error))}</p>"
-        cells = zip(*map(_python_values, rows.columns), strict=True)
-        body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in cells)
-        names = "".join(f"<th>{html.escape(name)}</th>" for name in rows.column_names)
+        cells = (
+            list(map(_cell, row)) for row in zip(*map(_python_values, rows.columns), strict=True)
+        )
         more = ", the first rows" if rows.num_rows == _SHOWN_ROWS else ""
-        return f"<p>{html.escape(repr(self))}{more}</p><table><tr>{names}</tr>{body}</table>"
+        return f"<p>{html.escape(repr(self))}{more}</p>{html_table(rows.column_names, cells)}"
 
     def as_json(self) -> JsonStream:
         """The same rows with JSON text in place of Variants, at any depth.
@@ -229,8 +229,7 @@ def _python_value(value: Any, kind: Any) -> Any:
 
 
 def _cell(value: Any) -> str:
-    text = "" if value is None else shortened(str(value), _CELL)
-    return f"<td>{html.escape(text)}</td>"
+    return "" if value is None else shortened(str(value), _CELL)
 
 
 def _needed(package: str) -> Any:

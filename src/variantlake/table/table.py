@@ -52,7 +52,7 @@ from variantlake.errors import (
 from variantlake.export.keywords import ExportKeywords
 from variantlake.progress import OnProgress
 from variantlake.scan.decoded_log import DecodedLog
-from variantlake.shown import CommitResult, counted
+from variantlake.shown import CommitResult, counted, html_table
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.storage.opening import open_store
 from variantlake.storage.options import reach_with
@@ -313,14 +313,11 @@ class Table(AllRows):
 
     def _repr_html_(self) -> str:
         """What a notebook shows of the table: where it is and its columns, without reading rows."""
-        columns = "".join(
-            f"<tr><td>{html.escape(item.name)}</td><td>{html.escape(str(item.type))}</td></tr>"
-            for item in self.schema.fields
-        )
+        columns = ((item.name, item.type) for item in self.schema.fields)
         return (
             f"<p><b>{html.escape(self.uri)}</b>, version {self.version:,}, "
             f"{counted(self.snapshot.files.num_rows, 'file')}</p>"
-            f"<table><tr><th>column</th><th>type</th></tr>{columns}</table>"
+            + html_table(("column", "type"), columns)
         )
 
     @property

@@ -102,7 +102,7 @@ def profile(
             sample_rows=sample,
             examples=examples,
             format=format,
-            options=InferenceOptions(arrays=arrays),
+            inference=InferenceOptions(arrays=arrays),
             version=version,
             timestamp=timestamp,
         )
