@@ -33,6 +33,9 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 KERNELS = Path("src") / "variantlake" / "kernels"
 _LIBRARY = KERNELS / "native" / "libkernels.so"
 
+FEWEST = 6
+"""Rounds of which the least and the greatest ratio hold the median 19 times in 20."""
+
 
 def median_bounds(ratios: Sequence[float]) -> tuple[float, float]:
     """Between which of these the median of all that could be lies, 19 times in 20.
@@ -51,6 +54,8 @@ def median_bounds(ratios: Sequence[float]) -> tuple[float, float]:
 
 def verdict(ratios: Sequence[float], least: float) -> str:
     """What the ratios of the change's times to its parent's say."""
+    if len(ratios) < FEWEST:
+        return f"too few rounds to say, of {FEWEST}"
     low, high = median_bounds(ratios)
     middle = statistics.median(ratios)
     if low > 1 and middle >= 1 + least:

@@ -35,6 +35,8 @@ def test_a_change_is_told_from_the_noise() -> None:
     assert verdict([1.2 * each for each in noise], 0.02) == "slower"
     assert verdict([each / 1.2 for each in noise], 0.02) == "faster"
     assert verdict([1.01] * 15, 0.02) == "no difference beyond the noise"
+    assert "too few" in verdict([2.0] * 5, 0.02)
+    assert verdict([2.0] * 6, 0.02) == "slower"
 
 
 def test_ratios_are_those_of_each_round() -> None:

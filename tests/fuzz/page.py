@@ -19,6 +19,10 @@ branch of the package's Python code that no input took before. Without it (it ha
 Python or the system), chance chooses. An input that fails is printed with what went wrong, and
 stays in `.work/fuzz`. Each fault that was found so has become a test.
 
+The targets `many-…` change thousands of inputs in one call, as kernels over columns take them.
+Chance alone chooses. Each input gets an answer or an error of its own, and for some of each call
+the plain twin must say the same.
+
 The recorded runs (`python -m tests.fuzz --record FILE` adds to them):
 """
 

@@ -155,6 +155,18 @@ class Model:
                     return named
         return None
 
+    def needless(self) -> list[str]:
+        """Files of the table that a vacuum of now has to take: no version needs them for hours."""
+        return [
+            path
+            for path, blob in self.bucket.blobs.items()
+            if path.startswith(f"{TABLE}/")
+            and not path.startswith((f"{TABLE}/_delta_log/", f"{TABLE}/_variantlake/"))
+            and blob.modified < self.world.now - RETENTION - SLACK
+            and self._user(name := path.removeprefix(f"{TABLE}/")) is None
+            and not any(name in files for files in self._stages.values())
+        ]
+
     def is_readable(self, number: int) -> bool:
         """Whether readers within the retention may still read a version."""
         oldest = self._first_since(self.world.now - RETENTION + SLACK)
@@ -222,6 +234,7 @@ class Model:
             elif self.world.scenario.keeps_changes and not work.name.startswith("restore"):
                 self._check_copied(gone, adds, number)
         self._check_read(actions, read, number)
+        self._check_moved(removes, gone, adds, number)
         if adds and info.get("isBlindAppend") and work.name.split(" ")[0] not in _BLIND:
             raise Violation(f"version {number} ({work.name}) says that it looked at no row")
         stamp = info.get("inCommitTimestamp", 0)
@@ -366,6 +379,26 @@ class Model:
         if rows != after:
             what = difference(after, rows)
             raise Violation(f"the change files of version {number} do not lead there: {what}")
+
+    def _check_moved(
+        self,
+        removes: Sequence[Mapping[str, Any]],
+        gone: Sequence[Mapping[str, Any]],
+        adds: Sequence[Mapping[str, Any]],
+        number: int,
+    ) -> None:
+        """Raise Violation unless what is said to be no change of data only moves rows."""
+        said = {entry["path"]: entry["dataChange"] for entry in (*adds, *removes)}
+        old, new = (
+            {k: v for each in entries if not said[each["path"]] for k, v in self._rows_of(each)}
+            for entries in (gone, adds)
+        )
+        if old != new:
+            what = difference(old, new)
+            raise Violation(f"version {number} changes data and does not say so: {what}")
+
+    def _rows_of(self, file: Mapping[str, Any]) -> Iterable[tuple[int, Row]]:
+        return self._file_rows(file).items()
 
     def _check_copied(
         self, gone: Sequence[Mapping[str, Any]], adds: Sequence[Mapping[str, Any]], number: int

@@ -27,7 +27,10 @@ from tests.simulation.rows import Row, Rows
 from tests.simulation.scenario import Op
 from tests.simulation.session import Operation, Session
 from tests.simulation.world import Violation, World
+from variantlake.delta.actions.actions import DomainMetadata
 from variantlake.delta.checkpoint.log_cleanup import clean_log
+from variantlake.delta.transaction.commit import commit
+from variantlake.delta.transaction.conflicts import Changes
 from variantlake.errors import VariantLakeError
 from variantlake.ingest.commit_load import commit_load, find_committed_load
 from variantlake.ingest.encode.rows import TableRows
@@ -39,6 +42,7 @@ from variantlake.writing.stream_batch import StreamBatch
 from variantlake.writing.table_write import TableWrite
 
 _SHARED_STREAM = "stream together"
+_COUNTER = "sim.counter"
 _REPEAT = re.compile(r"load_id='([^']+)'")
 _ASCENDING: tuple[Literal["auto", "yes", "no"], ...] = ("auto", "yes", "no")
 _FIRST = 40
@@ -253,6 +257,17 @@ def set_properties(session: Session, op: Op, _work: Work) -> Any:
     return session.table().set_properties({"sim.serial": str(op.serial)})
 
 
+def count(session: Session, op: Op, _work: Work) -> Any:
+    """A domain says one more than it said: of two at once, one has to look again."""
+    snapshot = session.table().snapshot
+    said = snapshot.domains.get(_COUNTER)
+    number = 0 if said is None else json.loads(said.configuration)["count"]
+    for _ in range(op.b % 20):
+        session.world.pause(session.actor)
+    domain = DomainMetadata(_COUNTER, json.dumps({"count": number + 1}))
+    return commit(snapshot, Changes("COUNT", domains=(domain,), file_metrics=False))
+
+
 def delete(session: Session, op: Op, _work: Work) -> Any:
     """Some rows."""
     return session.table().delete(condition(op)[0])
@@ -287,7 +302,7 @@ def add(session: Session, op: Op, _work: Work) -> Any:
 def merge(session: Session, op: Op, _work: Work) -> Any:
     """Some rows of the source delete, others update."""
     keys = matched(op)
-    values = [-1 if key % 2 else op.serial for key in keys]
+    values = [op.serial if key % 3 else -1 for key in keys]
     source = pa.table({"id": pa.array(keys, pa.int64()), "val": pa.array(values, pa.int64())})
     return session.table().merge(
         source,
@@ -300,7 +315,7 @@ def merge(session: Session, op: Op, _work: Work) -> Any:
 def merged(op: Op, rows: Rows, _work: Work) -> Rows:
     """See `merge`."""
     keys = set(matched(op))
-    kept = {key: row for key, row in rows.items() if key not in keys or not key % 2}
+    kept = {key: row for key, row in rows.items() if key not in keys or key % 3}
     return {key: (op.serial, row[1]) if key in keys else row for key, row in kept.items()}
 
 
@@ -413,6 +428,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "stage": Operation(stage, conflicts=False, may_lack=True),
     "publish": Operation(publish, repeats=True, conflicts=False),
     "overwrite": Operation(overwrite, is_single=True),
+    "count": Operation(count, repeats=True),
     "set properties": Operation(set_properties),
     "delete": Operation(delete, _deleted, repeats=True, is_single=True),
     "erase": Operation(erase, _deleted),

@@ -167,6 +167,56 @@ FAULTS = (
         "a batch of a stream that is there is written again",
         "StreamBatch.version_in", "found.version < self.number", "found.version <= self.number",
     ),
+    Fault(
+        "what another commit says of an application does not matter",
+        "check_conflicts", "action.app_id in applications", "False",
+    ),
+    Fault(
+        "another schema does not matter", "check_conflicts",
+        'raise _conflict(version, "changed the schema or the properties of the table")', "pass",
+    ),
+    Fault(
+        "a rewrite does not look whether its files are there",
+        "commit_rewrite", "present.keys() >= set(group.keys)", "True",
+    ),
+    Fault(
+        "a rewrite changes data", "commit_rewrite._changes",
+        "removes_of(removed, data_change=False)", "removes_of(removed)",
+    ),
+    Fault("row ids begin one too low", "with_row_ids", "following = high_water + 1",
+          "following = max(high_water, 0)"),
+    Fault(
+        "the mark of row ids is one too low", "with_row_ids",
+        "orjson.dumps({_HIGH_WATER_MARK: following - 1})",
+        "orjson.dumps({_HIGH_WATER_MARK: following - 2})",
+    ),
+    Fault("rows of a file have one id", "with_row_ids", "following += _num_records(add)",
+          "following += 1"),
+    Fault(
+        "a repeated load is looked for too late", "find_own_load",
+        "range(int(match[1]), snapshot.version + 1)",
+        "range(int(match[1]) + 1, snapshot.version + 1)",
+    ),
+    Fault("a staged load is published again", "publish_stage", "version is not None", "False"),
+    Fault(
+        "a published load has no id in the table", "publish_stage",
+        "LoadId(load_id, is_own=False)", "LoadId(load_id, is_own=True)",
+    ),
+    Fault(
+        "a serializable table is not", "commit.commit",
+        'isolation.lower() != "serializable" and not changes.serializable', "True",
+    ),
+    Fault("sidecars in use are cleaned up", "_clean_sidecars", "entry.path not in named", "True"),
+    Fault("an answer that cannot be read is passed over", "_unknown_if_unread",
+          "raise unknown from error", "return"),
+    Fault("a refresh says a version too few", "Snapshot.refresh", "self.version + len(commits)",
+          "self.version + len(commits) - 1"),
+    Fault("a commit leaves a version out", "commit.commit", "snapshot.version + attempt",
+          "snapshot.version + attempt + 1"),
+    Fault(
+        "the first in-commit timestamp follows nothing", "_CommitBase.of",
+        "_last_stamp(snapshot) if before else snapshot.last.modified", "0",
+    ),
 )  # fmt: skip
 
 CHEAP = (

@@ -20,7 +20,7 @@ from tests.simulation.model import Model, Work
 from tests.simulation.operations import OPERATIONS
 from tests.simulation.readers import compare
 from tests.simulation.rows import Rows
-from tests.simulation.scenario import HOUR, Op, Scenario
+from tests.simulation.scenario import HOUR, RETENTION, Op, Scenario
 from tests.simulation.session import Operation, Session
 from tests.simulation.world import MAX_STEPS, Actor, Killed, Violation, World
 from variantlake.dml.files import deletion_vectors
@@ -231,6 +231,10 @@ class _Play:
                 self._look_back(op.a)
             else:
                 self.do(op, OPERATIONS[op.kind])
+        self.world.now += RETENTION + 2 * HOUR
+        self.do(Op("vacuum", 1_000_004, 1, 0), OPERATIONS["vacuum"])
+        if (needless := model.needless()) and not self.world.violation:
+            self.world.fail(f"a vacuum leaves {needless[0]}, which nobody needs")
         lacking = [path for path, rows in model.landed.items() if rows and path not in model.loaded]
         if lacking and not self.world.violation:
             self.world.say(str(session.table().loads().to_pylist()))

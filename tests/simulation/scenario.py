@@ -24,13 +24,13 @@ ROLES: Mapping[str, Mapping[str, int]] = {
         "delete": 3, "update": 3, "upsert": 3, "merge": 2, "add": 2, "append": 2, "erase": 1,
     },
     "racer": {
-        "stream together": 5, "load together": 3, "stage": 2, "publish": 4, "add": 2, "tag": 3,
-        "untag": 1,
+        "stream together": 5, "load together": 3, "stage": 2, "publish": 4, "add": 3, "upsert": 2,
+        "merge": 3, "tag": 3, "untag": 1, "count": 4,
     },
     "autoloader": {"land": 3, "autoload": 3},
     "upkeep": {
         "optimize": 4, "cluster": 2, "reshred": 1, "checkpoint": 2, "clean the log": 1,
-        "vacuum": 3, "restore": 1, "analyze": 1, "tag": 1, "untag": 1,
+        "vacuum": 3, "restore": 3, "analyze": 1, "tag": 2, "untag": 1,
     },
     "reader": {
         "read": 3, "read old": 2, "hold": 2, "follow": 2, "changes": 2, "mirror": 2, "clone": 2,
@@ -164,10 +164,10 @@ def _properties(chance: random.Random, layout: str) -> dict[str, str]:
         "delta.checkpointInterval": chance.choice(["2", "3", "5", "10", "100"]),
     }
     choices = {
-        "delta.enableDeletionVectors": ("true", 0.6),
+        "delta.enableDeletionVectors": ("true", 0.7),
         "delta.enableChangeDataFeed": ("true", 0.4),
         "delta.isolationLevel": ("WriteSerializable", 0.3),
-        "delta.enableInCommitTimestamps": ("true", 0.3),
+        "delta.enableInCommitTimestamps": ("true", 0.5),
         "delta.checkpointPolicy": ("v2", 0.3),
     }
     for name, (value, share) in choices.items():
