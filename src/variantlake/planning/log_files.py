@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from variantlake.arrays import numpy_array
 from variantlake.delta.actions.actions import DeletionVectorDescriptor
 from variantlake.delta.log.file_paths import located
-from variantlake.delta.log.logical_files import LogicalFiles, take_of_batches, values
+from variantlake.delta.log.logical_files import LogicalFiles, values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.stats.columns.files_part import FilesPart
 from variantlake.delta.stats.columns.log_facts import LogFacts
@@ -113,7 +113,7 @@ class LogFiles:
     def files(self, rows: Int64s) -> Iterator[ScanFile]:
         """See FileColumns."""
         wanted = ["path", "size", "modification_time", "partition_values", "deletion_vector"]
-        found = take_of_batches(self._files.listed.select(wanted), rows)
+        found = self._files.take(rows)
         paths = located(found["path"], self._snapshot.store.uri)
         columns = (values(found[name]) for name in wanted[1:])
         for path, size, modified, partition, vector in zip(paths, *columns, strict=True):

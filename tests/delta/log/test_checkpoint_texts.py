@@ -1,26 +1,33 @@
-"""Statistics and tags that stay in a checkpoint until somebody asks for them."""
+"""Paths, statistics and tags that stay in a checkpoint until somebody asks for them."""
 
 from __future__ import annotations
 
+import json
 import pickle
 import subprocess
 import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import variantlake as vl
 from tests.delta.stats.columns.test_log_facts import SCHEMA, adds, check_same
+from tests.delta.tables import add
 from tests.strategies import MORE
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log import checkpoint_texts
+from variantlake.delta.log.file_paths import AbsolutePaths
+from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.logical_files import LogicalFiles, files_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.stats.columns.log_facts import LogFacts
@@ -115,6 +122,78 @@ def test_damage_of_texts_is_said_when_they_are_asked_for(tmp_path: Path) -> None
     assert caught.value.file == str(path)
     with pytest.raises(MalformedLog, match="cannot be read"):
         _read(tmp_path, 1 << 40)
+
+
+def _with_paths(root: Path, paths: list[str]) -> None:
+    """A table whose checkpoint says of its files that they are these."""
+    _table(root, _made(len(paths)))
+    table = pq.read_table(root / CHECKPOINT)
+    add: Any = table["add"].combine_chunks()
+    others = len(add) - len(paths)
+    names = pa.array([*[""] * others, *paths])
+    parts = [names, *add.flatten()[1:]]
+    assert add.type[0].name == "path"
+    edited = pa.StructArray.from_arrays(parts, fields=list(add.type), mask=add.is_null())
+    place = table.column_names.index("add")
+    pq.write_table(table.set_column(place, "add", edited), root / CHECKPOINT, row_group_size=4)
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ["a", "b", "c"],
+        ["day=2024-11-01/a", "d/e"],
+        ["a%20b", "c", "d", "e", "f", "g%2520h", "\u00e9"],
+    ],
+)
+def test_paths_are_those_of_the_checkpoint_and_plain_ones_stay_there(
+    tmp_path: Path, paths: list[str]
+) -> None:
+    _with_paths(tmp_path, paths)
+    stored, plain = _read(tmp_path, 0), _read(tmp_path, 1 << 40)
+    kept = [texts for texts in stored.texts.values() if getattr(texts, "_paths", None) is None]
+    assert len(kept) == sum(texts.is_plain for texts in stored.texts.values())
+    assert kept or "%" in paths[0]
+    odd = {path for path in paths if "%" in path}
+    assert odd <= set(stored.odd_paths().to_pylist()) <= set(paths)
+    assert stored.take(np.array([1, 0]))["path"].to_pylist() == [paths[1], paths[0]]
+    assert stored == plain
+
+
+@pytest.mark.parametrize(
+    ("paths", "message"),
+    [
+        (["a", "b", "c", "d", "e", "f", "b"], "'b' is in the table twice"),
+        (["a", "b", "c", "d", "e", "%62"], "'b' is in the table twice"),
+        (["a", "b", "c", "d", "e", "../x"], "leaves the table's folder"),
+        (["a", "b", "c", "d", "e", "/x"], "absolute path"),
+    ],
+)
+def test_paths_that_stay_in_the_checkpoint_are_looked_at(
+    tmp_path: Path, paths: list[str], message: str
+) -> None:
+    _with_paths(tmp_path, paths)
+    for least_rows in (0, 1 << 40):
+        with (
+            patch.object(checkpoint_texts, "LEAST_ROWS", least_rows),
+            pytest.raises((MalformedLog, vl.VariantLakeError), match=message),
+        ):
+            Snapshot.read(tmp_path, applies=FEATURES, absolute_paths=AbsolutePaths.REFUSE)
+
+
+def test_commits_after_a_checkpoint_take_the_place_of_its_files(tmp_path: Path) -> None:
+    _with_paths(tmp_path, [f"f{number}" for number in range(9)])
+    actions = [{"remove": {"path": "f3", "dataChange": True}}, add("f5", size=7), add("new")]
+    with patch.object(checkpoint_texts, "LEAST_ROWS", 0):
+        stored = Snapshot.read(tmp_path, applies=FEATURES)
+    text = "".join(json.dumps(action) + "\n" for action in actions)
+    (tmp_path / commit_path(1)).write_text(text)
+    newer = stored.refresh()
+    # Only the row group that has both files was read.
+    read = [getattr(each, "_paths", None) is not None for each in stored.files.texts.values()]
+    assert sum(read) == 1
+    names = [f"f{number}" for number in range(9) if number not in (3, 5)]
+    assert sorted(newer.files["path"].to_pylist()) == sorted([*names, "f5", "new"])
 
 
 def test_files_of_several_commits_and_places_keep_their_texts() -> None:

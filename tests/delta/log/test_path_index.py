@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from tests.delta.tables import add, first_commit, remove, write_log
 from tests.strategies import MORE
-from variantlake.delta.actions.actions import parse_log
+from variantlake.delta.actions.actions import AddFile, parse_log
 from variantlake.delta.log import path_index
 from variantlake.delta.log.log_segment import commit_path
-from variantlake.delta.log.logical_files import adds_of
+from variantlake.delta.log.logical_files import adds_of, files_of
 from variantlake.delta.log.path_index import PathIndex, hashes_of
 from variantlake.delta.log.reconciliation import LogState, apply_commits
 from variantlake.delta.log.snapshot import Snapshot
@@ -80,9 +80,10 @@ def test_what_a_commit_does_not_touch_is_not_hashed_again(
 
 
 def test_an_index_answers_for_slices_and_nothing() -> None:
-    paths: Any = pa.array(["a", "b", "c"])
+    files = files_of([AddFile(name, 1, 1) for name in "abc"])
+    (whole,) = files.listed.to_batches()
     index = PathIndex()
-    assert index.may_hold(paths.slice(1), hashes_of(pa.array(["c"])))
-    assert not index.may_hold(paths.slice(1), hashes_of(pa.array(["a"])))
-    assert not index.may_hold(paths.slice(3), hashes_of(pa.array(["a"])))
-    assert not index.may_hold(paths, np.zeros(0, np.int64))
+    assert index.may_hold(files, whole.slice(1), hashes_of(pa.array(["c"])))
+    assert not index.may_hold(files, whole.slice(1), hashes_of(pa.array(["a"])))
+    assert not index.may_hold(files, whole.slice(3), hashes_of(pa.array(["a"])))
+    assert not index.may_hold(files, whole, np.zeros(0, np.int64))

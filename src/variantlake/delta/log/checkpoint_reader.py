@@ -52,6 +52,7 @@ from variantlake.delta.log.logical_files import (
     struct_type,
     values,
 )
+from variantlake.delta.log.path_index import PathIndex, repeated_hashes
 from variantlake.delta.log.reconciliation import Key, LogState, check_unique_paths, key_of
 from variantlake.errors import MalformedLog
 from variantlake.storage.store import Store
@@ -75,21 +76,34 @@ def read_checkpoint(
     actions: list[Action] = []
     parts: list[LogicalFiles] = []
     for entry in checkpoint.files:
-        found, files = _read(store, entry.path, (*FEW, *removes, UnknownAction))
+        found, read = _read(store, entry.path, (*FEW, *removes, UnknownAction))
         actions += found
-        parts += files
+        parts += read
     sidecars = list(_sidecar_paths(store, checkpoint, actions))
     for path in sidecars:
-        found, files = _read(store, path, (*removes, UnknownAction))
+        found, read = _read(store, path, (*removes, UnknownAction))
         actions += found
-        parts += files
+        parts += read
     file = store.join(checkpoint.files[0].path)
     if not parts and not sidecars:
         raise MalformedLog("the checkpoint has no `add` column", file=file)
-    state = _state(actions, LogicalFiles.joined(parts), file, tombstones=tombstones)
+    files, index = LogicalFiles.joined(parts), _indexed(parts)
+    state = _state(actions, files, index, file, tombstones=tombstones)
     with named(file):
-        check_unique_paths(state.files)
+        hashes = [index.hashes(files, batch) for batch in files.listed.to_batches()]
+        if len(repeated_hashes(hashes)):
+            check_unique_paths(files)
     return state
+
+
+def _indexed(parts: list[LogicalFiles]) -> PathIndex:
+    """The hashes of the paths that stay in their files."""
+    index = PathIndex()
+    for part in parts:
+        for texts in part.texts.values():
+            if isinstance(texts, CheckpointTexts):
+                index.put(part.listed["origin"].chunk(0), texts.hashes)
+    return index
 
 
 def read_tombstones(store: Store, checkpoint: CheckpointFiles) -> dict[Key, RemoveFile]:
@@ -169,17 +183,35 @@ def _read(
         opened.check([*wanted, *unknown])
         actions: list[Action] = []
         parts: list[LogicalFiles] = []
-        read = _row_groups if texts else _tables
-        for number, table in enumerate(read(opened.parquet, [*wanted, *unknown])):
+        read, columns = _tables, [*wanted, *unknown]
+        if texts:
+            probes = [_probe(schema.field(name)) if name in ACTIONS else name for name in wanted]
+            read, columns = _row_groups, [*probes, *unknown]
+        for number, table in enumerate(read(opened.parquet, columns)):
             if "add" in table.column_names and texts:
                 for batch in _add_files(table, file).combine_chunks().to_batches():
                     stored = CheckpointTexts(opened, number, texts, batch)
                     parts.append(LogicalFiles.from_texts(batch, stored))
             elif "add" in table.column_names:
                 parts.append(LogicalFiles.of(_add_files(table, file)))
-            actions += [action for kind in there for action in _objects(table, kind, file)]
+            for kind in there:
+                whole = _whole(opened.parquet, number, table, kind.KEY) if texts else table
+                actions += _objects(whole, kind, file)
             actions += [UnknownAction(name) for name in unknown if _is_any(table[name])]
     return actions, parts
+
+
+def _probe(column: pa.Field[Any]) -> str:
+    """A part of the column of a kind of actions that tells which rows have one."""
+    fields: list[Any] = list(column.type) if isinstance(column.type, pa.StructType) else []
+    parts = (each.name for each in fields if not pa.types.is_nested(each.type))
+    part = next((name for name in parts if "." not in name), None)
+    return column.name if part is None else f"{column.name}.{part}"
+
+
+def _whole(parquet: pq.ParquetFile, group: int, table: pa.Table, name: str) -> pa.Table:
+    """The row group with all of a column, of which `table` has the `_probe`; most have none."""
+    return parquet.read_row_group(group, columns=[name]) if _is_any(table[name]) else table
 
 
 def _is_any(column: Any) -> bool:
@@ -198,7 +230,9 @@ def _sidecar_paths(
             yield path
 
 
-def _state(actions: list[Action], files: LogicalFiles, file: str, *, tombstones: bool) -> LogState:
+def _state(
+    actions: list[Action], files: LogicalFiles, index: PathIndex, file: str, *, tombstones: bool
+) -> LogState:
     protocols = [action for action in actions if isinstance(action, Protocol)]
     metadata = [action for action in actions if isinstance(action, Metadata)]
     if len(protocols) > 1 or len(metadata) > 1:
@@ -211,6 +245,7 @@ def _state(actions: list[Action], files: LogicalFiles, file: str, *, tombstones:
         protocol=protocols[0] if protocols else None,
         metadata=metadata[0] if metadata else None,
         files=files,
+        index=index,
         removes=_removes_by_key(actions, file) if tombstones else None,
         transactions={
             action.app_id: action for action in actions if isinstance(action, Transaction)

@@ -16,7 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.arrays import arrow_array, numpy_array
+from variantlake.delta.log.file_paths import are_plain, decoded_paths
 from variantlake.delta.log.logical_files import STRING_MAP, one_chunk
+from variantlake.delta.log.path_index import hashes_of
 from variantlake.delta.stats.columns.stats_struct_to_json import is_text, stats_to_json
 from variantlake.delta.stats.file_texts import PackedTexts, StatsStruct
 from variantlake.errors import MalformedFile, MalformedLog, in_file
@@ -202,17 +204,36 @@ def opened_checkpoint(store: Store, path: str) -> Iterator[CheckpointFile]:
 
 
 class CheckpointTexts:
-    """Statistics and tags of the files of one row group, as FileTexts."""
+    """Paths, statistics and tags of the files of one row group, as FileTexts.
+
+    `columns` are those that stay in the file; the paths too, if they are plain. `hashes` are those
+    of the decoded paths, sorted.
+    """
 
     def __init__(
         self, file: CheckpointFile, group: int, columns: Sequence[str], files: pa.RecordBatch
     ) -> None:
+        paths: Any = files.column("path")
+        self.is_plain: bool = are_plain(paths)
+        self._paths: Any = None if self.is_plain else paths
+        decoded = decoded_paths(pa.chunked_array([paths]))
+        self.hashes: Int64s = np.sort(hashes_of(one_chunk(decoded)))
         sizes: Any = files.column("size")
         vectors: Any = files.column("deletion_vector")
         self.rows: int = files.num_rows
         self.sizes: Int64s = numpy_array(sizes)
         self.marked: Bools = numpy_array(vectors.is_valid())
         self._file, self._group, self._columns = file, group, columns
+
+    def paths(self) -> Any:
+        """See FileTexts. Raises MalformedLog."""
+        if self._paths is None:
+            # Of one file of many that is kept the others are in memory from now on.
+            paths = self._read("add.path", pa.string())
+            if paths.null_count or not are_plain(paths):
+                raise MalformedLog("the paths have changed", file=self._file.name)
+            self._paths = paths
+        return self._paths
 
     def stats(self) -> Any:
         """See FileTexts. Raises MalformedLog."""
@@ -236,7 +257,7 @@ class CheckpointTexts:
         return tags
 
     def _read(self, name: str, type_: pa.DataType) -> Any:
-        if name not in self._columns:
+        if name not in (*self._columns, "add.path"):
             return pa.nulls(self.rows, type_)  # type: ignore[call-overload]
         with named(self._file.name):
             column = self.field(name.split(".")[1:])
@@ -264,7 +285,8 @@ class CheckpointTexts:
         return _ParsedOfGroup(self, self._file)
 
     def __reduce__(self) -> Any:
-        return PackedTexts, (self.sizes, self.marked, self.stats(), self.tags())
+        texts = (self.paths(), self.stats(), self.tags())
+        return PackedTexts, (self.sizes, self.marked, *texts)
 
 
 class _ParsedOfGroup:

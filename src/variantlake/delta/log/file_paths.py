@@ -126,6 +126,11 @@ def _special_paths(paths: pa.ChunkedArray[Any]) -> list[str]:
     return found
 
 
+def are_plain(paths: Any) -> bool:
+    """Whether all paths, an array, are relative names as they stand; rarely wrongly false."""
+    return not len(paths) or not _may_be_special(paths)
+
+
 def _may_be_special(paths: Any) -> bool:
     """Whether one of the paths, of an array, may match _SPECIAL: by its bytes, which is fast."""
     data, starts, ends = _bytes(paths)

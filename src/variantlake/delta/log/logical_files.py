@@ -1,14 +1,14 @@
 """The files of a table by columns, one row a logical file: what planning works on.
 
 Columns are named as in the protocol, in snake case; `path` stands as in the log (see
-`Snapshot.location`). Statistics and tags stay packed until somebody asks for them.
+`Snapshot.location`). Paths, statistics and tags stay where they are until somebody asks for them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import Any, Self
@@ -67,8 +67,10 @@ FILES: pa.Schema = pa.schema(
 TEXTS = ("stats", "tags")
 """The columns that are most of a log."""
 
+_STORED = ("path", *TEXTS)
+
 _LISTED: pa.Schema = pa.schema(
-    [*(field for field in FILES if field.name not in TEXTS), pa.field("origin", pa.int64())]
+    [*(field for field in FILES if field.name not in _STORED), pa.field("origin", pa.int64())]
 )
 _ORIGIN_BITS = 32
 _NUMBERS = itertools.count()
@@ -81,8 +83,9 @@ _ADDS = 1 << 16
 class LogicalFiles:
     """Files of a table, columns FILES. Never changes.
 
-    `listed` are the columns in memory: all but TEXTS, and `origin`, the number of a FileTexts in
-    `texts` and the row there. A change of the table shares the others' with the version before.
+    `listed` are the columns in memory: all but paths and TEXTS, and `origin`, the number of a
+    FileTexts in `texts` and the row there. A change of the table shares the others' with the
+    version before.
     """
 
     __slots__ = ("listed", "texts")
@@ -98,7 +101,7 @@ class LogicalFiles:
 
     @classmethod
     def from_texts(cls, files: pa.RecordBatch, texts: FileTexts) -> Self:
-        """Files, and their texts row by row; of `files` the columns TEXTS need not be there."""
+        """Files, and their texts row by row; of `files` those columns need not be there."""
         number, count = next(_NUMBERS), files.num_rows
         columns = [_column_of(files, field) for field in _LISTED if field.name != "origin"]
         origins = np.arange(count, dtype=np.int64) | (number << _ORIGIN_BITS)
@@ -133,7 +136,7 @@ class LogicalFiles:
         return self.num_rows
 
     def __getitem__(self, name: str) -> Any:
-        return self._text(name) if name in TEXTS else self.listed[name]
+        return self._text(name) if name in _STORED else self.listed[name]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LogicalFiles):
@@ -177,23 +180,40 @@ class LogicalFiles:
         ]
         return pa.Table.from_arrays(columns, schema=FILES)
 
+    def odd_paths(self) -> Any:
+        """The paths, but for those of texts that are plain."""
+        odd = [number for number, texts in self.texts.items() if not texts.is_plain]
+        if not odd:
+            return pa.chunked_array([], pa.string())
+        if len(odd) == len(self.texts):
+            return self["path"]
+        there = np.isin(numpy_array(self.listed["origin"]) >> _ORIGIN_BITS, odd)
+        return self.filter(arrow_array(there))["path"]
+
     def runs(self) -> list[tuple[FileTexts, Int64s]]:
         """See TextRuns."""
         return _runs(numpy_array(self.listed["origin"]), self.texts)
 
     def _text(self, name: str) -> Any:
-        """One of TEXTS; each FileTexts is asked once."""
+        """A column that is not listed; each FileTexts is asked once."""
         origins = numpy_array(self.listed["origin"])
         numbers = origins >> _ORIGIN_BITS
         rising = bool((numbers[1:] >= numbers[:-1]).all())
         order = np.argsort(numbers, kind="stable")
         parts = []
         for texts, rows in _runs(origins if rising else origins[order], self.texts):
-            column = texts.stats() if name == "stats" else texts.tags()
+            column = _ASK[name](texts)
             is_all = len(rows) == texts.rows and bool((rows == np.arange(len(rows))).all())
             parts.append(column if is_all else column.take(arrow_array(rows)))
         found: Any = pa.chunked_array(parts, FILES.field(name).type)
         return found if rising else found.take(arrow_array(np.argsort(order)))
+
+
+_ASK: dict[str, Callable[[FileTexts], Any]] = {
+    "path": lambda texts: texts.paths(),
+    "stats": lambda texts: texts.stats(),
+    "tags": lambda texts: texts.tags(),
+}
 
 
 def _runs(origins: Int64s, texts: Mapping[int, FileTexts]) -> list[tuple[FileTexts, Int64s]]:

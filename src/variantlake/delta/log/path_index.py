@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +19,9 @@ Hashes = Int64s
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Sorted hashes of the paths of a batch, which stay in memory as long as this does."""
+    """Sorted hashes of the paths of a batch; its `origin` stays in memory as long as this does."""
 
-    paths: pa.Array[Any]
+    origin: pa.Array[Any]
     hashes: Hashes
 
 
@@ -36,21 +37,29 @@ class PathIndex:
     def __reduce__(self) -> tuple[type[PathIndex], tuple[()]]:
         return PathIndex, ()
 
-    def may_hold(self, paths: pa.Array[Any], wanted: Hashes) -> bool:
-        """Whether one of the hashes is that of a path in a batch, decoded; rarely wrongly true."""
-        key = _key(paths)
-        if key not in self._batches:
-            hashes = np.sort(hashes_of(one_chunk(decoded_paths(pa.chunked_array([paths])))))
-            self._batches[key] = _Batch(paths, hashes)
-        hashes = self._batches[key].hashes
+    def put(self, origin: pa.Array[Any], hashes: Hashes) -> None:
+        """Remember the sorted hashes of the paths, decoded, in the batch with this `origin`."""
+        self._batches[_key(origin)] = _Batch(origin, hashes)
+
+    def hashes(self, files: LogicalFiles, batch: pa.RecordBatch) -> Hashes:
+        """Those of a batch of `listed`."""
+        origin = batch.column("origin")
+        if _key(origin) not in self._batches:
+            paths = decoded_paths(files.of_batches([batch])["path"])
+            self.put(origin, np.sort(hashes_of(one_chunk(paths))))
+        return self._batches[_key(origin)].hashes
+
+    def may_hold(self, files: LogicalFiles, batch: pa.RecordBatch, wanted: Hashes) -> bool:
+        """Whether a hash is that of a path in a batch of `listed`, decoded; rarely wrongly true."""
+        hashes = self.hashes(files, batch)
         places = np.minimum(np.searchsorted(hashes, wanted), len(hashes) - 1)
         return bool(len(hashes)) and bool((hashes[places] == wanted).any())
 
     def of(self, files: LogicalFiles) -> PathIndex:
         """What is known of the batches of these files, and of no others."""
         index = PathIndex()
-        for paths in files["path"].chunks:
-            key = _key(paths)
+        for origin in files.listed["origin"].chunks:
+            key = _key(origin)
             if key in self._batches:
                 index._batches[key] = self._batches[key]
         return index
@@ -73,12 +82,18 @@ def repeated(texts: pa.ChunkedArray[Any]) -> Int64s:
     if len(texts) < 2:
         return np.zeros(0, np.int64)
     joined = np.concatenate([hashes_of(chunk) for chunk in texts.chunks])
-    order = np.sort(joined)
-    twice = order[1:][order[1:] == order[:-1]]
+    twice = repeated_hashes([joined])
     return np.flatnonzero(np.isin(joined, twice)) if len(twice) else np.zeros(0, np.int64)
 
 
-def _key(paths: Any) -> tuple[int, ...]:
-    """Where the paths of a batch are in memory."""
-    places = [0 if buffer is None else buffer.address for buffer in paths.buffers()]
-    return (len(paths), paths.offset, *places)
+def repeated_hashes(parts: Sequence[Hashes]) -> Hashes:
+    """The hashes that come again."""
+    order = np.sort(np.concatenate([*parts, np.zeros(0, np.int64)]))
+    found: Hashes = order[1:][order[1:] == order[:-1]]
+    return found
+
+
+def _key(origin: Any) -> tuple[int, ...]:
+    """Where a column of a batch is in memory."""
+    places = [0 if buffer is None else buffer.address for buffer in origin.buffers()]
+    return (len(origin), origin.offset, *places)

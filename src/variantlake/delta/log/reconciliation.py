@@ -253,11 +253,11 @@ def _without(files: LogicalFiles, keys: Any, index: PathIndex) -> Iterator[pa.Re
         )
     spoken: Any = one_chunk(keys) if files.num_rows else None
     for batch in files.listed.to_batches():
-        if wanted is not None and not index.may_hold(batch.column("path"), wanted):
+        if wanted is not None and not index.may_hold(files, batch, wanted):
             if batch.num_rows:
                 yield batch
             continue
-        touched: Any = pc.is_in(keys_of(pa.table(batch)), value_set=spoken)
+        touched: Any = pc.is_in(keys_of(files.of_batches([batch])), value_set=spoken)
         if pc.any(touched).as_py():
             batch = batch.filter(pc.invert(touched).combine_chunks())  # noqa: PLW2901
         if batch.num_rows:
@@ -277,7 +277,7 @@ def _merged(files: LogicalFiles) -> LogicalFiles:
     return LogicalFiles.joined([large, LogicalFiles.of(small.whole().combine_chunks())])
 
 
-def keys_of(files: LogicalFiles | pa.Table) -> Any:
+def keys_of(files: LogicalFiles) -> Any:
     """The keys of files as text."""
     paths = decoded_paths(files["path"])
     vectors = files["deletion_vector"]

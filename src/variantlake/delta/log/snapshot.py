@@ -184,7 +184,7 @@ class Snapshot(Shown):
         """
         allowed = self.absolute_paths is AbsolutePaths.ALLOW
         if allowed and AbsolutePaths.setting() is AbsolutePaths.REFUSE:  # set since it was loaded
-            check_paths(self.files["path"], AbsolutePaths.REFUSE)
+            check_paths(self.files.odd_paths(), AbsolutePaths.REFUSE)
             check_vectors(self.files["deletion_vector"], AbsolutePaths.REFUSE)
         lost_commit_check.check(self.store)
         commits = commits_after(self.store, self.version, self.last)
@@ -329,7 +329,7 @@ def _snapshot(
         if not unique and (new_paths is None or vectors.null_count < len(vectors)):
             # Without vectors a path that comes again takes the place of the one before.
             check_unique_paths(state.files)
-        check_paths(state.files["path"] if new_paths is None else new_paths, absolute_paths)
+        check_paths(state.files.odd_paths() if new_paths is None else new_paths, absolute_paths)
         check_vectors(state.files["deletion_vector"], absolute_paths)
     if "deletionVectors" not in applies and vectors.null_count < len(vectors):
         raise UnsupportedFeature(

@@ -1,4 +1,4 @@
-"""Statistics and tags of files, packed until somebody asks: as text they are most of a log.
+"""Paths, statistics and tags of files, packed until somebody asks: they are most of a log.
 
 Texts of neighbours repeat each other, so packed they take a tenth of the memory or less; unpacking
 is ten times as fast as parsing them.
@@ -36,6 +36,13 @@ class FileTexts(Protocol):
     def marked(self) -> Bools:
         """Those with a deletion vector."""
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether each path is the name of a file in the table's folder, as it stands there."""
+
+    def paths(self) -> Any:
+        """The paths as in the log, an array of strings."""
+
     def stats(self) -> Any:
         """The statistics, an array of strings."""
 
@@ -69,9 +76,11 @@ class TextRuns(Protocol):
 class PackedTexts:
     """Texts in memory, as FileTexts."""
 
-    def __init__(self, sizes: Int64s, marked: Bools, stats: Any, tags: Any) -> None:
+    is_plain = False
+
+    def __init__(self, sizes: Int64s, marked: Bools, paths: Any, stats: Any, tags: Any) -> None:
         self.rows: int = len(sizes)
-        self.sizes, self.marked = sizes, marked
+        self.sizes, self.marked, self._paths = sizes, marked, paths
         self._stats, self._tags = packed(stats), packed(tags)
 
     @classmethod
@@ -80,7 +89,12 @@ class PackedTexts:
         sizes: Any = files.column("size")
         vectors: Any = files.column("deletion_vector")
         marked = numpy_array(vectors.is_valid())
-        return cls(numpy_array(sizes), marked, files.column("stats"), files.column("tags"))
+        texts = (files.column(name) for name in ("path", "stats", "tags"))
+        return cls(numpy_array(sizes), marked, *texts)
+
+    def paths(self) -> Any:
+        """See FileTexts."""
+        return self._paths
 
     def stats(self) -> Any:
         """See FileTexts."""

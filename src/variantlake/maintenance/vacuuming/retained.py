@@ -160,10 +160,12 @@ def keep_named(found: RetainedPaths, snapshot: Snapshot) -> None:
 
 
 def _keep_live(found: RetainedPaths, snapshot: Snapshot) -> None:
-    for batch in snapshot.files.listed.to_batches(max_chunksize=65536):
-        _keep_paths(found, batch.column("path"))
-        if batch.column("deletion_vector").null_count < batch.num_rows:
-            vectors = values(batch.column("deletion_vector").drop_null())
+    for start in range(0, snapshot.files.num_rows, 65536):
+        files = snapshot.files.slice(start, 65536)
+        for paths in files["path"].chunks:
+            _keep_paths(found, paths)
+        if files["deletion_vector"].null_count < files.num_rows:
+            vectors = values(files["deletion_vector"].drop_null())
             _keep_vectors(found, snapshot.store, (DeletionVectorDescriptor(**v) for v in vectors))
 
 
