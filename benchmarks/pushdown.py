@@ -2,8 +2,8 @@
 
 `python -m benchmarks.pushdown --rows 400000`. Bytes are those that are read of data files, counted
 at the files; CPU time is this process's, best of some rounds. `plain` is each engine's own scan of
-a Parquet file that has the same paths as columns, as pyarrow writes it; `mirror` that of a typed
-mirror's files, which are as many as the table's, and compressed as they are.
+a Parquet file that has the same paths as columns, as pyarrow writes it; `mirror` that of the one
+file of a typed mirror, which is compressed as the table's are. `--files` says how many these are.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from benchmarks.mirror import SELECT, rows
 from benchmarks.report import table
 from variantlake.storage.opening import open_file
 
-FILES = 20
 Query = Callable[[], object]
 
 
@@ -89,13 +88,13 @@ def engines(data: vl.Table, plain: Path | None) -> dict[str, Callable[[str], Que
     return found
 
 
-def made(folder: Path, count: int) -> tuple[vl.Table, Path, Path]:
-    """A table of FILES files in the order of `id`, the same paths in a Parquet file, and a mirror.
+def made(folder: Path, count: int, files: int = 20) -> tuple[vl.Table, Path, Path]:
+    """A table of files in the order of `id`, the same paths in a Parquet file, and a mirror.
 
     Of these two the folders of their files.
     """
     data = vl.Table.create(folder / "t", "event VARIANT")
-    data.append(rows(0, count), json_columns=["event"], max_rows_per_file=count // FILES)
+    data.append(rows(0, count), json_columns=["event"], max_rows_per_file=count // files)
     data = data.refresh()
     plain, mirrored = folder / "plain", folder / "mirrored"
     plain.mkdir()
@@ -121,6 +120,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--rows", type=int, default=400_000)
+    parser.add_argument("--files", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     conditions = {
@@ -130,7 +130,7 @@ def main() -> None:
     }
     lines = []
     with tempfile.TemporaryDirectory() as scratch:
-        data, *others = made(Path(scratch), options.rows)
+        data, *others = made(Path(scratch), options.rows, options.files)
         ours, theirs = engines(data, None), [engines(data, each) for each in others]
         for engine, query_of in ours.items():
             whole = read_by(query_of(conditions["all"]))

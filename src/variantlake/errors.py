@@ -102,9 +102,8 @@ def _shortened(path: str) -> str:
 
 
 def _rebuild(cls: type[VariantLakeError], message: str, state: dict[str, object]) -> object:
-    """Unpickle: the keyword-only constructor cannot be called by pickle itself."""
-    error = cls.__new__(cls, message)
-    error.args = (message,)
+    """Unpickle: what the constructor takes by keywords pickle cannot give it."""
+    error = cls(message)
     error.__dict__.update(state)
     return error
 
@@ -131,6 +130,10 @@ class ContractBroken(VariantLakeError, ValueError):
 
 class LimitExceeded(VariantLakeError, ValueError):
     """Input beyond one of our own named limits (size, depth, number of keys)."""
+
+
+class OutOfMemory(VariantLakeError, MemoryError):
+    """The rows or groups of a query do not fit into the memory of this process."""
 
 
 class InvalidPath(VariantLakeError, ValueError):

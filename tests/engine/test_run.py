@@ -20,10 +20,10 @@ from tests.engine import twin
 from tests.engine.twin import Row, Term
 from tests.strategies import MORE
 from variantlake.delta.schema.ddl import parse_table_ddl
-from variantlake.engine import codes, grouped, reading
+from variantlake.engine import codes, grouped, reading, run
 from variantlake.engine.reading import Reading
 from variantlake.engine.text import read_query
-from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
+from variantlake.errors import InvalidQuery, InvalidValue, OutOfMemory, UnsupportedFeature
 from variantlake.expressions.arrays import valid
 from variantlake.scan.file_rows import Rows
 from variantlake.types import ShreddedType
@@ -252,6 +252,25 @@ def test_parts_are_merged_as_they_come(
     text = f"SELECT {TEXT.text} AS s, count(*) AS n, count(DISTINCT k) AS d FROM t GROUP BY 1"
     right = twin.grouped(rows, [TEXT], [("count(DISTINCT {})", COLUMN)])
     assert sorted(shown(found(opened, text))) == sorted(shown(right))
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        ("all_merged", "SELECT count(*) AS n FROM t GROUP BY event:n::bigint"),
+        ("sorted_rows", "SELECT event:n::bigint AS n FROM t ORDER BY 1"),
+    ],
+)
+def test_what_does_not_fit_into_memory_says_what_to_do(
+    table: tuple[vl.Table, list[Row]], monkeypatch: pytest.MonkeyPatch, function: str, text: str
+) -> None:
+    def full(_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(run, function, full)
+    with pytest.raises(OutOfMemory, match=r"do not fit into memory(.|\n)*duckdb\.attach") as error:
+        table[0].sql(text).to_arrow()
+    assert isinstance(error.value, MemoryError)
 
 
 def test_an_empty_table_has_one_group_without_keys(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from variantlake.engine.ordering import in_order
 from variantlake.engine.queries import Query
 from variantlake.engine.reading import Counted, FileTask, Known, Reading, take_rows
 from variantlake.engine.top import sorted_rows
+from variantlake.errors import OutOfMemory
 from variantlake.expressions.arrays import Values
 from variantlake.expressions.tree import Expression, Ref
 from variantlake.expressions.typing import type_of
@@ -68,8 +69,20 @@ class LocalQuery(ArrowStream):
         """The rows in batches.
 
         Raises InvalidValue if Spark raises an error, UnsupportedFeature for a value whose result
-        only Spark knows, MalformedFile, TableReplaced.
+        only Spark knows, MalformedFile, TableReplaced, OutOfMemory for too many groups or rows to
+        sort.
         """
+        try:
+            yield from self._rows()
+        except MemoryError as error:
+            raise OutOfMemory(
+                "the rows or groups of this query do not fit into memory",
+                hint="ask for fewer by WHERE, or ORDER BY with LIMIT; or let DuckDB answer it, "
+                "which spills to a disk: vl.duckdb.attach",
+                cli_hint="ask for fewer by WHERE, or ORDER BY with LIMIT",
+            ) from error
+
+    def _rows(self) -> Iterator[pa.RecordBatch]:
         query = self.query
         if query.keys is None and not query.order and self._plain:
             yield from replace(

@@ -18,10 +18,12 @@ from variantlake.kernels.tape.words import load8
 @tiny
 def _entry_of(indices: Int32s, bits: Bytes, offset: int, entries: int, row: int) -> int:
     """The entry of a row: the one after the last if it is NULL."""
+    found = int64(indices[uint64(row)])
+    if bits.size == 0:
+        return found
     at = offset + row
-    if bits.size > 0 and load8(bits, at >> 3) >> (at & 7) & 1 == 0:
-        return entries
-    return int64(indices[uint64(row)])
+    there = load8(bits, at >> 3) >> (at & 7) & 1
+    return entries + (found - entries) * there
 
 
 @entry
@@ -59,12 +61,13 @@ def combine_entries(
         return -1
     if bits.size > 0 and (offset + int64(indices.size) + 7) >> 3 > bits.size:
         return -1
+    least = greatest = int64(0)
     for row in range(indices.size):
         found = _entry_of(indices, bits, offset, entries, int64(row))
-        if found < 0 or found > entries:
-            return -1
+        # Without a way out of the loop a processor does several rows at a time.
+        least, greatest = min(least, found), max(greatest, found)
         out[uint64(row)] = int64(out[uint64(row)]) * (entries + 1) + found
-    return 0
+    return 0 if least >= 0 and greatest <= entries else -1
 
 
 @entry

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal, cast, get_type_hints
@@ -30,6 +30,11 @@ uint64 = cast("Callable[[Any], int]", np.uint64)
 float64 = cast("Callable[[Any], float]", np.float64)
 
 
+_SOUND = 0x0001 | 0x0100
+"""NumPy's flags C_CONTIGUOUS and ALIGNED, in one number: much faster than one by one."""
+_WRITEABLE = 0x0400
+
+
 @dataclass(frozen=True)
 class KernelArray:
     """A contiguous one-dimensional array; one that is only read may be read-only."""
@@ -41,18 +46,22 @@ class KernelArray:
         """Address and length; TypeError for any other array: machine code would not notice."""
         if not isinstance(value, np.ndarray) or value.dtype != self.dtype or value.ndim != 1:
             raise TypeError(f"a kernel wants one dimension of {self.dtype}, and not {value!r}")
-        flags = value.flags
-        if not (flags.c_contiguous and flags.aligned and (self.readonly or flags.writeable)):
-            raise TypeError(f"a kernel cannot use an array with these flags: {flags}")
+        needed = _SOUND if self.readonly else _SOUND | _WRITEABLE
+        if value.flags.num & needed != needed:
+            raise TypeError(f"a kernel cannot use an array with these flags: {value.flags}")
         # NumPy takes twenty times as long to say where an array is.
         return pa.py_buffer(cast("Any", value)).address, value.size
 
 
 @dataclass(frozen=True)
 class KernelResult:
-    """What a kernel returns: an int64 or nothing."""
+    """What a kernel returns: an int64 or nothing; as an argument an int64."""
 
     name: Literal["int64", "void"]
+
+    def words(self, value: int) -> tuple[int]:
+        """An argument of this type."""
+        return (value,)
 
 
 @dataclass(frozen=True)
@@ -62,11 +71,14 @@ class RecordType:
     kind: type[tuple[Any, ...]]
     fields: tuple[tuple[str, KernelArray | KernelResult], ...]
 
-    def parts(self, value: object) -> Iterator[tuple[KernelArray | KernelResult, Any]]:
-        """The type of each field with its value; TypeError for anything but this record."""
+    def words(self, value: object) -> list[int]:
+        """The words of the fields; TypeError for anything but this record."""
         if not isinstance(value, self.kind):
             raise TypeError(f"a kernel wants a {self.kind.__name__}, and not {value!r}")
-        yield from zip((type_ for _, type_ in self.fields), value, strict=True)
+        found: list[int] = []
+        for (_, type_), item in zip(self.fields, value, strict=True):
+            found += type_.words(item)
+        return found
 
 
 Argument = KernelArray | KernelResult | RecordType

@@ -32,8 +32,6 @@ from variantlake.kernels.native.declared import (
     PURE_PYTHON,
     Inner,
     Kernel,
-    KernelArray,
-    RecordType,
     i64,
 )
 
@@ -64,14 +62,10 @@ class KernelEntry(Kernel):
 
     def __call__(self, *arguments: Any) -> int | None:
         """Run the machine code; load it first if need be."""
-        words = array("q", [0])
+        plain = [0]
         for type_, value in zip(self.signature.arguments, arguments, strict=True):
-            parts = type_.parts(value) if isinstance(type_, RecordType) else ((type_, value),)
-            for part, item in parts:
-                if isinstance(part, KernelArray):
-                    words.extend(part.words(item))
-                else:
-                    words.append(item)
+            plain += type_.words(value)
+        words = array("q", plain)
         if self._machine_code(words.buffer_info()[0]):
             raise IndexError(f"{self.unit}.{self.name} went outside of an array")
         return words[0] if self.signature.result is i64 else None
