@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -543,10 +544,43 @@ def test_ctrl_c_while_a_query_is_planned_comes_once_more(
     came = threading.Event()
     before = signal.signal(signal.SIGINT, lambda *_: came.set())
     try:
-        assert planner.apply("{}", session) is None
+        assert planner.apply("0 {}", session) is None
         assert came.wait(30)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_query_that_comes_again_is_planned_once(spark: SparkSession, tmp_path: Path) -> None:
+    """As long as its tables' versions, its constants and the session's settings are the same."""
+    location = make(tmp_path / "t")
+    planned: list[object] = []
+    usual = RulePlanner._answer
+
+    def answered(*given: Any) -> Any:
+        planned.append(given)
+        return usual(*given)
+
+    def asked(text: str) -> tuple[int, int]:
+        before = len(planned)
+        found = len(spark.sql(text.format(f"delta.`{location}`")).collect())
+        return found, len(planned) - before
+
+    with mock.patch.object(RulePlanner, "_answer", answered):
+        one = "SELECT event:n::int AS n FROM {0} WHERE event:kind::string = 'k1'"
+        twice = "SELECT count(*), event:kind::string FROM {0} GROUP BY 2"
+        assert [asked(one) for _ in range(3)] == [(8, 1), (8, 0), (8, 0)]
+        assert [asked(twice) for _ in range(2)] == [(5, 1), (5, 0)]
+        assert asked(one.replace("'k1'", "'k2'")) == (8, 1)
+        both = f"{one} UNION ALL {one}"
+        assert [asked(both) for _ in range(2)] == [(16, 1), (16, 0)]
+        joined = "SELECT 1 FROM {0} a JOIN {0} b ON a.event:n::int = b.event:n::int"
+        assert [asked(joined) for _ in range(2)] == [(36, 1), (36, 1)]
+        with changed(spark, {"spark.sql.session.timeZone": "Asia/Tokyo"}):
+            assert asked(one) == (8, 1)
+        assert asked(one) == (8, 0)
+        vl.Table.open(location).delete("id = 12")
+        assert [asked(one) for _ in range(2)] == [(7, 1), (7, 0)]
+        assert asked(one.replace("{0}", "{0} VERSION AS OF 4")) == (8, 1)
 
 
 def test_warnings_as_errors_fail_no_query(

@@ -44,6 +44,7 @@ from variantlake.spark.scan.dataframe import scan
 from variantlake.spark.scan.path_columns import PathColumn, path_columns
 from variantlake.spark.scan.source_options import SourceOptions
 from variantlake.spark.scan.tables import Tables, TableVersion
+from variantlake.spark.session.char_columns import char_columns
 from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.jvm import Java as JavaObject
 from variantlake.spark.session.jvm import dataset_of, gateway_of
@@ -53,6 +54,7 @@ WAIT_SECONDS = 30.0
 """How long a query waits for others to be planned before it runs as it is."""
 
 _MOST_SESSIONS = 8
+_MOST_ANSWERS = 32
 _MOST_WARNINGS = 100
 _AGAIN_SECONDS = 0.2
 _MOST_AT_ONCE = 10
@@ -84,6 +86,7 @@ class RulePlanner:
         self._tables = Tables()
         self._helpers: OrderedDict[str, HelperSession] = OrderedDict()
         self._lock = threading.Lock()
+        self._answers = _Answers()
         self._explained: dict[int, list[PlannedTable]] = {}
         self._warned: dict[str, None] = {}
         # To find a class takes four calls of the JVM.
@@ -97,13 +100,13 @@ class RulePlanner:
         """The answer to the rule: None if the query stays as it is.
 
         `given` are the session, and what gives rows of the plan's operators. A request without is
-        what the rule itself failed at.
+        what the rule itself failed at. Any other begins with the number of its thread.
         """
         if given is None:
             self._warn(request)
             return None
         try:
-            return self._answer(orjson.loads(request), given)
+            return self._known_or_new(request, given)
         except KeyboardInterrupt:
             # py4j cannot take it to the JVM. Spark stops the query if it comes while Python waits.
             _interrupt_again()
@@ -164,13 +167,31 @@ class RulePlanner:
             helper.follow_zone(zone)
         return helper
 
-    def _answer(self, request: Mapping[str, Any], given: JavaObject) -> JavaObject | None:
+    def _known_or_new(self, request: str, given: JavaObject) -> JavaObject | None:
+        thread, _, asked = request.partition(" ")
+        explained = self._explained.get(int(thread))
+        answer = self._answers.get(asked) if explained is None else None
+        if answer is None:
+            answer = self._answer(orjson.loads(asked), given, explained)
+            if answer.lasts:
+                self._answers.put(asked, answer)
+        elif answer.helper is not None:
+            with self._turn():
+                answer.helper.follow_zone(answer.zone)
+        return answer.found
+
+    def _answer(
+        self,
+        request: Mapping[str, Any],
+        given: JavaObject,
+        explained: list[PlannedTable] | None,
+    ) -> _Answer:
         try:
             plan = node_of(request["plan"])
             names = [each["name"] for each in request["relations"]]
             query = RuleQuery.of(plan, names, request["text"])
         except RecursionError:
-            return None  # a condition of thousands of terms
+            return _Answer(None)  # a condition of thousands of terms
         ours = {each["name"] for each in request["relations"] if not each["delta"]}
         with self._turn():
             helper = self._helper(given, request["session"], request["zone"])
@@ -189,7 +210,6 @@ class RulePlanner:
                 has_kernels=self._session_has_kernels,
             )
         planned = _worth(pushed, ours)
-        explained = self._explained.get(request["thread"])
         begun: dict[str, _Begun] = {}
         if explained is not None:
             explained.extend(planned)  # and nothing is grouped for it
@@ -200,9 +220,11 @@ class RulePlanner:
         kept = (each if each.view in begun else replace(each, pushed=None) for each in planned)
         planned = _worth(kept, ours)
         if not planned:
-            return None
+            return _Answer(None)
         with self._turn():
-            return self._to_java(planned, query, helper, begun)
+            found = self._to_java(planned, query, helper, begun)
+        lasts = explained is None and not begun and _lasts(query, request["relations"], planned)
+        return _Answer(found, lasts=lasts, helper=helper, zone=request["zone"])
 
     def _opened(
         self, query: RuleQuery, relations: Sequence[Mapping[str, Any]], ours: Collection[str]
@@ -320,6 +342,58 @@ class RulePlanner:
         for item in items:
             found.add(item)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the rule is told; `lasts` if each such request is told the same.
+
+    `zone` is the time zone that the session of `helper` has to have while it is read.
+    """
+
+    found: JavaObject | None
+    lasts: bool = False
+    helper: HelperSession | None = None
+    zone: str = ""
+
+
+class _Answers:
+    """Answers by requests, those that were asked for last.
+
+    A request names the version of each table, the session and its settings, and has all constants.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._answers: OrderedDict[str, _Answer] = OrderedDict()
+
+    def get(self, request: str) -> _Answer | None:
+        with self._lock:
+            if request not in self._answers:
+                return None
+            self._answers.move_to_end(request)
+            return self._answers[request]
+
+    def put(self, request: str, answer: _Answer) -> None:
+        with self._lock:
+            self._answers[request] = answer
+            while len(self._answers) > _MOST_ANSWERS:
+                self._answers.popitem(last=False)
+
+
+def _lasts(
+    query: RuleQuery, relations: Sequence[Mapping[str, Any]], planned: Sequence[PlannedTable]
+) -> bool:
+    """Whether a query of the same request is to be read in the same way.
+
+    The data source names no version, values of a joined side may be of another table, and how CHAR
+    columns are read depends on settings that no request has.
+    """
+    return not (
+        any("options" in relation for relation in relations)
+        or any(node.name == "Join" for node in query.plan.walk())
+        or any(char_columns(each.table.snapshot.schema) for each in planned)
+    )
 
 
 @dataclass(frozen=True, slots=True)

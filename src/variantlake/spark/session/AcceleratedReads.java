@@ -100,8 +100,8 @@ public class AcceleratedReads {
     /**
      * Put the rule in front of those that the session, and all that share its extensions, have.
      *
-     * @param planner answers a request, with an array of the session and of a `Part`, by a list, or
-     *     by null; it is told without these what the rule failed at
+     * @param planner answers a request, after the number of the thread, with an array of the session
+     *     and of a `Part`, by a list, or by null; it is told without these what the rule failed at
      * @param dump `PlanDump`
      * @param substitution `PathSubstitution`
      * @param partials `PartialAggregates`
@@ -420,19 +420,19 @@ public class AcceleratedReads {
             List requests = requests(names);
             if (requests == null || requests.isEmpty()) return null;
             List expressions = new ArrayList();
-            Object[] dumped = new Object[] {expressions, null};
+            Object[] dumped = new Object[] {expressions, null, new HashMap()};
             LogicalPlan named = (LogicalPlan) owner.substitution.apply(
                 new Object[] {plan, session, names, memory, null}, MARK);
             Map request = new LinkedHashMap();
             request.put("session", session.sessionUUID());
-            request.put("thread", Long.valueOf(Thread.currentThread().getId()));
             request.put("zone", zone);
             request.put("settings", settings());
             request.put("relations", requests);
             Object dump = owner.dump.apply(named, dumped);
             request.put("text", dumped[1] == null ? "" : dumped[1]);
             String text = JSON.writeValueAsString(request);
-            text = text.substring(0, text.length() - 1) + ",\"plan\":" + dump + "}";
+            text = Thread.currentThread().getId() + " "
+                + text.substring(0, text.length() - 1) + ",\"plan\":" + dump + "}";
             Part part = new Part(this, named, expressions);
             List answer = (List) owner.planner.apply(text, new Object[] {session, part});
             if (answer == null) return null;

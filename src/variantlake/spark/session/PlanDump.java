@@ -2,6 +2,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.function.BiFunction;
 
@@ -40,7 +41,8 @@ public class PlanDump implements BiFunction {
     /**
      * @param text the SQL text, whose positions are told; or an array of a List, which takes in the
      *     expressions (each then tells its place in it as its `number`), and of null, in the place
-     *     of which comes the text that the first of them stands in
+     *     of which comes the text that the first of them stands in, and of a Map, through which
+     *     the ids of columns become numbers that are the same for each query of this shape
      */
     public Object apply(Object plan, Object text) {
         StringBuilder out = new StringBuilder();
@@ -55,7 +57,7 @@ public class PlanDump implements BiFunction {
             scala.collection.Iterator output = plan.output().iterator();
             while (output.hasNext()) {
                 Attribute attribute = (Attribute) output.next();
-                out.append('[').append(attribute.exprId().id()).append(',');
+                out.append('[').append(id(attribute, text)).append(',');
                 string(attribute.name(), out);
                 out.append(']');
                 if (output.hasNext()) out.append(',');
@@ -113,7 +115,7 @@ public class PlanDump implements BiFunction {
         }
         if (node.resolved()) {
             if (node instanceof NamedExpression) {
-                out.append(",\"expr_id\":").append(((NamedExpression) node).exprId().id());
+                out.append(",\"expr_id\":").append(id((NamedExpression) node, text));
             }
             String type = type(node);
             if (type != null) {
@@ -130,6 +132,14 @@ public class PlanDump implements BiFunction {
         out.append(",\"children\":[");
         expressions(node.children().iterator(), text, out);
         out.append("]}");
+    }
+
+    private static long id(NamedExpression column, Object text) {
+        Long id = Long.valueOf(column.exprId().id());
+        if (!(text instanceof Object[])) return id.longValue();
+        Map numbers = (Map) ((Object[]) text)[2];
+        if (!numbers.containsKey(id)) numbers.put(id, Long.valueOf(numbers.size()));
+        return ((Long) numbers.get(id)).longValue();
     }
 
     private static Expression in(InSet node) {
