@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -55,5 +57,14 @@ def test_mistakes_are_said() -> None:
         path.isin(float("inf"))
     with pytest.raises(InvalidValue, match="constant"):  # in UTC of a year that Python has not
         path.isin(dt.datetime.min.replace(tzinfo=dt.timezone(dt.timedelta(hours=14))))
+    untyped: Any = vl.path("event", "$.a")
+    uses: tuple[Callable[[], object], ...] = (
+        lambda: untyped == 1,
+        lambda: untyped > 1,
+        lambda: 2 * untyped,
+    )
+    for use in uses:
+        with pytest.raises(InvalidValue, match=r"\$\.a of event is used as a value, but has no"):
+            use()
     with pytest.raises(vl.VariantLakeError):
         vl.path("event", "no path")

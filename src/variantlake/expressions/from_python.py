@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from variantlake.errors import InvalidPath, InvalidValue, UnsupportedFeature
 from variantlake.paths import ColumnPath, Path
@@ -248,7 +248,7 @@ class SortOrder(_SparkColumn):
         return f"{self.text} {'DESC' if self.is_descending else 'ASC'}"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class VariantPath(Shown):
     """A path of a VARIANT column, to be read as some type."""
 
@@ -257,6 +257,18 @@ class VariantPath(Shown):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.column} {_spark_path(self.path)}>"
+
+    def _refuse(self, _other: object) -> NoReturn:
+        """Without it Python would answer `path == 1` with False."""
+        raise InvalidValue(
+            f"{_spark_path(self.path)} of {self.column} is used as a value, but has no type yet",
+            hint='read it as one: vl.path("event:n::int"), or vl.path("event", "$.n").int()',
+            cli_hint="",
+        )
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __add__ = __sub__ = __mul__ = __truediv__ = __mod__ = _refuse
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rmod__ = _refuse
 
     def cast(self, type_: str) -> Expr:
         """As a Spark type, `decimal(10,2)`; a value that does not cast is an error."""
