@@ -172,6 +172,10 @@ FAULTS = (
         "check_conflicts", "action.app_id in applications", "False",
     ),
     Fault(
+        "another commit's domains do not matter",
+        "check_conflicts", "action.domain in domains", "False",
+    ),
+    Fault(
         "another schema does not matter", "check_conflicts",
         'raise _conflict(version, "changed the schema or the properties of the table")', "pass",
     ),
