@@ -180,7 +180,8 @@ def _local(
     except InvalidQuery as error:
         # Spark reads texts that our parser does not. Else it would say the same.
         refusal = error
-        if parses(sql) or did_you_mean(first_word(sql), QUERIES):
+        word = first_word(sql)
+        if parses(sql) or (word not in QUERIES and did_you_mean(word, QUERIES)):
             raise
     if required and refusal is not None:
         raise refusal
