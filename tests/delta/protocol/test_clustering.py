@@ -64,6 +64,8 @@ def test_fields_of_structs_cluster_a_table(tmp_path: Path) -> None:
         with pytest.raises(InvalidQuery):
             table.alter(text)
     table.alter("CLUSTER BY (`s`.z)")
+    assert table.history(1)[0].operation == "RENAME COLUMN"  # it is so already
+    table.alter("CLUSTER BY (`s`.z, a)")
     (entry,) = table.history(1)
     assert entry.info["operationParameters"]["oldClusteringColumns"] == "s.z"
 
