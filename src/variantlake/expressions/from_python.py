@@ -266,6 +266,9 @@ class VariantPath(Shown):
             cli_hint="",
         )
 
+    def __hash__(self) -> Digits:
+        return hash((self.column, self.path))
+
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
     __add__ = __sub__ = __mul__ = __truediv__ = __mod__ = _refuse
     __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rmod__ = _refuse

@@ -178,7 +178,7 @@ class RulePlanner:
         elif answer.helper is not None:
             with self._turn():
                 answer.helper.follow_zone(answer.zone)
-        return answer.found
+        return answer.java_list
 
     def _answer(
         self,
@@ -351,7 +351,7 @@ class _Answer:
     `zone` is the time zone that the session of `helper` has to have while it is read.
     """
 
-    found: JavaObject | None
+    java_list: JavaObject | None
     lasts: bool = False
     helper: HelperSession | None = None
     zone: str = ""
