@@ -261,14 +261,14 @@ class Scan(ArrowStream):
         schema = self._schema_of(items)
         wanted = [self.stored(item.ref) for item in items]
         left = limit
-        for file, where in self._asked() if files is None else files:
+        for file, where in self._files_with_conditions() if files is None else files:
             if left == 0:
                 return
             for batch in self._file(file, wanted, schema, where, left):
                 yield batch
                 left = None if left is None else left - batch.num_rows
 
-    def _asked(self) -> Iterator[tuple[ScanFile, Predicate | None]]:
+    def _files_with_conditions(self) -> Iterator[tuple[ScanFile, Predicate | None]]:
         certain = self.certain[self.choice.rows]
         for file, is_certain in zip(self.choice.files, certain.tolist(), strict=True):
             yield file, None if is_certain else self.predicate
