@@ -69,6 +69,7 @@ LAYERS = [
     "scan",
     "engine",
     "contracts",
+    "writing.options",
     "writing",
     "jobs",
     "ingest.sources",

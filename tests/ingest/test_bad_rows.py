@@ -36,8 +36,8 @@ from variantlake.ingest.sources import blocks
 from variantlake.ingest.sources.sources import expand, split_sources
 from variantlake.jobs.stop_flag import LoadStopped
 from variantlake.storage.store import LocalStore
+from variantlake.writing.options.row_policies import BadRows
 from variantlake.writing.quarantine import BadRowLog
-from variantlake.writing.row_policies import BadRows
 
 LINES = {
     "invalid UTF-8": b'{"a": "\xff"}',

@@ -37,7 +37,7 @@ from variantlake.ingest.encode.rows import TableRows
 from variantlake.jobs.write_rows import write_rows
 from variantlake.storage.opening import open_store
 from variantlake.writing.files import new_load_id
-from variantlake.writing.options import LoadOptions
+from variantlake.writing.options.load_options import LoadOptions
 from variantlake.writing.stream_batch import StreamBatch
 from variantlake.writing.table_write import TableWrite
 

@@ -42,8 +42,8 @@ from variantlake.telemetry.lineage import add_inputs, reported
 from variantlake.telemetry.tracing import traced
 from variantlake.writing.file_plan import FilePlan
 from variantlake.writing.files import new_load_id
+from variantlake.writing.options.row_policies import BadRows
 from variantlake.writing.quarantine import BadRowLog
-from variantlake.writing.row_policies import BadRows
 from variantlake.writing.table_write import TableWrite
 
 log = logger("autoload")

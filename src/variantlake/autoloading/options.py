@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypedDict, Unpack
 
 from variantlake.errors import InvalidValue, wrong_option
 from variantlake.units import Duration, Size, Time, milliseconds, seconds, size_bytes
-from variantlake.writing.keywords import check_keywords
+from variantlake.writing.options.keywords import check_keywords
 
 MAX_FILES = 10_000
 """Files of one batch unless the caller says otherwise."""

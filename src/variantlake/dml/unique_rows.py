@@ -57,8 +57,8 @@ from variantlake.storage.store import Entry
 from variantlake.writing.commit_files import DecidedRows
 from variantlake.writing.file_plan import FilePlan
 from variantlake.writing.files import task_of
-from variantlake.writing.options import LoadOptions
-from variantlake.writing.row_policies import OnDuplicate
+from variantlake.writing.options.load_options import LoadOptions
+from variantlake.writing.options.row_policies import OnDuplicate
 from variantlake.writing.table_write import READER_FEATURES, TableWrite
 
 _MATCHED = merge_clauses(["WHEN MATCHED THEN DELETE"])

@@ -23,8 +23,8 @@ from variantlake.jobs.write_rows import write_rows
 from variantlake.telemetry.lineage import reported
 from variantlake.telemetry.tracing import traced
 from variantlake.writing.files import new_load_id
-from variantlake.writing.keywords import check_options, names_of
-from variantlake.writing.options import LoadOptions
+from variantlake.writing.options.keywords import check_options, names_of
+from variantlake.writing.options.load_options import LoadOptions
 from variantlake.writing.table_write import TableWrite
 
 if TYPE_CHECKING:

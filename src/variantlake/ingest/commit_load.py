@@ -20,10 +20,10 @@ from variantlake.shown import Result
 from variantlake.writing.commit_files import NOT_COMMITTED, commit_files, loaded
 from variantlake.writing.commit_record import CommitRecord
 from variantlake.writing.file_plan import FilePlan
-from variantlake.writing.options import LoadOptions
+from variantlake.writing.options.load_options import LoadOptions
+from variantlake.writing.options.row_policies import BadRows
 from variantlake.writing.own_load_id import LoadId
 from variantlake.writing.quarantine import folder_of
-from variantlake.writing.row_policies import BadRows
 from variantlake.writing.staged_files import write_stage
 from variantlake.writing.stream_batch import StreamBatch
 from variantlake.writing.table_write import TableWrite

@@ -48,8 +48,8 @@ from variantlake.telemetry.lineage import add_inputs, reported
 from variantlake.telemetry.tracing import traced
 from variantlake.writing.file_plan import FilePlan
 from variantlake.writing.files import new_load_id
-from variantlake.writing.keywords import check_options
-from variantlake.writing.row_policies import BadRows
+from variantlake.writing.options.keywords import check_options
+from variantlake.writing.options.row_policies import BadRows
 from variantlake.writing.staged_files import Staging
 from variantlake.writing.table_write import UNSHREDDED, TableWrite
 

@@ -39,7 +39,7 @@ from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.planning.log_files import LogFiles
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.units import Size, size_bytes
-from variantlake.writing.file_sizes import TARGET_FILE_BYTES
+from variantlake.writing.options.file_sizes import TARGET_FILE_BYTES
 
 MAX_FILES = 2_000
 """The most files of a group: a table of a hundred thousand small ones has work for many tasks."""

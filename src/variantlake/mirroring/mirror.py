@@ -53,7 +53,7 @@ from variantlake.table import Table
 from variantlake.telemetry.lineage import add_inputs, reported
 from variantlake.units import Duration, seconds
 from variantlake.writing.commit_files import NOT_COMMITTED
-from variantlake.writing.keywords import names_of
+from variantlake.writing.options.keywords import names_of
 from variantlake.writing.table_write import READER_FEATURES
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ from variantlake.storage.opening import open_store
 from variantlake.storage.options import reach_with
 from variantlake.table.all_rows import AllRows
 from variantlake.units import Duration, Size, Time, check_limit, milliseconds
-from variantlake.writing.file_sizes import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
+from variantlake.writing.options.file_sizes import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
 
 if TYPE_CHECKING:
     from variantlake.autoloading.autoloader import AutoloadResult
@@ -96,7 +96,7 @@ if TYPE_CHECKING:
     from variantlake.report.table_report import TableReport
     from variantlake.scan.table_scan import Scan
     from variantlake.sql.alter import Alteration
-    from variantlake.writing.options import LoadKeywords
+    from variantlake.writing.options.load_options import LoadKeywords
     from variantlake.writing.staged_files import Staging
 
 P = ParamSpec("P")
@@ -2180,7 +2180,7 @@ class Table(AllRows):
         from variantlake.ingest.inputs import read_input
         from variantlake.ingest.local_run import ingest_here
         from variantlake.ingest.sources.sources import Documents
-        from variantlake.writing.options import LoadOptions
+        from variantlake.writing.options.load_options import LoadOptions
 
         newest = self._newest()
         given = data.scan() if isinstance(data, Table) else data

@@ -20,10 +20,11 @@ from variantlake.parquet.stats.facts import FileFacts
 from variantlake.parquet.write.file_writer import WriteOptions, WrittenFile
 from variantlake.shredding.arrays import AnyArray
 from variantlake.storage.opening import open_store
-from variantlake.writing.files import FileLimits, FileSet
-from variantlake.writing.max_bad import MaxBad
+from variantlake.writing.files import FileSet
+from variantlake.writing.options.file_sizes import FileLimits
+from variantlake.writing.options.max_bad import MaxBad
+from variantlake.writing.options.row_policies import BadRows
 from variantlake.writing.quarantine import BadRowLog
-from variantlake.writing.row_policies import BadRows
 from variantlake.writing.sort_rows import SortKey, known_sort_keys, sort_keys
 from variantlake.writing.void_columns import check_storable
 

@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from variantlake.errors import InvalidValue, VariantLakeError
+from variantlake.errors import VariantLakeError
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.value_notes import NO_NOTES, NotesCollector
 from variantlake.parquet.write.file_writer import FileWriter, WriteOptions, WrittenFile
@@ -23,8 +23,7 @@ from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.values import ValueNotes
 from variantlake.storage.store import LocalStore, Store, make_folder, start_flush
 from variantlake.storage.unreachable import disk_failure
-from variantlake.units import Size, size_bytes
-from variantlake.writing.file_sizes import TARGET_FILE_BYTES
+from variantlake.writing.options.file_sizes import DEFAULT_LIMITS, FileLimits
 from variantlake.writing.sort_rows import SortKey, sorted_pieces
 from variantlake.writing.void_columns import stored_rows, without_void
 
@@ -35,27 +34,6 @@ SORT_BYTES = 64 << 20
 _FLUSH_BYTES = 4 << 20
 """Bytes of an open file from which the disk begins to write them: then the file's end waits for
 little more than its last row group."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileLimits:
-    """When the next file is begun: at about `target_bytes`, and at exactly `max_rows` rows."""
-
-    target_bytes: int = TARGET_FILE_BYTES
-    max_rows: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.target_bytes < 1 or (self.max_rows is not None and self.max_rows < 1):
-            raise InvalidValue("a file holds at least one byte and one row")
-
-    @classmethod
-    def of(cls, target_bytes: Size | None, max_rows: int | None) -> FileLimits:
-        """The limits as options give them: None is the default."""
-        target = TARGET_FILE_BYTES if target_bytes is None else target_bytes
-        return cls(size_bytes("target_file_size", target), max_rows)
-
-
-DEFAULT_LIMITS = FileLimits()
 
 
 _LOAD_FILE = re.compile(

@@ -31,8 +31,8 @@ from variantlake.errors import StoreFailed, VariantLakeError
 from variantlake.shown import utf8_text
 from variantlake.storage.store import LocalStore, Store, make_folder
 from variantlake.storage.unreachable import disk_failure
-from variantlake.writing.max_bad import MaxBad
-from variantlake.writing.row_policies import BadRows
+from variantlake.writing.options.max_bad import MaxBad
+from variantlake.writing.options.row_policies import BadRows
 
 Buffer: TypeAlias = bytes | pa.Buffer
 

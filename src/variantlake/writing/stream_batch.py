@@ -16,7 +16,7 @@ from variantlake.delta.actions.actions import CommitInfo, Transaction, info_of
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import InvalidValue, LostCheckpoint
 from variantlake.writing.commit_record import CommitRecord, find_commit
-from variantlake.writing.options import MAX_LOAD_ID
+from variantlake.writing.options.load_options import MAX_LOAD_ID
 
 _LOG = logging.getLogger("variantlake.streaming")
 

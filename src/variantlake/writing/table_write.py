@@ -41,10 +41,10 @@ from variantlake.storage.store import LocalStore, Store
 from variantlake.writing.autoload_files import OWN_FOLDER
 from variantlake.writing.file_plan import FilePlan
 from variantlake.writing.files import delete_load, is_load_file
-from variantlake.writing.options import LoadOptions
+from variantlake.writing.options.load_options import LoadOptions
+from variantlake.writing.options.row_policies import BadRows
 from variantlake.writing.quarantine import FOLDER as QUARANTINE_FOLDER
 from variantlake.writing.quarantine import delete_quarantine
-from variantlake.writing.row_policies import BadRows
 
 READER_FEATURES = SCAN_FEATURES
 """Reader features that do not concern who only adds files."""

@@ -33,8 +33,8 @@ from variantlake.errors import (
 from variantlake.ingest.records.records import record_tapes
 from variantlake.ingest.sources.sources import Documents
 from variantlake.storage.store import LocalStore
+from variantlake.writing.options.row_policies import BadRows
 from variantlake.writing.quarantine import BadRowLog
-from variantlake.writing.row_policies import BadRows
 
 NOW = dt.datetime(2026, 1, 2, 3, 4, 5, 678000, dt.UTC)
 

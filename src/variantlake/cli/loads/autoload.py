@@ -50,7 +50,7 @@ from variantlake.ingest.sources.document_format import DocumentFormat
 from variantlake.shown import size
 from variantlake.storage.opening import open_store
 from variantlake.units import seconds, size_bytes
-from variantlake.writing.row_policies import BadRows
+from variantlake.writing.options.row_policies import BadRows
 
 SOME_FAILED = 3
 """The exit code if files could not be read, and the others were loaded."""

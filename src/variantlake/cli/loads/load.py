@@ -42,7 +42,7 @@ from variantlake.ingest.local_run import ingest_here
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.ingest.sources.sources import Documents, SourceSpec
 from variantlake.shown import size
-from variantlake.writing.row_policies import BadRows
+from variantlake.writing.options.row_policies import BadRows
 
 
 def ingest(

@@ -15,7 +15,7 @@ from variantlake.cli.terminal.output import visible
 from variantlake.errors import InvalidValue
 from variantlake.ingest.sources.document_format import DocumentFormat
 from variantlake.units import moment, size_bytes
-from variantlake.writing.row_policies import OnDuplicate
+from variantlake.writing.options.row_policies import OnDuplicate
 
 
 def checked_by(parse: Callable[[str, object], object]) -> Callable[[str | None], str | None]:

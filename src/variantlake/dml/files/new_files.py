@@ -21,7 +21,7 @@ from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.storage.opening import open_store
 from variantlake.writing.file_plan import FilePlan
 from variantlake.writing.files import delete_load, new_load_id
-from variantlake.writing.options import LoadOptions
+from variantlake.writing.options.load_options import LoadOptions
 from variantlake.writing.table_write import TableWrite
 
 

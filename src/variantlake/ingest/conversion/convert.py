@@ -37,7 +37,7 @@ from variantlake.shredding.ddl import format_ddl
 from variantlake.storage.options import reach_with
 from variantlake.storage.store import location_text
 from variantlake.writing.files import new_load_id
-from variantlake.writing.options import LoadOptions
+from variantlake.writing.options.load_options import LoadOptions
 
 GROUP_BYTES = 128 << 20
 """Bytes of files that one task converts, about."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, Unpack
 
 from variantlake.delta.actions.commit_properties import CommitKeywords
-from variantlake.writing.keywords import check_keywords, names_of
+from variantlake.writing.options.keywords import check_keywords, names_of
 
 
 class ConvertKeywords(CommitKeywords, total=False):

@@ -16,8 +16,8 @@ from variantlake.ingest.sources.sources import Source
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.variant.variant_reader import VariantReader
 from variantlake.kernels.variant.variant_writer import write_variant
+from variantlake.writing.options.row_policies import BadRows
 from variantlake.writing.quarantine import BadRow, BadRowLog
-from variantlake.writing.row_policies import BadRows
 
 Places = npt.NDArray[np.int64]
 

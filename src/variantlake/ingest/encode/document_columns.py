@@ -41,7 +41,7 @@ from variantlake.shown import utf8_text
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.layout import TYPED_VALUE, is_list, is_struct
 from variantlake.sql.select import QueryText
-from variantlake.writing.keywords import names_of
+from variantlake.writing.options.keywords import names_of
 
 PartitionBy = str | Sequence[str] | Mapping[str, str | None]
 """`"day=event:ts::date"`, `"day"` or `"day DATE"` (of folders), several of them, or a mapping."""

@@ -9,8 +9,8 @@ from typing import Any, Self, Unpack, cast
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.errors import InvalidValue
 from variantlake.ingest.encode.document_columns import PartitionBy, RequestedColumns
-from variantlake.writing.keywords import check_keywords
-from variantlake.writing.options import LoadKeywords, LoadOptions
+from variantlake.writing.options.keywords import check_keywords
+from variantlake.writing.options.load_options import LoadKeywords, LoadOptions
 
 DEFAULT_COLUMN = "event"
 """Where the documents of a new table go unless the caller says otherwise."""

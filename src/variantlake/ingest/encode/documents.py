@@ -29,8 +29,8 @@ from variantlake.kernels.variant.profiler import Profiler
 from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.inference.profile import Profile
 from variantlake.storage.store import LocalStore
+from variantlake.writing.options.row_policies import BadRows
 from variantlake.writing.quarantine import BadRow, BadRowLog
-from variantlake.writing.row_policies import BadRows
 
 SAMPLE_ROWS = 4096
 """Documents that schema inference looks at, as Spark does."""

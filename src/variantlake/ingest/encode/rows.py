@@ -37,8 +37,8 @@ from variantlake.shredding.layout import is_variant_type
 from variantlake.shredding.schema import ShreddingSchema
 from variantlake.shredding.values import ValueNotes
 from variantlake.writing.file_plan import FilePlan
+from variantlake.writing.options.row_policies import BadRows
 from variantlake.writing.quarantine import BadRow, BadRowLog
-from variantlake.writing.row_policies import BadRows
 
 
 class TableRows:

@@ -27,8 +27,8 @@ from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.tape.words import PADDING
 from variantlake.kernels.variant.arrow_variants import variant_column
 from variantlake.kernels.variant.variant_reader import VariantReader
+from variantlake.writing.options.row_policies import BadRows
 from variantlake.writing.quarantine import BadRow, BadRowLog
-from variantlake.writing.row_policies import BadRows
 
 _BLOCK = 8 << 20
 """Bytes that Arrow reads at a time; a row that is longer is an error."""

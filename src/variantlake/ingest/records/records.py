@@ -17,8 +17,8 @@ from variantlake.ingest.sources.sources import Source
 from variantlake.kernels.tape.tape import Tape
 from variantlake.kernels.variant.arrow_variants import variant_column
 from variantlake.kernels.variant.variant_reader import VariantReader
+from variantlake.writing.options.row_policies import BadRows
 from variantlake.writing.quarantine import BadRow, BadRowLog
-from variantlake.writing.row_policies import BadRows
 
 _ROWS = 1024
 """Records that become one tape."""

@@ -15,7 +15,7 @@ from variantlake.maintenance.rewrite.run import RewriteResult, run_rewrite
 from variantlake.progress import OnProgress
 from variantlake.scan.table_names import files_matching
 from variantlake.units import Size, size_bytes
-from variantlake.writing.file_sizes import CLUSTERED_FILE_BYTES
+from variantlake.writing.options.file_sizes import CLUSTERED_FILE_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -26,9 +26,9 @@ from variantlake.maintenance.rewrite.proof import RewriteProof
 from variantlake.maintenance.rewrite.stored_rows import InputRows, StoredForm, StoredRows
 from variantlake.parquet.write.file_writer import WrittenFile
 from variantlake.writing.file_plan import FilePlan
-from variantlake.writing.file_sizes import TARGET_FILE_BYTES
-from variantlake.writing.files import FileLimits, FileSet, new_load_id
-from variantlake.writing.options import LoadOptions
+from variantlake.writing.files import FileSet, new_load_id
+from variantlake.writing.options.file_sizes import TARGET_FILE_BYTES, FileLimits
+from variantlake.writing.options.load_options import LoadOptions
 from variantlake.writing.table_write import TableWrite
 
 Check = Callable[[], None]

@@ -50,7 +50,7 @@ from variantlake.spark.query.read_versions import version_read
 from variantlake.spark.scan.tables import Tables, TableVersion, table_version
 from variantlake.spark.session.jobs import run_over
 from variantlake.writing.files import new_load_id
-from variantlake.writing.options import LoadOptions
+from variantlake.writing.options.load_options import LoadOptions
 from variantlake.writing.table_write import TableWrite
 
 _NOT_CHANGED = "nothing was changed; correct the row or leave it out"

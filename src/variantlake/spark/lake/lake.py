@@ -76,8 +76,8 @@ from variantlake.sql.changes import (
 from variantlake.storage.options import reach_with
 from variantlake.units import Duration, Size, Time, check_limit, milliseconds
 from variantlake.units import moment as moment_of
-from variantlake.writing.file_sizes import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
-from variantlake.writing.keywords import check_options
+from variantlake.writing.options.file_sizes import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
+from variantlake.writing.options.keywords import check_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,7 +99,7 @@ if TYPE_CHECKING:
     from variantlake.maintenance.optimize import OptimizeResult
     from variantlake.maintenance.reshredding.reshred import ReshredOptions, ReshredResult
     from variantlake.table.table import Table
-    from variantlake.writing.options import LoadKeywords
+    from variantlake.writing.options.load_options import LoadKeywords
     from variantlake.writing.staged_files import Staging
 
 

@@ -34,7 +34,7 @@ from variantlake.spark.query.session_queries import not_a_timestamp
 from variantlake.sql import upkeep as parts
 from variantlake.storage.opening import open_store
 from variantlake.units import EPOCH
-from variantlake.writing.file_sizes import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
+from variantlake.writing.options.file_sizes import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
 
 if TYPE_CHECKING:
     from variantlake.maintenance.rewrite.run import RewriteResult

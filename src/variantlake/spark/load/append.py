@@ -55,8 +55,8 @@ from variantlake.storage.store import location_text
 from variantlake.telemetry.lineage import reported
 from variantlake.telemetry.tracing import traced
 from variantlake.writing.files import new_load_id
-from variantlake.writing.keywords import check_options, names_of
-from variantlake.writing.options import LoadKeywords, LoadOptions
+from variantlake.writing.options.keywords import check_options, names_of
+from variantlake.writing.options.load_options import LoadKeywords, LoadOptions
 from variantlake.writing.staged_files import Staging
 from variantlake.writing.stream_batch import StreamBatch
 from variantlake.writing.table_write import UNSHREDDED, TableWrite

@@ -16,7 +16,7 @@ from variantlake.delta.transaction.creation import Creation
 from variantlake.errors import InvalidSchema, MalformedLog, NotADeltaTable, wrong_option
 from variantlake.ingest.conversion.plan import nullable_type
 from variantlake.shredding.ddl import format_ddl, parse_ddl
-from variantlake.writing.keywords import check_options, names_of
+from variantlake.writing.options.keywords import check_options, names_of
 from variantlake.writing.table_write import READER_FEATURES, TableWrite
 
 

@@ -11,7 +11,7 @@ from variantlake.ingest.overwrite import Overwrite
 from variantlake.spark.load.append_target import NewTable
 from variantlake.spark.scan.source_options import flag, given_options, whole_number
 from variantlake.telemetry.prometheus import check_installed
-from variantlake.writing.options import LoadOptions
+from variantlake.writing.options.load_options import LoadOptions
 
 _SPARK = ("checkpointLocation", "queryName")
 """Options of the query that Spark gives to the sink too."""

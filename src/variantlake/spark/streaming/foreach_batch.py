@@ -21,7 +21,7 @@ from variantlake.spark.session.jvm import is_connect
 from variantlake.spark.streaming.batch_log import tell
 from variantlake.storage.store import location_text
 from variantlake.telemetry.prometheus import check_installed
-from variantlake.writing.options import LoadKeywords
+from variantlake.writing.options.load_options import LoadKeywords
 from variantlake.writing.stream_batch import StreamBatch
 from variantlake.writing.table_write import READER_FEATURES
 

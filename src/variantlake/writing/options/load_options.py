@@ -11,10 +11,10 @@ from variantlake.delta.actions.commit_properties import CommitKeywords
 from variantlake.errors import InvalidValue
 from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.units import Size
-from variantlake.writing.files import DEFAULT_LIMITS, FileLimits
-from variantlake.writing.keywords import check_keywords, names_of
-from variantlake.writing.max_bad import MaxBad, check_mode
-from variantlake.writing.row_policies import BadRows, OnDuplicate
+from variantlake.writing.options.file_sizes import DEFAULT_LIMITS, FileLimits
+from variantlake.writing.options.keywords import check_keywords, names_of
+from variantlake.writing.options.max_bad import MaxBad, check_mode
+from variantlake.writing.options.row_policies import BadRows, OnDuplicate
 
 MAX_LOAD_ID = 512
 """Our limit on the characters of a load id: every snapshot of the table carries it."""
