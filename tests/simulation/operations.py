@@ -97,7 +97,7 @@ def condition(op: Op) -> tuple[str, Callable[[int], bool]]:
             text = f"event:k::string = 'k{kind}' AND event:id::bigint >= {last}"
             return text, lambda key: key % KINDS == kind and key >= last
         case _:
-            some = range(first, last, 3)
+            some = [*range(first, last, 3), *upserted(op)[::3]]
             text = f"event:id::bigint IN ({', '.join(map(str, [*some, -1]))})"
             return text, lambda key: key in some
 
@@ -255,6 +255,11 @@ def _own_part(world: World, op: Op) -> list[int]:
 def set_properties(session: Session, op: Op, _work: Work) -> Any:
     """A property that matters to nobody."""
     return session.table().set_properties({"sim.serial": str(op.serial)})
+
+
+def alter(session: Session, op: Op, _work: Work) -> Any:
+    """The schema says something else, which matters to no row."""
+    return session.table().alter(f"ALTER COLUMN val COMMENT '{op.serial}'")
 
 
 def count(session: Session, op: Op, _work: Work) -> Any:
@@ -430,6 +435,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "overwrite": Operation(overwrite, is_single=True),
     "count": Operation(count, repeats=True),
     "set properties": Operation(set_properties),
+    "alter": Operation(alter),
     "delete": Operation(delete, _deleted, repeats=True, is_single=True),
     "erase": Operation(erase, _deleted),
     "update": Operation(update, _updated, is_single=True),

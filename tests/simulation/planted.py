@@ -221,6 +221,39 @@ FAULTS = (
         "the first in-commit timestamp follows nothing", "_CommitBase.of",
         "_last_stamp(snapshot) if before else snapshot.last.modified", "0",
     ),
+    Fault(
+        "rows that a change depends on may go",
+        "RowLevel.__call__", "self._check_watched(removed, again, version)", "None",
+    ),
+    Fault("rows that came back are not seen", "RowLevel._after",
+          "not np.isin(taken.before, theirs).all()", "False"),
+    Fault("two changes may take one row", "RowLevel._after",
+          "not self.overlaps and np.isin(taken.places(), theirs).any()", "False"),
+    Fault(
+        "files that another one rewrote are touched all the same",
+        "RowLevel.__call__", "touched & (removed.keys() | again.keys())", "touched & again.keys()",
+    ),
+    Fault(
+        "the daily cleanup knows no names", "_clean_daily",
+        "[each.version for each in named_versions(state.domains.values())]", "[]",
+    ),
+    Fault(
+        "a sidecar of changed files is used again", "_unchanged",
+        "not pc.any(pc.is_in(paths, value_set=changed)).as_py()", "True",
+    ),
+    Fault(
+        "a restore forgets deletion vectors", "restore._changes",
+        "replace(add, data_change=True)", "replace(add, data_change=True, deletion_vector=None)",
+    ),
+    Fault(
+        "a restore looks at paths alone", "restore_state.difference",
+        "keys_of(old.files)", "old.files['path']",
+    ),
+    Fault(
+        "a vacuum passes over commits that it did not list",
+        "vacuum._Run._still_unneeded",
+        "keep_commits(self.retained, newest.store, self._commits())", "None",
+    ),
 )  # fmt: skip
 
 CHEAP = (

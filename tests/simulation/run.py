@@ -23,6 +23,7 @@ from tests.simulation.rows import Rows
 from tests.simulation.scenario import HOUR, RETENTION, Op, Scenario
 from tests.simulation.session import Operation, Session
 from tests.simulation.world import MAX_STEPS, Actor, Killed, Violation, World
+from variantlake.delta.checkpoint import checkpoint_writer
 from variantlake.dml.files import deletion_vectors
 from variantlake.errors import (
     CommitConflict,
@@ -73,7 +74,8 @@ def run(scenario: Scenario, *, until: int = MAX_STEPS) -> Outcome:
     logging.disable(logging.WARNING)
     try:
         inline = patch.object(deletion_vectors, "MAX_INLINE_BYTES", scenario.inline_bytes)
-        with world.patched(), bucket.installed(), inline, warnings.catch_warnings():
+        sidecars = patch.object(checkpoint_writer, "SIDECAR_FILES", scenario.sidecar_files)
+        with world.patched(), bucket.installed(), inline, sidecars, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             world.calm = True
             _alone(world, lambda actor: play(actor).create())

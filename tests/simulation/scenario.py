@@ -38,6 +38,16 @@ ROLES: Mapping[str, Mapping[str, int]] = {
 }  # fmt: skip
 """What actors of a role do, and how often. One of no role does anything."""
 
+RIVALS: Mapping[str, int] = {
+    "delete": 5, "update": 3, "upsert": 3, "merge": 4, "add": 4, "append": 1, "erase": 1,
+    "optimize": 3, "cluster": 1, "restore": 3, "alter": 1, "checkpoint": 1, "tag": 1,
+    "clean the log": 1, "vacuum": 1, "read": 1, "read old": 1,
+}  # fmt: skip
+"""What actors of a crowded run do: they want the same few rows, whatever their roles."""
+
+_CROWDED = 0.3
+"""So many seeds of all give crowded runs."""
+
 FAULTS: Mapping[str, float] = {
     "refuse": 0.02,  # a call fails and did nothing: a throttle, a lost connection
     "lose the answer": 0.03,  # a write is done, its answer is lost
@@ -69,7 +79,7 @@ class Scenario:
 
     `stickiness` is how likely an actor goes on after a call. `layout` is "plain", "partitioned" or
     "clustered"; with `is_empty` the table has no rows at first. Deletion vectors of more than
-    `inline_bytes` are in files of their own.
+    `inline_bytes` are in files of their own, and a sidecar holds `sidecar_files`.
     """
 
     seed: int
@@ -81,6 +91,7 @@ class Scenario:
     actors: tuple[tuple[Op, ...], ...]
     inline_bytes: int = 128
     is_empty: bool = True
+    sidecar_files: int = 1000
 
     @property
     def size(self) -> int:
@@ -111,6 +122,9 @@ class Scenario:
     @classmethod
     def of_seed(cls, seed: int, *, actors: int = 0, ops: int = 0) -> Self:
         """The scenario of a seed; its number of actors, and what each does, unless told."""
+        crowd = random.Random(f"crowd {seed}")
+        if not actors and not ops and crowd.random() < _CROWDED:
+            return cls._crowded(seed, crowd)
         chance = random.Random(f"scenario {seed}")
         count = actors or chance.choice([2, 3, 3, 4, 5, 6, 8])
         each = ops or chance.choice([3, 4, 6, 8])
@@ -121,7 +135,7 @@ class Scenario:
             roles = roles[-1:] * count
         roles[0] = chance.choice(["writer", "editor", "any"])
         scripts = tuple(
-            tuple(_op(chance, role, next(serials), count * each) for _ in range(each))
+            tuple(_op(chance, _kinds(chance, role), next(serials), count * each) for _ in range(each))
             for role in roles
         )
         faults = {} if chance.random() < 0.15 else _faults(chance)
@@ -129,6 +143,22 @@ class Scenario:
             seed, seed, layout, _properties(chance, layout),
             chance.choice([0.0, 0.5, 0.9, 0.97]), faults, scripts, chance.choice([128, 16]),
             chance.random() < 0.4,
+            chance.choice([2, 1000]),
+        )  # fmt: skip
+
+    @classmethod
+    def _crowded(cls, seed: int, chance: random.Random) -> Self:
+        """A few actors that change the same few rows, mostly by calls that do not fail."""
+        count, each = chance.choice([2, 2, 3, 4]), chance.choice([3, 5, 8])
+        serials = iter(range(1, 1 + count * each))
+        scripts = tuple(
+            tuple(_op(chance, RIVALS, next(serials), 2) for _ in range(each)) for _ in range(count)
+        )
+        layout = chance.choice(["plain", "plain", "partitioned", "clustered"])
+        return cls(
+            seed, seed, layout, _properties(chance, layout), chance.choice([0.0, 0.3, 0.8]),
+            _faults(chance) if chance.random() < 0.3 else {}, scripts, chance.choice([128, 16]),
+            is_empty=False, sidecar_files=2,
         )  # fmt: skip
 
     def without_actor(self, number: int) -> Scenario:
@@ -146,8 +176,11 @@ class Scenario:
         return replace(self, faults={n: rate for n, rate in self.faults.items() if n != name})
 
 
-def _op(chance: random.Random, role: str, serial: int, count: int) -> Op:
-    kinds = ROLES[chance.choice(list(ROLES)) if role == "any" else role]
+def _kinds(chance: random.Random, role: str) -> Mapping[str, int]:
+    return ROLES[chance.choice(list(ROLES)) if role == "any" else role]
+
+
+def _op(chance: random.Random, kinds: Mapping[str, int], serial: int, count: int) -> Op:
     (kind,) = chance.choices(list(kinds), list(kinds.values()))
     return Op(kind, serial, chance.randrange(1, count + 1), chance.randrange(1 << 16))
 

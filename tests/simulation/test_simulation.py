@@ -12,7 +12,7 @@ import pytest
 from tests.corpora import REPOSITORY
 from tests.simulation.planted import CHEAP, FAULTS, find
 from tests.simulation.scenario import FAULTS as KINDS_OF_FAULTS
-from tests.simulation.scenario import ROLES, Scenario
+from tests.simulation.scenario import RIVALS, ROLES, Scenario
 from tests.simulation.shrink import _smaller, kind
 from tests.strategies import MORE
 
@@ -65,7 +65,7 @@ def test_a_scenario_is_kept_as_text_and_becomes_smaller() -> None:
 def test_seeds_choose_everything_that_there_is() -> None:
     scenarios = [Scenario.of_seed(seed) for seed in range(300)]
     kinds = {op.kind for each in scenarios for ops in each.actors for op in ops}
-    assert kinds == {kind for kinds in ROLES.values() for kind in kinds}
+    assert kinds == {kind for kinds in (*ROLES.values(), RIVALS) for kind in kinds}
     assert {name for each in scenarios for name in each.faults} == set(KINDS_OF_FAULTS)
     assert any(not each.faults for each in scenarios)
 

@@ -343,6 +343,24 @@ def test_what_a_restore_brings_back_meanwhile_is_kept(tmp_path: Path) -> None:
     assert found(tmp_path) == {"live.parquet", "old.parquet"}
 
 
+def test_what_comes_back_while_the_newest_commits_are_read_is_kept(tmp_path: Path) -> None:
+    """Seed 151 of the simulation: the vacuum refreshed past a commit that it had not listed."""
+    small_table(tmp_path)
+    put(tmp_path, "old.parquet", LONG_AGO)
+    commit(tmp_path, 1, LONG_AGO, [add("old.parquet")])
+    commit(tmp_path, 2, LONG_AGO, [remove("old.parquet", LONG_AGO)])
+    refresh = Snapshot.refresh
+
+    def late(snapshot: Snapshot) -> Snapshot:
+        if snapshot.version == 2:
+            commit(tmp_path, 4, NOW, [add("old.parquet")])
+        return refresh(snapshot)
+
+    with patch.object(Snapshot, "refresh", late):
+        assert vacuum(opened(tmp_path)).files_removed == 0
+    assert found(tmp_path) == {"live.parquet", "old.parquet"}
+
+
 def test_a_change_of_the_properties_meanwhile_stops_it_before_anything_is_gone(
     tmp_path: Path,
 ) -> None:

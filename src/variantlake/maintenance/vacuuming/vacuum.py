@@ -44,6 +44,7 @@ from variantlake.maintenance.vacuuming.retained import (
 )
 from variantlake.progress import OnProgress, Progress
 from variantlake.shown import Result
+from variantlake.storage.store import Entry
 from variantlake.units import Duration, seconds
 
 _LOG = logger("vacuum")
@@ -277,20 +278,26 @@ class _Run:
 
     def _still_unneeded(self, paths: list[str]) -> list[str]:
         """Those of these files that no commit since brought back."""
-        store, last = self.snapshot.store, self.snapshot.last
-        commits = commits_after(store, self.snapshot.version, last)
+        if self._commits():
+            newest = self.snapshot.refresh()
+            # Listed after the refresh: no commit of the newer snapshot is passed over.
+            keep_commits(self.retained, newest.store, self._commits())
+            self.snapshot = newest
+            keep_named(self.retained, newest)
+        needed = self.retained.holds(paths).tolist()
+        return [path for path, is_needed in zip(paths, needed, strict=True) if not is_needed]
+
+    def _commits(self) -> list[Entry]:
+        """The commits after the snapshot."""
+        store = self.snapshot.store
+        commits = commits_after(store, self.snapshot.version, self.snapshot.last)
         if commits is None:
             raise CommitConflict(
                 "the table was removed, or its log was cleaned up, while its files were deleted",
                 file=store.uri,
                 hint="nothing more was deleted; repeat it",
             )
-        if commits:
-            keep_commits(self.retained, store, commits)
-            self.snapshot = self.snapshot.refresh()
-            keep_named(self.retained, self.snapshot)
-        needed = self.retained.holds(paths).tolist()
-        return [path for path, is_needed in zip(paths, needed, strict=True) if not is_needed]
+        return commits
 
     def _end(self, status: str, done: Deletion, started: int) -> int | None:
         metrics = {
