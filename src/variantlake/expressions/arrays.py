@@ -15,7 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.arrays import arrow_array, numpy_array
-from variantlake.kernels.columns.entries import bytes_of, combine_entries
+from variantlake.kernels.columns.entries import (
+    COPIED,
+    bytes_of,
+    combine_entries,
+    copy_texts,
+    place_texts,
+)
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.shredding.arrays import AnyArray
 
@@ -44,7 +50,35 @@ class Values:
 
 def plain(array: Any) -> Any:
     """The array without a dictionary."""
-    return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
+    if not isinstance(array, pa.DictionaryArray):
+        return array
+    texts = _texts(array) if array.type.value_type == pa.string() else None
+    return array.dictionary_decode() if texts is None else texts
+
+
+def _texts(array: Any) -> Any:
+    """The texts of a dictionary's rows, in half of Arrow's time; None if Arrow has to say."""
+    indices, entries = array.indices, array.dictionary
+    if indices.type != pa.int32() or (indices.null_count and indices.offset):
+        return None
+    rows, (_, words, data) = len(indices), entries.buffers()
+    codes, *_ = _indices(array)
+    if words is None or data is None or entries.null_count or not rows:
+        return None
+    ends = np.frombuffer(words, np.int32)[entries.offset : entries.offset + len(entries) + 1]
+    offsets: Any = pa.allocate_buffer(4 * (rows + 1))
+    places = np.frombuffer(offsets, np.int32)
+    size = place_texts(codes, ends, places)
+    if size < 0:
+        return None
+    text: Any = pa.allocate_buffer(size + COPIED)
+    checked(
+        copy_texts(
+            codes, ends, np.frombuffer(data, np.uint8), places, np.frombuffer(text, np.uint8)
+        )
+    )
+    bits = indices.buffers()[0] if indices.null_count else None
+    return pa.Array.from_buffers(pa.string(), rows, [bits, offsets, text.slice(0, size)])
 
 
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)

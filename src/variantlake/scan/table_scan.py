@@ -20,6 +20,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.columns_by_path import type_at
 from variantlake.delta.schema.table_schema import arrow_type
 from variantlake.errors import InvalidValue
+from variantlake.expressions.arrays import plain
 from variantlake.expressions.from_python import Expr, condition_text
 from variantlake.expressions.rows import Truth, of_refs, truth_of
 from variantlake.expressions.tree import Predicate, Ref, map_refs, refs
@@ -342,7 +343,10 @@ class Scan(ArrowStream):
 
 
 def _cast(array: Any, wanted: pa.DataType) -> Any:
-    return array if array.type == wanted else array.cast(wanted)
+    if array.type == wanted:
+        return array
+    found = plain(array)
+    return found if found.type == wanted else found.cast(wanted)
 
 
 def _first(rows: Bools, most: int | None) -> Bools:

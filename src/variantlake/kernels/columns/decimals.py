@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from variantlake.kernels.json.doubles import UNDECIDED, double_bits
+from variantlake.kernels.json.doubles import HIGH, LOWEST, UNDECIDED, double_bits
 from variantlake.kernels.native.declared import Int64s, Int64sIn, int64, uint64
-from variantlake.kernels.native.jit import entry, helper
-from variantlake.kernels.tape.words import leading_zeros
+from variantlake.kernels.native.jit import entry, helper, tiny
+from variantlake.kernels.tape.words import leading_zeros, multiply_high
 
 _SIGN = -(1 << 63)
 _POWERS = np.array([10**exponent for exponent in range(10)], np.uint64)
 _LOWER = uint64(0xFFFFFFFF)
 _HALF = uint64(32)
 _FIVE = uint64(5)
+_ONE, _TEN = uint64(1), uint64(10)
 
 
 @helper
@@ -59,6 +60,35 @@ def _nearest(high: int, low: int, exponent: int) -> int:
     return found
 
 
+@tiny
+def _rounded(high: int, low: int, exponent: int) -> int:
+    """The bits of the double nearest to a number of 128 bits times 10**exponent, or UNDECIDED.
+
+    high, low: uint64, not both 0. exponent: -38 to 0. By the upper 64 bits of the number and of the
+    power, both cut off: their product is too small by less than 3 in its own last bit. That decides
+    for all but one number in 250.
+    """
+    zeros = int64(leading_zeros(high))
+    if high == 0:
+        zeros = int64(64) + int64(leading_zeros(low))
+        scaled = low << uint64(zeros - 64)
+    elif zeros == 0:
+        scaled = high
+    else:
+        scaled = high << uint64(zeros) | low >> uint64(64 - zeros)
+    product = multiply_high(scaled, HIGH[uint64(exponent - LOWEST)])
+    top = product >> uint64(63)
+    below = top + _TEN
+    half = _ONE << (below - _ONE)
+    rest = product & ((half << _ONE) - _ONE)
+    if rest <= half and rest + uint64(3) >= half:
+        return int64(UNDECIDED)
+    mantissa = (product >> below) + uint64(rest > half)
+    # A mantissa that is rounded up to 2**53 counts the exponent up by itself.
+    biased = (217706 * exponent >> 16) + 1024 + 127 - zeros - 1 + int64(top)
+    return ((biased - 1) << 52) + int64(mantissa)
+
+
 @entry
 def round_decimals(words: Int64sIn, scale: int, bits: Int64s) -> int:
     """Write the bits of the double nearest to each decimal; returns how many were not decided.
@@ -75,7 +105,11 @@ def round_decimals(words: Int64sIn, scale: int, bits: Int64s) -> int:
             low = ~low + uint64(1)
             high = ~high + uint64(low == 0)
             sign = int64(_SIGN)
-        found = _nearest(high, low, -scale)
+        found = int64(0)
+        if high | low != 0:
+            found = _rounded(high, low, -scale)
+            if found == UNDECIDED:
+                found = _nearest(high, low, -scale)
         if found == UNDECIDED:
             left += 1
         else:

@@ -12,7 +12,7 @@ from variantlake.kernels.native.declared import (
     uint64,
 )
 from variantlake.kernels.native.jit import entry, tiny
-from variantlake.kernels.tape.words import load8
+from variantlake.kernels.tape.words import copy_bytes, load8
 
 
 @tiny
@@ -61,8 +61,19 @@ def combine_entries(
         return -1
     if bits.size > 0 and (offset + int64(indices.size) + 7) >> 3 > bits.size:
         return -1
-    least = greatest = int64(0)
-    for row in range(indices.size):
+    least = greatest = done = int64(0)
+    if bits.size > 0 and offset & 7 == 0:
+        # A byte of the bitmap at a time.
+        for block in range(indices.size // 8):
+            byte = load8(bits, (offset >> 3) + int64(block))
+            for k in range(8):
+                row = int64(block) * 8 + int64(k)
+                there = byte >> int64(k) & 1
+                found = entries + (int64(indices[uint64(row)]) - entries & -there)
+                least, greatest = min(least, found), max(greatest, found)
+                out[uint64(row)] = int64(out[uint64(row)]) * (entries + 1) + found
+        done = int64(indices.size) // 8 * 8
+    for row in range(done, indices.size):
         found = _entry_of(indices, bits, offset, entries, int64(row))
         # Without a way out of the loop a processor does several rows at a time.
         least, greatest = min(least, found), max(greatest, found)
@@ -106,4 +117,59 @@ def count_codes(codes: Int32sIn, kept: BytesIn, size: int, counts: Int64s) -> in
         if code < 0 or code >= size:
             return -1
         counts[uint64((int64(row) & (COUNTERS - 1)) * size + code)] += int64(kept[uint64(row)])
+    return 0
+
+
+COPIED = 32
+"""Bytes that are copied at once: behind the last text there must be room for so many."""
+
+
+@entry
+def place_texts(codes: Int32sIn, entries: Int32sIn, offsets: Int32s) -> int:
+    """Say where the text of each row ends if they follow each other; returns their bytes, or -1.
+
+    codes: int32. entries: int32, the offsets of a dictionary's texts, one more than these. offsets:
+    int32, one more than rows. -1 for a code beyond the dictionary, offsets that fall, or more bytes
+    than 31 bits count. Allocates nothing, never raises.
+    """
+    if offsets.size < codes.size + 1:
+        return -1
+    total = int64(0)
+    offsets[uint64(0)] = 0
+    for row in range(codes.size):
+        code = int64(codes[uint64(row)])
+        if code < 0 or code + 1 >= entries.size:
+            return -1
+        size = int64(entries[uint64(code + 1)]) - int64(entries[uint64(code)])
+        total += size
+        if size < 0 or total > 0x7FFFFFFF:
+            return -1
+        offsets[uint64(int64(row) + 1)] = total
+    return total
+
+
+@entry
+def copy_texts(
+    codes: Int32sIn, entries: Int32sIn, data: BytesIn, offsets: Int32sIn, text: Bytes
+) -> int:
+    """Copy the texts of a dictionary to where `place_texts` says; returns 0, or -1.
+
+    data: uint8, the texts of the dictionary. text: uint8, COPIED bytes more than all texts, of
+    which the last mean nothing. All else as there. Allocates nothing, never raises.
+    """
+    for row in range(codes.size):
+        code = int64(codes[uint64(row)])
+        if code < 0 or code + 1 >= entries.size or int64(row) + 1 >= offsets.size:
+            return -1
+        start, to = int64(entries[uint64(code)]), int64(offsets[uint64(row)])
+        size = int64(entries[uint64(code + 1)]) - start
+        if start < 0 or size < 0 or size > data.size - start:
+            return -1
+        if to < 0 or size + COPIED > text.size - to:
+            return -1
+        if size + COPIED <= data.size - start:
+            copy_bytes(text, to, data, start, size)
+        else:
+            for k in range(size):
+                text[uint64(to + int64(k))] = data[uint64(start + int64(k))]
     return 0

@@ -19,7 +19,7 @@ from variantlake.kernels.native.declared import (
     uint64,
 )
 from variantlake.kernels.native.jit import entry, helper
-from variantlake.kernels.tape.words import load8, load32, load64
+from variantlake.kernels.tape.words import copy_bytes, load8, load32, load64, store64
 
 # --- Values ---------------------------------------------------------------------------------------
 
@@ -29,6 +29,7 @@ its rows, and how many they are; how many of these have a value."""
 SPAN = 6
 """Words of a page."""
 
+_ALL_VALID = 0x0101010101010101
 _EVEN_BYTES, _EVEN_PAIRS = uint64(0x00FF00FF00FF00FF), uint64(0x0000FFFF0000FFFF)
 
 
@@ -47,6 +48,59 @@ def _is_within(data: Bytes, pages: Int64s, base: int, rows: int) -> bool:
 
 
 @helper
+def _flagged(
+    levels: Bytes, most: int, width: int, rows: int, valid: Bytes, place: int, scratch: Int64s
+) -> int:
+    """The same as `_valued` for levels of 1 to 7 bits, eight of which are within one word."""
+    at = done = found = beyond = int64(0)
+    mask = (int64(1) << width) - 1
+    while done < rows:
+        at = varint(levels, at, scratch, int64(0))
+        if at < 0:
+            return -1
+        header, left = scratch[uint64(0)], int64(levels.size) - at
+        if header & 1 == 0:
+            if header == 0 or left < 1:
+                return -1
+            level = load8(levels, at)
+            run = min(header >> 1, rows - done)
+            there = int64(1) if level == most else int64(0)
+            for k in range(run):
+                valid[uint64(place + done + int64(k))] = there
+            beyond |= most - level
+            found += run * there
+            done += run
+            at += 1
+            continue
+        groups = header >> 1
+        if groups > 1 << 31 or groups == 0 or groups * width > left:
+            return -1
+        run = min(groups * 8, rows - done)
+        eight = at
+        while run >= 8 and eight + 8 <= levels.size:
+            word, flags = load64(levels, eight), int64(0)
+            for k in range(8):
+                level = word >> (width * int64(k)) & mask
+                there = int64(1) if level == most else int64(0)
+                flags |= there << (8 * int64(k))
+                beyond |= most - level
+            store64(valid, place + done, flags)
+            found += (flags * int64(_ALL_VALID)) >> 56
+            eight += width
+            done += 8
+            run -= 8
+        for k in range(run):
+            level = packed(levels, eight * 8 + width * int64(k), width)
+            there = int64(1) if level == most else int64(0)
+            valid[uint64(place + done + int64(k))] = there
+            beyond |= most - level
+            found += there
+        done += run
+        at += groups * width
+    return found if beyond >= 0 else int64(-1)
+
+
+@helper
 def _valued(
     levels: Bytes,
     most: int,
@@ -60,6 +114,8 @@ def _valued(
     width = int64(0)
     while most >> width:
         width += 1
+    if 0 < width < 8:
+        return _flagged(levels, most, width, rows, valid, place, scratch)
     if width > 31 or hybrid(levels, width, rows, numbers, int64(0), scratch) < 0:
         return -1
     found = highest = int64(0)
@@ -129,6 +185,20 @@ def _spread(valid: Bytes, place: int, rows: int, count: int, values: Any) -> int
     """
     left, above = count, rows
     while above > left >= 0:
+        if left >= 8 and load64(valid, place + above - 8) == int64(_ALL_VALID):
+            # All are read before any is written: the two places may share rows.
+            own, new = place + left - 8, place + above - 8
+            one, two = values[uint64(own)], values[uint64(own + 1)]
+            three, four = values[uint64(own + 2)], values[uint64(own + 3)]
+            five, six = values[uint64(own + 4)], values[uint64(own + 5)]
+            seven, eight = values[uint64(own + 6)], values[uint64(own + 7)]
+            values[uint64(new)], values[uint64(new + 1)] = one, two
+            values[uint64(new + 2)], values[uint64(new + 3)] = three, four
+            values[uint64(new + 4)], values[uint64(new + 5)] = five, six
+            values[uint64(new + 6)], values[uint64(new + 7)] = seven, eight
+            left -= 8
+            above -= 8
+            continue
         above -= 1
         there = int64(valid[uint64(place + above)])
         left -= there
@@ -388,7 +458,7 @@ def join_texts(
     count = int64(lengths.size) // 2
     if at < 0 or valid.size + 1 > offsets.size:
         return -1
-    done = before = taken = int64(0)
+    done = before = taken = source = alike = int64(0)
     offsets[uint64(0)] = 0
     for row in range(valid.size):
         if valid[uint64(row)] != 0:
@@ -401,10 +471,22 @@ def join_texts(
                 return -1
             if shared > done - before:
                 return -1
-            for k in range(shared):
-                text[uint64(done + int64(k))] = text[uint64(before + int64(k))]
-            for k in range(own):
-                text[uint64(done + shared + int64(k))] = values[uint64(at + int64(k))]
+            # A text begins as the one before it, whose first bytes may be those of older ones: what
+            # was just written is slow to read, and by more than words is among it.
+            if shared > alike:
+                source = before
+            alike = shared
+            if size + 32 <= text.size - done and own + 32 <= values.size - at:
+                copied = int64(0)
+                while copied < shared:
+                    store64(text, done + copied, load64(text, source + copied))
+                    copied += 8
+                copy_bytes(text, done + shared, values, at, own)
+            else:
+                for k in range(shared):
+                    text[uint64(done + int64(k))] = text[uint64(source + int64(k))]
+                for k in range(own):
+                    text[uint64(done + shared + int64(k))] = values[uint64(at + int64(k))]
             before = done
             done += size
             at += own
@@ -431,8 +513,11 @@ def plain_texts(page: BytesIn, count: int, offsets: Int32s, text: Bytes) -> int:
         at += 4
         if size > page.size - at:
             return -1
-        for k in range(size):
-            text[uint64(done + k)] = page[uint64(at + k)]
+        if size + 32 <= page.size - at:  # and so much of the text is left
+            copy_bytes(text, done, page, at, size)
+        else:
+            for k in range(size):
+                text[uint64(done + k)] = page[uint64(at + k)]
         done += size
         at += size
         offsets[uint64(entry_ + 1)] = done

@@ -6,6 +6,7 @@ should not, and all pages of a chunk are one long one.
 
 from __future__ import annotations
 
+import threading
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from variantlake.kernels.log.page_headers import (
     START,
     UNPACKED,
 )
+
+_own = threading.local()
 
 Page = list[int]
 """A page as `find_pages` describes it."""
@@ -132,7 +135,7 @@ def _of_zstd(bodies: list[memoryview], sizes: list[int]) -> list[Any]:
     """Frames in one go; nothing if one of them is not a frame and nothing else."""
     if not all(_is_frame(body) for body in bodies):
         return []
-    zstd = zstandard.ZstdDecompressor()
+    zstd = _decompressor()
     if len(bodies) < 2 or 0 in sizes:
         declared = [zstandard.frame_content_size(body) for body in bodies]
         if any(each not in (-1, size) for each, size in zip(declared, sizes, strict=True)):
@@ -144,6 +147,14 @@ def _of_zstd(bodies: list[memoryview], sizes: list[int]) -> list[Any]:
     lengths = np.array(sizes, np.uint64).tobytes()
     found: Any = zstd.multi_decompress_to_buffer(frames, decompressed_sizes=lengths, threads=1)
     return [found[at] for at in range(len(bodies))]
+
+
+def _decompressor() -> zstandard.ZstdDecompressor:
+    """That of this thread: to make one takes as long as to decompress a short page."""
+    if not hasattr(_own, "zstd"):
+        _own.zstd = zstandard.ZstdDecompressor()
+    found: zstandard.ZstdDecompressor = _own.zstd
+    return found
 
 
 def _is_frame(body: memoryview) -> bool:
