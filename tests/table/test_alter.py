@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,44 @@ def test_partition_values_are_compared_by_value(tmp_path: Path) -> None:
     (log,) = (tmp_path / "_delta_log").glob("*1.json")
     log.write_text(log.read_text().replace("2026-01-02T03:04:05.000000Z", "2026-01-02T04:04:05+01"))
     table.overwrite(pa.table({"n": pa.array([2], pa.int32()), "at": [at]}), where={"at": at})
+    assert table.refresh().files().num_rows == 1
+
+
+COMMENT = "ALTER COLUMN {} COMMENT 'what it is'"
+
+
+@pytest.mark.parametrize("column", ["n", "s.a"])
+def test_a_comment_of_another_writer_does_not_stop_a_load(tmp_path: Path, column: str) -> None:
+    """Seed 467 of the simulation. Another column still stops it."""
+    vl.Table.create(tmp_path, "n INT, s STRUCT<a: INT>")
+    rows_of = pa.schema([("n", pa.int32()), ("s", pa.struct([("a", pa.int32())]))])
+
+    def load_while(change: str) -> vl.Table:
+        writer = vl.Table.open(tmp_path)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            vl.Table.open(tmp_path).alter(change)
+            yield pa.RecordBatch.from_pylist([{"n": 1, "s": {"a": 2}}], rows_of)
+
+        writer.append(pa.RecordBatchReader.from_batches(rows_of, batches()))
+        return writer
+
+    table = load_while(COMMENT.format(column))
+    assert table.to_pylist() == [{"n": 1, "s": {"a": 2}}]
+    assert "what it is" in table.snapshot.metadata.schema_string
+    with pytest.raises(CommitConflict, match="changed the schema"):
+        load_while("ADD COLUMN more INT")
+
+
+def test_a_comment_of_another_writer_does_not_stop_a_compaction(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path, "n INT")
+    for _ in range(2):
+        table.append(pa.table({"n": pa.array([1], pa.int32())}))
+    table.optimize(
+        progress=lambda p: (
+            vl.Table.open(tmp_path).alter(COMMENT.format("n")) if p.done == p.total else None
+        )
+    )
     assert table.refresh().files().num_rows == 1
 
 

@@ -27,7 +27,7 @@ from variantlake.delta.protocol.known_properties import CONTRACT_PREFIX
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
 from variantlake.delta.protocol.learned_schemas import learned_schemas
 from variantlake.delta.protocol.properties import constraints
-from variantlake.delta.schema.table_schema import StructType
+from variantlake.delta.schema.table_schema import StructType, without_comments
 from variantlake.delta.stats.tags import residual_share
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import LOAD_ID, Changes, Reads, Rebase
@@ -282,7 +282,7 @@ def _fits(target: TableWrite, newest: Snapshot) -> bool:
     """Whether files written for this table may be added to that version of it as they are."""
     return (
         (target.snapshot is None or newest.metadata.id == target.snapshot.metadata.id)
-        and newest.schema == target.schema
+        and without_comments(newest.schema) == without_comments(target.schema)
         and newest.partition_columns == target.partition_columns
         and newest.shredding_enabled == target.shredding_enabled
         and target.requested.items() <= newest.properties.items()

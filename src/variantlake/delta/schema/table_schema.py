@@ -266,6 +266,18 @@ def with_parts(type_: DataType, change: Callable[[DataType], DataType]) -> DataT
     return type_
 
 
+def without_comments(type_: DataType) -> DataType:
+    """A type without the comments of its fields, which say nothing of what files hold."""
+    parts = with_parts(type_, without_comments)
+    if not isinstance(parts, StructType):
+        return parts
+    bare = (
+        replace(item, metadata={k: v for k, v in item.metadata.items() if k != "comment"})
+        for item in parts.fields
+    )
+    return StructType(tuple(bare))
+
+
 def _type_to_json(type_: DataType) -> Any:
     if isinstance(type_, StructType):
         fields = [

@@ -19,6 +19,7 @@ from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.identity import check_same_table
 from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.table_schema import without_comments
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.delta.transaction.new_actions import removes_of
@@ -116,7 +117,7 @@ def fits(plan: RewritePlan, newest: Snapshot) -> bool:
     old = plan.table
     return (
         newest.metadata.id == old.metadata.id
-        and newest.schema == old.schema
+        and without_comments(newest.schema) == without_comments(old.schema)
         and newest.partition_columns == old.partition_columns
         and newest.features == old.features
         and newest.metadata.configuration == old.metadata.configuration
