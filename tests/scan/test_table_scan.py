@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import duckdb
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import variantlake as vl
 from variantlake import paths
@@ -25,6 +28,7 @@ from variantlake.errors import (
 from variantlake.expressions.tree import Compare, Literal, Ref
 from variantlake.ingest.local_run import ingest_here
 from variantlake.kernels.shredded.unshred import unshred
+from variantlake.scan import table_scan
 from variantlake.scan.table_scan import Scan
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.values import NumberForms
@@ -387,3 +391,76 @@ def test_a_float_is_compared_with_a_whole_number(tmp_path: Path) -> None:
     assert {text: table.scan(where=text).count() for text in counts} == counts
     with pytest.raises(vl.UnsupportedFeature, match="which is float"):
         table.scan(where="f > 16777217")
+
+
+@pytest.fixture(scope="module")
+def in_parts(tmp_path_factory: pytest.TempPathFactory) -> vl.Table:
+    """Files of several row groups, some of whose rows are deleted."""
+    folder = tmp_path_factory.mktemp("parts") / "t"
+    properties = {"variantlake.rowGroupRows": "40", "delta.enableDeletionVectors": "true"}
+    made = vl.Table.create(folder, "event VARIANT, day STRING", properties=properties)
+    for start in range(0, 600, 200):
+        lines = [
+            f'{{"id":{i},"kind":"k{i % 7}"' + (f',"n":{i // 3}.5}}' if i % 3 else "}")
+            for i in range(start, start + 200)
+        ]
+        made.append(pa.table({"event": lines, "day": ["a"] * 200}), json_columns=["event"])
+    made.refresh().delete("event:id::bigint % 11 = 3")
+    return made.refresh()
+
+
+PATHS = "event:id::bigint AS id, event:kind::string AS kind, event:n::double AS n"
+
+
+@pytest.mark.rule(36)
+@given(
+    low=st.integers(-9, 600),
+    high=st.integers(-9, 600),
+    kind=st.integers(0, 8),
+    size=st.sampled_from([100, 1000, 10_000, 1 << 23]),
+)
+def test_threads_give_the_rows_that_one_gives(
+    in_parts: vl.Table, low: int, high: int, kind: int, size: int
+) -> None:
+    condition = f"event:id::bigint BETWEEN {low} AND {high} OR event:kind::string = 'k{kind}'"
+    for where in (None, condition):
+        one = in_parts.scan(PATHS, where).to_arrow()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(table_scan, "SMALL_VALUES", 0)
+            patch.setattr(table_scan, "PART_BYTES", size)
+            assert in_parts.scan(PATHS, where).to_arrow() == one
+
+
+def test_only_much_that_is_columns_is_read_by_threads(
+    in_parts: vl.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks: list[int] = []
+
+    def counted(source: Iterator[Any], work: Callable[[Any], Any]) -> Iterator[Any]:
+        for each in source:
+            tasks.append(1)
+            yield work(each)
+
+    monkeypatch.setattr(table_scan, "ahead", counted)
+    rows = in_parts.scan(PATHS).to_arrow().num_rows
+    assert not tasks
+    monkeypatch.setattr(table_scan, "SMALL_VALUES", 3 * rows - 1)
+    assert in_parts.scan(PATHS).to_arrow().num_rows == rows
+    assert len(tasks) == 3
+    # The first rows, ordinary columns and whole Variants are read one after the other.
+    assert in_parts.scan(PATHS).head(3).num_rows == 3
+    in_parts.scan(PATHS, limit=9).to_arrow()
+    in_parts.scan("event, event:id::bigint AS id").to_arrow()
+    in_parts.scan("day, event:id::bigint AS id, event:n::double AS n").to_arrow()
+    assert len(tasks) == 3
+
+
+def test_what_a_thread_raises_comes_in_its_place(
+    in_parts: vl.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_scan, "SMALL_VALUES", 0)
+    batches = in_parts.scan("event:id::tinyint AS id, event:kind::string AS kind").to_batches()
+    found = [next(batches).num_rows for _ in range(3)]
+    assert sum(found) > 100
+    with pytest.raises(InvalidValue, match="cannot be cast"):
+        next(batches)

@@ -135,7 +135,9 @@ class Scenario:
             roles = roles[-1:] * count
         roles[0] = chance.choice(["writer", "editor", "any"])
         scripts = tuple(
-            tuple(_op(chance, _kinds(chance, role), next(serials), count * each) for _ in range(each))
+            tuple(
+                _op(chance, _kinds(chance, role), next(serials), count * each) for _ in range(each)
+            )
             for role in roles
         )
         faults = {} if chance.random() < 0.15 else _faults(chance)

@@ -14,38 +14,18 @@ from variantlake.engine.queries import Query, asked_of_log
 from variantlake.expressions.arrays import Values, plain
 from variantlake.expressions.tree import And, Expression, Predicate, Ref, refs
 from variantlake.parquet.stats.fact_columns import Int64s
-from variantlake.parquet.stats.facts import UNKNOWN
-from variantlake.planning.exact.readings import NullColumn, PhysicalColumn
 from variantlake.planning.files import NO_ROWS, ScanFile
 from variantlake.planning.stats.exact_facts import KnownFiles
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.file_rows import FileReader, Rows
-from variantlake.scan.table_scan import Scan
+from variantlake.scan.table_scan import PART_BYTES, SMALL_VALUES, FileTask, Scan
 from variantlake.sql.select import Item
 from variantlake.storage.store import is_local
 
 Known = dict[Expression, Values]
 
-PART_BYTES = 8 << 20
-"""A file of more bytes is worth opening twice."""
-
-SMALL_VALUES = 1 << 22
-"""Rows times columns that take a thread some 20 ms."""
-
 _NOTHING = KnownFiles(NO_ROWS, NO_ROWS, (), ())
-
-
-@dataclass(frozen=True, slots=True)
-class FileTask:
-    """A file, or the row groups that begin in one of so many parts of it: (number, count).
-
-    Of the rows those that fulfil `where` are asked for.
-    """
-
-    file: ScanFile
-    part: tuple[int, int]
-    where: Predicate | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +73,10 @@ class Reading:
         Only of local files: of an object store one thread would wait for each answer. Variants and
         ordinary columns take longer than paths that are columns.
         """
-        choice, read = self.scan.choice, self.log_answer.read
         asked = {self.scan.stored(column) for column in self.query.columns}
         asked |= set(refs(self.scan.predicate))
-        partitions = self.scan.partition_types
-        if any(ref.path is None and ref.column[0] not in partitions for ref in asked):
-            return False
-        ways = (way for ref in asked if ref.path is not None for way, _ in choice.ways(ref))
-        if not all(isinstance(way, PhysicalColumn | NullColumn) for way in ways):
-            return False
-        rows = choice.table.facts.num_records[read]
-        if (rows == UNKNOWN).any() or int(rows.sum()) * len(asked) > SMALL_VALUES:
+        values = self.scan.typed_values(self.log_answer.read, asked)
+        if values is None or values > SMALL_VALUES:
             return False
         return all(is_local(file.path) for file in self.files())
 

@@ -29,7 +29,7 @@ from variantlake.engine.grouped import (
 )
 from variantlake.engine.ordering import in_order
 from variantlake.engine.queries import Query
-from variantlake.engine.reading import Counted, FileTask, Known, Reading, take_rows
+from variantlake.engine.reading import Counted, Known, Reading, take_rows
 from variantlake.engine.top import sorted_rows
 from variantlake.errors import OutOfMemory
 from variantlake.expressions.arrays import Values
@@ -39,6 +39,7 @@ from variantlake.parquet.read.prefetch import ahead
 from variantlake.planning.explain import Explanation
 from variantlake.scan.arrow_stream import ArrowStream, marked
 from variantlake.scan.decoded_log import DecodedLog
+from variantlake.scan.table_scan import FileTask
 from variantlake.sql.select import Item
 
 BATCH_ROWS = 1 << 16

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,8 +25,11 @@ from variantlake.expressions.from_python import Expr, condition_text
 from variantlake.expressions.rows import Truth, of_refs, truth_of
 from variantlake.expressions.tree import Predicate, Ref, map_refs, refs
 from variantlake.expressions.typing import spark_type
+from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
+from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.choose_files import FileChoice, choose_files
+from variantlake.planning.exact.readings import NullColumn, PhysicalColumn
 from variantlake.planning.explain import Explanation, explain
 from variantlake.planning.files import NO_ROWS, ScanFile
 from variantlake.planning.stats.exact_facts import ExactFacts
@@ -72,6 +75,25 @@ class RowPlaces:
     file: ScanFile
     places: Int64s
     num_rows: int
+
+
+PART_BYTES = 8 << 20
+"""A file of more bytes is worth opening twice."""
+
+SMALL_VALUES = 1 << 22
+"""Rows times columns that take a thread some 20 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileTask:
+    """A file, or the row groups that begin in one of so many parts of it: (number, count).
+
+    Of the rows those that fulfil `where` are asked for.
+    """
+
+    file: ScanFile
+    part: tuple[int, int]
+    where: Predicate | None
 
 
 _FOR_USERS = frozenset(
@@ -120,6 +142,12 @@ class Scan(ArrowStream):
         """
         check_before_read(self.snapshot)
         yield from self._batches(self.items, limit=self.limit)
+
+    def head(self, rows: int = 10) -> pa.Table:
+        """The first rows, without reading more than they need. Raises as `ArrowStream.head`."""
+        if self.limit is None and type(rows) is int and rows >= 0:
+            return replace(self, limit=rows).head(rows)
+        return super().head(rows)
 
     def count(self) -> int:
         """The number of rows, without reading what is selected. Raises as `to_batches`."""
@@ -261,13 +289,46 @@ class Scan(ArrowStream):
         """The rows of files, each with what its rows are asked for; by default all that is read."""
         schema = self._schema_of(items)
         wanted = [self.stored(item.ref) for item in items]
+        if files is None and limit is None and self._is_for_threads(wanted):
+
+            def batches(task: FileTask) -> list[pa.RecordBatch]:
+                return list(self._file(task, wanted, schema, None))
+
+            for found in ahead(self._tasks(), batches):
+                yield from found
+            return
         left = limit
         for file, where in self._files_with_conditions() if files is None else files:
             if left == 0:
                 return
-            for batch in self._file(file, wanted, schema, where, left):
+            for batch in self._file(FileTask(file, (0, 1), where), wanted, schema, left):
                 yield batch
                 left = None if left is None else left - batch.num_rows
+
+    def _is_for_threads(self, wanted: Sequence[Ref]) -> bool:
+        """Whether threads read so many columns, each a few row groups: Variants go in parts."""
+        values = self.typed_values(self.choice.rows, {*wanted, *refs(self.predicate)})
+        return values is not None and values > SMALL_VALUES
+
+    def typed_values(self, read: Int64s, asked: Iterable[Ref]) -> int | None:
+        """Rows of files that are read, times columns; None if these are not all typed columns.
+
+        Columns of partitions are; None too if the rows are not known.
+        """
+        asked = list(asked)
+        if any(ref.path is None and ref.column[0] not in self.partition_types for ref in asked):
+            return None
+        ways = (way for ref in asked if ref.path is not None for way, _ in self.choice.ways(ref))
+        if not all(isinstance(way, PhysicalColumn | NullColumn) for way in ways):
+            return None
+        rows = self.choice.table.facts.num_records[read]
+        return None if (rows == UNKNOWN).any() else int(rows.sum()) * len(asked)
+
+    def _tasks(self) -> Iterator[FileTask]:
+        for file, where in self._files_with_conditions():
+            count = max(1, -(-file.size // PART_BYTES))
+            for number in range(count):
+                yield FileTask(file, (number, count), where)
 
     def _files_with_conditions(self) -> Iterator[tuple[ScanFile, Predicate | None]]:
         certain = self.certain[self.choice.rows]
@@ -275,13 +336,9 @@ class Scan(ArrowStream):
             yield file, None if is_certain else self.predicate
 
     def _file(
-        self,
-        file: ScanFile,
-        wanted: Sequence[Ref],
-        schema: pa.Schema,
-        where: Predicate | None,
-        limit: int | None,
+        self, task: FileTask, wanted: Sequence[Ref], schema: pa.Schema, limit: int | None
     ) -> Iterator[pa.RecordBatch]:
+        file, where = task.file, task.where
         requested = [*wanted, *refs(where)]
         skipper = Skipper(where, self.partition_types)
         reader = FileReader(
@@ -293,7 +350,7 @@ class Scan(ArrowStream):
             layouts=self.decoded.layouts,
         )
         with reader:
-            for hits in self.hits(reader.rows(skipper), limit, is_certain=where is None):
+            for hits in self.hits(reader.rows(skipper, task.part), limit, is_certain=where is None):
                 yield from self._selected(hits, wanted, schema, file)
 
     def hits(

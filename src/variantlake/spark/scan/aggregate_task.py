@@ -137,7 +137,8 @@ class AggregateTask:
 
     def _rows(self, part: FilePart) -> Iterator[Counted]:
         from variantlake.engine.grouped import are_of_stretches
-        from variantlake.engine.reading import Counted, FileTask
+        from variantlake.engine.reading import Counted
+        from variantlake.scan.table_scan import FileTask
 
         place, groups = (part.number, part.count), self.groups
         if not groups.flags:
