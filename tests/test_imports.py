@@ -77,6 +77,7 @@ LAYERS = [
     "ingest.encode",
     "ingest.learning",
     "ingest.frames",
+    "ingest.row_values",
     "ingest.inputs",
     "ingest.overwrite",
     "maintenance",

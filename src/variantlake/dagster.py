@@ -10,6 +10,7 @@ from variantlake.errors import UnsupportedFeature
 from variantlake.ingest.encode.rows import given_schema
 from variantlake.ingest.frames import as_arrow
 from variantlake.ingest.inputs import arrow_reader
+from variantlake.interop.asset_table import asset_table
 from variantlake.table import Table
 
 __all__ = ["VariantLakeIOManager"]
@@ -37,7 +38,7 @@ class VariantLakeIOManager(ConfigurableIOManager):  # type: ignore[misc]  # abse
             )
         reader = arrow_reader(as_arrow(obj, StructType(())))
         schema = "document VARIANT" if reader is None else given_schema(reader.schema, ())
-        table = Table.create(self._place(context), schema, exist_ok=True)
+        table = asset_table(self._place(context), schema)
         done = table.overwrite(obj if reader is None else reader)
         context.add_output_metadata({"version": done.version, "rows": done.rows_written})
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from variantlake.errors import InvalidValue
 from variantlake.ingest.encode.rows import given_schema
+from variantlake.interop.asset_table import asset_table
 from variantlake.interop.duckdb_source import DuckDBSource
 from variantlake.interop.pushed_scan import PushedScan
 from variantlake.table import Table
@@ -53,7 +54,7 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt ships no types
         place = _place(target_config.config.get("variantlake_table"), "variantlake_table")
         json_columns = target_config.config.get("variantlake_json_columns") or []
         rows = pq.read_table(target_config.location.path)
-        table = Table.create(place, given_schema(rows.schema, json_columns), exist_ok=True)
+        table = asset_table(place, given_schema(rows.schema, json_columns))
         table.overwrite(rows, json_columns=json_columns)
 
 

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from variantlake.errors import UnsupportedFeature
 from variantlake.ingest.encode.rows import given_schema
+from variantlake.interop.asset_table import asset_table
 from variantlake.storage.options import reach_with
-from variantlake.table import Table
 
 __all__ = ["destination"]
 
@@ -63,7 +63,7 @@ def store(folder: str, file: str, schema: Mapping[str, Any]) -> None:
     documents = [
         each for each in rows.column_names if columns.get(each, {}).get("data_type") == "json"
     ]
-    table = Table.create(f"{folder}/{name}", given_schema(rows.schema, documents), exist_ok=True)
+    table = asset_table(f"{folder}/{name}", given_schema(rows.schema, documents))
     # dlt's names of files are table.file.retry.format
     table.append(
         rows,

@@ -47,6 +47,7 @@ def test_the_help_fits_a_terminal(monkeypatch: Patch, capfd: Capture) -> None:
         line = next(each for each in shown.out.splitlines() if f"│ {name} " in each)
         assert entry.line in line
     of_one = run(monkeypatch, capfd, "vacuum", "-h").out
+    assert "<bool>" not in shown.out + of_one
     assert "files that killed loads left." in of_one
     assert "\n variantlake vacuum /lake/events --dry-run " in of_one
 

@@ -98,6 +98,10 @@ def test_an_error_says_what_to_do_next(
         (["quer", "t", KIND], "Did you mean 'query'?"),
         (["ingest", "a.ndjson", "t", "--mod", "null"], "--mode"),
         (["query", "t"], "'SQL'"),
+        (["query", KIND], "a table comes before the query"),
+        (["sql", "t", KIND], "variantlake query TABLE 'SELECT"),
+        (["export", "t"], "give the file once"),
+        (["export", "t", "a.csv", "-o", "b.csv"], "give the file once"),
         (["autoload", "empty", "new", "--every", "soon"], "30s, 5m, 1h"),
     ],
 )
@@ -109,6 +113,23 @@ def test_wrong_usage_names_what_is_right(
     done = run(monkeypatch, capfd, *arguments)
     assert (done.code, done.out) == (2, "")
     assert error in done.err
+
+
+def test_short_options_that_other_programs_have(
+    lake: Path, monkeypatch: Patch, capfd: Capture, tmp_path: Path
+) -> None:
+    assert run(monkeypatch, capfd, "cat", lake / "t", "-n", "1").out == '{"kind":"a"}\n'
+    assert run(monkeypatch, capfd, "history", lake / "t", "-n", "1").out.count("WRITE") == 0
+    assert run(monkeypatch, capfd, "export", lake / "t", "-o", tmp_path / "a.jsonl").code == 0
+    assert (tmp_path / "a.jsonl").read_text().count("\n") == 2
+
+
+def test_a_profile_is_of_records_too(tmp_path: Path, monkeypatch: Patch, capfd: Capture) -> None:
+    (tmp_path / "x.csv").write_text("id,name\n1,a\n2,b\n3\n")
+    done = run(monkeypatch, capfd, "profile", tmp_path / "x.csv", "--json")
+    found = json.loads(done.out)
+    assert (found["rows"], found["bad_rows"]) == (2, 1)
+    assert found["shredding"] == "id BIGINT, name STRING"
 
 
 def test_a_profile_counts_bad_documents(lake: Path, monkeypatch: Patch, capfd: Capture) -> None:
@@ -139,7 +160,7 @@ def test_a_file_that_may_not_be_written_is_a_sentence_with_a_hint(
 def test_a_word_of_other_programs_names_ours(
     name: str, meant: str, monkeypatch: Patch, capfd: Capture
 ) -> None:
-    assert meant in COMMANDS
+    assert meant.split(maxsplit=1)[0] in COMMANDS
     assert name not in COMMANDS
     if name in {"append", "z-order"}:
         shown = run(monkeypatch, capfd, name, "x", "y")

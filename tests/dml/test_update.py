@@ -47,6 +47,70 @@ def test_values_are_computed_from_the_old_row(tmp_path: Path, properties: Any) -
     assert days(table)[9] == "x"
 
 
+NESTED = (
+    "id INT, s STRUCT<n: INT, t: STRING, b: STRUCT<x: DOUBLE, v: VARIANT>>, l ARRAY<INT>, "
+    "m MAP<STRING, INT>"
+)
+
+
+def _nested(where: Path, properties: Any) -> vl.Table:
+    table = vl.Table.create(where, NESTED, properties=properties)
+    whole = {"n": 1, "t": "x", "b": {"x": 0.5, "v": [1]}}
+    table.append([{"id": 1, "s": whole, "l": [1], "m": {"k": 1}}, {"id": 2}])
+    return table
+
+
+@pytest.mark.parametrize("properties", [VECTORS, {"delta.columnMapping.mode": "name"}])
+def test_a_field_of_a_struct_is_set(tmp_path: Path, properties: Any) -> None:
+    """The other fields stay; a struct that is NULL becomes one, as in Delta Spark."""
+    table = _nested(tmp_path / "t", properties)
+    table.update({"s.n": 5, "S.B.x": vl.expr("id / 2.0D")})
+    table.update({"s.b.v": {"k": vl.Variant.of(None)}}, "id = 1")
+    structs = {row["id"]: row["s"] for row in table.scan("id, s").to_pylist()}
+    assert structs == {
+        1: {"n": 5, "t": "x", "b": {"x": 0.5, "v": {"k": None}}},
+        2: {"n": 5, "t": None, "b": {"x": 1.0, "v": None}},
+    }
+    table.update({"s.n": None, "id": vl.expr("s.n")}, "id = 1")
+    assert table.scan("s.n", where="id = 5").to_pylist() == [{"n": None}]
+
+
+@pytest.mark.parametrize("properties", [{}, {"delta.columnMapping.mode": "name"}])
+def test_values_of_python_go_into_nested_columns(tmp_path: Path, properties: Any) -> None:
+    table = _nested(tmp_path / "t", properties)
+    table.update({"s": {"n": 7, "b": {"v": "text"}}, "l": [1, None], "m": {"z": 2}})
+    assert table.scan("s, l, m", where="id = 2").to_pylist() == [
+        {
+            "s": {"n": 7, "t": None, "b": {"x": None, "v": "text"}},
+            "l": [1, None],
+            "m": [("z", 2)],
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("new", "error", "said"),
+    [
+        ({"s.n": 1, "s": None}, InvalidQuery, "as a whole and in its fields"),
+        ({"s.n": 1, "S.N": 2}, InvalidQuery, "set twice"),
+        ({"s.zz": 1}, InvalidQuery, "no column 's.zz'"),
+        ({"s.n": "n + 1"}, InvalidValue, "'n' is INT, and does not take a str"),
+        ({"s.n": 1.5}, InvalidValue, "does not take a float"),
+        ({"s": {"q": 1}}, InvalidValue, "'q', which is not a field"),
+        ({"l": [1.5]}, InvalidValue, "^column 'l' cannot hold .*not a whole number"),
+        ({"l": 1}, InvalidValue, "column 'l' cannot hold 1"),
+        ({"s.n": vl.expr("upper(s.t)")}, UnsupportedFeature, "does not store STRING"),
+    ],
+)
+def test_a_field_that_cannot_be_set_is_named(
+    tmp_path: Path, new: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    table = _nested(tmp_path / "t", {})
+    with pytest.raises(error, match=said):
+        table.update(new)
+    assert table.refresh().version == 1
+
+
 def test_rows_move_to_their_partition(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=10, partition_by="day")
     assert table.update({"day": "d9"}, "day = 'd1'").rows_updated == 5
@@ -79,7 +143,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         table.update({"id": vl.expr("hash(id)")})
     with pytest.raises(InvalidQuery, match="aggregate"):
         table.update({"id": vl.expr("max(id)")})
-    with pytest.raises(UnsupportedFeature, match="does not store"):
+    with pytest.raises(InvalidValue, match="'day' is STRING, and does not take an int, 7"):
         table.update({"day": 7})
     with pytest.raises(InvalidValue, match="cast"):
         table.update({"id": vl.expr("event:user::bigint")})

@@ -302,8 +302,8 @@ def test_every_verb_of_a_table_is_called_badly() -> None:
         (lambda p: p.t.sql("DELETE FROM t"), "DELETE is not supported", "^lake.sql.*Table.delete"),
         (
             lambda p: p.t.update({"id": "a"}),
-            "(?i)string values in the column 'id', .* BIGINT",
-            "Spark",
+            "'id' is BIGINT, and does not take a str, 'a'",
+            r"vl.expr\('a'\) is SQL",
         ),
         (lambda p: p.t.set_default("id", "id +"), "'id [+]' does not parse", "a path is"),
         (lambda p: p.t.vacuum("soon"), "retention is 'soon'", "30s, 5m, 1h or 7d, or a timedelta"),

@@ -41,7 +41,7 @@ def test_staged_rows_are_seen_once_they_are_published(table: vl.Table) -> None:
     assert stage.scan(where="k = 'y'").to_arrow().num_rows == 1
     assert stage.scan("k", limit=2).count() == 2
     assert stage.check("event:a::int < 5", "k IS NOT NULL") == 3
-    with pytest.raises(vl.InvalidValue, match=r"1 row of the staged load .* do not fulfil"):
+    with pytest.raises(vl.InvalidValue, match=r"1 row of the staged load .* does not fulfil"):
         stage.check("event:a::int > 0")
     table.append(ROWS.slice(0, 1), json_columns=["event"])  # others go on meanwhile
     done = stage.publish()

@@ -67,8 +67,27 @@ def test_a_table_that_is_there_is_opened_on_request(tmp_path: Path) -> None:
     made.append(pa.table({"id": pa.array([1], pa.int32())}))
     with pytest.raises(CommitConflict):
         vl.Table.create(tmp_path, "id INT")
-    again = vl.Table.create(tmp_path, "other STRING", exist_ok=True)
-    assert (again.version, again.schema) == (1, made.schema)
+    made.add_column("note STRING")
+    again = vl.Table.create(tmp_path, "ID int", exist_ok=True)
+    assert (again.version, again.schema) == (2, made.schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "partition_by", "said"),
+    [
+        ("id INT, event VARIANT, other STRING", "id", "the column 'other' is missing"),
+        ("id BIGINT, event STRING", "id", "'id' is INT, not BIGINT; 'event' is VARIANT, not"),
+        ("id INT NOT NULL, event VARIANT", "id", "'id' may be NULL"),
+        ("id INT, event VARIANT", [], "it is partitioned by id"),
+    ],
+)
+def test_exist_ok_takes_no_other_table(
+    tmp_path: Path, schema: str, partition_by: Any, said: str
+) -> None:
+    made = vl.Table.create(tmp_path, "id INT, event VARIANT", partition_by="id")
+    with pytest.raises(InvalidSchema, match=said):
+        vl.Table.create(tmp_path, schema, exist_ok=True, partition_by=partition_by)
+    assert made.refresh().version == 0
 
 
 def test_a_table_is_created_opened_and_appended_to(tmp_path: Path) -> None:

@@ -27,6 +27,13 @@ _WRONG_USAGE: Any = typer.BadParameter.__bases__[0]
 _COMMON = "Options of all commands"
 
 
+class _Command(TyperCommand):
+    """A command whose help shows no "<bool>" for flags."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_bool(super().get_params(ctx))
+
+
 class _Commands(TyperGroup):
     """A group that knows its commands by their lines in the help, and loads the one that runs."""
 
@@ -35,6 +42,9 @@ class _Commands(TyperGroup):
         for name, entry in COMMANDS.items():
             light = TyperCommand(name, help=entry.line, rich_help_panel=entry.panel)
             self.add_command(light, name)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_bool(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take `-v` and `-q` before the command, too."""
@@ -82,14 +92,17 @@ def load_command(name: str) -> Any:
     paragraphs = (inspect.getdoc(function) or "").split("\n\n")
     words = "\n\n".join(" ".join(each.split()) for each in paragraphs)
     examples = "\n".join(["\b\nExamples:", *entry.examples]).replace("[", r"\[")
-    one.command(name, help=words, epilog=examples, context_settings=_HELP)(
+    one.command(name, cls=_Command, help=words, epilog=examples, context_settings=_HELP)(
         _with_common_options(function, commits=name in COMMITTING)
     )
-    command: Any = typer.main.get_command(one)
-    for option in command.params:
+    return typer.main.get_command(one)
+
+
+def _without_bool(params: list[Any]) -> list[Any]:
+    for option in params:
         if getattr(option, "is_flag", False):
             option.metavar = ""  # else "<bool>"
-    return command
+    return params
 
 
 RefuseOption = Annotated[

@@ -25,14 +25,20 @@ from variantlake.shown import counted, size
 def export(
     table: TableArgument,
     target: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="FILE",
             help="The file, on a disk or in an object store. .gz and .zst compress CSV and JSON.",
             show_default=False,
         ),
-    ],
+    ] = None,
     *,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The same as FILE.", show_default=False
+        ),
+    ] = None,
     select: Annotated[
         str, typer.Option(metavar="COLUMNS", help="Columns and paths, as in a SELECT list.")
     ] = "*",
@@ -70,6 +76,9 @@ def export(
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:
     """Write rows into one file of Parquet, CSV or JSON lines, which appears when it is whole."""
+    file = target or output
+    if not file or (target and output):
+        raise typer.BadParameter("give the file once, as FILE or by -o FILE")
     opened = vl.Table.open(table, version, timestamp=timestamp)
     if sql is not None and (select != "*" or where is not None):
         raise typer.BadParameter("--sql says itself what --select and --where would say")
@@ -82,7 +91,7 @@ def export(
         done = export_rows(
             rows.schema,
             rows.to_batches(),
-            target,
+            file,
             None if format is None else format.value,
             overwrite=overwrite,
             dry_run=dry_run,

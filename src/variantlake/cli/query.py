@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -85,6 +86,7 @@ def query(
     as_json: Annotated[bool, json_option("Short for --output-format jsonl.")] = False,
 ) -> None:
     """Run a query. Paths are read from typed columns, and conditions skip files."""
+    check_is_no_query(table)
     text = sql_text(sql, file)
     form = chosen_format(output_format, output, as_json=as_json)
     if (refused := not_a_query(text)) is not None:
@@ -98,6 +100,14 @@ def query(
         output=output,
         explain=explain,
     )
+
+
+def check_is_no_query(table: str) -> None:
+    """Raise BadParameter for a query that stands where a table is expected."""
+    if re.match(r"\s*(select|with|from)\s", table, re.IGNORECASE):
+        raise typer.BadParameter(
+            "a table comes before the query: variantlake query TABLE 'SELECT …'"
+        )
 
 
 def sql_text(sql: str | None, file: str | None) -> str:

@@ -407,7 +407,12 @@ SYNONYMS = {
     **dict.fromkeys(("select",), "query"),
     **dict.fromkeys(("shell", "repl"), "sql"),
     **dict.fromkeys(("log", "versions"), "history"),
-    **dict.fromkeys(("upsert",), "merge"),
+    **dict.fromkeys(("upsert",), "ingest --unique-by"),
+    **dict.fromkeys(("files",), "inspect"),
+    **dict.fromkeys(("tags",), "tag"),
+    **dict.fromkeys(("add-column", "drop-column", "rename-column"), "alter"),
+    **dict.fromkeys(("replace", "replace-where"), "ingest --overwrite"),
+    **dict.fromkeys(("remove", "rm"), "delete"),
     **dict.fromkeys(("cdf", "diff"), "changes"),
     **dict.fromkeys(("zorder", "z-order"), "cluster"),
 }

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 import variantlake as vl
-from variantlake.cli.query import run_query
+from variantlake.cli.query import check_is_no_query, run_query
 from variantlake.cli.terminal.configuration import complete_name, named_tables
 from variantlake.cli.terminal.formats import OutputFormat, OutputFormatOption
 from variantlake.cli.terminal.options import (
@@ -84,6 +84,8 @@ def sql(
     form = OutputFormat.JSONL if as_json else output_format or OutputFormat.TABLE
     if form is OutputFormat.PARQUET:
         raise typer.BadParameter("Parquet is for files: use query with -o FILE")
+    for text in tables:
+        check_is_no_query(text)
     opened = (_named(text, version, timestamp) for text in tables)
     prompt = _Prompt(dict(opened), engine, form)
     if sys.stdin.isatty():

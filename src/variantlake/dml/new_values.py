@@ -11,12 +11,15 @@ import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import (
+    ArrayType,
+    MapType,
     StructField,
     StructType,
     VariantType,
     arrow_type,
     spark_name,
 )
+from variantlake.dml.field_values import AssignedFields, Constant, FieldChanges, field_at
 from variantlake.dml.path_values import PathChange, PathChanges, assigned_path, function_changes
 from variantlake.encoding.edit import Change, Edit
 from variantlake.encoding.variant import Variant
@@ -34,7 +37,7 @@ from variantlake.shredding.fit import raw_array
 from variantlake.shredding.layout import VARIANT_TYPE, is_variant_type
 from variantlake.sql.select import QueryText
 
-NewValue = Expression | Variant | PathChanges
+NewValue = Expression | Variant | PathChanges | FieldChanges | Constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ class NewValues:
         fields = {field.name: field for field in snapshot.schema.fields}
         names = {name.lower(): name for name in fields}
         values: dict[str, NewValue] = {}
-        paths = AssignedPaths(text)
+        paths, structs = AssignedPaths(text), AssignedFields()
         for column, value in given.items():
             if not isinstance(column, str):
                 raise InvalidValue(
@@ -72,6 +75,10 @@ class NewValues:
                     raise refused("a path of a Variant in a struct to assign to")
                 paths.add(column, _path_value(text, value))
                 continue
+            if not name and (ref := _field_ref(text, column)) is not None:
+                inner = field_at(snapshot.schema, ref.shown or ref.column)
+                structs.add(ref, _value(text, value, inner))
+                continue
             if not name:
                 raise InvalidQuery(
                     f"the table has no column {column!r}", hint=f"it has {', '.join(fields)}"
@@ -80,6 +87,10 @@ class NewValues:
                 raise InvalidQuery(f"the column {name!r} is set twice")
             values[name] = _value(text, value, fields[name])
         values = paths.joined(values)
+        for name, changes in structs.changes():
+            if name in values:
+                raise InvalidQuery(f"the column {name!r} is set as a whole and in its fields")
+            values[name] = changes
         if not values:
             raise InvalidQuery("an UPDATE sets at least one column")
         return cls(fields, values)
@@ -117,6 +128,13 @@ def column_of(
         return pa.repeat(pa.scalar(pair, VARIANT_TYPE), rows).cast(wanted)
     if isinstance(value, PathChanges):
         return as_type(value.applied(in_rows, rows), wanted)
+    if isinstance(value, Constant):
+        return as_type(value.repeated(rows), wanted)
+    if isinstance(value, FieldChanges):
+        old = plain(in_rows(value.base).array)
+        return as_type(
+            value.applied(old, lambda new, field: column_of(new, field, in_rows, rows)), wanted
+        )
     if isinstance(value, Literal):
         array = pa.repeat(_scalar(value, wanted, name), rows)
         return array
@@ -164,6 +182,18 @@ def _path_value(text: QueryText, value: Any) -> Expression | Variant:
     return Variant.of(value)
 
 
+def _field_ref(text: QueryText, written: str) -> Ref | None:
+    """A field of a struct that is assigned to; None for what is not one.
+
+    Raises InvalidQuery for a struct that does not have it.
+    """
+    if "." not in written:
+        return None
+    items = text.items(written)
+    is_field = len(items) == 1 and items[0].ref.path is None and len(items[0].ref.column) > 1
+    return items[0].ref if is_field else None
+
+
 def text_value(text: QueryText, written: str, field: StructField) -> NewValue:
     """An expression of SQL as the value of a column. Raises as `NewValues.of`."""
     if isinstance(field.type, VariantType):
@@ -180,9 +210,22 @@ def _value(text: QueryText, value: Any, field: StructField) -> NewValue:
         return text_value(text, value.text, field)
     if isinstance(field.type, VariantType) and value is not None:
         return Variant.of(value)
+    if isinstance(field.type, StructType | ArrayType | MapType) and value is not None:
+        return Constant.of(value, field.name, field.type)
     found = text_value(text, constant(value), field)
     if isinstance(found, Literal):
-        _scalar(found, arrow_type(field.type), field.name)  # refused before any work
+        try:
+            _scalar(found, arrow_type(field.type), field.name)  # refused before any work
+        except UnsupportedFeature:
+            hint, cli_hint = "give a value of the column's type", ""
+            if isinstance(value, str):
+                hint, cli_hint = f"vl.expr({value!r:.40}) is SQL", "--set-sql takes SQL"
+            raise InvalidValue(
+                f"the column {field.name!r} is {_sql_name(arrow_type(field.type))}, and does not "
+                f"take {describe_type(value)}, {value!r:.60}",
+                hint=hint,
+                cli_hint=cli_hint,
+            ) from None
     return found
 
 

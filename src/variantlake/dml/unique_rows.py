@@ -30,7 +30,7 @@ from variantlake.dml.files.deletion_vectors import write_vectors
 from variantlake.dml.files.new_files import NewFiles
 from variantlake.dml.found_rows import finds_any
 from variantlake.dml.merge.clauses import resolved
-from variantlake.dml.merge.keys import Key, split_condition
+from variantlake.dml.merge.keys import Key, check_key_types, split_condition
 from variantlake.dml.merge.matches import Matcher
 from variantlake.dml.merge.sides import SourceRows
 from variantlake.dml.removed_rows import (
@@ -71,8 +71,7 @@ def key_items(schema: StructType, unique_by: Sequence[str]) -> tuple[Item, ...]:
     could be compared.
     """
     items = QueryText(schema).items(unique_by)
-    for item in items:
-        compare("=", item.ref, item.ref)
+    check_key_types([item.ref for item in items])
     return items
 
 

@@ -24,6 +24,7 @@ from variantlake.delta.schema.table_schema import (
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidSchema, InvalidValue, describe_type
 from variantlake.ingest.frames import as_arrow, converted
+from variantlake.ingest.row_values import array_of
 from variantlake.ingest.sources.copies import copied
 from variantlake.ingest.sources.find_files import PARQUET
 from variantlake.ingest.sources.sources import Documents, SourceSpec, expand, specs
@@ -196,7 +197,7 @@ class _PythonRows:
         for name in dict.fromkeys((*names, *given)):
             field = schema.get(name)
             if field is None:  # merge_schema may add it
-                self._types[name] = _array(name, [row.get(name) for row in self._head], 0).type
+                self._types[name] = array_of(name, [row.get(name) for row in self._head], 0).type
             else:
                 is_variant = isinstance(field.type, VariantType)
                 self._types[name] = None if is_variant else arrow_type(field.type)
@@ -226,7 +227,7 @@ class _PythonRows:
         columns = [
             _variants(name, [row.get(name) for row in rows], start)
             if type_ is None
-            else _array(name, self._values(name, rows, start), start, type_)
+            else array_of(name, self._values(name, rows, start), start, type_)
             for name, type_ in self._types.items()
         ]
         return pa.record_batch(columns, list(self._types))
@@ -236,7 +237,7 @@ class _PythonRows:
         kind = self._nested.get(name)
         if kind is None:
             return values
-        return list(converted(name, values, lambda value: _nested_value(value, kind), start))
+        return list(converted(name, values, lambda value: nested_value(value, kind), start))
 
 
 def _row(value: Any, number: int) -> Mapping[str, Any]:
@@ -279,7 +280,7 @@ def _has_fields(kind: DataType) -> bool:
     return isinstance(kind, StructType | VariantType)
 
 
-def _nested_value(value: Any, kind: DataType) -> Any:
+def nested_value(value: Any, kind: DataType) -> Any:
     """A value as Arrow takes it for a type that may have structs or Variants in it.
 
     Raises InvalidValue for a field that a struct does not have: Arrow leaves such ones out.
@@ -299,12 +300,12 @@ def _nested_value(value: Any, kind: DataType) -> Any:
                 raise InvalidValue(
                     f"the struct has the key {min(more, key=str)!r}, which is not a field of it"
                 )
-            return {key: _nested_value(each, kinds[key]) for key, each in own.items()}
+            return {key: nested_value(each, kinds[key]) for key, each in own.items()}
         case ArrayType(element) if isinstance(value, list | tuple):
-            return [_nested_value(each, element) for each in value]
+            return [nested_value(each, element) for each in value]
         case MapType(_, element) if isinstance(value, Mapping | list | tuple):
             pairs = value.items() if isinstance(value, Mapping) else value
-            return [(key, _nested_value(each, element)) for key, each in pairs]
+            return [(key, nested_value(each, element)) for key, each in pairs]
     return value
 
 
@@ -315,21 +316,6 @@ def _plain(value: Any) -> Any:
     if (fields := _fields_of(value)) is not None:
         return {name: _plain(each) for name, each in fields.items()}
     return list(map(_plain, value)) if isinstance(value, list | tuple) else value
-
-
-def _array(name: str, values: Sequence[Any], start: int, type_: pa.DataType | None = None) -> Any:
-    """The values as Arrow's. Raises InvalidValue, with the row, for one of another type."""
-    try:
-        return pa.array(values, type_, from_pandas=False)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        for number, value in enumerate(values):
-            try:
-                pa.array([value], type_)
-            except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-                raise InvalidValue(
-                    f"column {name!r} cannot hold {value!r:.80}: {error}", row=start + number
-                ) from None
-        raise InvalidValue(f"the values of {name!r} have no type in common", row=start) from None
 
 
 def _not_rows(data: object) -> InvalidValue:

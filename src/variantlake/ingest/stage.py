@@ -83,9 +83,10 @@ class Stage(Shown):
         for condition in conditions:
             fitting = self.scan(where=condition).count()
             if fitting != self.rows:
+                broken = self.rows - fitting
                 raise InvalidValue(
-                    f"{counted(self.rows - fitting, 'row')} of the staged load {self.id!r} "
-                    f"do not fulfil {str(condition)!r}",
+                    f"{counted(broken, 'row')} of the staged load {self.id!r} "
+                    f"{'does' if broken == 1 else 'do'} not fulfil {str(condition)!r}",
                     file=self.uri,
                     hint="stage.drop() removes the load; stage.scan(where=...) shows its rows",
                 )

@@ -14,7 +14,7 @@ from typing import Any
 from variantlake.delta.log.log_segment import has_log
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructType, VariantType
-from variantlake.errors import InvalidPath, InvalidSchema, InvalidValue
+from variantlake.errors import InvalidPath, InvalidSchema, InvalidValue, describe_type
 from variantlake.expressions.from_python import VariantPath
 from variantlake.expressions.tree import path_text
 from variantlake.ingest.sources.sources import Documents
@@ -237,15 +237,16 @@ def profile(
     timestamp: Time | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> SourceProfile:
-    """Look at a sample of a table, a Parquet file or JSON documents.
+    """Look at a sample of a table, a Parquet file or documents.
 
     Args:
-        source: A table, a Parquet file, or files of JSON documents as for `vl.ndjson`; also what
+        source: A table, a Parquet file, or files of documents as for `append`; also what
             `vl.ndjson`, `vl.json_array` and `vl.json_files` give.
         column: The VARIANT column of a table or a file; None for the only one.
         sample_rows: The most rows that are looked at, 1 or more.
         examples: False leaves values out of the result.
-        format: How files hold documents, as for `ingest`: `ndjson`, `array` or `json`.
+        format: How files hold documents, as for `ingest`: `ndjson`, `array`, `json`, `csv`,
+            `avro`, `msgpack` or `bson`.
         inference: Thresholds of the inference.
         version: An older version of a table: its number or its name.
         timestamp: The version of a table at this time instead, as for `Table.open`.
@@ -267,7 +268,11 @@ def profile(
     if isinstance(source, Documents):
         return make("documents", "", sample_documents(source, sample_rows))
     if not isinstance(source, str | os.PathLike):
-        raise InvalidValue(f"{source!r:.60} is not a table, a file or documents")
+        raise InvalidValue(
+            f"{describe_type(source)} is not a table, a file or documents",
+            hint="append the rows to a table, and profile that",
+            cli_hint="",
+        )
     reach_with(source, storage_options)
     location = os.fspath(source)
     if format is None and _is_table(location):

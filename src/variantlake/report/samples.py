@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.errors import UnsupportedFeature
-from variantlake.ingest.encode.documents import sample_batches
+from variantlake.ingest.encode.documents import sample_batches, sample_records
 from variantlake.ingest.learning.sample import spread
 from variantlake.ingest.sources.sources import Documents
 from variantlake.kernels.json.json_reader import JsonReader
 from variantlake.kernels.variant.profiler import Profiler
 from variantlake.kernels.variant.variant_reader import VariantReader
+from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.parquet.read.json_column import to_json
 from variantlake.parquet.read.reader import iter_batches
 from variantlake.quoting import quote_identifier
@@ -83,20 +83,30 @@ def sample_file(path: str, column: str, rows: int = SAMPLE_ROWS) -> Sample:
 def sample_documents(documents: Documents, rows: int = SAMPLE_ROWS) -> Sample:
     """Documents from several places of several sources; bad ones are left out.
 
-    Raises MissingSource, StoreFailed and MalformedFile for sources that cannot be read.
+    Raises MissingSource, StoreFailed and MalformedFile for sources that cannot be read,
+    MissingDependency for a form whose library is not installed.
     """
+    if not all(source.format.is_json for source in documents.sources):
+        return _sample_records(documents, rows)
     reader, profiler, texts = JsonReader(), Profiler(), _Texts()
     bad_rows = 0
-    if not all(source.format.is_json for source in documents.sources):
-        raise UnsupportedFeature(
-            "a profile is of JSON documents", hint="load the files, and profile the table"
-        )
     for batch in sample_batches(documents.sources, rows):
         tape = reader.read(batch.block.padded, batch.starts, batch.ends)
         bad_rows += int(np.count_nonzero(tape.status))
         profiler.add(tape)
         texts.add(batch.text(row).decode(errors="replace") for row in range(len(batch.starts)))
     return Sample(profiler.result(), texts.kept, bad_rows)
+
+
+def _sample_records(documents: Documents, rows: int) -> Sample:
+    taker, bad_rows = _Taker(rows), 0
+    for tape in sample_records(documents.sources, rows):
+        variants = write_variant(tape)
+        bad_rows += variants.null_count
+        taker.add(variants.drop_null().slice(0, rows - taker.rows))
+    sample = taker.sample()
+    sample.bad_rows = bad_rows
+    return sample
 
 
 class _Taker:

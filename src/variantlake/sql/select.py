@@ -242,7 +242,11 @@ def _item(part: exp.Expression, columns: Columns) -> Iterator[Item]:
     inner = part.this if isinstance(part, exp.Alias) else part
     ref = columns.find(inner)
     if ref is None:
-        raise refused("an expression that is neither a column nor a path")
+        raise UnsupportedFeature(
+            "a scan selects columns and paths, and computes nothing of them",
+            hint="Table.sql('SELECT … FROM t') computes",
+            cli_hint="`variantlake query` computes",
+        )
     yield Item(part.alias if isinstance(part, exp.Alias) else name_of(inner, ref), ref)
 
 

@@ -190,7 +190,8 @@ class Table(AllRows):
         Args:
             location: A path or URL; no table may be there.
             schema: Columns as DDL, `event VARIANT, day DATE NOT NULL`, or as an Arrow schema.
-            exist_ok: Open the table that is there already, as it is, and change nothing.
+            exist_ok: Open the table that is there already, as it is, and change nothing. It may
+                have more columns than `schema`, and other properties.
             replace: Put the new table in the place of one that is there, in one commit of its log:
                 older versions stay readable. Features and row tracking are kept.
             partition_by: Name or names of partition columns, never VARIANT ones; None for none.
@@ -210,14 +211,21 @@ class Table(AllRows):
             CommitConflict: There is a table already, and neither `exist_ok` nor `replace` is
                 given; or another writer changed the one that is to be replaced.
             InvalidValue: The schema is of none of these types.
-            InvalidSchema: A DDL does not parse, or Delta cannot hold the columns.
+            InvalidSchema: A DDL does not parse, or Delta cannot hold the columns; with `exist_ok`,
+                the table that is there lacks a column, or has one of another type, or is not
+                partitioned by `partition_by`.
             UnsupportedFeature: A property of a feature that we do not write.
 
         Examples:
             >>> vl.Table.create("new", "event VARIANT, day DATE", partition_by="day").version
             0
         """
-        from variantlake.delta.transaction.creation import Creation, commit_creation, replace_table
+        from variantlake.delta.transaction.creation import (
+            Creation,
+            check_is_like,
+            commit_creation,
+            replace_table,
+        )
 
         reach_with(location, storage_options)
         for what, words in (("name", name), ("description", description)):
@@ -251,6 +259,9 @@ class Table(AllRows):
         except CommitConflict:
             if not exist_ok:
                 raise
+            found = cls.open(location)
+            check_is_like(found.snapshot, made.metadata, is_partitioned=partition_by is not None)
+            return found
         return cls.open(location)
 
     @classmethod

@@ -297,7 +297,7 @@ def test_duplicates_and_nulls_of_an_upsert(tmp_path: Path) -> None:
     nulls = source_of(7, 14)  # the user of both is null
     done = table.upsert(nulls, "event:user::string", json_columns=["event"])
     assert (done.rows_updated, done.rows_inserted) == (0, 2)
-    with pytest.raises(InvalidQuery, match="has not"):
+    with pytest.raises(InvalidQuery, match="do not have the column 'day'"):
         table.upsert(nulls.select(["id", "event"]), "id", json_columns=["event"])
 
 
@@ -471,3 +471,36 @@ def test_columns_are_added_even_if_no_row_matches(tmp_path: Path) -> None:
     assert table.merge(rows, "t.id = s.id", update).version == 1  # nothing to do
     assert table.merge(rows, "t.id = s.id", update, merge_schema=True).version == 2
     assert table.refresh().scan().to_pylist() == [{"id": 1, "new": None}]
+
+
+def test_the_timestamps_of_a_source_are_not_cut(tmp_path: Path) -> None:
+    """pandas has nanoseconds: those of whole microseconds are taken, others are refused."""
+    table = vl.Table.create(tmp_path / "t", "id BIGINT, at TIMESTAMP_NTZ, all ARRAY<TIMESTAMP_NTZ>")
+    nanos = pa.timestamp("ns")
+
+    def source(count: int, inner: int) -> pa.Table:
+        lists = pa.array([[inner]], pa.list_(nanos))
+        return pa.table({"id": [1], "at": pa.array([count], nanos), "all": lists})
+
+    assert table.upsert(source(5000, 7000), "id").rows_inserted == 1
+    assert table.to_arrow()["at"].cast(pa.int64()).to_pylist() == [5]
+    for each in (source(5001, 7000), source(5000, 7001)):
+        with pytest.raises(InvalidValue, match="below microseconds"):
+            table.upsert(each, "id")
+        with pytest.raises(InvalidValue, match="below microseconds"):
+            table.merge(each, "t.id = s.id")
+
+
+@pytest.mark.parametrize(
+    ("rows", "key", "said"),
+    [
+        ([{"id": 1, "event": 2}], "event", "event cannot be a key: it is a Variant"),
+        ([{"id": 1, "event": 2}], "id, event:k", "event:k cannot be a key"),
+        ([{"id": 1}], "id", "do not have the column 'event', and an upsert replaces"),
+    ],
+)
+def test_what_an_upsert_needs(tmp_path: Path, rows: Any, key: str, said: str) -> None:
+    table = vl.Table.create(tmp_path / "t", "id BIGINT, event VARIANT")
+    with pytest.raises(InvalidQuery, match=said) as caught:
+        table.upsert(rows, key)
+    assert "::string" in caught.value.hint or "merge_schema=True" in caught.value.hint

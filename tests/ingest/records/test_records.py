@@ -129,8 +129,8 @@ def test_csv_in_other_places(
     assert [row["event"] for row in auto.scan()] == [{"id": 1}, {"id": 2, "n": 3}]
     done = run(monkeypatch, capfd, "ingest", folder, tmp_path / "cli", "--format", "csv")
     assert done.code == 0, done.err
-    with pytest.raises(UnsupportedFeature, match="a profile is of JSON"):
-        vl.profile(Documents.of(folder / "a.csv", "csv"))
+    assert vl.profile(folder / "b.tsv.gz", format="csv").shredding == "id BIGINT, n BIGINT"
+    assert vl.profile(Documents.of(folder / "a.csv", "csv"), sample_rows=1).rows == 1
 
 
 def avro_file(place: Path, schema: Any, rows: list[Any], **options: Any) -> Path:

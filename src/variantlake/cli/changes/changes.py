@@ -56,7 +56,9 @@ def changes(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(metavar="N", help="The maximum number of rows to print.", min=0),
+        typer.Option(
+            "--limit", "-n", metavar="N", help="The maximum number of rows to print.", min=0
+        ),
     ] = None,
     output_format: OutputFormatOption = None,
     output: OutputOption = None,

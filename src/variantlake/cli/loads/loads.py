@@ -43,7 +43,10 @@ def loads(
         ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", help="The maximum number of files to show.", min=1)
+        int | None,
+        typer.Option(
+            "--limit", "-n", metavar="N", help="The maximum number of files to show.", min=1
+        ),
     ] = None,
     retry: Annotated[
         bool,

@@ -54,7 +54,10 @@ def cat(
         typer.Option(metavar="NAME", help="Only this column, its values without a name."),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", help="The maximum number of rows to print.", min=0)
+        int | None,
+        typer.Option(
+            "--limit", "-n", metavar="N", help="The maximum number of rows to print.", min=0
+        ),
     ] = None,
     where: Annotated[
         str | None,

@@ -64,19 +64,17 @@ def create(
     if if_not_exists and replace:
         raise typer.BadParameter("give --if-not-exists or --replace, not both")
     created = not (if_not_exists and has_log(open_store(table)))
-    if created:
-        made = Table.create(
-            table,
-            columns,
-            replace=replace,
-            partition_by=partition_by,
-            cluster_by=cluster_by,
-            properties=properties_of(properties or []),
-            shredding=schemas_of(shredding or []),
-            description=comment,
-        )
-    else:
-        made = Table.open(table)
+    made = Table.create(
+        table,
+        columns,
+        exist_ok=if_not_exists,
+        replace=replace,
+        partition_by=partition_by,
+        cluster_by=cluster_by,
+        properties=properties_of(properties or []),
+        shredding=schemas_of(shredding or []),
+        description=comment,
+    )
     done = {"table": made.uri, "version": made.version, "created": created}
     if as_json:
         print_json(done)

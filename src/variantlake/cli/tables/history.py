@@ -24,7 +24,10 @@ def history(
     table: TableArgument,
     *,
     limit: Annotated[
-        int, typer.Option(metavar="N", help="The maximum number of versions to show.", min=1)
+        int,
+        typer.Option(
+            "--limit", "-n", metavar="N", help="The maximum number of versions to show.", min=1
+        ),
     ] = 50,
     output_format: OutputFormatOption = None,
     output: OutputOption = None,
@@ -34,21 +37,9 @@ def history(
     form = chosen_format(output_format, output, as_json=as_json)
     entries = Table.open(table).history(limit)
     if form is not OutputFormat.TABLE or output is not None:
-        Printer(PlainRows(map(_document, entries)), form).print(output)
+        Printer(PlainRows(entry.to_dict() for entry in entries), form).print(output)
         return
     print_rows(["version", "time", "operation", "files", "rows", "by"], map(_row, entries))
-
-
-def _document(entry: HistoryEntry) -> dict[str, Any]:
-    return {
-        "version": entry.version,
-        "timestamp": entry.time.isoformat(timespec="milliseconds"),
-        "operation": entry.operation,
-        "parameters": entry.info.get("operationParameters"),
-        "metrics": entry.info.get("operationMetrics"),
-        "engine": entry.info.get("engineInfo"),
-        "user_metadata": entry.user_metadata,
-    }
 
 
 def _row(entry: HistoryEntry) -> list[Any]:

@@ -46,7 +46,7 @@ def profile(
         typer.Argument(
             metavar="TABLE|FILE|SRC",
             callback=located,
-            help="A Delta table, a Parquet file, or files of JSON documents; - for standard input.",
+            help="A Delta table, a Parquet file, or files of documents; - for standard input.",
             show_default=False,
         ),
     ],
@@ -58,7 +58,7 @@ def profile(
         DocumentFormat | None,
         typer.Option(
             metavar="|".join(DocumentFormat),
-            help="How files hold JSON documents: one per line, one array of them, or one per file.",
+            help="How files hold documents; by default as their names say, else one per line.",
         ),
     ] = None,
     sample: Annotated[

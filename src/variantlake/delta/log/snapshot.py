@@ -93,6 +93,18 @@ class HistoryEntry(Shown):
         """The `commit_properties` of the verb that committed; none of another text."""
         return properties_in(self.info)
 
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready values; `timestamp` is the time as text."""
+        return {
+            "version": self.version,
+            "timestamp": self.time.isoformat(timespec="milliseconds"),
+            "operation": self.operation,
+            "parameters": self.info.get("operationParameters"),
+            "metrics": self.info.get("operationMetrics"),
+            "engine": self.info.get("engineInfo"),
+            "user_metadata": self.user_metadata,
+        }
+
     def __repr__(self) -> str:
         time = f"{self.time.replace(tzinfo=None).isoformat(' ', 'milliseconds')}Z"
         return f"HistoryEntry(version={self.version}, time={time!r}, operation={self.operation!r})"

@@ -432,7 +432,7 @@ def _from_arrow(arrow: pa.DataType, where: str) -> DataType:
         return PrimitiveType("decimal", arrow.precision, arrow.scale)
     if isinstance(arrow, pa.DictionaryType):
         return _from_arrow(arrow.value_type, where)
-    if isinstance(arrow, pa.TimestampType) and arrow.unit in ("s", "ms", "us"):
+    if isinstance(arrow, pa.TimestampType) and arrow.unit in ("s", "ms", "us", "ns"):
         return PrimitiveType("timestamp_ntz" if arrow.tz is None else "timestamp")
     name = _DELTA_TYPES.get(arrow)
     if name is None:

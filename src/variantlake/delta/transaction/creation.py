@@ -32,7 +32,7 @@ from variantlake.delta.protocol.properties import of_table
 from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING
 from variantlake.delta.protocol.row_tracking import materialized_columns
 from variantlake.delta.schema.column_mapping import is_mapped, with_mapping
-from variantlake.delta.schema.table_schema import StructType
+from variantlake.delta.schema.table_schema import StructField, StructType, spark_name
 from variantlake.delta.transaction.commit import commit, commit_new
 from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.delta.transaction.new_actions import removes_of
@@ -196,6 +196,37 @@ def replace_table(snapshot: Snapshot, creation: Creation) -> int:
     return commit(snapshot, changes)
 
 
+def check_is_like(snapshot: Snapshot, wanted: Metadata, *, is_partitioned: bool) -> None:
+    """Raise InvalidSchema, saying what differs, for a table that cannot stand for one to be made.
+
+    It may have more columns, and be stricter about NULLs. `is_partitioned` says that somebody chose
+    the partition columns.
+    """
+    names = {field.name.lower(): field for field in snapshot.schema.fields}
+    different = list[str]()
+    for field in StructType.from_json(wanted.schema_string).fields:
+        there = names.get(field.name.lower())
+        if there is None:
+            different.append(f"the column {field.name!r} is missing")
+        elif str(there.type) != str(field.type):
+            different.append(f"{field.name!r} is {_ddl(there)}, not {_ddl(field)}")
+        elif there.nullable and not field.nullable:
+            different.append(f"{field.name!r} may be NULL")
+    own, new = snapshot.metadata.partition_columns, wanted.partition_columns
+    if is_partitioned and [each.lower() for each in own] != [each.lower() for each in new]:
+        by = ", ".join(own) if own else "no column"
+        different.append(f"it is partitioned by {by}")
+    if different:
+        raise InvalidSchema(
+            f"the table that is there is another one: {'; '.join(different)}",
+            file=snapshot.store.uri,
+            hint="vl.Table.open opens it as it is, add_column adds columns, and "
+            "create(..., replace=True) replaces it",
+            cli_hint="`variantlake info` shows it, `variantlake alter` adds columns, and --replace "
+            "replaces it",
+        )
+
+
 _OF_A_LOG = (SINCE_VERSION, SINCE_TIME, "delta.requireCheckpointProtectionBeforeVersion")
 """Properties that name versions of a table's own log."""
 
@@ -231,6 +262,11 @@ def _clustering(
         return ()
     schema = StructType.from_json(metadata.schema_string)
     return (clustering_domain(schema, columns, metadata.partition_columns),)
+
+
+def _ddl(field: StructField) -> str:
+    name = spark_name(field.type)
+    return name if "<" in name else name.upper()
 
 
 def _json(value: object) -> str:

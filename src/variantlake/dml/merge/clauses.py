@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField
+from variantlake.dml.field_values import Constant, FieldChanges
 from variantlake.dml.merge.sides import Sides, SourceRows, value_in
 from variantlake.dml.new_values import AssignedPaths, NewValue, column_of, text_value
 from variantlake.dml.path_values import PathChanges
@@ -145,7 +146,7 @@ class _Reader:
             elif not self.lenient:
                 raise InvalidQuery(
                     f"{clause.then.upper()} * needs the column {field.name!r}, which the source "
-                    "has not",
+                    "does not have",
                     hint="name the columns, or give the source all of the table's",
                 )
 
@@ -206,4 +207,6 @@ class RowMaker:
 def _refs(value: NewValue) -> Iterable[Ref]:
     if isinstance(value, PathChanges):
         return value.refs()
-    return () if isinstance(value, Variant) else refs(value)
+    if isinstance(value, FieldChanges | Constant | Variant):
+        return ()  # no clause has a FieldChanges
+    return refs(value)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.dml.merge.sides import in_table, sides_of
+from variantlake.errors import InvalidQuery
 from variantlake.expressions.arrays import Values, of_entries, ordered, plain
 from variantlake.expressions.tree import (
     And,
@@ -30,7 +31,7 @@ from variantlake.expressions.tree import (
     Ref,
     conjuncts,
 )
-from variantlake.expressions.typing import common_type, type_of
+from variantlake.expressions.typing import common_type, compare, type_of
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.shredding.arrays import bools_of
 from variantlake.shredding.fit import raws_of
@@ -50,6 +51,19 @@ class Key:
     target: Expression
     source: Expression
     null_safe: bool
+
+
+def check_key_types(refs: Sequence[Ref]) -> None:
+    """Refuse a part of a key that cannot be compared.
+
+    Raises InvalidQuery for a Variant, else UnsupportedFeature.
+    """
+    for ref in refs:
+        if ref.type == "variant":
+            raise InvalidQuery(
+                f"{ref} cannot be a key: it is a Variant", hint=f"give it a type: {ref}::string"
+            )
+        compare("=", ref, ref)
 
 
 def split_condition(on: Predicate, target: str, source: str) -> tuple[list[Key], list[Predicate]]:

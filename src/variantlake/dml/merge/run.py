@@ -26,7 +26,7 @@ from variantlake.dml.merge.clauses import (
     resolved,
 )
 from variantlake.dml.merge.evolution import evolution
-from variantlake.dml.merge.keys import split_condition
+from variantlake.dml.merge.keys import check_key_types, split_condition
 from variantlake.dml.merge.matches import FileMatches, Matcher
 from variantlake.dml.merge.sides import Sides, SourceRows, side_names
 from variantlake.dml.read_rows import rows_at
@@ -46,6 +46,7 @@ from variantlake.expressions.rows import evaluate, of_refs
 from variantlake.expressions.tree import And, Predicate, Ref
 from variantlake.expressions.typing import compare
 from variantlake.ingest.encode.encode import VariantColumn
+from variantlake.ingest.encode.micros import check_nested_micros
 from variantlake.ingest.encode.plain_arrays import plain_array
 from variantlake.ingest.encode.rows import given_schema
 from variantlake.ingest.inputs import read_input
@@ -112,11 +113,14 @@ def upsert(
     names = ("t", "s")
 
     def run(newest: Snapshot) -> ChangeResult:
+        if not merge_schema:
+            _check_complete(newest.schema, rows.schema)
         merged = _LocalMerge.of(newest, rows, names, merge_clauses(()), merge_schema=merge_schema)
         sides = (merged.snapshot.schema, rows.schema)
         own, other = ([item.ref for item in QueryText(each).items(key)] for each in sides)
         if not own:
             raise InvalidQuery("an upsert needs a key")
+        check_key_types(own)
         pairs = [
             (replace(a, column=("t", *a.column)), replace(b, column=("s", *b.column)))
             for a, b in zip(own, other, strict=True)
@@ -126,6 +130,18 @@ def upsert(
         return merged.run(condition, str(condition), dry_run=dry_run)
 
     return decided_again(snapshot, run)
+
+
+def _check_complete(table: StructType, rows: StructType) -> None:
+    there = {field.name.lower() for field in rows.fields}
+    missing = [field.name for field in table.fields if field.name.lower() not in there]
+    if missing:
+        raise InvalidQuery(
+            f"the rows do not have the column {missing[0]!r}, and an upsert replaces whole rows",
+            hint="merge_schema=True keeps such columns as they are; merge(..., 'WHEN MATCHED THEN "
+            "UPDATE SET ...') names what is set",
+            cli_hint="",
+        )
 
 
 def _check_distinct(rows: SourceRows, key: Sequence[Ref]) -> None:
@@ -178,6 +194,7 @@ def _as_column(column: Any, field: StructField, *, from_json: bool) -> Any:
     if from_json:
         texts = VariantColumn(field, array.type, lambda _: UNSHREDDED, from_json=True)
         return write_variant(texts.read(array))
+    check_nested_micros(array, field.name)  # `as_type` would cut them
     return as_type(array, arrow_type(field.type))
 
 

@@ -31,6 +31,23 @@ def check_micros(array: AnyArray, column: str) -> None:
             raise lossy_timestamp(column, int(rows[0]))
 
 
+def check_nested_micros(array: AnyArray, column: str) -> None:
+    """As `check_micros`, for timestamps at any depth; below the top the error names no row."""
+    if "timestamp[ns" in str(array.type):
+        is_nested = pa.types.is_nested(array.type)
+        map_leaves(array, lambda leaf: _checked(leaf, column, names_row=not is_nested))
+
+
+def _checked(leaf: AnyArray, column: str, *, names_row: bool) -> AnyArray:
+    try:
+        check_micros(leaf, column)
+    except InvalidValue as error:
+        error.row = error.row if names_row else None
+        error.hint = error.cli_hint = "round the timestamps to microseconds"
+        raise
+    return leaf
+
+
 def lossy_timestamp(column: str, row: int) -> InvalidValue:
     """The error for a timestamp with digits below microseconds."""
     return InvalidValue(
