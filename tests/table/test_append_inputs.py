@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -292,3 +293,20 @@ def test_files_are_of_the_form_of_their_names(tmp_path: Path, table: vl.Table, n
     with path.open("rb") as file:
         table.append(file)
     assert events(table) == [{"id": "007", "price": 1.1}] * 2
+
+
+def test_unsigned_integers_are_of_the_next_wider_type(tmp_path: Path) -> None:
+    """Polars counts with them. Those of 64 bits are refused: no type of a table holds all."""
+    frame = pl.DataFrame(
+        {"k": ["a"], "n": pl.Series([2**32 - 1], dtype=pl.UInt32)},
+    ).with_columns(pl.Series("l", [[255]], dtype=pl.List(pl.UInt8)))
+    table = vl.Table.create(tmp_path / "t", frame.to_arrow().schema)
+    assert [str(each.type) for each in table.schema.fields] == ["string", "long", "array<short>"]
+    table.append(frame)
+    more = frame.with_columns(z=pl.lit(65535, dtype=pl.UInt16))
+    table.append(more, merge_schema=True)
+    assert table.upsert(more, "k").rows_updated == 2
+    row = {"k": "a", "n": 2**32 - 1, "l": [255], "z": 65535}
+    assert table.to_pylist() == [row, row]
+    with pytest.raises(vl.InvalidSchema, match="uint64"):
+        table.append(frame.with_columns(y=pl.lit(1, dtype=pl.UInt64)), merge_schema=True)

@@ -168,7 +168,7 @@ def read_source(
                     f"there is no column {name!r} of JSON text",
                     hint=f"the file has {', '.join(map(repr, arrow.names))}",
                 )
-        schema = _nullable(given_schema(arrow, json_columns))
+        schema = _nullable(given_schema(arrow, json_columns, keeps_unsigned=True))
     return ConvertedFile(
         source, footer.num_rows, footer.schema, arrow, schema, variants, frozenset(json_columns)
     )

@@ -24,6 +24,25 @@ def plain_schema(given: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_type(plain_type(field.type)) for field in given])
 
 
+_SIGNED: dict[pa.DataType, pa.DataType] = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+}
+"""Delta has no unsigned integers; Polars counts with them."""
+
+
+def signed_schema(given: pa.Schema) -> pa.Schema:
+    """The same columns, unsigned integers as the next wider type, which holds all of them."""
+    return pa.schema(
+        [field.with_type(map_types(field.type, _signed)) for field in plain_schema(given)]
+    )
+
+
+def _signed(given: pa.DataType) -> pa.DataType:
+    return _SIGNED.get(given, given)
+
+
 def plain_type(given: pa.DataType) -> pa.DataType:
     """The type that `plain_array` gives arrays of a type; most stay as they are."""
     return map_types(given, _leaf_type)

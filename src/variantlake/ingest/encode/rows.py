@@ -24,7 +24,7 @@ from variantlake.ingest.encode.encode import (
 )
 from variantlake.ingest.encode.micros import batch_in_micros
 from variantlake.ingest.encode.nested import column_encoder
-from variantlake.ingest.encode.plain_arrays import plain_batch, plain_schema
+from variantlake.ingest.encode.plain_arrays import plain_batch, plain_schema, signed_schema
 from variantlake.ingest.sources.blocks import bytes_at_once
 from variantlake.jobs.write_rows import Partition
 from variantlake.kernels.tape.tape import Tape
@@ -233,12 +233,15 @@ class TableRows:
         ]
 
 
-def given_schema(given: pa.Schema, json_columns: Collection[str]) -> StructType:
+def given_schema(
+    given: pa.Schema, json_columns: Collection[str], *, keeps_unsigned: bool = False
+) -> StructType:
     """The columns of a table that Arrow data would make.
 
-    Columns of JSON text and structs of `metadata` and `value` are Variants. Raises InvalidSchema.
+    Columns of JSON text and structs of `metadata` and `value` are Variants. Unsigned integers are
+    of the next wider type, or with `keeps_unsigned` refused. Raises InvalidSchema.
     """
-    given = plain_schema(given)
+    given = plain_schema(given) if keeps_unsigned else signed_schema(given)
     variants = [
         field.name for field in given if field.name in json_columns or is_variant_type(field.type)
     ]
