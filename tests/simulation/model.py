@@ -457,7 +457,10 @@ class Model:
         number: int,
     ) -> None:
         """Raise Violation if rows get ids that others have, or others than they had."""
+        lost = [key for entry in gone for key in self._file_rows(entry)]
         if not any(row_span(add) is not None for add in adds):
+            for key in lost:
+                self._ids.pop(key, None)
             return
         spans = {path: row_span(file) for path, file in self.log.files.now.items()}
         for entry in gone:
@@ -482,9 +485,8 @@ class Model:
                     raise Violation(
                         f"version {number} gives row {key} the id {row_id}, it had {self._ids[key]}"
                     )
-        for entry in gone:
-            for key in self._file_rows(entry):
-                self._ids.pop(key, None)
+        for key in lost:
+            self._ids.pop(key, None)
         others = {row_id: key for key, row_id in self._ids.items()}
         for key, row_id in found.items():
             if others.get(row_id, key) != key:

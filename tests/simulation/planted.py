@@ -249,6 +249,13 @@ FAULTS = (
         "a restore looks at paths alone", "restore_state.difference",
         "keys_of(old.files)", "old.files['path']",
     ),
+    Fault("a mirror does not look at the files that there are", "_MirrorRefresh.of",
+          "groups.settle(files_in(table))", "None"),
+    Fault(
+        "a mirror keeps files whose rows are in others", "_MirrorRefresh.run",
+        "[add for group in stale for add in group.mirrored] + deleted.gone",
+        "[add for group in stale for add in group.mirrored]",
+    ),
     Fault(
         "a vacuum passes over commits that it did not list",
         "vacuum._Run._still_unneeded",
@@ -276,7 +283,7 @@ def find(fault: Fault, folder: Path, seeds: int = SEEDS) -> tuple[int, str] | No
     match = re.search(r"^seed (\d+) FAILS at step \d+: (.*)$", done.stdout, re.MULTILINE)
     if done.returncode == 0:
         return None
-    if match is None:
+    if match is None or "NotCompiled" in match[2]:
         raise RuntimeError(f"the simulation did not run\n{done.stdout}{done.stderr}")
     return int(match[1]), match[2]
 

@@ -41,7 +41,8 @@ ROLES: Mapping[str, Mapping[str, int]] = {
 RIVALS: Mapping[str, int] = {
     "delete": 5, "update": 3, "upsert": 3, "merge": 4, "add": 4, "append": 1, "erase": 1,
     "optimize": 3, "cluster": 1, "restore": 3, "alter": 1, "checkpoint": 1, "tag": 1,
-    "clean the log": 1, "vacuum": 1, "read": 1, "read old": 1,
+    "clean the log": 1, "vacuum": 1, "read": 1, "read old": 1, "mirror": 3, "clone": 1,
+    "changes": 2,
 }  # fmt: skip
 """What actors of a crowded run do: they want the same few rows, whatever their roles."""
 
