@@ -284,7 +284,9 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = importlib.import_module(f"variantlake.{name}")
     else:
-        raise AttributeError(f"module 'variantlake' has no attribute {name!r}")
+        from variantlake.familiar_names import no_such_name
+
+        raise no_such_name("variantlake", name, __all__)
     globals()[name] = value
     return value
 

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from variantlake.errors import InvalidPath
+from variantlake.quoting import PLAIN_NAME
 
 MAX_STEPS = 1000
 """Our limit on the steps of one path; documents nest no deeper (limits in `encoding`)."""
@@ -104,6 +105,14 @@ class Path:
     def parent(self) -> Path:
         """This path without its last step; the root is its own parent."""
         return Path(self.steps[:-1])
+
+    def plain(self) -> str:
+        """The path as people write it: `$.commit.record['odd key'][0]`."""
+        parts = ["$"]
+        for step in self.steps:
+            is_plain = isinstance(step, str) and PLAIN_NAME.fullmatch(step)
+            parts.append(f".{step}" if is_plain else Path((step,)).normalized()[1:])
+        return "".join(parts)
 
     def __str__(self) -> str:
         return self.normalized()

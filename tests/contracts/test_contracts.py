@@ -275,3 +275,11 @@ def test_a_staged_load_is_checked_and_brings_no_contract(table: vl.Table) -> Non
         table.stage([GOOD], contract=SCHEMA)
     table.set_contract(SCHEMA)
     assert table.stage([GOOD, GOOD | {"n": -1}]).rows == 1
+
+
+def test_a_table_with_constraints_gets_a_contract(tmp_path: Path) -> None:
+    """It changes a property alone; rows of such tables are appended by Spark."""
+    table = vl.Table.create(tmp_path / "t", "id INT, event VARIANT")
+    table.add_constraint("positive", "id > 0")
+    assert table.set_contract({"required": ["a"]}).version == 2
+    assert table.contracts["event"].version == 1

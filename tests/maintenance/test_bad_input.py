@@ -49,7 +49,7 @@ BAD: dict[str, tuple[Call, type[VariantLakeError], str, str]] = {
     "a schema without the path of the order": (
         ("reshred", {"shredding": "z BIGINT"}, ["reshred", "--shredding", "z BIGINT"]),
         InvalidSchema, "cannot cluster by 'event:kind': the path is not shredded into a column",
-        "paths of event that are: $['z']; reshredding makes columns of others",
+        "paths of event that are: event:z; reshredding makes columns of others",
     ),
     "a column that is no Variant": (
         ("reshred", {"shredding": {"day": "a INT"}}, ["reshred", "--shredding", "day=a INT"]),

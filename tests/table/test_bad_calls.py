@@ -295,6 +295,8 @@ def test_every_verb_of_a_table_is_called_badly() -> None:
         (lambda p: vl.Table.create(p.table, "id INT"), "a table already", "exist_ok=True"),
         (lambda p: p.t.scan(where="event:a = 1"), "which is variant", "a type: event:a::int"),
         (lambda p: p.t.scan(where="event:a = 1.5"), "which is variant", "event:a::double"),
+        (lambda p: p.t.scan(where="event:a::int = 'x'"), "which is int", "event:a::string = 'x'$"),
+        (lambda p: p.t.scan("count(*)"), "columns and paths", "Table.sql"),
         (lambda p: p.t.scan(where="id ="), "does not parse: an operand is missing$", "a path is"),
         (lambda p: p.t.sql("SELECT FROM"), "table name but got the end$", "a path is"),
         (lambda p: p.t.sql("SELECT id FROM t t t"), "does not parse", "a path is"),

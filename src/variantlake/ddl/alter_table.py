@@ -84,7 +84,7 @@ def set_contract(snapshot: Snapshot, column: str, contract: Contract | None) -> 
 
     The rows that are there are not looked at. Raises CommitConflict.
     """
-    snapshot.check_writable()
+    snapshot.check_writable(evaluated=True, kept=True, numbered=True)
     new = contract_property(snapshot.properties, column, contract)
     if not new:
         return snapshot.version

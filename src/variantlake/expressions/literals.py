@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from decimal import Decimal
 
 from sqlglot import exp
@@ -70,7 +71,13 @@ def coerced(operand: Expression, literal: Literal, *, utc: bool) -> Literal:
         # Spark compares them as FLOAT, in ANSI mode as DOUBLE: both hold this number.
         return Literal(float(literal.value), "double")
     if comparison_type(target, (literal,)) is None:
-        raise refused(f"the comparison of {operand}, which is {type_text(operand)}, with {literal}")
+        error = refused(
+            f"the comparison of {operand}, which is {type_text(operand)}, with {literal}"
+        )
+        if isinstance(literal.value, str) and isinstance(operand, Ref) and operand.path is not None:
+            read = replace(operand, type="string")
+            error.hint = error.cli_hint = f"read it as text: {read} = {literal}"
+        raise error
     return literal
 
 

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Literal as OneOf
 
 from variantlake.paths import Path
-from variantlake.quoting import PLAIN_NAME, identifier, quote_string
+from variantlake.quoting import identifier, quote_string
 from variantlake.types import ShreddedType
 
 Scalar = bool | int | float | str | bytes | Decimal
@@ -278,13 +278,7 @@ def map_refs(expression: Expression, change: Callable[[Ref], Ref]) -> Expression
 
 def path_text(path: Path) -> str:
     """The path as people write it: `$.commit.record['odd key'][0]`."""
-    parts = ["$"]
-    for step in path.steps:
-        if isinstance(step, str) and PLAIN_NAME.fullmatch(step):
-            parts.append(f".{step}")
-        else:
-            parts.append(Path((step,)).normalized()[1:])
-    return "".join(parts)
+    return path.plain()
 
 
 _SHOWN_OPTIONS = 5

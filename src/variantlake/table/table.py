@@ -319,6 +319,13 @@ class Table(AllRows):
         """
         return table if isinstance(table, Table) else cls.open(table)
 
+    if not TYPE_CHECKING:  # else a checker would take any name
+
+        def __getattr__(self, name: str) -> Any:
+            from variantlake.familiar_names import no_such_name
+
+            raise no_such_name("Table", name, [each for each in dir(type(self)) if each[0] != "_"])
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.uri!r}, version={self.version})"
 
@@ -840,7 +847,7 @@ class Table(AllRows):
             limit: At most this many rows.
 
         Raises InvalidValue for an autoload that the table does not know, an unknown state or a
-        limit below 0, MalformedLog where what the log names is missing or damaged.
+        limit below 0, MalformedLog if what the log names is missing or damaged.
         """
         from variantlake.autoloading.loads import LOADS, list_loads
 
@@ -1102,8 +1109,8 @@ class Table(AllRows):
     ) -> EraseResult:
         """Erase rows so that in the end nothing below the table's folder holds them.
 
-        Deletes the rows in one commit that writes every file anew in which they are, also where a
-        deletion vector hides them already, and every file that holds a key which no remaining row
+        Deletes the rows in one commit. It rewrites every file that has such a row, also if a
+        deletion vector hides the row already, and every file that has a key which no remaining row
         of the table uses. The commit says neither the condition nor bounds of the
         old files. Older versions still hold the rows: the result says after which time
         `vacuum` removes their files, and until when the log says bounds of them.
@@ -1256,7 +1263,8 @@ class Table(AllRows):
         from variantlake.writing.table_write import TableWrite
 
         newest = self._newest()
-        name = TableWrite.of(newest).variant_name(column)
+        target = TableWrite.of(newest, evaluated=True, kept=True, numbered=True)
+        name = target.variant_name(column)
         parsed = None if contract is None else Contract.of(contract)
         return CommitResult(version=set_contract(newest, name, parsed))
 
@@ -1783,7 +1791,7 @@ class Table(AllRows):
     ) -> Digest:
         """A hash of the table's rows that does not depend on their order, files or layout.
 
-        Two tables whose columns have the same names (physical ones where columns are mapped) and
+        Two tables whose columns have the same names (physical ones if columns are mapped) and
         whose rows have the same values have the same digest: `digest.hex`, 32 hexadecimal digits,
         and `digest.rows`. Numbers in Variants count by value, so that 7 and 7.00 are one; all other
         types are told apart. It finds accidents, and resists nobody who looks for collisions.
@@ -1913,7 +1921,7 @@ class Table(AllRows):
 
         Args:
             retention: Hours, or a timedelta; None is the table's own
-                (`delta.deletedFileRetentionDuration`, a week where it says nothing).
+                (`delta.deletedFileRetentionDuration`, a week if it is not set).
             dry_run: Remove nothing; the result tells what would go.
             force: Allow a retention that is shorter than the table's own. Only if nothing else
                 uses the table: readers of older versions and running writers lose their files.

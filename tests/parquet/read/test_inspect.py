@@ -83,7 +83,7 @@ def test_sizes_are_of_columns_that_exist(file: FilePath) -> None:
 
 
 def test_why_gives_a_reason_for_every_path(file: FilePath) -> None:
-    inference = why(file, "v", options=InferenceOptions(min_share=0.5))
+    inference = why(file, "v", inference=InferenceOptions(min_share=0.5))
     taken = {str(path): (is_taken, text) for path, is_taken, text in inference.reasons}
     assert taken["$['a']"] == (False, "exact numeric in 25.0% of the rows, fewer than 50.0%")
     assert taken["$['o']"][0] is False

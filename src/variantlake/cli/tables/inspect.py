@@ -235,7 +235,7 @@ def _inferences(
     """By column, of the Variants at the top of the file."""
     return {
         column: vl.parquet.why(
-            file, column, sample_rows=sample, variant_columns=variants, options=options
+            file, column, sample_rows=sample, variant_columns=variants, inference=options
         )
         for column in vl.parquet.find_variants(file, variant_columns=variants)
         if "." not in column

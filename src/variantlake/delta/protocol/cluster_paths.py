@@ -182,7 +182,11 @@ def _check_shredded(
 ) -> None:
     node, where = shredding.find(wanted.path)
     if where != wanted.path or not isinstance(node, Leaf):
-        leaves = [str(path) for path, each in shredding.nodes() if isinstance(each, Leaf)]
+        leaves = [
+            f"{field.name}:{path.plain()[1:].removeprefix('.')}"
+            for path, each in shredding.nodes()
+            if isinstance(each, Leaf)
+        ]
         raise InvalidSchema(
             f"cannot cluster by {text!r}: the path is not shredded into a column",
             hint=(

@@ -100,7 +100,7 @@ _ASK_THE_CATALOG = (
     " the catalog, with an engine that supports it"
 )
 _DELTA_SPARK = "Delta Spark, Databricks"
-_DELTA_SPARK_AND_WE = f"{_DELTA_SPARK}, we"
+_DELTA_SPARK_AND_WE = f"{_DELTA_SPARK}, Variantlake"
 
 
 def _iceberg(version: str, writers: str) -> TableFeature:
@@ -191,14 +191,16 @@ def _adaptive(name: str) -> TableFeature:
 FEATURES: dict[str, TableFeature] = {
     feature.name: feature
     for feature in (
-        TableFeature("variantType", "columns of VARIANT", "Delta Spark 4.0, we", reader=True),
+        TableFeature(
+            "variantType", "columns of VARIANT", "Delta Spark 4.0, Variantlake", reader=True
+        ),
         TableFeature(
             "variantType-preview", "the same, by its first name", "Delta Spark 3.3", reader=True
         ),
         TableFeature(
             "variantShredding",
             "files hold paths of VARIANT columns as typed columns",
-            "Delta Spark, we",
+            "Delta Spark, Variantlake",
             reader=True,
             needs=("variantType",),
             enabled_by="delta.enableVariantShredding",
@@ -220,7 +222,7 @@ FEATURES: dict[str, TableFeature] = {
         TableFeature(
             "v2Checkpoint",
             "checkpoints with sidecars, named by a UUID",
-            "Delta Spark, delta-rs, we",
+            "Delta Spark, delta-rs, Variantlake",
             reader=True,
             enabled_by="delta.checkpointPolicy",
         ),
@@ -248,7 +250,7 @@ FEATURES: dict[str, TableFeature] = {
             # without vectors.
             "deletionVectors",
             "rows of a file are deleted by a list of their places",
-            "all, we",
+            "all, Variantlake",
             reader=True,
             read=Support.BY_CALLER,
             active=_never,
@@ -301,7 +303,7 @@ FEATURES: dict[str, TableFeature] = {
         TableFeature(
             "appendOnly",
             "rows are never changed or deleted",
-            "all, we",
+            "all, Variantlake",
             legacy_writer=2,
             enabled_by="delta.appendOnly",
         ),
@@ -317,7 +319,7 @@ FEATURES: dict[str, TableFeature] = {
         TableFeature(
             "checkConstraints",
             "conditions that every row fulfils",
-            "all, we",
+            "all, Variantlake",
             write=Support.EVALUATED,
             active=_property_prefix("delta.constraints."),
             legacy_writer=3,
@@ -328,7 +330,7 @@ FEATURES: dict[str, TableFeature] = {
         TableFeature(
             "changeDataFeed",
             "changed rows can be read by version",
-            "Delta Spark, delta-rs, we",
+            "Delta Spark, delta-rs, Variantlake",
             legacy_writer=4,
             enabled_by="delta.enableChangeDataFeed",
         ),
@@ -354,12 +356,14 @@ FEATURES: dict[str, TableFeature] = {
         # Only a column that is left out takes its default: the writers of rows see to that.
         TableFeature("allowColumnDefaults", "columns have default values", _DELTA_SPARK),
         TableFeature(
-            "domainMetadata", "features and applications keep facts in the log", "Delta Spark, we"
+            "domainMetadata",
+            "features and applications keep facts in the log",
+            "Delta Spark, Variantlake",
         ),
         TableFeature(
             "inCommitTimestamp",
             "commits carry their time, whatever the clock of the store says",
-            "Delta Spark, we",
+            "Delta Spark, Variantlake",
             enabled_by="delta.enableInCommitTimestamps",
         ),
         TableFeature(
@@ -378,20 +382,20 @@ FEATURES: dict[str, TableFeature] = {
         TableFeature(
             "materializePartitionColumns",
             "data files hold the partition columns, too",
-            "Delta Spark 4.1, Delta Kernel, we",
+            "Delta Spark 4.1, Delta Kernel, Variantlake",
             enabled_by="delta.enableMaterializePartitionColumnsFeature",
         ),
         TableFeature(
             "rowTracking",
             "rows keep an id and the version of their last change",
-            "Delta Spark, we",
+            "Delta Spark, Variantlake",
             needs=("domainMetadata",),
             enabled_by="delta.enableRowTracking",
         ),
         TableFeature(
             "clustering",
             "rows with similar values stand in the same files",
-            "Delta Spark, we",
+            "Delta Spark, Variantlake",
             needs=("domainMetadata",),
         ),
         _collations("collations", "Databricks"),

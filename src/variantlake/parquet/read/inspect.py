@@ -159,7 +159,7 @@ def why(
     *,
     sample_rows: int = SAMPLE_ROWS,
     variant_columns: Collection[str] = (),
-    options: InferenceOptions | None = None,
+    inference: InferenceOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Inference:
     """What inference would make of a top-level Variant column, and the reason for every path.
@@ -169,7 +169,7 @@ def why(
         column: The name of the column.
         sample_rows: The sample are this many first rows, 1 or more.
         variant_columns: Dotted names of groups to take for Variants although nothing marks them.
-        options: Thresholds of the inference; None for ours.
+        inference: Thresholds of the inference; None for ours.
         storage_options: How the file's bucket is reached, as for `Table.open`.
 
     Returns:
@@ -197,7 +197,7 @@ def why(
         rows += batch.num_rows
         if rows >= sample_rows:
             break
-    return infer(found, options)
+    return infer(found, inference)
 
 
 def _with_counted_groups(

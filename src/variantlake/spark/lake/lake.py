@@ -806,7 +806,7 @@ class Lake(Shown):
             InvalidQuery: Spark does not take the condition.
             InvalidValue: A value that a cast in the condition fails at.
             UnsupportedFeature: An append-only table, or a feature that we do not write, by name,
-                where Delta Spark is not configured to do it.
+                if Delta Spark is not configured to do it.
             CommitConflict: Another writer changed the same rows, or added some that `where` finds.
         """
         text = self._condition(where)

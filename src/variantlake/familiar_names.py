@@ -1,0 +1,52 @@
+"""What our names are for those that other libraries have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from variantlake.errors import did_you_mean
+
+_OURS = {
+    "at": "Table.open(location, version=3) opens an older version",
+    "as_of": "Table.open(location, version=3) opens an older version",
+    "alias": "merge(..., target_alias='t') names the table",
+    "collect": "to_pylist(), to_pandas(), to_polars() or to_arrow() gives the rows",
+    "columns": "schema has the columns",
+    "compact": "optimize() joins small files",
+    "connect": "vl.Table.open(location) opens a table, and vl.spark.connect(spark) is for Spark",
+    "detail": "schema, properties, protocol, files() and history() tell about the table",
+    "describe": "schema, properties, protocol, files() and history() tell about the table",
+    "DeltaTable": "vl.Table.open(location) opens a table",
+    "drop": "a table is a folder: nothing but removing that drops it",
+    "dtypes": "schema has the columns and their types",
+    "exists": "Table.open raises NotADeltaTable if there is no table",
+    "fetchall": "to_pylist() gives the rows",
+    "filter": "scan(where=...) filters",
+    "insert": "append(rows) adds rows",
+    "is_deltatable": "Table.open raises NotADeltaTable if there is no table",
+    "limit": "scan(limit=10) or head(10) limits the rows",
+    "load": "append(source) loads files",
+    "open": "vl.Table.open(location) opens a table",
+    "query": "sql('SELECT ...') runs a query",
+    "read": "vl.Table.open(location).scan() reads a table",
+    "read_table": "vl.Table.open(location).scan() reads a table",
+    "replace": "overwrite(rows) replaces rows",
+    "rollback": "restore(version) brings a version back",
+    "rows": "scan() gives the rows",
+    "select": "scan(select=...) selects columns and paths",
+    "shape": "count() counts the rows, and schema has the columns",
+    "show": "head(10) gives the first rows",
+    "to_dicts": "to_pylist() gives the rows",
+    "where": "scan(where=...) filters",
+    "write": "append(rows) and overwrite(rows) write",
+    "write_table": "vl.Table.create(location, schema).append(rows) writes a table",
+}
+
+
+def no_such_name(owner: str, name: str, known: Collection[str]) -> AttributeError:
+    """The error for an attribute that is not there, with what to write instead if that is clear."""
+    what = f"{owner!r} has no attribute {name!r}"
+    if name.startswith("_"):
+        return AttributeError(what)
+    hint = _OURS.get(name) or did_you_mean(name, known)
+    return AttributeError(f"{what}: {hint}" if hint else what)

@@ -1,0 +1,58 @@
+"""Names that other libraries have: the error says what ours are."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+
+import variantlake as vl
+from variantlake.familiar_names import _OURS
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> vl.Table:
+    return vl.Table.create(tmp_path / "t", "event VARIANT")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("columns", ": schema has the columns"),
+        ("select", r": scan\(select=...\)"),
+        ("appnd", "did you mean append"),
+        ("zzz", "'zzz'$"),
+        ("_apend", "'_apend'$"),
+    ],
+)
+def test_a_table_says_what_its_own_names_are(table: vl.Table, name: str, said: str) -> None:
+    with pytest.raises(AttributeError, match=said):
+        getattr(table, name)
+    assert not hasattr(table, name)
+    assert getattr(table, name, 7) == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("DeltaTable", "vl.Table.open"), ("parse_jsn", "did you mean parse_json"), ("zzz", "'zzz'$")],
+)
+def test_the_package_says_what_its_own_names_are(name: str, said: str) -> None:
+    with pytest.raises(AttributeError, match=said):
+        getattr(vl, name)
+
+
+def test_no_hint_is_of_a_name_that_is_there() -> None:
+    for name, hint in _OURS.items():
+        assert name not in {*dir(vl.Table)} & {*dir(vl)}
+        for word in re.findall(r"(?:^|vl\.Table\.)([a-z_]+)\(", hint):
+            assert hasattr(vl.Table, word) or hasattr(vl.Scan, word), hint
+
+
+def test_a_table_is_copied_and_pickled_as_before(table: vl.Table) -> None:
+    assert copy.copy(table) == table
+    assert pickle.loads(pickle.dumps(table)) == table  # noqa: S301 - our own
+    assert not inspect.isabstract(table)
