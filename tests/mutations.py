@@ -484,7 +484,7 @@ MUTATIONS = (
     ),
     Mutation(
         33, "Spark reads Variants whose integers it makes decimals of",
-        "_kernels_needed", "noted |= variants.notes & INTEGERS != 0", "pass",
+        "_kernels_needed", "noted |= notes & INTEGERS != 0", "pass",
     ),
     Mutation(
         33, "kernels make decimals of integers",

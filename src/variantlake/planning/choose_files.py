@@ -14,7 +14,7 @@ import numpy as np
 
 from variantlake.expressions.tree import And, Predicate, Ref, Unknown, conjuncts
 from variantlake.logs import logger
-from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.parquet.stats.fact_columns import Int64s, are_few
 from variantlake.planning.exact.readings import Reader, Reading, Readings
 from variantlake.planning.files import FileColumns, FileRows, ScanFile, pieces_with
 from variantlake.planning.stats.first_rows import FirstRows, enough, reach
@@ -143,23 +143,24 @@ def _log_choice(choice: FileChoice) -> None:
 
 
 def readings_of(files: FileColumns, path: Ref, read: Int64s) -> Readings:
-    """How a path is read in the files `read`, rising; for others `codes` mean nothing.
-
-    Remembered with the files.
-    """
+    """How a path is read in the files `read`, rising; for others `codes` mean nothing."""
     reader = Reader(path)
     choices: dict[Reading, int] = {}
     codes = np.zeros(files.rows, np.int64)
-    for piece, rows in pieces_with(files, read):
-        found = _readings_of(piece, reader)
+    for piece, start, rows in pieces_with(files, read):
+        found = _readings_of(piece, reader, rows)
         numbers = [choices.setdefault(each, len(choices)) for each in found.choices]
-        codes[rows] = np.array(numbers, np.int64)[found.codes]
+        codes[start + rows] = np.array(numbers, np.int64)[found.codes[rows]]
     return Readings(tuple(choices), codes)
 
 
-def _readings_of(files: FileColumns, reader: Reader) -> Readings:
+def _readings_of(files: FileColumns, reader: Reader, rows: Int64s) -> Readings:
+    """As `readings_of`. If it is not about few, of all files, and remembered with them."""
     key = ("readings", reader.ref)
     known = files.memo.get(key)
-    if not isinstance(known, Readings):
-        known = files.memo[key] = reader.read_all(files.facts)
+    if isinstance(known, Readings):
+        return known
+    if are_few(rows, files.rows):
+        return reader.read_all(files.facts, rows)
+    known = files.memo[key] = reader.read_all(files.facts)
     return known

@@ -73,6 +73,9 @@ class FileColumns(Protocol):
         takes over what it knows of the pieces that it shares.
         """
 
+    def is_partition(self, column: str) -> bool:
+        """Whether this is the physical name of a partition column."""
+
     def partition(self, column: str) -> PartitionColumn | None:
         """A partition column by its physical name; None for any other column."""
 
@@ -123,6 +126,10 @@ class RecordFiles:
         self.memo: MutableMapping[object, object] = {}
         self.pieces: Sequence[FileColumns] = ()
 
+    def is_partition(self, column: str) -> bool:
+        """See FileColumns."""
+        return any(column in file.partition for file in self._files)
+
     def partition(self, column: str) -> PartitionColumn | None:
         """See FileColumns."""
         codes: dict[str | None, int] = {}
@@ -142,12 +149,12 @@ def by_piece(files: FileColumns, work: Callable[[FileColumns], T]) -> list[T]:
     return map_parts(work, files.pieces or (files,), files.rows)
 
 
-def pieces_with(files: FileColumns, rows: Int64s) -> Iterator[tuple[FileColumns, slice]]:
-    """The pieces that hold some of these rising rows, and which of the files each of them is."""
+def pieces_with(files: FileColumns, rows: Int64s) -> Iterator[tuple[FileColumns, int, Int64s]]:
+    """The pieces that hold some of these rising rows: where each begins, and its rows of these."""
     start = 0
     for piece in files.pieces or (files,):
         end = start + piece.rows
         first, last = np.searchsorted(rows, (start, end))
         if first < last:
-            yield piece, slice(start, end)
+            yield piece, start, rows[first:last] - start
         start = end

@@ -15,6 +15,7 @@ from variantlake.delta.log.logical_files import LogicalFiles, values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.stats.columns.files_part import FilesPart
 from variantlake.delta.stats.columns.log_facts import LogFacts
+from variantlake.delta.stats.columns.tag_columns import map_texts
 from variantlake.parquet.stats.fact_columns import ColumnPath, FactColumns, Int64s, PatchedColumns
 from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.files import PartitionColumn, ScanFile
@@ -99,16 +100,21 @@ class LogFiles:
             return None
         return int(records.sum() - self.deleted.sum())
 
+    def is_partition(self, column: str) -> bool:
+        """See FileColumns."""
+        return column in self.partition_names
+
     def partition(self, column: str) -> PartitionColumn | None:
         """See FileColumns."""
-        if column not in self.partition_names:
+        if not self.is_partition(column):
             return None
-        maps = self._files["partition_values"]
-        has = pc.map_lookup(maps, column, "all")
-        encoded = pc.map_lookup(maps, column, "first").combine_chunks().dictionary_encode("encode")
-        codes = numpy_array(encoded.indices).astype(np.int64)
-        codes[numpy_array(pc.is_null(has))] = -1
-        return PartitionColumn(tuple(encoded.dictionary.to_pylist()), codes)
+        numbers: dict[str | None, int] = {}
+        codes = [np.zeros(0, np.int64)]
+        for texts, rows in self._files.runs():
+            found, of_texts = map_texts(texts.encoded("partition_values"), column)
+            own = [numbers.setdefault(text, len(numbers)) for text in found]
+            codes.append(np.array([*own, -1], np.int64)[of_texts[rows]])
+        return PartitionColumn(tuple(numbers), np.concatenate(codes))
 
     def files(self, rows: Int64s) -> Iterator[ScanFile]:
         """See FileColumns."""

@@ -212,14 +212,18 @@ def _need_kernels(
     they also do if it may fail, and where types of numbers are `shown` that would come out wrong.
     """
     needs = np.zeros(files.rows, np.int64)
-    for piece, rows in pieces_with(files, read):
+    for piece, start, rows in pieces_with(files, read):
         variants = piece.facts.variant(column)
         if variants is not None and variants.schemas:
-            needs[rows] = _kernels_needed(variants, shown=shown, has_kernels=has_kernels)
+            needs[start + rows] = _kernels_needed(
+                variants, rows, shown=shown, has_kernels=has_kernels
+            )
     return needs
 
 
-def _kernels_needed(variants: VariantColumns, *, shown: bool, has_kernels: bool) -> Bools:
+def _kernels_needed(
+    variants: VariantColumns, rows: Int64s, *, shown: bool, has_kernels: bool
+) -> Bools:
     fails = np.array(
         [
             legacy or others or not readable_by_spark(schema)
@@ -229,15 +233,16 @@ def _kernels_needed(variants: VariantColumns, *, shown: bool, has_kernels: bool)
         ]
     )
     shredded = np.array([not isinstance(each.root, Untyped) for each in variants.schemas])
-    unknown = variants.notes == UNKNOWN
-    noted = ~unknown & (variants.notes & LACKING != 0)
+    layout, notes = variants.layout[rows], variants.notes[rows]
+    unknown = notes == UNKNOWN
+    noted = ~unknown & (notes & LACKING != 0)
     if has_kernels:
         noted |= unknown
         if shown:
-            noted |= variants.notes & INTEGERS != 0
-    needs = fails[variants.layout] | (noted & shredded[variants.layout])
-    needs |= ~unknown & (variants.notes & REORDERED != 0)
-    return np.where(variants.layout >= 0, needs, False)
+            noted |= notes & INTEGERS != 0
+    needs = fails[layout] | (noted & shredded[layout])
+    needs |= ~unknown & (notes & REORDERED != 0)
+    return np.where(layout >= 0, needs, False)
 
 
 def _join_absent(groups: _Grouped) -> _Grouped:

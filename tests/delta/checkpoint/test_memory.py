@@ -67,12 +67,12 @@ def _run(root: Path, work: str, megabytes: int) -> subprocess.CompletedProcess[s
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS does not limit a process's memory")
 def test_checkpoints_and_plans_of_many_files_fit_into_little_memory(tmp_path: Path) -> None:
     write_table(tmp_path, FILES, NARROW)
-    written = _run(tmp_path, "checkpoint", 450)
+    written = _run(tmp_path, "checkpoint", 320)
     assert written.returncode == 0, written.stderr
     assert list((tmp_path / "_delta_log").glob("*.checkpoint.parquet"))
-    planned = _run(tmp_path, "plan", 300)
+    planned = _run(tmp_path, "plan", 150)
     assert planned.returncode == 0, planned.stderr
     assert planned.stdout.strip() == "600"
     # It is a limit: with less memory the plan fails, and says why.
-    assert "damaged" not in (small := _run(tmp_path, "plan", 60)).stderr
+    assert "damaged" not in (small := _run(tmp_path, "plan", 40)).stderr
     assert small.returncode != 0

@@ -33,6 +33,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.stats.columns.log_facts import LogFacts
 from variantlake.delta.transaction.creation import create_table
 from variantlake.errors import MalformedLog
+from variantlake.planning.log_files import LogFiles
 from variantlake.storage.opening import open_store
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -179,6 +180,55 @@ def test_paths_that_stay_in_the_checkpoint_are_looked_at(
             pytest.raises((MalformedLog, vl.VariantLakeError), match=message),
         ):
             Snapshot.read(tmp_path, applies=FEATURES, absolute_paths=AbsolutePaths.REFUSE)
+
+
+def _with_partitions(root: Path, values: list[dict[str, str | None] | None]) -> None:
+    """A table whose checkpoint says that its files have these partition values."""
+    _table(root, _made(len(values)))
+    table = pq.read_table(root / CHECKPOINT)
+    add: Any = table["add"].combine_chunks()
+    place = add.type.get_field_index("partitionValues")
+    others = [None] * (len(add) - len(values))
+    parts = add.flatten()
+    maps = [None if each is None else list(each.items()) for each in values]
+    parts[place] = pa.array([*others, *maps], pa.map_(pa.string(), pa.string()))
+    fields = [field.with_nullable(True) for field in add.type]
+    edited = pa.StructArray.from_arrays(parts, fields=fields, mask=add.is_null())
+    at = table.column_names.index("add")
+    pq.write_table(table.set_column(at, "add", edited), root / CHECKPOINT, row_group_size=4)
+
+
+@pytest.mark.parametrize("keys", [("day",), ("day", "c\u00f3digo"), ()])
+def test_partition_values_stay_in_the_checkpoint(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    cycle = [None, "", "2024-11-01", "x", "x", "y", None]
+    made = [{key: cycle[(n + i) % 7] for i, key in enumerate(keys)} for n in range(17)]
+    _with_partitions(tmp_path, [*made, {}])
+    with patch.object(checkpoint_texts, "LEAST_ROWS", 0):
+        stored = Snapshot.read(tmp_path, applies=FEATURES)
+    plain = Snapshot.read(tmp_path, applies=FEATURES)
+    assert stored.files == plain.files
+    for snapshot in (stored, plain):
+        files = LogFiles(snapshot)
+        files.partition_names = {"day"}
+        found = files.partition("day")
+        assert found is not None
+        texts = [found.texts[code] if code >= 0 else "absent" for code in found.codes.tolist()]
+        assert texts == [*(each.get("day", "absent") for each in made), "absent"]
+    some = stored.files.take(np.array([9, 2]))
+    assert [dict(each) for each in some["partition_values"].to_pylist()] == [made[9], made[2]]
+
+
+def test_partition_values_that_are_null_are_refused_when_they_are_asked_for(
+    tmp_path: Path,
+) -> None:
+    _with_partitions(tmp_path, [{}, {}, None, {}])
+    for least_rows in (0, 1 << 40):
+        with pytest.raises(MalformedLog, match=r"add\.partitionValues is null in a row") as caught:
+            _read(tmp_path, least_rows)["partition_values"]
+        assert caught.value.file == str(tmp_path / CHECKPOINT)
+    *_, (texts, _) = _read(tmp_path, 0).runs()
+    with pytest.raises(MalformedLog, match=r"add\.partitionValues is null in a row"):
+        texts.encoded("partition_values")
 
 
 def test_commits_after_a_checkpoint_take_the_place_of_its_files(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -347,6 +348,9 @@ def test_files_are_read_together_as_each_alone(
     found = reader.read_all(RecordColumns([*facts, None]))
     together = [found.choices[code] for code in found.codes.tolist()]
     assert together == [reader.read(each) for each in [*facts, None]]
+    some = np.arange(0, len(together), 2)
+    few = reader.read_all(RecordColumns([*facts, None]), some)
+    assert [few.choices[code] for code in few.codes[some].tolist()] == together[::2]
 
 
 def replace_legacy(facts: FileFacts | None, is_legacy: bool) -> FileFacts:

@@ -6,7 +6,7 @@ Spec: PROTOCOL, "Checkpoints", "Checkpoint Schema", "V2 Spec".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -89,6 +89,8 @@ def read_checkpoint(
         raise MalformedLog("the checkpoint has no `add` column", file=file)
     files, index = LogicalFiles.joined(parts), _indexed(parts)
     state = _state(actions, files, index, file, tombstones=tombstones)
+    # The pages of a large checkpoint; its allocator would keep them for a while.
+    pa.default_memory_pool().release_unused()
     with named(file):
         hashes = [index.hashes(files, batch) for batch in files.listed.to_batches()]
         if len(repeated_hashes(hashes)):
@@ -189,7 +191,7 @@ def _read(
             read, columns = _row_groups, [*probes, *unknown]
         for number, table in enumerate(read(opened.parquet, columns)):
             if "add" in table.column_names and texts:
-                for batch in _add_files(table, file).combine_chunks().to_batches():
+                for batch in _add_files(table, file, texts).combine_chunks().to_batches():
                     stored = CheckpointTexts(opened, number, texts, batch)
                     parts.append(LogicalFiles.from_texts(batch, stored))
             elif "add" in table.column_names:
@@ -278,7 +280,7 @@ def _add_columns(add: pa.DataType) -> list[str]:
 
 def _row_groups(parquet: pq.ParquetFile, columns: list[str]) -> Iterator[pa.Table]:
     for group in range(parquet.num_row_groups):
-        yield parquet.read_row_group(group, columns=columns)
+        yield parquet.read_row_group(group, columns=columns, use_threads=False)
 
 
 def _tables(parquet: pq.ParquetFile, columns: list[str]) -> Iterator[pa.Table]:
@@ -305,8 +307,8 @@ def _objects(table: pa.Table, kind: type[Action], file: str) -> Iterator[Action]
                 raise
 
 
-def _add_files(table: pa.Table, file: str) -> pa.Table:
-    """The rows of `add` as FILES."""
+def _add_files(table: pa.Table, file: str, texts: Sequence[str] = ()) -> pa.Table:
+    """The rows of `add` as FILES, with nulls for the columns `texts`, which are not read here."""
     with named(file):
         column: Any = table["add"]
         add: Any = pa.chunked_array(map(not_null, column.chunks), column.type)
@@ -317,7 +319,7 @@ def _add_files(table: pa.Table, file: str) -> pa.Table:
             if name == "stats":
                 columns[name] = stats_of(add, fields)
             elif key not in fields:
-                if name in REQUIRED:
+                if name in REQUIRED and f"add.{key}" not in texts:
                     raise MalformedLog(f"the checkpoint has no column add.{key}", file=file)
                 columns[name] = pa.nulls(len(add), wanted)
             elif field.record:

@@ -1,4 +1,4 @@
-"""An open checkpoint file; the statistics and tags in it are read if somebody asks.
+"""An open checkpoint file; what takes most of its space is read if somebody asks.
 
 Spec: PROTOCOL, "Checkpoint Schema".
 """
@@ -20,7 +20,7 @@ from variantlake.delta.log.file_paths import are_plain, decoded_paths
 from variantlake.delta.log.logical_files import STRING_MAP, one_chunk
 from variantlake.delta.log.path_index import hashes_of
 from variantlake.delta.stats.columns.stats_struct_to_json import is_text, stats_to_json
-from variantlake.delta.stats.file_texts import PackedTexts, StatsStruct
+from variantlake.delta.stats.file_texts import EncodedMaps, PackedTexts, StatsStruct
 from variantlake.errors import MalformedFile, MalformedLog, in_file
 from variantlake.parquet.metadata.column_chunks import places
 from variantlake.parquet.metadata.footer import RowGroup, read_footer
@@ -43,8 +43,8 @@ _AT_ONCE = 64 << 20
 """Bytes of a row group that are in memory while its pages are looked at."""
 
 _PARSED = "stats_parsed"
-_TAGS = ("add", "tags")
-_TEXTS = {"add.stats", f"add.{_PARSED}", "add.tags"}
+_TEXTS = {"add.partitionValues", "add.stats", f"add.{_PARSED}", "add.tags"}
+_KEYS: dict[EncodedMaps, str] = {"tags": "tags", "partition_values": "partitionValues"}
 
 _COMPARED = 64
 """Adds whose statistics are compared in both of their forms."""
@@ -120,25 +120,23 @@ class CheckpointFile:
         leaves = _leaves_of(self._footer.schema, ("add", *path))
         return self._column(self.parquet, group, path, leaves) if leaves else None
 
-    def encoded_tags(self, group: int) -> Any:
-        """The tags of a row group, dictionary-encoded; None if they are not maps of strings."""
-        parquet = self._encoded
-        if parquet is None:
-            return None
-        return self._column(parquet, group, ("tags",), _leaves_of(self._footer.schema, _TAGS))
-
-    @cached_property
-    def _encoded(self) -> pq.ParquetFile | None:
-        """The file with dictionary-encoded tags: many files share theirs."""
-        leaves = _leaves_of(self._footer.schema, _TAGS)
-        names = [self.parquet.metadata.schema.column(leaf).path for leaf in leaves]
-        found = self._open(self.parquet.metadata, names)
-        type_: Any = found.schema_arrow.field("add").type.field("tags").type
+    def encoded(self, group: int, key: str) -> Any:
+        """A map of a row group, dictionary-encoded; None if it is not one of strings."""
+        type_: Any = self._encoded.schema_arrow.field("add").type.field(key).type
         is_map = pa.types.is_map(type_) and all(
             pa.types.is_dictionary(each) and is_text(each.value_type)
             for each in (type_.key_type, type_.item_type)
         )
-        return found if is_map else None
+        leaves = _leaves_of(self._footer.schema, ("add", key))
+        return self._column(self._encoded, group, (key,), leaves) if is_map else None
+
+    @cached_property
+    def _encoded(self) -> pq.ParquetFile:
+        """The file with dictionary-encoded maps: many files share theirs."""
+        keys = _KEYS.values()
+        leaves = [leaf for key in keys for leaf in _leaves_of(self._footer.schema, ("add", key))]
+        names = [self.parquet.metadata.schema.column(leaf).path for leaf in leaves]
+        return self._open(self.parquet.metadata, names)
 
     def _open(self, metadata: Any = None, encoded: Sequence[str] = ()) -> pq.ParquetFile:
         import pyarrow.parquet as pq  # most opened tables have no checkpoint to read
@@ -148,6 +146,7 @@ class CheckpointFile:
             metadata=metadata,
             read_dictionary=list(encoded),
             page_checksum_verification=True,
+            pre_buffer=False,
         )
 
     def _column(
@@ -156,7 +155,9 @@ class CheckpointFile:
         with named(self.name), self._lock:
             self._check(leaves, self._footer.row_groups[group : group + 1])
             # By number: a field of another name may have a dot in it.
-            table = parquet.reader.read_row_group(group, column_indices=list(leaves))
+            table = parquet.reader.read_row_group(
+                group, column_indices=list(leaves), use_threads=False
+            )
             column: Any = table["add"]
             column = pa.chunked_array(map(not_null, column.chunks), column.type)
             for name in path:
@@ -204,7 +205,7 @@ def opened_checkpoint(store: Store, path: str) -> Iterator[CheckpointFile]:
 
 
 class CheckpointTexts:
-    """Paths, statistics and tags of the files of one row group, as FileTexts.
+    """What is said at length of the files of one row group, as FileTexts.
 
     `columns` are those that stay in the file; the paths too, if they are plain. `hashes` are those
     of the decoded paths, sorted.
@@ -235,6 +236,10 @@ class CheckpointTexts:
             self._paths = paths
         return self._paths
 
+    def partition_values(self) -> Any:
+        """See FileTexts. Raises MalformedLog."""
+        return self._read("add.partitionValues", STRING_MAP)
+
     def stats(self) -> Any:
         """See FileTexts. Raises MalformedLog."""
         name = "add.stats" if "add.stats" in self._columns else "add.stats_parsed"
@@ -244,17 +249,17 @@ class CheckpointTexts:
         """See FileTexts. Raises MalformedLog."""
         return self._read("add.tags", STRING_MAP)
 
-    def encoded_tags(self) -> Any:
+    def encoded(self, name: EncodedMaps) -> Any:
         """See FileTexts. Raises MalformedLog."""
-        if "add.tags" not in self._columns:
-            return self.tags()
+        key = _KEYS[name]
+        maps = None
         with named(self._file.name):
-            tags = self._file.encoded_tags(self._group)
-            if tags is None:
-                return self.tags()
-            tags.validate(full=True)  # a string of Parquet need not be UTF-8
-            self._check_rows(tags, "tags")
-        return tags
+            if f"add.{key}" in self._columns:
+                maps = self._file.encoded(self._group, key)
+            if maps is None:
+                return self.tags() if name == "tags" else self.partition_values()
+            self._check_rows(maps, key)
+            return self._sound(maps, f"add.{key}")
 
     def _read(self, name: str, type_: pa.DataType) -> Any:
         if name not in (*self._columns, "add.path"):
@@ -265,7 +270,12 @@ class CheckpointTexts:
                 column = one_chunk(stats_to_json(pa.chunked_array([column])))
             else:
                 column = of_type(column, type_, name)
-            column.validate(full=True)  # a string of Parquet need not be UTF-8
+            return self._sound(column, name)
+
+    def _sound(self, column: Any, name: str) -> Any:
+        column.validate(full=True)  # a string of Parquet need not be UTF-8
+        if name == "add.partitionValues" and column.null_count:
+            raise MalformedLog(f"{name} is null in a row")
         return column
 
     def field(self, path: Sequence[str]) -> Any:
@@ -285,8 +295,9 @@ class CheckpointTexts:
         return _ParsedOfGroup(self, self._file)
 
     def __reduce__(self) -> Any:
-        texts = (self.paths(), self.stats(), self.tags())
-        return PackedTexts, (self.sizes, self.marked, *texts)
+        texts = {"path": self.paths(), "partition_values": self.partition_values()}
+        texts |= {"stats": self.stats(), "tags": self.tags()}
+        return PackedTexts, (self.sizes, self.marked, texts)
 
 
 class _ParsedOfGroup:

@@ -1,7 +1,8 @@
 """The files of a table by columns, one row a logical file: what planning works on.
 
 Columns are named as in the protocol, in snake case; `path` stands as in the log (see
-`Snapshot.location`). Paths, statistics and tags stay where they are until somebody asks for them.
+`Snapshot.location`). Paths, partition values, statistics and tags stay where they are until
+somebody asks for them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor
 from variantlake.delta.actions.json_fields import Field, FieldKind, Record, fields_of
 from variantlake.delta.stats.file_texts import FileTexts, PackedTexts
 from variantlake.errors import MalformedLog
-from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.parquet.stats.fact_columns import Int64s, run_of
 
 STRING_MAP: Any = pa.map_(pa.string(), pa.string())
 
@@ -67,7 +68,7 @@ FILES: pa.Schema = pa.schema(
 TEXTS = ("stats", "tags")
 """The columns that are most of a log."""
 
-_STORED = ("path", *TEXTS)
+_STORED = ("path", "partition_values", *TEXTS)
 
 _LISTED: pa.Schema = pa.schema(
     [*(field for field in FILES if field.name not in _STORED), pa.field("origin", pa.int64())]
@@ -83,9 +84,9 @@ _ADDS = 1 << 16
 class LogicalFiles:
     """Files of a table, columns FILES. Never changes.
 
-    `listed` are the columns in memory: all but paths and TEXTS, and `origin`, the number of a
-    FileTexts in `texts` and the row there. A change of the table shares the others' with the
-    version before.
+    `listed` are the columns in memory: all but paths, partition values and TEXTS, and `origin`,
+    the number of a FileTexts in `texts` and the row there. A change of the table shares the others'
+    with the version before.
     """
 
     __slots__ = ("listed", "texts")
@@ -211,6 +212,7 @@ class LogicalFiles:
 
 _ASK: dict[str, Callable[[FileTexts], Any]] = {
     "path": lambda texts: texts.paths(),
+    "partition_values": lambda texts: texts.partition_values(),
     "stats": lambda texts: texts.stats(),
     "tags": lambda texts: texts.tags(),
 }
@@ -220,8 +222,21 @@ def _runs(origins: Int64s, texts: Mapping[int, FileTexts]) -> list[tuple[FileTex
     numbers, rows = origins >> _ORIGIN_BITS, origins & ((1 << _ORIGIN_BITS) - 1)
     cuts = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
     starts = [0, *cuts.tolist()] if len(rows) else []
-    pieces = np.split(rows, cuts)
+    pieces = map(_shared, np.split(rows, cuts))
     return [(texts[int(numbers[at])], piece) for at, piece in zip(starts, pieces, strict=False)]
+
+
+def _shared(rows: Int64s) -> Int64s:
+    """The same rows; most are a whole run, and such runs share their numbers."""
+    run = run_of(rows)
+    return rows.copy() if run is None else _many_rows(1 << run.stop.bit_length())[run]
+
+
+@cache
+def _many_rows(count: int) -> Int64s:
+    rows = np.arange(count)
+    rows.setflags(write=False)
+    return rows
 
 
 def _column_of(files: pa.RecordBatch, field: pa.Field[Any]) -> Any:

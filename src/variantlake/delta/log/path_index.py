@@ -88,7 +88,8 @@ def repeated(texts: pa.ChunkedArray[Any]) -> Int64s:
 
 def repeated_hashes(parts: Sequence[Hashes]) -> Hashes:
     """The hashes that come again."""
-    order = np.sort(np.concatenate([*parts, np.zeros(0, np.int64)]))
+    order = np.concatenate([*parts, np.zeros(0, np.int64)])
+    order.sort()
     found: Hashes = order[1:][order[1:] == order[:-1]]
     return found
 

@@ -1,4 +1,4 @@
-"""Paths, statistics and tags of files, packed until somebody asks: they are most of a log.
+"""Paths, partition values, statistics and tags, packed until asked for: they are most of a log.
 
 Texts of neighbours repeat each other, so packed they take a tenth of the memory or less; unpacking
 is ten times as fast as parsing them.
@@ -6,13 +6,18 @@ is ten times as fast as parsing them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol, Self
 
 import pyarrow as pa
 
 from variantlake.arrays import numpy_array
 from variantlake.parquet.stats.fact_columns import Bools, ColumnPath, Int64s
+
+EncodedMaps = Literal["tags", "partition_values"]
+"""Maps whose keys, and mostly texts, are few and come again in many files."""
+
+_TEXTS = ("path", "partition_values", "stats", "tags")
 
 _SMALL = 1 << 14
 """From this many bytes on, a column is worth packing."""
@@ -43,14 +48,17 @@ class FileTexts(Protocol):
     def paths(self) -> Any:
         """The paths as in the log, an array of strings."""
 
+    def partition_values(self) -> Any:
+        """The partition values, an array of maps."""
+
     def stats(self) -> Any:
         """The statistics, an array of strings."""
 
     def tags(self) -> Any:
         """The tags, an array of maps."""
 
-    def encoded_tags(self) -> Any:
-        """The same; keys and texts are dictionary-encoded if that is how they are stored."""
+    def encoded(self, name: EncodedMaps) -> Any:
+        """Tags or partition values, dictionary-encoded if that is how they are stored."""
 
     def struct(self) -> StatsStruct | None:
         """The statistics as a struct, if they are there in that form."""
@@ -78,10 +86,12 @@ class PackedTexts:
 
     is_plain = False
 
-    def __init__(self, sizes: Int64s, marked: Bools, paths: Any, stats: Any, tags: Any) -> None:
+    def __init__(self, sizes: Int64s, marked: Bools, texts: Mapping[str, Any]) -> None:
+        """`texts` are the columns of `logical_files.FILES` that are packed, and `path`."""
         self.rows: int = len(sizes)
-        self.sizes, self.marked, self._paths = sizes, marked, paths
-        self._stats, self._tags = packed(stats), packed(tags)
+        self.sizes, self.marked, self._paths = sizes, marked, texts["path"]
+        self._partitions = packed(texts["partition_values"])
+        self._stats, self._tags = packed(texts["stats"]), packed(texts["tags"])
 
     @classmethod
     def of(cls, files: pa.RecordBatch) -> Self:
@@ -89,12 +99,15 @@ class PackedTexts:
         sizes: Any = files.column("size")
         vectors: Any = files.column("deletion_vector")
         marked = numpy_array(vectors.is_valid())
-        texts = (files.column(name) for name in ("path", "stats", "tags"))
-        return cls(numpy_array(sizes), marked, *texts)
+        return cls(numpy_array(sizes), marked, {name: files.column(name) for name in _TEXTS})
 
     def paths(self) -> Any:
         """See FileTexts."""
         return self._paths
+
+    def partition_values(self) -> Any:
+        """See FileTexts."""
+        return unpacked(self._partitions)
 
     def stats(self) -> Any:
         """See FileTexts."""
@@ -104,7 +117,9 @@ class PackedTexts:
         """See FileTexts."""
         return unpacked(self._tags)
 
-    encoded_tags = tags
+    def encoded(self, name: EncodedMaps) -> Any:
+        """See FileTexts."""
+        return self.tags() if name == "tags" else self.partition_values()
 
     def struct(self) -> StatsStruct | None:
         """See FileTexts."""

@@ -53,6 +53,9 @@ MANY_FILES = 1 << 16
 
 _THREADS = min(4, os.cpu_count() or 1)
 
+_FEW_ROWS = 4
+"""Rows are few if they are less than one in so many."""
+
 
 def map_parts(work: Callable[[T], R], parts: Sequence[T], files: int) -> list[R]:
     """`work` on each part of so many files; threads share what is much."""
@@ -60,6 +63,11 @@ def map_parts(work: Callable[[T], R], parts: Sequence[T], files: int) -> list[R]
         return [work(part) for part in parts]
     with ThreadPoolExecutor(_THREADS) as pool:
         return list(pool.map(work, parts))
+
+
+def are_few(rows: Int64s, of: int) -> bool:
+    """Whether it pays to ask for these rows alone."""
+    return len(rows) * _FEW_ROWS < of
 
 
 def run_of(rows: Int64s) -> slice | None:

@@ -252,15 +252,15 @@ class Reader:
             self._read_node(*found), legacy=variant is not None and variant.is_legacy
         )
 
-    def read_all(self, facts: FactColumns) -> Readings:
-        """How the path is read in each of many files."""
+    def read_all(self, facts: FactColumns, rows: Int64s | None = None) -> Readings:
+        """How the path is read in each of many files; only the codes of `rows` count, if some."""
         choices: dict[Reading, int] = {_native(NO_STATISTICS): 0}
         codes = np.zeros(len(facts.num_records), np.int64)
         variants = facts.variant(self.ref.column)
-        for placed in self.places(variants):
-            for rows, reading in self._read_placed(placed):
+        for placed in self.places(variants, rows):
+            for some, reading in self._read_placed(placed):
                 found = self._in_layout(reading, legacy=placed.legacy)
-                codes[rows] = choices.setdefault(found, len(choices))
+                codes[some] = choices.setdefault(found, len(choices))
         return Readings(tuple(choices), codes)
 
     def _in_layout(self, reading: Reading, *, legacy: bool) -> Reading:
@@ -270,8 +270,10 @@ class Reader:
             return _native(NO_METADATA)
         return reading
 
-    def places(self, variants: VariantColumns | None) -> list[PlacedRows]:
-        """The rows whose layout is known, by where the path leads there."""
+    def places(
+        self, variants: VariantColumns | None, rows: Int64s | None = None
+    ) -> list[PlacedRows]:
+        """The rows whose layout is known, all or of `rows`, by where the path leads there."""
         if variants is None:
             return []
         nodes = np.zeros(len(variants.schemas), np.int64)
@@ -283,11 +285,14 @@ class Reader:
             place = self.place(schema)
             nodes[code] = place.index
             kinds[code] = first.setdefault((place.sort, legacy), (len(first), place, legacy))[0]
-        kind = np.where(variants.layout >= 0, kinds[variants.layout], -1) if first else kinds
+        layout = variants.layout if rows is None else variants.layout[rows]
+        kind = np.where(layout >= 0, kinds[layout], -1) if first else kinds
         return [
-            PlacedRows(place, variants, rows, nodes[variants.layout[rows]], legacy)
+            PlacedRows(
+                place, variants, some if rows is None else rows[some], nodes[layout[some]], legacy
+            )
             for number, place, legacy in first.values()
-            if len(rows := np.flatnonzero(kind == number))
+            if len(some := np.flatnonzero(kind == number))
         ]
 
     def _read_placed(self, placed: PlacedRows) -> Iterator[tuple[Int64s, Reading]]:

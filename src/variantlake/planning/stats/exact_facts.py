@@ -190,7 +190,7 @@ class ExactFacts:
         return ConstantFiles(RawColumn(_plain(found.minimum.values, requested), known), counts == 0)
 
     def _partition(self, ref: Ref) -> bool:
-        return len(ref.column) == 1 and self._files.partition(ref.column[0]) is not None
+        return len(ref.column) == 1 and self._files.is_partition(ref.column[0])
 
     def domains(self, ref: Ref) -> OperandDomains:
         """What the rows of each file may hold."""

@@ -75,8 +75,7 @@ class Skipper:
 
     def why_kept(self, files: FileColumns, row: int) -> tuple[tuple[Predicate, str], ...]:
         """For a file that may match: each conjunct with the reason why it could not skip."""
-        ((piece, part_of),) = pieces_with(files, np.array([row]))
-        at = row - part_of.start
+        ((piece, _, (at,)),) = pieces_with(files, np.array([row]))
         return tuple((part, _reason(part, piece, self._types, at)) for part in self.conjuncts)
 
 

@@ -1,4 +1,4 @@
-"""Tags found in all maps at once are those of each map."""
+"""Entries that are read of all maps at once are those of each map."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import MORE
 from variantlake.delta.log.logical_files import STRING_MAP
-from variantlake.delta.stats.columns.tag_columns import map_columns
+from variantlake.delta.stats.columns.tag_columns import map_columns, map_texts
 from variantlake.delta.stats.file_texts import unpacked
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -36,5 +36,11 @@ def test_entries_of_all_maps_are_those_of_each(
         wanted = [(each or {}).get(name) for each in maps[cut:]]
         assert columns[name].texts.array().to_pylist() == wanted
         assert unpacked(columns[name].packed()).to_pylist() == wanted
+        texts, codes = map_texts(array, name)
+        present = [each is not None and name in each for each in maps[cut:]]
+        assert (codes >= 0).tolist() == present
+        assert [texts[code] for code in codes.tolist() if code >= 0] == [
+            text for text, there in zip(wanted, present, strict=True) if there
+        ]
         numbers = {text: number for number, text in enumerate(dict.fromkeys([*wanted, None]))}
         assert columns[name].codes(numbers.__getitem__).tolist() == [numbers[w] for w in wanted]

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from variantlake.delta.schema.table_schema import (
     PrimitiveType,
@@ -65,6 +66,10 @@ _RECENT_ROWS = 1 << 19
 """Rows of columns that are kept once they are decoded: of some 50 bytes each."""
 
 
+Narrow = npt.NDArray[np.signedinteger[Any]]
+"""Integers of any width."""
+
+
 class Layouts:
     """The different layouts of a table's files, by their DDL."""
 
@@ -102,6 +107,10 @@ class Recent:
         self._columns: dict[Any, tuple[int, Any]] = {}
         self._rows = 0
 
+    def has(self, key: Any) -> bool:
+        """Whether a column is remembered by `key`."""
+        return key in self._columns
+
     def once(self, key: Any, rows: int, make: Callable[[], Any]) -> Any:
         """What `make` gives, of so many rows, remembered by `key`."""
         known = self._columns.get(key)
@@ -123,11 +132,11 @@ _KINDS = ("layout", "facts", "values", "bounds")
 class _Tags:
     """What the tags of some files say of a Variant column; `facts` and `bounds` are packed texts.
 
-    `layout` is -1 where they do not tell, `notes` are the `note_bits`.
+    `layout` is -1 where they do not tell, `notes` are the `note_bits`. Both are as `_narrow`.
     """
 
-    layout: Int64s
-    notes: Int64s
+    layout: Narrow
+    notes: Narrow
     facts: Any
     bounds: Any
 
@@ -181,7 +190,7 @@ class FilesPart:
         names = ["version", "file"]
         for name in columns.values():
             names += [f"{kind}.{name}" for kind in _KINDS]
-        found = map_columns(self.texts.encoded_tags(), [PREFIX + name for name in names])
+        found = map_columns(self.texts.encoded("tags"), [PREFIX + name for name in names])
         believed = self._believed(found[f"{PREFIX}version"], found[f"{PREFIX}file"])
         return {
             column: self._read_tags(believed, *(found[f"{PREFIX}{kind}.{name}"] for kind in _KINDS))
@@ -207,45 +216,51 @@ class FilesPart:
         layout = layouts.codes(self.layouts.code)
         layout[~believed] = -1
         # The counts are all good, or nothing is.
-        sound = self._read_counts(facts.texts, layout)[:, 3] >= 0
+        sound = self._read_counts(facts.texts, self.num_records, layout)[:, 3] >= 0
         layout = np.where(sound, layout, -1)
         bits = values.codes(lambda text: note_bits(parse_notes(text)))
         notes = np.where(layout >= 0, bits, UNKNOWN)
-        return _Tags(layout, notes, facts.packed(), bounds.packed())
+        return _Tags(_narrow(layout), _narrow(notes), facts.packed(), bounds.packed())
 
-    def layout(self, column: ColumnPath) -> Int64s:
+    def layout(self, column: ColumnPath) -> Narrow:
         """The layout of each file, -1 if the tags do not tell."""
         return self._tags[column].layout
 
-    def notes(self, column: ColumnPath) -> Int64s:
+    def notes(self, column: ColumnPath) -> Narrow:
         """`note_bits` of each file, for those whose layout the tags tell."""
         return self._tags[column].notes
 
-    def counts(self, column: ColumnPath, path: Path) -> Int64s:
-        """The four numbers of the node at `path`, shape (rows, 4); -1 if it is not a node."""
+    def counts(self, column: ColumnPath, path: Path, rows: Int64s | None = None) -> Narrow:
+        """The four numbers of the node at `path`, shape (rows, 4); -1 if it is not a node.
 
-        def read() -> Int64s:
-            layout = self.layout(column)
-            nodes = [known.get(path, -1) for known in self.layouts.nodes]
-            texts = texts_of(unpacked(self._tags[column].facts))
-            return self._read_counts(texts, layout, np.array([*nodes, -1], np.int64)[layout])
+        Of all files, remembered, or of `rows`.
+        """
+        if rows is not None and not self.layouts.recent.has((self, ("counts", column, path))):
+            return self._counts(column, path, rows)
+        found: Narrow = self.once(
+            ("counts", column, path),
+            lambda: _narrow(self._counts(column, path, np.arange(self.rows))),
+        )
+        return found if rows is None else found[rows]
 
-        found: Int64s = self.once(("counts", column, path), read)
-        return found
+    def _counts(self, column: ColumnPath, path: Path, rows: Int64s) -> Int64s:
+        layout = self.layout(column)[rows].astype(np.int64)
+        nodes = [known.get(path, -1) for known in self.layouts.nodes]
+        texts = texts_of(unpacked(self._tags[column].facts)).take(rows)
+        records = self.num_records[rows]
+        return self._read_counts(texts, records, layout, np.array([*nodes, -1], np.int64)[layout])
 
     def _read_counts(
-        self, texts: StringColumn, layout: Int64s, nodes: Int64s | None = None
+        self, texts: StringColumn, records: Int64s, layout: Int64s, nodes: Int64s | None = None
     ) -> Int64s:
         """One node's numbers; without `nodes` those of the root, all others being checked."""
         sizes = np.array([*(len(known) for known in self.layouts.paths), 0], np.int64)[layout]
         whole = int(nodes is None)
         if nodes is None:
-            nodes = np.zeros(self.rows, np.int64)
+            nodes = np.zeros(len(records), np.int64)
         texts = texts.where((layout >= 0) & (nodes >= 0))
-        counts = np.full(self.rows * 4, UNKNOWN, np.int64)
-        read_counts(
-            texts.data, texts.starts, texts.ends, self.num_records, sizes, nodes, whole, counts
-        )
+        counts = np.full(len(records) * 4, UNKNOWN, np.int64)
+        read_counts(texts.data, texts.starts, texts.ends, records, sizes, nodes, whole, counts)
         table = counts.reshape(-1, 4)
         table[table[:, 3] < 0] = UNKNOWN
         return table
@@ -304,6 +319,15 @@ class FilesPart:
 
         found: BoundColumns = self.once(("column", column, stored), read)
         return found
+
+
+def _narrow(numbers: Int64s) -> Narrow:
+    """The same numbers in the least bytes: most are small, and they stay in memory."""
+    least, greatest = numbers.min(initial=0), numbers.max(initial=0)
+    for type_ in (np.int8, np.int16, np.int32):
+        if np.iinfo(type_).min <= least and greatest <= np.iinfo(type_).max:
+            return numbers.astype(type_)
+    return numbers
 
 
 def _or_tagged(

@@ -50,6 +50,10 @@ class StringColumn(TextSpans):
             found = pc.if_else(arrow_array(there), found, arrow_scalar(None, pa.string()))
         return found
 
+    def take(self, rows: Int64s) -> StringColumn:
+        """These rows."""
+        return StringColumn(self.data, self.starts[rows], self.ends[rows])
+
     def where(self, chosen: Bools) -> StringColumn:
         """The same rows, without text where not chosen."""
         return StringColumn(self.data, np.where(chosen, self.starts, -1), self.ends)

@@ -14,6 +14,7 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from variantlake.delta.schema.table_schema import (
     StructField,
@@ -21,7 +22,7 @@ from variantlake.delta.schema.table_schema import (
     VariantType,
     arrow_type,
 )
-from variantlake.delta.stats.columns.files_part import FilesPart, Layouts
+from variantlake.delta.stats.columns.files_part import FilesPart, Layouts, Narrow
 from variantlake.delta.stats.file_texts import FileTexts, TextRuns
 from variantlake.delta.stats.tags import (
     CLEAN_INSIDE_SHIFT,
@@ -33,6 +34,7 @@ from variantlake.parquet.stats.fact_columns import (
     NodeCounts,
     OrdinaryColumns,
     VariantColumns,
+    are_few,
     map_parts,
     put_rows,
     stored_type,
@@ -44,6 +46,7 @@ from variantlake.shredding.schema import ShreddingSchema
 from variantlake.types import ShreddedType
 
 T = TypeVar("T")
+N = TypeVar("N", bound=np.generic)
 
 
 class LogFacts:
@@ -90,7 +93,7 @@ class LogFacts:
         (part, rows), (other_part, others) = self._runs[0], other._runs[0]
         return part is other_part and np.array_equal(rows, others)
 
-    def joined(self, read: Callable[[FilesPart], Int64s]) -> Int64s:
+    def joined(self, read: Callable[[FilesPart], npt.NDArray[N]]) -> npt.NDArray[N]:
         """A number of each file, of those that its part has."""
         found = [
             column if _is_whole(part, rows) else take_rows(column, rows)
@@ -169,31 +172,46 @@ class _Variant:
 
     def __init__(self, facts: LogFacts, column: ColumnPath) -> None:
         self._facts, self._column = facts, column
-        self.layout: Int64s = facts.joined(lambda part: part.layout(column))
-        self.nulls: Int64s = facts.joined(lambda part: part.nulls(column))
+        self._layout: Narrow = facts.joined(lambda part: part.layout(column))
         self.schemas: Sequence[ShreddingSchema] = tuple(facts.layouts.schemas)
         self.legacy: Sequence[bool] = (False,) * len(self.schemas)
         self.others = self.legacy
 
-    @cached_property
+    @property
+    def layout(self) -> Int64s:
+        """See VariantColumns."""
+        return self._layout.astype(np.int64)
+
+    @property
+    def nulls(self) -> Int64s:
+        """See VariantColumns."""
+        return self._facts.joined(lambda part: part.nulls(self._column))
+
+    @property
     def notes(self) -> Int64s:
         """See VariantColumns."""
-        return self._facts.joined(lambda part: part.notes(self._column))
+        return self._facts.joined(lambda part: part.notes(self._column)).astype(np.int64)
 
     def counts(self, rows: Int64s, nodes: Int64s) -> NodeCounts:
         """See VariantColumns."""
         # One number behind the other: `counts` of a file by columns.
         table = np.full((4, len(rows)), UNKNOWN, np.int64)
         for path, some in self._paths(rows, nodes):
-            read = partial(FilesPart.counts, column=self._column, path=path)
-            columns = self._facts.each(read)
-            for found, which, there in self._facts.of_parts(take_rows(rows, some), columns):
+            for which, found in self._counts(path, take_rows(rows, some)):
                 for number in range(4):
-                    put_rows(
-                        table[number], take_rows(some, which), take_rows(found[:, number], there)
-                    )
+                    put_rows(table[number], take_rows(some, which), found[:, number])
         inside = np.where(table[3] > 0, table[3] >> CLEAN_INSIDE_SHIFT, 0)
         return NodeCounts(table[0], table[1], table[2], inside)
+
+    def _counts(self, path: Path, rows: Int64s) -> Iterator[tuple[Int64s, Narrow]]:
+        """The four numbers of a node in some of the rows, and which of them these are."""
+        if are_few(rows, len(self._facts)):
+            for part, which, there in self._facts.of_parts(rows, self._facts.parts):
+                yield which, part.counts(self._column, path, there)
+            return
+        columns = self._facts.each(partial(FilesPart.counts, column=self._column, path=path))
+        for found, which, there in self._facts.of_parts(rows, columns):
+            yield which, found[there]
 
     def bounds(self, rows: Int64s, nodes: Int64s, leaf: ShreddedType) -> BoundColumns:
         """See VariantColumns."""
@@ -207,7 +225,7 @@ class _Variant:
 
     def _paths(self, rows: Int64s, nodes: Int64s) -> Iterator[tuple[Path, Int64s]]:
         """The paths of these nodes, and which of the rows ask for each: mostly all for one."""
-        layout, paths = self.layout[rows], self._facts.layouts.paths
+        layout, paths = self._layout[rows].astype(np.int64), self._facts.layouts.paths
         width = max((len(known) for known in paths), default=0) + 1
         codes = layout * width + nodes
         if len(codes) and (codes == codes[0]).all():

@@ -1,4 +1,4 @@
-"""The tags of many files by their names, as columns: one pass over all maps."""
+"""Tags and partition values of many files by their names, as columns: one pass over all maps."""
 
 from __future__ import annotations
 
@@ -78,6 +78,28 @@ def map_columns(maps: Any, names: Sequence[str]) -> dict[str, TagColumn]:
         texts = StringColumn(items.data, starts, items.ends[at])
         columns[name] = TagColumn(texts, _encoded(maps.items, at, starts) if is_encoded else None)
     return columns
+
+
+def map_texts(maps: Any, name: str) -> tuple[list[str | None], Int64s]:
+    """The different texts under a key, and for each map which of them; -1 where there is no key.
+
+    `maps` as in `map_columns`. A null under the key is a text, None. Of equal keys in one map it
+    may be any of them.
+    """
+    codes = np.full(len(maps), -1, np.int64)
+    if not len(maps.keys):
+        return [], codes
+    is_encoded = pa.types.is_dictionary(maps.type.key_type)
+    (at,) = (_encoded_places if is_encoded else _places)(maps, [name])
+    rows = np.flatnonzero((at >= 0) & ~numpy_array(maps.is_null()))
+    texts: Any = maps.items.take(arrow_array(at[rows]))
+    if not pa.types.is_dictionary(texts.type):
+        texts = texts.dictionary_encode()
+    null = len(texts.dictionary)
+    used, numbers = np.unique(numpy_array(texts.indices, null), return_inverse=True)
+    codes[rows] = numbers
+    names: list[str | None] = [*texts.dictionary.to_pylist(), None]
+    return [names[each] for each in used.tolist()], codes
 
 
 def _places(maps: Any, names: Sequence[str]) -> list[Int64s]:
