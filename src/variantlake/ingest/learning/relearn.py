@@ -128,11 +128,13 @@ def _recent(snapshot: Snapshot, column: _LearnedColumn) -> _Recent:
     key = f"{TAG_PREFIX}layout.{column_name((column.name,))}"
     found = _Recent([], [], 0)
     text = snapshot.properties.get(SCHEMA_PREFIX + column.name)
-    for row in _newest(files["modification_time"]):
-        tags = values(files.slice(row, 1)["tags"])[0] or {}
+    # All at once: in a checkpoint the tags of one file cost as much as those of its row group.
+    newest = files.take(np.array([*_newest(files["modification_time"])], np.int64))
+    for path, entries in zip(newest["path"].to_pylist(), values(newest["tags"]), strict=True):
+        tags = entries or {}
         if tags.get(key) != text:
             continue
-        found.paths.append(files["path"][row].as_py())
+        found.paths.append(path)
         found.tags.append(tags)
         found = replace(found, rows=found.rows + _rows(tags))
         if found.rows >= RECENT_ROWS:
