@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -61,6 +64,42 @@ def test_the_version_and_the_help_load_no_command() -> None:
             "assert not {'numpy', 'pyarrow', 'sqlglot'} & set(sys.modules)"
         )
         subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_commands_do_without_pydantic(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", rows=2)
+    for arguments in (["info", table.uri], ["query", table.uri, "SELECT count(*) AS n FROM t"]):
+        code = (
+            f"import sys; sys.argv = ['variantlake', *{arguments!r}]\n"
+            "from variantlake.cli.main import main\n"
+            "try:\n    main()\nexcept SystemExit as done:\n    assert not done.code\n"
+            "assert 'pydantic' not in sys.modules"
+        )
+        subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def _made(read: Callable[[Any, Any], Any], value: Any) -> Any:
+    try:
+        found = read(None, value)
+    except Exception as error:  # noqa: BLE001 - of whichever class typer takes
+        return type(error)
+    return type(found), found
+
+
+@pytest.mark.parametrize("name", [*COMMANDS])
+def test_arguments_are_what_typer_makes_of_them(name: str) -> None:
+    command = load_command(name)
+    plain = {option.name: option.process_value for option in command.params}
+    context = command.make_context(name, [], resilient_parsing=True)
+    for option in command.get_params(context):
+        if option.name not in plain:
+            continue
+        option.callback = None
+        kind = option.type_descriptor.annotation
+        members = [*kind] if isinstance(kind, type) and issubclass(kind, enum.Enum) else []
+        texts = [each.value for each in members]
+        for value in (None, "", "a", "7", 0, 7, -1, True, False, [], ["a"], *members, *texts):
+            assert _made(option.process_value, value) == _made(plain[option.name], value), value
 
 
 def test_quiet_prints_results_and_errors(

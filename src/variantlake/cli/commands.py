@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import functools
 import importlib
 import inspect
@@ -27,11 +28,46 @@ _WRONG_USAGE: Any = typer.BadParameter.__bases__[0]
 _COMMON = "Options of all commands"
 
 
+def _value(option: Any, process: Callable[..., Any], ctx: Any, value: Any) -> Any:
+    """What typer's `process` makes of an argument; at once if it stays what it is.
+
+    Else typer loads pydantic, which takes as long as NumPy.
+    """
+    descriptor = getattr(option, "type_descriptor", None)
+    if descriptor is None:  # of another version of typer
+        return process(ctx, value)
+    settings = getattr(descriptor, "parameter_info", None)
+    kind: Any = getattr(descriptor, "annotation", None)
+    changes = any(getattr(descriptor, name, True) for name in ("is_path", "is_ranged"))
+    changes |= any(getattr(settings, name, None) is not None for name in ("parser", "click_type"))
+    if value is None and not option.required:
+        value = () if option.multiple or option.nargs == -1 else None
+    elif not changes and isinstance(value, str) and value in _names(kind):
+        value = kind(value)
+    elif changes or kind not in (str, int, bool) or type(value) is not kind:
+        return process(ctx, value)
+    return value if option.callback is None else option.callback(ctx, option, value)
+
+
+def _names(kind: Any) -> list[str]:
+    """The values of an enumeration."""
+    is_enum = isinstance(kind, type) and issubclass(kind, enum.Enum)
+    return [each.value for each in kind] if is_enum else []
+
+
+def _quick(options: list[Any]) -> list[Any]:
+    """The same options, read by `_value`."""
+    for option in options:
+        if "process_value" not in vars(option):
+            option.process_value = functools.partial(_value, option, option.process_value)
+    return options
+
+
 class _Command(TyperCommand):
     """A command whose help shows no "<bool>" for flags."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _without_bool(super().get_params(ctx))
+        return _quick(_without_bool(super().get_params(ctx)))
 
 
 class _Commands(TyperGroup):
@@ -44,7 +80,8 @@ class _Commands(TyperGroup):
             self.add_command(light, name)
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return _without_bool(super().get_params(ctx))
+        """The options before a command."""
+        return _quick(_without_bool(super().get_params(ctx)))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take `-v` and `-q` before the command, too."""

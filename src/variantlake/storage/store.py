@@ -16,7 +16,6 @@ import shutil
 import sys
 import time
 import urllib.parse
-import urllib.request
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -296,7 +295,9 @@ def local_path(location: str) -> str:
     """The path of a local location; a `file:` URL is percent-decoded, a plain path is not."""
     if not location.lower().startswith("file:"):
         return location
-    return urllib.request.url2pathname(urllib.parse.urlsplit(location).path)
+    from urllib.request import url2pathname  # which loads HTTP and mail
+
+    return url2pathname(urllib.parse.urlsplit(location).path)
 
 
 def _entry(path: str, status: os.stat_result) -> Entry:
