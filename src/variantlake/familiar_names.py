@@ -26,6 +26,7 @@ _OURS = {
     "is_deltatable": "Table.open raises NotADeltaTable if there is no table",
     "limit": "scan(limit=10) or head(10) limits the rows",
     "load": "append(source) loads files",
+    "mirror": "vl.mirror(table, target, 'event:id::bigint AS id') makes a mirror",
     "open": "vl.Table.open(location) opens a table",
     "query": "sql('SELECT ...') runs a query",
     "read": "vl.Table.open(location).scan() reads a table",

@@ -372,3 +372,20 @@ def test_calling_the_class_names_open(tmp_path: Path) -> None:
 def test_a_schema_shows_its_columns(tmp_path: Path) -> None:
     t = vl.Table.create(tmp_path / "t", "id BIGINT NOT NULL, event VARIANT")
     assert repr(t.schema) == "StructType(id long NOT NULL, event variant)"
+
+
+def test_what_lists_give_becomes_json(tmp_path: Path) -> None:
+    """Lines of the history and tags: a time is text that `Table.open` takes."""
+    table = vl.Table.create(tmp_path / "t", "n INT")
+    table.append([{"n": 1}], commit_properties={"job": "nightly"})
+    table.tag("audit")
+    line, tag = table.history()[1].to_dict(), table.tags()[0].to_dict()
+    assert json.loads(json.dumps([line, tag])) == [line, tag]
+    assert (line["version"], line["operation"], tag["name"], tag["version"]) == (
+        1,
+        "WRITE",
+        "audit",
+        1,
+    )
+    assert vl.Table.open(tmp_path / "t", timestamp=line["timestamp"]).version == 1
+    assert tag["created"].endswith("+00:00")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import orjson
 
@@ -40,6 +41,11 @@ class NamedVersion(Shown):
     def time(self) -> datetime:
         """When the version got its name, in UTC, to the millisecond."""
         return EPOCH + timedelta(milliseconds=self.created)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-ready values; `created` is the time as text."""
+        created = self.time.isoformat(timespec="milliseconds")
+        return {"name": self.name, "version": self.version, "created": created}
 
     def domain(self, *, removed: bool = False) -> DomainMetadata:
         """The action that gives the version its name, or takes it."""
