@@ -46,7 +46,7 @@ def overlaps(snapshot: Snapshot, files: LogFiles) -> Iterator[Overlap]:
     text = snapshot.properties.get(PROPERTY)
     if text:
         for path in cluster_paths(text, snapshot.schema, snapshot.partition_columns):
-            yield _overlap(snapshot, files, path.text, (path.column,), path.path)
+            yield _overlap(snapshot, files, path.text, path.stored, path.path)
     for column in clustering_columns(snapshot.domains):
         yield _overlap(snapshot, files, ".".join(column), column, None)
 

@@ -11,7 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.protocol.cluster_paths import column_path, order_of
+from variantlake.delta.protocol.cluster_paths import (
+    column_path,
+    names_field,
+    order_of,
+    ordered_field,
+)
+from variantlake.delta.schema.columns_by_path import physical_path
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.errors import InvalidSchema
 from variantlake.shredding.ddl import parse_ddl
@@ -94,6 +100,9 @@ def key_column(batch: pa.RecordBatch, key: SortKey) -> pa.Array[Any]:
 
 
 def _sort_key(text: str, table: StructType, stored: pa.Schema) -> SortKey:
+    if names_field(text):
+        column, *fields = physical_path(table, ordered_field(text, table, "sort"))
+        return SortKey(column, tuple(fields))
     wanted = column_path(text, table, "sort")
     field = table.get(wanted.column)
     if field is None or field.physical_name not in stored.names:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import variantlake as vl
@@ -273,3 +274,75 @@ def test_an_empty_table_has_nothing_to_order(tmp_path: Path) -> None:
     table = vl.Table.create(tmp_path / "t", "event VARIANT", properties=properties)
     assert (table.cluster().groups, table.refresh().version) == (0, 0)
     assert table.cluster(dry_run=True).groups == 0
+
+
+def with_structs(rows: int, seed: int) -> pa.Table:
+    found = random.Random(seed)
+    column = [None if n % 9 == 0 else {"x": found.randrange(1000), "y": "a"} for n in range(rows)]
+    kind = pa.struct([("x", pa.int64()), ("y", pa.string())])
+    return pa.table({"n": pa.array(range(rows), pa.int64()), "s": pa.array(column, kind)})
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("of_delta", [False, True])
+def test_files_part_by_fields_of_structs(tmp_path: Path, mapped: bool, of_delta: bool) -> None:
+    table = vl.Table.create(
+        tmp_path / "t",
+        "n BIGINT, s STRUCT<x: BIGINT, y: STRING>",
+        cluster_by="S.x" if of_delta else None,
+        properties={"delta.columnMapping.mode": "name"} if mapped else {},
+    )
+    if not of_delta:
+        table.set_clustering("s.X")
+    for seed in range(5):
+        table.refresh().append(with_structs(200, seed))
+    table = table.refresh()
+    before = sorted(map(str, table.scan().to_arrow().to_pylist()))
+    if not of_delta:  # each load orders its own rows
+        (first, *_) = table.snapshot.add_files()
+        rows = pq.read_table(tmp_path / "t" / first.path).column(1).to_pylist()
+        found = [next(iter(row.values())) for row in rows if row is not None]
+        assert found == sorted(found)
+    table.cluster(target_file_size=5_000)
+    table = table.refresh()
+    assert sorted(map(str, table.scan().to_arrow().to_pylist())) == before
+    assert table.snapshot.files.num_rows > 1
+    assert not overlaps_left(table)
+    assert table.cluster(target_file_size=5_000).files_read == 0
+
+
+def test_fields_of_structs_that_order_a_table_keep_their_names_and_places(tmp_path: Path) -> None:
+    mapped = {"delta.columnMapping.mode": "name"}
+    ddl = "n INT, s STRUCT<x: INT, a: ARRAY<STRUCT<z: INT>>, t: STRUCT<u: INT>>"
+    table = vl.Table.create(tmp_path / "t", ddl, properties=mapped)
+    table.set_clustering("s.x", "s.t.u", "n")
+    table = table.refresh()
+    for column in ("s.x", "s.t", "s"):
+        with pytest.raises(InvalidSchema, match=r"is clustered by s\.x, s\.t\.u, n"):
+            table.drop_columns(column)
+    table.drop_columns("s.a")
+    table.refresh().rename_column("s.t", "odd name")
+    assert table.refresh().properties["variantlake.clusterBy"] == "s.x, s.`odd name`.u, n"
+    table.refresh().rename_column("s", "r")
+    assert table.refresh().properties["variantlake.clusterBy"] == "r.x, r.`odd name`.u, n"
+
+
+@pytest.mark.parametrize(
+    ("by", "sentence"),
+    [
+        ("s.q", "cannot cluster by 's.q': the table has no column"),
+        ("s.t", "it is struct<u: integer>"),
+        ("s.a.element.z", "in an array or a map"),
+        ("s.x.y", "has no 'y'"),
+        ("s..x", "does not name a column"),
+        ("s.v", "it is variant"),
+        ("s.x, S.X", "appears twice"),
+    ],
+)
+def test_fields_without_an_order_are_refused(tmp_path: Path, by: str, sentence: str) -> None:
+    ddl = "n INT, s STRUCT<x: INT, a: ARRAY<STRUCT<z: INT>>, t: STRUCT<u: INT>, v: VARIANT>"
+    table = vl.Table.create(tmp_path / "t", ddl)
+    with pytest.raises(InvalidSchema, match=sentence):
+        table.set_clustering(by)
+    with pytest.raises(InvalidSchema):  # as Delta's own
+        vl.Table.create(tmp_path / "other", ddl, cluster_by=by)

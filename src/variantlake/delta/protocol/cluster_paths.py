@@ -9,6 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from variantlake.delta.schema.columns_by_path import (
+    FieldPath,
+    field_path,
+    in_structs,
+    parse_field_path,
+    physical_path,
+    shown_path,
+    type_at,
+)
 from variantlake.delta.schema.table_schema import (
     PrimitiveType,
     StructField,
@@ -32,12 +41,19 @@ MAX_PATHS = 4
 class ClusterPath:
     """One path or column: `text` as the user wrote it, `column` by its physical name.
 
-    `path` is None for an ordinary column, else the steps from the root of the Variant.
+    `path` is None for an ordinary column, else the steps from the root of the Variant. `fields` are
+    the physical names that lead from a struct to the field that is meant.
     """
 
     text: str
     column: str
     path: Path | None
+    fields: tuple[str, ...] = ()
+
+    @property
+    def stored(self) -> tuple[str, ...]:
+        """The column, or the field of a struct, by its physical names."""
+        return (self.column, *self.fields)
 
 
 def split_paths(text: str) -> tuple[str, ...]:
@@ -77,7 +93,10 @@ def check_text(text: str) -> None:
     try:
         parts = split_paths(text)
         for part in parts:
-            _ = Path.parse(part) if part.startswith("$") else ColumnPath.parse(part)
+            if names_field(part):
+                parse_field_path(part)
+            else:
+                _ = Path.parse(part) if part.startswith("$") else ColumnPath.parse(part)
     except VariantLakeError as error:
         error.say_first(f"the property {PROPERTY}")
         raise
@@ -88,12 +107,42 @@ def check_text(text: str) -> None:
         )
 
 
-def with_column(text: str, old: str, new: str) -> str:
-    """A path as users write it once its column has another name; others as they are."""
+def with_column(text: str, old: FieldPath, new: FieldPath) -> str:
+    """A path as users write it once its column or field has another name; others as they are."""
     if text.startswith("$"):
         return text
+    if names_field(text):
+        path = parse_field_path(text)
+        return shown_path((*new, *path[len(old) :])) if path[: len(old)] == old else text
     column, end = leading_column(text)
-    return identifier(new) + text[end:] if column == old else text
+    return identifier(new[0]) + text[end:] if (column,) == old else text
+
+
+def names_field(text: str) -> bool:
+    """Whether a text names a field of a struct, by names with dots between them."""
+    if text.startswith("$"):
+        return False
+    _, end = leading_column(text)
+    return text[end:].lstrip().startswith(".")
+
+
+def ordered_field(text: str, schema: StructType, to: str) -> FieldPath:
+    """The field of a struct that a text names, by the names of the table; `to` says what for.
+
+    Raises InvalidSchema for one that is not there, or whose values have no order.
+    """
+    try:
+        path = field_path(schema, text)
+    except InvalidSchema as error:
+        error.say_first(f"cannot {to} by {text!r}")
+        raise
+    type_ = type_at(schema, path)
+    if not isinstance(type_, PrimitiveType) or not in_structs(schema, path):
+        raise InvalidSchema(
+            f"cannot {to} by {text!r}: it is {type_}, or in an array or a map",
+            hint="name columns, or fields of structs, of types that have an order",
+        )
+    return path
 
 
 def names_paths(texts: Sequence[str]) -> bool:
@@ -119,7 +168,7 @@ def cluster_paths(
         _cluster_path(part, schema, partition_columns, shreddings or {})
         for part in split_paths(text)
     )
-    if len({(each.column, each.path) for each in found}) < len(found):
+    if len({(each.stored, each.path) for each in found}) < len(found):
         raise InvalidSchema(f"cannot cluster by {text!r}: a path appears twice")
     return found
 
@@ -130,6 +179,9 @@ def _cluster_path(
     partition_columns: Sequence[str],
     shreddings: Mapping[str, ShreddingSchema],
 ) -> ClusterPath:
+    if names_field(text):
+        column, *fields = physical_path(schema, ordered_field(text, schema, "cluster"))
+        return ClusterPath(text, column, None, tuple(fields))
     wanted = column_path(text, schema, "cluster")
     field = schema.get(wanted.column)
     if field is None:

@@ -11,8 +11,8 @@ from variantlake.delta.actions.actions import DomainMetadata
 from variantlake.delta.schema.columns_by_path import (
     FieldPath,
     field_path,
+    in_structs,
     logical_path,
-    owner_of,
     physical_path,
     type_at,
 )
@@ -50,7 +50,8 @@ def clustering_domain(
 ) -> DomainMetadata:
     """The domain of a table that is clustered by these columns, or fields of structs.
 
-    Raises InvalidSchema for a column that is missing or has no order, and beside partitions.
+    Raises InvalidSchema for a column that is missing, there twice or without an order, and beside
+    partitions.
     """
     if partition_columns:
         raise InvalidSchema("a table is either partitioned or clustered")
@@ -63,11 +64,13 @@ def clustering_domain(
                 f"column {column!r} is a Variant, which cannot cluster a table: it has no order",
                 hint=f"name a path of it, as in {column}:id::bigint, or an ordinary column",
             )
-        if not isinstance(type_, PrimitiveType) or owner_of(schema, path)[1]:
+        if not isinstance(type_, PrimitiveType) or not in_structs(schema, path):
             raise InvalidSchema(
                 f"column {column!r} cannot cluster a table: it is {type_}, or in an array or a map",
                 hint="name columns, or fields of structs, of types that have an order",
             )
         paths.append(physical_path(schema, path))
+    if len(set(paths)) < len(paths):
+        raise InvalidSchema(f"cannot cluster by {', '.join(columns)}: a column appears twice")
     configuration = orjson.dumps({"clusteringColumns": paths, "domainName": DOMAIN}).decode()
     return DomainMetadata(DOMAIN, configuration)

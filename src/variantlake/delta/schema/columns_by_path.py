@@ -74,6 +74,12 @@ def type_at(schema: StructType, path: FieldPath) -> DataType:
     return type_
 
 
+def in_structs(schema: StructType, path: FieldPath) -> bool:
+    """Whether a path of `resolved` leads through structs alone: a row has one value there."""
+    above = (type_at(schema, path[:depth]) for depth in range(len(path)))
+    return all(isinstance(type_, StructType) for type_ in above)
+
+
 def shown_path(path: FieldPath) -> str:
     """The path as SQL writes it."""
     return ".".join(map(identifier, path))

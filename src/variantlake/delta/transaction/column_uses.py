@@ -76,13 +76,13 @@ def check_not_layout(snapshot: Snapshot, path: FieldPath) -> None:
             hint="ALTER TABLE ... CLUSTER BY NONE ends the clustering",
         )
     text = snapshot.properties.get(cluster_paths.PROPERTY)
-    if text is None or len(path) > 1:
+    if text is None:
         return
     known = shredding_schemas(snapshot.properties, snapshot.schema)
     ordered = cluster_paths.cluster_paths(text, snapshot.schema, snapshot.partition_columns, known)
-    if any(each.column == physical[0] for each in ordered):
+    if any(each.stored[: len(physical)] == physical for each in ordered):
         raise InvalidSchema(
-            f"column {path[0]!r} cannot be dropped: the table is clustered by {text}",
+            f"column {shown_path(path)} cannot be dropped: the table is clustered by {text}",
             hint="set_clustering(...) with other paths, or without any, comes first",
             cli_hint=f"`variantlake set TABLE {cluster_paths.PROPERTY}=...` or `unset` comes first",
         )
@@ -110,10 +110,9 @@ def with_renamed(
         else:
             found[STATS_COLUMNS] = names
     text = found.get(cluster_paths.PROPERTY)
-    if text is not None and new is not None and len(old) == 1:
+    if text is not None and new is not None:
         found[cluster_paths.PROPERTY] = ", ".join(
-            cluster_paths.with_column(part, old[0], new[0])
-            for part in cluster_paths.split_paths(text)
+            cluster_paths.with_column(part, old, new) for part in cluster_paths.split_paths(text)
         )
     return found
 

@@ -62,7 +62,7 @@ def boxes_of(
     """
     sides = []
     for path in paths:
-        bounds = bounds_of(files, rows, (path.column,), path.path, options)
+        bounds = bounds_of(files, rows, path.stored, path.path, options)
         bounds.empty |= ordered & ~bounds.bounded
         sides.append(_ranks(bounds))
     low, high = (np.stack([each[side] for each in sides], axis=1) for side in (0, 1))

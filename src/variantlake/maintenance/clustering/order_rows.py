@@ -18,6 +18,7 @@ from variantlake.delta.protocol.cluster_paths import (
     split_paths,
 )
 from variantlake.delta.protocol.row_tracking import RowIdColumns
+from variantlake.delta.schema.columns_by_path import logical_path, type_at
 from variantlake.errors import InvalidPath, InvalidSchema, InvalidValue, UnsupportedFeature
 from variantlake.expressions.tree import Ref
 from variantlake.expressions.typing import spark_type
@@ -100,14 +101,14 @@ def wanted_paths(
 
 
 def _ref(path: ClusterPath, layouts: Mapping[str, ShreddingSchema], snapshot: Snapshot) -> Ref:
-    field = next(f for f in snapshot.schema.fields if f.physical_name == path.column)
+    names = logical_path(snapshot.schema, path.stored)
     if path.path is None:
-        return Ref((field.name,), None, str(field.type))
+        return Ref(names, None, str(type_at(snapshot.schema, names)))
     node = layouts[path.column].find(path.path)[0]
     kind = node.type.ddl.lower() if isinstance(node, Leaf) else ""
     if spark_type(kind) is None:
         raise UnsupportedFeature(f"rows cannot be ordered by {path.text!r}, which is {kind}")
-    return Ref((field.name,), path.path, kind, strict=False)
+    return Ref(names, path.path, kind, strict=False)
 
 
 def _key_type(schema: pa.Schema, key: SortKey) -> Any:

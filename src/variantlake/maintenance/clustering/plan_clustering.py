@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 from variantlake.batches import packed
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY, ClusterPath, cluster_paths
-from variantlake.delta.protocol.clustering import clustering_columns
+from variantlake.delta.protocol.clustering import clustering_columns, clustering_names
+from variantlake.delta.schema.columns_by_path import shown_path
 from variantlake.delta.stats.stats_writer import StatsOptions
-from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.errors import InvalidValue
 from variantlake.expressions.tree import Ref
 from variantlake.maintenance.clustering.boxes import boxes_of
 from variantlake.maintenance.clustering.choose import choose
@@ -187,11 +188,11 @@ def paths_of(snapshot: Snapshot, layouts: Mapping[str, ShreddingSchema]) -> tupl
             hint="Table.set_clustering('event:kind::string') sets it",
             cli_hint="--by 'event:kind::string' names it",
         )
-    names = {field.physical_name: field.name for field in snapshot.schema.fields}
-    inner = [".".join(column) for column in columns if len(column) > 1]
-    if inner:
-        raise UnsupportedFeature(f"the table is clustered by a column in a struct: {inner[0]}")
-    return tuple(ClusterPath(names[column[0]], column[0], None) for column in columns)
+    names = clustering_names(snapshot.schema, snapshot.domains)
+    return tuple(
+        ClusterPath(shown_path(name), column[0], None, column[1:])
+        for name, column in zip(names, columns, strict=True)
+    )
 
 
 def plan_clustering(
