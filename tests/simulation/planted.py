@@ -256,6 +256,12 @@ FAULTS = (
         "[add for group in stale for add in group.mirrored] + deleted.gone",
         "[add for group in stale for add in group.mirrored]",
     ),
+    Fault("the change feed has rows that only moved", "commits._changes",
+          "isinstance(each, RemoveFile) and each.data_change", "isinstance(each, RemoveFile)"),
+    Fault("the change feed leaves out files that went", "commits._changes",
+          "for add in gone.values():\n    yield DELETE, add, None", "pass"),
+    Fault("a load with a key keeps rows that the table has", "UniqueRows.__call__",
+          "kept &= ~matched", "pass"),
     Fault(
         "a vacuum passes over commits that it did not list",
         "vacuum._Run._still_unneeded",

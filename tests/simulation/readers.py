@@ -120,11 +120,16 @@ def follow(session: Session, _op: Op, _work: Work) -> None:
 def changes(session: Session, op: Op, _work: Work) -> None:
     """The changes of some versions: just what they differ by."""
     if not session.world.scenario.keeps_changes:
-        return read(session, op, _work)
+        read(session, op, _work)
+        return
     table = session.table()
     first = max(table.version - op.a % OLD, 1)
-    if first > table.version:
-        return None
+    if first <= table.version:
+        compare_changes(session, table, first)
+
+
+def compare_changes(session: Session, table: vl.Table, first: int) -> None:
+    """The changes from a version on, each version's held against the model."""
     model = session.model
     lasting = model.is_readable(first - 1)
     try:
@@ -135,13 +140,13 @@ def changes(session: Session, op: Op, _work: Work) -> None:
     except MissingSource:
         if lasting:
             raise
-        return None
+        return
     for version in range(first, table.version + 1):
         rows_of_version = [row for row in found if row["_commit_version"] == version]
         _check_changes(rows_of_version, model.rows.at(version - 1), model.rows.at(version), version)
         if model.versions[version].operation != "restore":  # it puts whole files back
             _check_needed(rows_of_version, version)
-    return None
+    return
 
 
 def _check_changes(found: list[dict[str, Any]], before: Rows, after: Rows, version: int) -> None:

@@ -18,7 +18,7 @@ from tests.simulation.bucket import Bucket
 from tests.simulation.log_files import TABLE
 from tests.simulation.model import Model, Work
 from tests.simulation.operations import OPERATIONS
-from tests.simulation.readers import compare
+from tests.simulation.readers import compare, compare_changes
 from tests.simulation.rows import Rows
 from tests.simulation.scenario import HOUR, RETENTION, Op, Scenario
 from tests.simulation.session import Operation, Session
@@ -191,6 +191,19 @@ class _Play:
         version = getattr(result, "version", None)
         if adds and version not in work.commits:
             raise Violation(f"{work.name} says version {version}, it is in {work.commits}")
+        if len(work.data_commits) == 1 and version in work.data_commits:
+            self._check_counts(work, version, result)
+
+    def _check_counts(self, work: Work, version: int, result: Any) -> None:
+        rows = self.session.model.rows
+        before, after = rows.at(version - 1).keys(), rows.at(version).keys()
+        for name, expected in (
+            ("rows_deleted", len(before - after)),
+            ("rows_inserted", len(after - before)),
+        ):
+            said = getattr(result, name, expected)
+            if said != expected:
+                raise Violation(f"{work.name} says {name} {said}, {expected} are")
 
     def _check_error(
         self, error: VariantLakeError, operation: Operation, work: Work, began: int
@@ -233,6 +246,8 @@ class _Play:
                 self._look_back(op.a)
             else:
                 self.do(op, OPERATIONS[op.kind])
+        if self.world.scenario.keeps_changes:
+            self.do(Op("changes", 1_000_005, 0, 0), Operation(lambda s, _op, _w: _all_changes(s)))
         self.world.now += RETENTION + 2 * HOUR
         self.do(Op("vacuum", 1_000_004, 1, 0), OPERATIONS["vacuum"])
         if (needless := model.needless()) and not self.world.violation:
@@ -255,6 +270,16 @@ def _read_version(session: Session, version: int) -> None:
     except MissingSource:
         if readable:
             raise
+
+
+def _all_changes(session: Session) -> None:
+    """The changes of all versions whose files are still there."""
+    table, model = session.table(), session.model
+    first = table.version
+    while first > 1 and model.is_readable(first - 2) and table.version - first < _LOOKED_AT:
+        first -= 1
+    if first:
+        compare_changes(session, table, first)
 
 
 def _overwritten(world: World, op: Op, rows: Rows, _work: Work) -> Rows:
