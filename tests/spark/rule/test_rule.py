@@ -29,6 +29,7 @@ from variantlake.spark.rule import accelerate, rule_query
 from variantlake.spark.rule import planner as planner_module
 from variantlake.spark.rule.accelerate import planner_of
 from variantlake.spark.rule.planner import RulePlanner
+from variantlake.spark.scan import driver_groups, pushed_aggregates
 from variantlake.spark.scan.tables import Tables
 
 if TYPE_CHECKING:
@@ -581,6 +582,61 @@ def test_a_query_that_comes_again_is_planned_once(spark: SparkSession, tmp_path:
         vl.Table.open(location).delete("id = 12")
         assert [asked(one) for _ in range(2)] == [(7, 1), (7, 0)]
         assert asked(one.replace("{0}", "{0} VERSION AS OF 4")) == (8, 1)
+
+
+def test_aggregates_that_come_again_are_planned_once(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows of the log are kept; what reads files reads them for each query."""
+    location = make(tmp_path / "t")
+    planned, grouped = mock.Mock(), mock.Mock()
+    answer, groups = RulePlanner._answer, driver_groups.groups_here
+
+    def answered(*given: Any) -> Any:
+        planned()
+        return answer(*given)
+
+    def grouping(*given: Any) -> Any:
+        grouped()
+        return groups(*given)
+
+    def asked(text: str) -> tuple[list[Any], int, int]:
+        planned.reset_mock()
+        grouped.reset_mock()
+        rows = spark.sql(text.format(f"delta.`{location}`")).collect()
+        return sorted(map(tuple, rows), key=str), planned.call_count, grouped.call_count
+
+    with (
+        mock.patch.object(RulePlanner, "_answer", answered),
+        mock.patch.object(pushed_aggregates, "groups_here", grouping),
+        changed(spark, {pushed_aggregates.MIN_BYTES_SETTING: "0"}),
+    ):
+        of_log = "SELECT part, count(*), max(id) FROM {0} GROUP BY part"
+        rows = [("p0", 20, 29), ("p1", 20, 39)]
+        assert [asked(of_log) for _ in range(3)] == [(rows, 1, 0), (rows, 0, 0), (rows, 0, 0)]
+        with mock.patch.object(pushed_aggregates, "MOST_KEPT", 1):
+            other = of_log.replace("max", "min")
+            rows = [("p0", 20, 0), ("p1", 20, 10)]
+            assert [asked(other) for _ in range(2)] == [(rows, 1, 0), (rows, 0, 0)]
+        of_files = "SELECT event:kind::string, count(*) FROM {0} GROUP BY 1"
+        kinds = [*((f"k{file}", 8) for file in range(FILES)), (None, 8)]
+        assert [asked(of_files) for _ in range(2)] == [(kinds, 1, 1), (kinds, 0, 1)]
+        vl.Table.open(location).delete("id = 12")
+        assert asked(of_log)[:2] == ([("p0", 20, 29), ("p1", 19, 39)], 1)
+        assert asked(of_files)[:2] == ([("k0", 8), ("k1", 7), ("k2", 8), ("k3", 8), (None, 8)], 1)
+
+
+def test_an_aggregate_of_too_many_groups_is_not_begun_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    location = make(tmp_path / "t")
+    grouped = mock.Mock(wraps=driver_groups.groups_here)
+    text = f"SELECT event:n::int, count(*) FROM delta.`{location}` GROUP BY 1"
+    with (
+        mock.patch.object(pushed_aggregates, "groups_here", grouped),
+        mock.patch.object(driver_groups, "MOST_GROUPS", 3),
+        changed(spark, {pushed_aggregates.MIN_BYTES_SETTING: "0"}),
+    ):
+        assert [len(spark.sql(text).collect()) for _ in range(3)] == [37, 37, 37]
+    assert grouped.call_count == 1
 
 
 def test_warnings_as_errors_fail_no_query(

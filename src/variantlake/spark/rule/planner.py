@@ -7,6 +7,7 @@ here leaves the query as it is, and warns once.
 from __future__ import annotations
 
 import contextlib
+import functools
 import signal
 import threading
 import warnings
@@ -178,7 +179,7 @@ class RulePlanner:
         elif answer.helper is not None:
             with self._turn():
                 answer.helper.follow_zone(answer.zone)
-        return answer.java_list
+        return answer.java_list if answer.again is None else answer.again()
 
     def _answer(
         self,
@@ -210,21 +211,34 @@ class RulePlanner:
                 has_kernels=self._session_has_kernels,
             )
         planned = _worth(pushed, ours)
-        begun: dict[str, _Begun] = {}
         if explained is not None:
             explained.extend(planned)  # and nothing is grouped for it
-        else:
-            # Other queries need not wait for what this process groups.
-            made = {each.view: each.pushed.rows(helper) for each in planned if each.pushed}
-            begun = {view: rows for view, rows in made.items() if rows is not None}
-        kept = (each if each.view in begun else replace(each, pushed=None) for each in planned)
-        planned = _worth(kept, ours)
-        if not planned:
-            return _Answer(None)
+            return _Answer(
+                self._listing([replace(each, pushed=None) for each in planned], query, helper, ours)
+            )
+        lasts = _lasts(query, request["relations"], planned)
+        again = functools.partial(self._listing, planned, query, helper, ours)
+        if any(each.pushed and not each.pushed.is_constant for each in planned):
+            return _Answer(None, again, lasts=lasts, helper=helper, zone=request["zone"])
+        return _Answer(again(), lasts=lasts, helper=helper, zone=request["zone"])
+
+    def _listing(
+        self,
+        planned: Sequence[PlannedTable],
+        query: RuleQuery,
+        helper: HelperSession,
+        ours: Collection[str],
+    ) -> JavaObject | None:
+        """What the rule is told, with the rows of aggregates that begin here."""
+        # Other queries need not wait for what this process groups.
+        made = {each.view: each.pushed.rows(helper) for each in planned if each.pushed}
+        begun = {view: rows for view, rows in made.items() if rows is not None}
+        kept = [each if each.view in begun else replace(each, pushed=None) for each in planned]
+        kept = _worth(kept, ours)
+        if not kept:
+            return None
         with self._turn():
-            found = self._to_java(planned, query, helper, begun)
-        lasts = explained is None and not begun and _lasts(query, request["relations"], planned)
-        return _Answer(found, lasts=lasts, helper=helper, zone=request["zone"])
+            return self._to_java(kept, query, helper, begun)
 
     def _opened(
         self, query: RuleQuery, relations: Sequence[Mapping[str, Any]], ours: Collection[str]
@@ -346,12 +360,13 @@ class RulePlanner:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What the rule is told; `lasts` if each such request is told the same.
+    """What the rule is told, or what makes it `again` each time; `lasts` if for each such request.
 
     `zone` is the time zone that the session of `helper` has to have while it is read.
     """
 
     java_list: JavaObject | None
+    again: Callable[[], JavaObject | None] | None = None
     lasts: bool = False
     helper: HelperSession | None = None
     zone: str = ""

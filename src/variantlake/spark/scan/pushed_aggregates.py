@@ -82,6 +82,9 @@ DRIVER_MIN_BYTES = 16 << 20
 DRIVER_BYTES_SETTING = "spark.variantlake.aggregates.driverBytes"
 """The user's own DRIVER_BYTES, for every cluster; 0 leaves aggregates to tasks."""
 
+MOST_KEPT = 10_000
+"""Rows of an aggregate that are kept for a query that comes again."""
+
 KINDS = frozenset(
     {
         *(Kind.BOOLEAN, Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64, Kind.DECIMAL),
@@ -164,11 +167,19 @@ class PushedAggregate:
     answered: int
     here: bool = False
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether the rows may be kept: the log answers for all of them, and they are few."""
+        known = self.log_groups
+        return not len(self.files) and known is not None and known.count <= MOST_KEPT
+
     def rows(self, helper: HelperSession) -> tuple[DataFrame, bool] | None:
         """The partial rows, and whether there is nothing left to merge.
 
         None if this process gave up, and Spark is to read the rows.
         """
+        if self.here and _given_up(self.partial) in self.files.columns.memo:
+            return None
         arrow = arrow_schema(self.schema)
         known = None if self.log_groups is None else partial_rows(self.log_groups, arrow)
         if len(self.files) or known is None:

@@ -2,6 +2,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
+import org.apache.spark.sql.api.python.PythonSQLUtils;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -50,6 +51,22 @@ public class ScanViews {
         StructType columns = (StructType) DataType$.MODULE$.fromJson(schema);
         return Dataset$.MODULE$.ofRows(session, new LocalRelation(
             DataTypeUtils$.MODULE$.toAttributes(columns), none(), false, scala.Option.empty()));
+    }
+
+    /**
+     * Rows that the driver has, in one partition: to group or to sort them needs no exchange.
+     *
+     * @param batch an Arrow batch of them, as a message of its own
+     * @param schema JSON of its columns
+     * @param one whether it is one row, which is in one partition as it is: Spark may have its
+     *     answer before it starts a job
+     */
+    public Dataset rows(SparkSession session, byte[] batch, String schema, boolean one) {
+        List batches = new ArrayList();
+        batches.add(batch);
+        Dataset found = (Dataset) PythonSQLUtils.toDataFrame(
+            scala.jdk.javaapi.CollectionConverters.asScala(batches.iterator()), schema, session);
+        return one ? found : (Dataset) found.coalesce(1);
     }
 
     /**

@@ -7,12 +7,11 @@ Scans are published as global temporary views, which both sessions see.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +24,7 @@ from pyspark.sql.types import StructType
 from variantlake.errors import MissingDependency
 from variantlake.spark.session.char_columns import pads
 from variantlake.spark.session.janino import java_instance
-from variantlake.spark.session.jvm import Java, classes_of, clone_of, dataset_of, session_of
+from variantlake.spark.session.jvm import Java, clone_of, dataset_of, session_of
 from variantlake.spark.session.kernel_scan import Task, batches, workers_have_package
 from variantlake.spark.session.settings import ENABLED, ESCAPED, TIME_ZONE
 from variantlake.spark.session.stores import hadoop_path, reads_s3
@@ -40,6 +39,8 @@ SETTINGS = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
     # Keys stand in our expressions as string literals.
     ESCAPED: "false",
+    # Arrow's types of rows that we hand over.
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
     # What we ask of Spark while a query is planned is not planned itself.
     ENABLED: "false",
 }
@@ -188,25 +189,6 @@ class Files(ABC):
         """Deleted rows as a small table; `vectors` is as `StaticFileIndex.deleted` wants it."""
 
 
-@contextlib.contextmanager
-def _active_session_stays(user: SparkSession) -> Iterator[None]:
-    """PySpark's `createDataFrame` makes its session the active one, of this thread and in Python.
-
-    Spark looks for data sources and the settings of some writes in the active session.
-    """
-    sessions = classes_of(user).SparkSession
-    python: Any = SparkSession
-    active, seen = sessions.getActiveSession(), python._activeSession  # noqa: SLF001
-    try:
-        yield
-    finally:
-        python._activeSession = seen  # noqa: SLF001
-        if active.isDefined():
-            sessions.setActiveSession(active.get())
-        else:
-            sessions.clearActiveSession()
-
-
 class HelperSession(Files):
     """See Files."""
 
@@ -296,12 +278,10 @@ class HelperSession(Files):
         return self.parallelism if master == "local" or master.startswith("local[") else 0
 
     def rows(self, batch: pa.RecordBatch, schema: StructType) -> DataFrame:
-        """A few rows that are known already."""
-        with _active_session_stays(self._user):
-            rows = self.spark.createDataFrame(pa.Table.from_batches([batch]), schema)
-            # Of one partition: to group or to sort it needs no exchange. One row is of one as it
-            # is, and Spark may have its answer before it starts a job.
-            return rows if batch.num_rows == 1 else rows.coalesce(1)
+        """Rows that are known already, of the Arrow types that `arrow_schema` has for columns."""
+        message = batch.serialize().to_pybytes()
+        rows = self._views.rows(self._java, message, schema.json(), batch.num_rows == 1)
+        return DataFrame(rows, self.spark)
 
     can_assert = True
 
