@@ -136,7 +136,9 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 def floor_of(dotted: str) -> int:
     """The place in LAYERS of the deepest folder or module that has one."""
     while dotted not in LAYERS:
-        dotted = dotted.rpartition(".")[0]
+        parent = dotted.rpartition(".")[0]
+        assert parent, f"{dotted} has no place in LAYERS"
+        dotted = parent
     return LAYERS.index(dotted)
 
 
