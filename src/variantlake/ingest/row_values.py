@@ -19,6 +19,9 @@ from variantlake.errors import InvalidSchema, InvalidValue
 
 _ARROW_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
+_MISSING = frozenset(("NaTType", "NAType"))
+"""What pandas has in rows in the place of a value that is not there: NULL, whatever the column."""
+
 _MAX_FLOAT = float(np.finfo(np.float32).max)
 
 
@@ -30,6 +33,7 @@ def array_of(
     Raises InvalidValue, with the row, for a value of another type, and for one that the type cannot
     hold without a loss.
     """
+    values = [None if type(value).__name__ in _MISSING else value for value in values]
     try:
         found: pa.Array[Any] = pa.array(values, type_, from_pandas=False)
     except _ARROW_ERRORS:
@@ -90,7 +94,7 @@ def _loss_of_integer(value: Any) -> str:
 
 
 def _loss_of_date(value: Any) -> str:
-    if isinstance(value, dt.datetime) and type(value).__name__ != "NaTType":
+    if isinstance(value, dt.datetime):
         has_time = value.tzinfo is not None or value.time() != dt.time()
         return "its time of day would be lost" if has_time else ""
     is_date = type(value) is dt.date or isinstance(value, np.datetime64)
