@@ -196,6 +196,10 @@ def test_partitions_and_other_paths(tmp_path: Path) -> None:
     )
     with pytest.raises(InvalidSchema, match="other columns"):
         vl.mirror(table, target, other)
+    with pytest.raises(InvalidValue, match="partition_by 'first', not 'id'"):
+        vl.mirror(table, target, SELECT, partition_by="id")
+    with pytest.raises(InvalidValue, match="cluster_by '', not 'id'"):
+        vl.mirror(table, target, SELECT, partition_by="first", cluster_by="id")
     assert vl.mirror(table, target, other, rebuild=True).is_rebuilt
     assert {row[2] for row in content(target)} == {None}
 

@@ -124,7 +124,8 @@ def mirror(
         select: Columns and paths with types, as for `Table.scan`; each needs a name of its own.
             None takes those that the mirror has.
         cluster_by: Columns of the mirror by which the rows of each of its files are sorted.
-        partition_by: Columns of the mirror that it is partitioned by, once for all.
+        partition_by: Columns of the mirror that it is partitioned by. A mirror that is there
+            keeps its own, and its `cluster_by`.
         properties: Table properties of a mirror that is made here.
         rebuild: Read all rows again, also for other columns than the mirror has.
         every: The seconds between two refreshes, or text such as `5m`; None does one.
@@ -136,7 +137,8 @@ def mirror(
     Raises:
         InvalidSchema: A column is VARIANT; the target is no mirror; or its columns are others than
             those asked for.
-        InvalidValue: A value that a cast fails at, or a wrong option; no columns for a new mirror.
+        InvalidValue: A value that a cast fails at, a wrong option, a layout that the mirror does
+            not have; no columns for a new mirror.
         InvalidQuery, UnsupportedFeature: As `Table.scan`.
         CommitConflict: Other writers change the mirror again and again.
     """
@@ -251,6 +253,7 @@ def _target(
             file=location,
             hint="name another target",
         )
+    _check_layout(snapshot, given, location)
     described = orjson.loads(text)
     select = given.select or tuple(described["select"])
     wanted = _schema(table, select)
@@ -267,6 +270,22 @@ def _target(
             "columns of the same names and types",
         )
     return snapshot, select
+
+
+def _check_layout(mirror: Snapshot, given: _MirrorRequest, location: str) -> None:
+    """Raise InvalidValue for partitions, or an order of rows, that the mirror has not."""
+    order = mirror.properties.get(CLUSTER_BY, "")
+    for name, asked, there in (
+        ("partition_by", ", ".join(given.partition_by), ", ".join(mirror.partition_columns)),
+        ("cluster_by", ", ".join(given.cluster_by), order),
+    ):
+        if asked and asked.lower() != there.lower():
+            raise InvalidValue(
+                f"the mirror has {name} {there!r}, not {asked!r}",
+                file=location,
+                hint=f"leave out {name}, or make another mirror with it",
+                cli_hint=f"leave out --{name.replace('_', '-')}, or make another mirror with it",
+            )
 
 
 def _schema(table: Snapshot, select: Sequence[str]) -> StructType:
