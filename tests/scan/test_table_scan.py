@@ -151,7 +151,6 @@ def test_explain_says_did_you_mean(table: vl.Table) -> None:
         "k + 1",
         "upper(name)",
         "event:a",
-        "event:a::int = 'x'",
         "name RLIKE 'x'",
         "k IN (SELECT 1)",
         "k BETWEEN SYMMETRIC 5 AND 2",
@@ -178,6 +177,12 @@ def test_what_only_spark_takes_is_refused_by_name(text: str) -> None:
     with pytest.raises(UnsupportedFeature) as caught:
         QueryText(SCHEMA).condition(text)
     assert "Spark" in caught.value.hint
+
+
+def test_a_path_of_numbers_beside_text_is_refused_with_what_to_write() -> None:
+    with pytest.raises(UnsupportedFeature, match="which is int, with 'x'") as caught:
+        QueryText(SCHEMA).condition("event:a::int = 'x'")
+    assert caught.value.hint == "read it as text: event:a::string = 'x'"
 
 
 @pytest.fixture(scope="module")
