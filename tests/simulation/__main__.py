@@ -88,7 +88,7 @@ def run_many(options: argparse.Namespace) -> int:
     for seed in seeds(options):
         outcome = run(Scenario.of_seed(seed, actors=options.actors, ops=options.ops))
         runs, steps, versions = runs + 1, steps + outcome.steps, versions + outcome.versions
-        if outcome.violation:
+        if outcome.violation and not outcome.is_stopped:
             return show(outcome, options)
     say(f"{runs:,} runs, {steps:,} steps, {versions:,} versions: each as the model says")
     return 0
@@ -98,6 +98,10 @@ def show(outcome: Outcome, options: argparse.Namespace) -> int:
     """Print a run; one that failed also as the smallest that fails so."""
     say("\n".join(outcome.trace if options.all else outcome.trace[-_TAIL:]))
     seed = outcome.scenario.seed
+    if outcome.is_stopped:
+        said = f"{outcome.violation}, {outcome.versions} versions"
+        say(f"seed {seed}: {said}, as the model says so far")
+        return 0
     if not outcome.violation:
         say(f"seed {seed}: {outcome.steps} steps, {outcome.versions} versions, as the model says")
         return 0

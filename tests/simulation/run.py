@@ -22,7 +22,7 @@ from tests.simulation.readers import compare, compare_changes
 from tests.simulation.rows import Rows
 from tests.simulation.scenario import HOUR, RETENTION, Op, Scenario
 from tests.simulation.session import Operation, Session
-from tests.simulation.world import MAX_STEPS, Actor, Killed, Violation, World
+from tests.simulation.world import MAX_STEPS, STOPPED, Actor, Killed, Violation, World
 from variantlake.delta.checkpoint import checkpoint_writer
 from variantlake.dml.files import deletion_vectors
 from variantlake.errors import (
@@ -52,6 +52,11 @@ class Outcome:
     trace: tuple[str, ...]
     steps: int
     versions: int
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it ended at the last step that was asked for: all was well until then."""
+        return self.violation.startswith(STOPPED)
 
     @property
     def fingerprint(self) -> str:

@@ -33,6 +33,8 @@ from tests.simulation.scenario import HOUR, RETENTION, SLACK, Scenario
 
 R = TypeVar("R")
 MAX_STEPS = 2_000_000
+STOPPED = "stopped at step"
+"""How a run says that it was not to go on."""
 _KEPT_LINES = 200_000
 _HOLDS_END = 0.05
 _TRIES = 8
@@ -128,7 +130,7 @@ class World:
         self.now += self.chance.randrange(1, 60)
         self.say(f"{actor.name} {actor.work}: {what} {path}")
         if self.step >= self.until:
-            self.fail(f"stopped at step {self.step}")
+            self.fail(f"{STOPPED} {self.step}")
         while self._due and self._due[0][0] <= self.step:
             heapq.heappop(self._due)[2]()
         if self.hits("stall"):
