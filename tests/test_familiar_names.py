@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import variantlake as vl
-from variantlake.familiar_names import _OURS
+from variantlake.familiar_names import _OURS, _VERBS
 
 
 @pytest.fixture
@@ -38,11 +38,17 @@ def test_a_table_says_what_its_own_names_are(table: vl.Table, name: str, said: s
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("DeltaTable", "vl.Table.open"), ("parse_jsn", "did you mean parse_json"), ("zzz", "'zzz'$")],
+    [
+        ("DeltaTable", "vl.Table.open"),
+        ("parse_jsn", "did you mean parse_json"),
+        ("zzz", "'zzz'$"),
+        *((verb, rf": vl.Table.open\(location\).{verb}\(") for verb in sorted(_VERBS)),
+    ],
 )
 def test_the_package_says_what_its_own_names_are(name: str, said: str) -> None:
     with pytest.raises(AttributeError, match=said):
         getattr(vl, name)
+    assert name not in _VERBS or callable(getattr(vl.Table, name))
 
 
 def test_no_hint_is_of_a_name_that_is_there() -> None:

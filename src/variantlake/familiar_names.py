@@ -22,6 +22,7 @@ _OURS = {
     "exists": "Table.open raises NotADeltaTable if there is no table",
     "fetchall": "to_pylist() gives the rows",
     "filter": "scan(where=...) filters",
+    "ingest": "Table.append(source) loads files, and vl.spark.connect(spark).ingest in tasks",
     "insert": "append(rows) adds rows",
     "is_deltatable": "Table.open raises NotADeltaTable if there is no table",
     "limit": "scan(limit=10) or head(10) limits the rows",
@@ -43,6 +44,11 @@ _OURS = {
     "write_table": "vl.Table.create(location, schema).append(rows) writes a table",
 }
 
+_VERBS = frozenset(
+    {"append", "delete", "history", "merge", "optimize", "overwrite", "restore", "update", "upsert"}
+)
+"""Methods of a table that people look for in the module."""
+
 
 def no_such_name(owner: str, name: str, known: Collection[str]) -> AttributeError:
     """The error for an attribute that is not there, with what to write instead if that is clear."""
@@ -50,4 +56,6 @@ def no_such_name(owner: str, name: str, known: Collection[str]) -> AttributeErro
     if name.startswith("_"):
         return AttributeError(what)
     hint = _OURS.get(name) or did_you_mean(name, known)
+    if owner == "variantlake" and name in _VERBS:
+        hint = f"vl.Table.open(location).{name}(...)"
     return AttributeError(f"{what}: {hint}" if hint else what)
