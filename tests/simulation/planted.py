@@ -225,8 +225,6 @@ FAULTS = (
         "rows that a change depends on may go",
         "RowLevel.__call__", "self._check_watched(removed, again, version)", "None",
     ),
-    Fault("rows that came back are not seen", "RowLevel._after",
-          "not np.isin(taken.before, theirs).all()", "False"),
     Fault("two changes may take one row", "RowLevel._after",
           "not self.overlaps and np.isin(taken.places(), theirs).any()", "False"),
     Fault(
@@ -262,11 +260,6 @@ FAULTS = (
           "for add in gone.values():\n    yield DELETE, add, None", "pass"),
     Fault("a load with a key keeps rows that the table has", "UniqueRows.__call__",
           "kept &= ~matched", "pass"),
-    Fault(
-        "a vacuum passes over commits that it did not list",
-        "vacuum._Run._still_unneeded",
-        "keep_commits(self.retained, newest.store, self._commits())", "None",
-    ),
 )  # fmt: skip
 
 CHEAP = (
