@@ -55,27 +55,26 @@ def test_the_help_fits_a_terminal(monkeypatch: Patch, capfd: Capture) -> None:
     assert "\n variantlake vacuum /lake/events --dry-run " in of_one
 
 
+def check_loads_none(arguments: list[str], modules: set[str]) -> None:
+    """Run a command in a process of its own, which must not have imported these modules."""
+    code = (
+        f"import sys; sys.argv = ['variantlake', *{arguments!r}]\n"
+        "from variantlake.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit as done:\n    assert not done.code\n"
+        f"assert not {modules!r} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
 def test_the_version_and_the_help_load_no_command() -> None:
     for argument in ("--version", "-h"):
-        code = (
-            f"import sys; sys.argv = ['variantlake', '{argument}']\n"
-            "from variantlake.cli.main import main\n"
-            "try:\n    main()\nexcept SystemExit:\n    pass\n"
-            "assert not {'numpy', 'pyarrow', 'sqlglot'} & set(sys.modules)"
-        )
-        subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+        check_loads_none([argument], {"numpy", "pyarrow", "sqlglot"})
 
 
 def test_commands_do_without_pydantic(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=2)
     for arguments in (["info", table.uri], ["query", table.uri, "SELECT count(*) AS n FROM t"]):
-        code = (
-            f"import sys; sys.argv = ['variantlake', *{arguments!r}]\n"
-            "from variantlake.cli.main import main\n"
-            "try:\n    main()\nexcept SystemExit as done:\n    assert not done.code\n"
-            "assert 'pydantic' not in sys.modules"
-        )
-        subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+        check_loads_none(arguments, {"pydantic"})
 
 
 def _made(read: Callable[[Any, Any], Any], value: Any) -> Any:
