@@ -33,7 +33,10 @@ def array_of(
     Raises InvalidValue, with the row, for a value of another type, and for one that the type cannot
     hold without a loss.
     """
-    values = [None if type(value).__name__ in _MISSING else value for value in values]
+    kinds = set(map(type, values))
+    if any(kind.__name__ in _MISSING for kind in kinds):
+        values = [None if type(value).__name__ in _MISSING else value for value in values]
+        kinds = set(map(type, values))
     try:
         found: pa.Array[Any] = pa.array(values, type_, from_pandas=False)
     except _ARROW_ERRORS:
@@ -43,7 +46,7 @@ def array_of(
             except _ARROW_ERRORS as error:
                 raise _refused(name, value, start + number, type_, str(error)) from None
         raise InvalidValue(f"the values of {name!r} have no type in common", row=start) from None
-    if type_ is not None and not set(map(type, values)) <= _harmless(type_):
+    if type_ is not None and not kinds <= _harmless(type_):
         for number, value in enumerate(values):
             if why := loss(value, type_):
                 raise _refused(name, value, start + number, type_, why)
