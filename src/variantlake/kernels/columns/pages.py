@@ -1,4 +1,4 @@
-"""What stands in the pages of a column chunk: codes of a dictionary, integers, decimals, texts.
+"""What stands in the pages of a column chunk: codes of a dictionary, integers, decimals.
 
 Of columns outside of lists, which queries group and filter by. Whatever is unusual or wrong is left
 to pyarrow, which words the errors. Spec: Parquet, "Encodings", "Data Pages".
@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from variantlake.kernels.columns.differences import differences
 from variantlake.kernels.columns.hybrid import hybrid, packed, varint
 from variantlake.kernels.native.declared import (
     Bytes,
     BytesIn,
     Int32s,
     Int64s,
-    Int64sIn,
     int64,
     uint64,
 )
 from variantlake.kernels.native.jit import entry, helper
-from variantlake.kernels.tape.words import copy_bytes, load8, load32, load64, store64
+from variantlake.kernels.tape.words import load8, load64, store64
 
 # --- Values ---------------------------------------------------------------------------------------
 
@@ -253,75 +253,6 @@ def decode_codes(
     return total
 
 
-@helper
-def _zigzag(data: Bytes, at: int, out: Int64s, slot: int) -> int:
-    """Read a signed number of 64 bits into out[slot]; where it ends, or -1."""
-    result = shift = int64(0)
-    while at < data.size and shift < 70:
-        byte = load8(data, at)
-        at += 1
-        if shift < 64:
-            result |= (byte & 127) << shift
-        if byte < 128:
-            out[uint64(slot)] = (result >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(result & 1)
-            return at
-        shift += 7
-    return -1
-
-
-@helper
-def _differences(
-    values: Bytes, start: int, count: int, numbers: Int64s, place: int, scratch: Int64s
-) -> int:
-    """Decode `count` integers from a byte on to numbers[place] and on; where they end, or -1."""
-    at = varint(values, start, scratch, int64(0))
-    block = scratch[uint64(0)]
-    if at < 0 or block <= 0 or block > 1 << 20 or block % 128:
-        return -1
-    at = varint(values, at, scratch, int64(0))
-    parts = scratch[uint64(0)]
-    if at < 0 or parts <= 0 or parts > block or block % parts or block // parts % 32:
-        return -1
-    at = varint(values, at, scratch, int64(0))
-    if at < 0 or scratch[uint64(0)] != count:
-        return -1
-    at = _zigzag(values, at, scratch, int64(0))
-    if at < 0:
-        return -1
-    if count == 0:
-        return at
-    last = scratch[uint64(0)]
-    numbers[uint64(place)] = last
-    size, done = block // parts, int64(1)
-    while done < count:
-        at = _zigzag(values, at, scratch, int64(0))
-        if at < 0 or parts > values.size - at:
-            return -1
-        least, widths = scratch[uint64(0)], at
-        at += parts
-        for part in range(parts):
-            if done == count:
-                break  # what follows holds no value, and may be left out
-            width = load8(values, widths + int64(part))
-            if width > 64 or size // 8 * width > values.size - at:
-                return -1
-            bit, mask = at * 8, (int64(1) << width) - 1
-            run = min(size, count - done)
-            if width <= 56 and at + size // 8 * width + 8 <= values.size:
-                for k in range(run):
-                    last += least + (load64(values, bit >> 3) >> (bit & 7) & mask)
-                    numbers[uint64(place + done + int64(k))] = last
-                    bit += width
-            else:
-                for k in range(run):
-                    last += least + packed(values, bit, width)
-                    numbers[uint64(place + done + int64(k))] = last
-                    bit += width
-            done += run
-            at += size // 8 * width
-    return at
-
-
 @entry
 def decode_differences(
     data: BytesIn,
@@ -350,7 +281,7 @@ def decode_differences(
         if not _is_within(data, pages, base, int64(valid.size)) or count < 0 or count > rows:
             return -1
         values = data[pages[uint64(base + VALUES_AT)] : pages[uint64(base + END_AT)]]
-        if _differences(values, int64(0), count, integers, place, scratch) < 0:
+        if differences(values, int64(0), count, integers, place, scratch) < 0:
             return -1
         if count < rows and _spread(valid, place, rows, count, integers) < 0:
             return -1
@@ -413,112 +344,3 @@ def decode_decimals(
             words[uint64(2 * slot)] = low
             words[uint64(2 * slot + 1)] = high
     return total
-
-
-@entry
-def text_lengths(values: BytesIn, count: int, lengths: Int64s, scratch: Int64s) -> int:
-    """Decode how much each of a page's `count` texts shares with the one before, and adds to it.
-
-    values: uint8, any bytes. lengths: int64, 2 * count: what is shared, then what is added.
-    scratch: int64, two words, of which the second gets the bytes of all texts together. Returns
-    where the bytes that are added begin, -1 if lengths and bytes do not fit together. Allocates
-    nothing, never raises. Spec: "Delta Strings (DELTA_BYTE_ARRAY)".
-    """
-    if count < 0 or 2 * count > lengths.size:
-        return -1
-    at = _differences(values, int64(0), count, lengths, int64(0), scratch)
-    if at >= 0:
-        at = _differences(values, at, count, lengths, count, scratch)
-    if at < 0:
-        return -1
-    before = added = total = int64(0)
-    for text in range(count):
-        shared, own = lengths[uint64(text)], lengths[uint64(count + int64(text))]
-        if shared < 0 or shared > before or own < 0 or own > values.size:
-            return -1
-        before = shared + own
-        added += own
-        total += before
-        if added > values.size - at:
-            return -1
-    scratch[uint64(1)] = total
-    return at
-
-
-@entry
-def join_texts(
-    values: BytesIn, at: int, lengths: Int64sIn, valid: BytesIn, offsets: Int32s, text: Bytes
-) -> int:
-    """Write the texts of a page one after the other; returns their bytes, or -1.
-
-    values, lengths: as `text_lengths` has found them, `at` what it returned. valid: uint8, 1 for a
-    row with a text. offsets: int32, one more than rows. text: uint8, room for all texts. Allocates
-    nothing, never raises.
-    """
-    count = int64(lengths.size) // 2
-    if at < 0 or valid.size + 1 > offsets.size:
-        return -1
-    done = before = taken = source = alike = int64(0)
-    offsets[uint64(0)] = 0
-    for row in range(valid.size):
-        if valid[uint64(row)] != 0:
-            if taken == count:
-                return -1
-            shared, own = lengths[uint64(taken)], lengths[uint64(count + taken)]
-            taken += 1
-            size = shared + own
-            if shared < 0 or own < 0 or own > values.size - at or size > text.size - done:
-                return -1
-            if shared > done - before:
-                return -1
-            # A text begins as the one before it, whose first bytes may be those of older ones: what
-            # was just written is slow to read, and by more than words is among it.
-            if shared > alike:
-                source = before
-            alike = shared
-            if size + 32 <= text.size - done and own + 32 <= values.size - at:
-                copied = int64(0)
-                while copied < shared:
-                    store64(text, done + copied, load64(text, source + copied))
-                    copied += 8
-                copy_bytes(text, done + shared, values, at, own)
-            else:
-                for k in range(shared):
-                    text[uint64(done + int64(k))] = text[uint64(source + int64(k))]
-                for k in range(own):
-                    text[uint64(done + shared + int64(k))] = values[uint64(at + int64(k))]
-            before = done
-            done += size
-            at += own
-        offsets[uint64(int64(row) + 1)] = done
-    return done if taken == count else int64(-1)
-
-
-@entry
-def plain_texts(page: BytesIn, count: int, offsets: Int32s, text: Bytes) -> int:
-    """Take a dictionary's texts apart: their offsets, and their bytes one after the other.
-
-    page: uint8, a PLAIN page of `count` byte arrays. offsets: int32, count + 1. text: uint8, as
-    long as the page. Returns the bytes of all texts, -1 if they do not fit. Allocates nothing,
-    never raises. Spec: "Plain (PLAIN = 0)".
-    """
-    if count < 0 or count + 1 > offsets.size or text.size < page.size:
-        return -1
-    at = done = int64(0)
-    offsets[uint64(0)] = 0
-    for entry_ in range(count):
-        if at + 4 > page.size:
-            return -1
-        size = load32(page, at)
-        at += 4
-        if size > page.size - at:
-            return -1
-        if size + 32 <= page.size - at:  # and so much of the text is left
-            copy_bytes(text, done, page, at, size)
-        else:
-            for k in range(size):
-                text[uint64(done + k)] = page[uint64(at + k)]
-        done += size
-        at += size
-        offsets[uint64(entry_ + 1)] = done
-    return done if at == page.size else int64(-1)

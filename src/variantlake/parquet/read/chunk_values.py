@@ -29,11 +29,9 @@ from variantlake.kernels.columns.pages import (
     decode_decimals,
     decode_differences,
     find_values,
-    join_texts,
-    plain_texts,
-    text_lengths,
 )
 from variantlake.kernels.columns.runs import RUN_STATE, find_runs
+from variantlake.kernels.columns.texts import join_texts, plain_texts, text_lengths
 from variantlake.kernels.log.compact_protocol import STACK
 from variantlake.kernels.log.page_headers import (
     COUNT,
