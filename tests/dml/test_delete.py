@@ -149,10 +149,13 @@ def test_row_ids_stay_with_a_vector(tmp_path: Path) -> None:
 def test_two_deletes_of_different_rows_of_a_file_both_win(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=20)
     before = table.snapshot
-    for condition in ("id = 1", "id = 2 or id = 12", "id = 2", "id >= 10"):
-        delete(before, condition)
-    assert ids(table) == [0, *range(3, 10)]
-    assert table.refresh().version == before.version + 4
+    counts = {"id = 1": 1, "id = 2 or id = 12": 2, "id = 2": 0, "id <= 3": 2, "id >= 10": 9}
+    for condition, rows in counts.items():
+        assert delete(before, condition).rows_deleted == rows
+    assert ids(table) == list(range(4, 10))
+    assert table.refresh().version == before.version + 5
+    metrics = [entry.info["operationMetrics"] for entry in table.history(5)]
+    assert [int(each["numDeletedRows"]) for each in metrics] == [9, 2, 0, 2, 1]
 
 
 def test_rows_that_another_writer_added(tmp_path: Path) -> None:

@@ -73,7 +73,8 @@ FAULTS = (
     ),
     Fault(
         "a rebased delete forgets the other's rows",
-        "RowLevel._after", "replace(taken, add=add, before=theirs)", "replace(taken, add=add)",
+        "RowLevel._after", "replace(taken, add=add, before=theirs, rows=rows)",
+        "replace(taken, add=add, rows=rows)",
     ),
     Fault(
         "a load removes its files though its commit may arrive",
@@ -225,8 +226,12 @@ FAULTS = (
         "rows that a change depends on may go",
         "RowLevel.__call__", "self._check_watched(removed, again, version)", "None",
     ),
+    Fault("rows that came back are not seen", "RowLevel._after",
+          "not np.isin(taken.before, theirs).all()", "False"),
     Fault("two changes may take one row", "RowLevel._after",
-          "not self.overlaps and np.isin(taken.places(), theirs).any()", "False"),
+          "lost and not self.overlaps", "False"),
+    Fault("two deletes both count the row that they take", "RowLevel._without_lost",
+          "self.lost += lost", "pass"),
     Fault(
         "files that another one rewrote are touched all the same",
         "RowLevel.__call__", "touched & (removed.keys() | again.keys())", "touched & again.keys()",
@@ -260,6 +265,11 @@ FAULTS = (
           "for add in gone.values():\n    yield DELETE, add, None", "pass"),
     Fault("a load with a key keeps rows that the table has", "UniqueRows.__call__",
           "kept &= ~matched", "pass"),
+    Fault(
+        "a vacuum passes over commits that it did not list",
+        "vacuum._Run._still_unneeded",
+        "keep_commits(self.retained, newest.store, self._commits())", "None",
+    ),
 )  # fmt: skip
 
 CHEAP = (

@@ -207,9 +207,7 @@ class _Play:
             ("rows_inserted", len(after - before)),
         ):
             said = getattr(result, name, expected)
-            # Of a row that two deletes take at once, each of them counts it.
-            overlaps = work.name.split(" ")[0] in ("delete", "erase")
-            if said < expected or (said > expected and not overlaps):
+            if said != expected:
                 raise Violation(f"{work.name} says {name} {said}, {expected} are")
 
     def _check_error(

@@ -36,7 +36,7 @@ from variantlake.dml.removed_rows import (
     with_vector,
 )
 from variantlake.dml.result import ChangeResult
-from variantlake.dml.row_conflicts import RowLevel
+from variantlake.dml.row_conflicts import DELETED_ROWS, RowLevel
 from variantlake.dml.row_ids import RowIds
 from variantlake.errors import UnsupportedFeature
 from variantlake.sql.changes import Clause
@@ -107,7 +107,13 @@ class RowChange:
             changes, done = self._written(files, decided)
         with files.taken_back_on(*NOT_COMMITTED):
             version = commit(self.snapshot, changes)
-        return replace(done, version=version, seconds=time.perf_counter() - self.started)
+        lost = changes.rebased.lost if isinstance(changes.rebased, RowLevel) else 0
+        return replace(
+            done,
+            version=version,
+            rows_deleted=done.rows_deleted - lost,
+            seconds=time.perf_counter() - self.started,
+        )
 
     def _written(self, files: NewFiles, decided: FileOutcomes) -> tuple[Changes, ChangeResult]:
         """All files of the change, and the actions that name them."""
@@ -219,7 +225,7 @@ class RowChange:
             "executionTimeMs": round((now - self.started) * 1000),
         }
         if self.operation == "DELETE":
-            found["numDeletedRows"] = done.rows_deleted
+            found[DELETED_ROWS] = done.rows_deleted
         elif self.operation == "UPDATE":
             found["numUpdatedRows"] = done.rows_updated
         return {name: str(number) for name, number in found.items()}

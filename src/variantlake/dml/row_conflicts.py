@@ -23,6 +23,9 @@ from variantlake.dml.files.deletion_vectors import write_vectors
 from variantlake.dml.removed_rows import RemovedRows, vector_rows, with_vector
 from variantlake.errors import CommitConflict
 
+DELETED_ROWS = "numDeletedRows"
+"""What the history of a DELETE calls the rows that it took."""
+
 
 class FilesMoved(CommitConflict):
     """The rows are in other files now: the change has to be decided again."""
@@ -35,7 +38,8 @@ class RowLevel:
     `marked` and `gone` are the files with a new vector, and those that go, by their path in the
     log. `overlaps` says that a row that both take away is not a contradiction. `finds` tells
     whether the change would have found a row of a file. `watched` are rows that stay, and that it
-    depends on. `written` are the vector files, kept up to date.
+    depends on. `written` are the vector files, kept up to date, and `lost` counts the rows that
+    another change took first.
     """
 
     snapshot: Snapshot
@@ -46,6 +50,7 @@ class RowLevel:
     finds: Callable[[AddFile], bool]
     watched: Mapping[str, RemovedRows] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
+    lost: int = 0
 
     def __call__(
         self, changes: Changes, winner: Sequence[Action], version: int
@@ -90,15 +95,18 @@ class RowLevel:
         theirs = vector_rows(self.snapshot, add, taken.num_rows)
         if not np.isin(taken.before, theirs).all():
             raise self._moved(path, version)  # rows came back
-        if not self.overlaps and np.isin(taken.places(), theirs).any():
+        lost = int(np.isin(taken.places(), theirs).sum())
+        if lost and not self.overlaps:
             raise _same_row(path, version)
-        merged = replace(taken, add=add, before=theirs)
+        rows = taken.rows if taken.whole else np.setdiff1d(taken.rows, theirs)
+        merged = replace(taken, add=add, before=theirs, rows=rows)
+        changes = self._without_lost(changes, lost)
         removes = tuple(each for each in changes.removes if each.path != path)
         changes = replace(changes, removes=(*removes, *removes_of([add])))
         if path in self.gone:
             self.gone[path] = merged
             return changes
-        if len(merged.deleted) == len(theirs):
+        if not merged.count:
             # They took all of our rows. An inline vector of the same rows would be the same file.
             del self.marked[path]
             kept = tuple(each for each in changes.adds if each.path != path)
@@ -108,6 +116,15 @@ class RowLevel:
         self.marked[path] = merged
         adds = tuple(each for each in changes.adds if each.path != path)
         return replace(changes, adds=(*adds, with_vector(add, vector, taken.num_rows)))
+
+    def _without_lost(self, changes: Changes, lost: int) -> Changes:
+        """The change, whose history counts the rows that it still takes."""
+        self.lost += lost
+        said = changes.metrics.get(DELETED_ROWS)
+        if said is None or not lost:
+            return changes
+        metrics = {**changes.metrics, DELETED_ROWS: str(int(said) - lost)}
+        return replace(changes, metrics=metrics)
 
     def _adds_rows(self, add: AddFile) -> bool:
         """Whether a file has rows that the change would have found, and could not."""
