@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -70,10 +70,19 @@ class AssignedFields:
                 raise InvalidQuery(f"the field {ref} is set twice")
         values[names] = value
 
-    def changes(self) -> Iterator[tuple[str, FieldChanges]]:
-        """Columns, each with its new fields."""
-        for column, (base, values) in self._values.items():
-            yield column, FieldChanges(base, values)
+    def joined(self, values: Mapping[str, Any], *side: str) -> dict[str, Any]:
+        """These values of columns, and the columns with new fields.
+
+        `side` is the name of their side in a MERGE.
+
+        Raises InvalidQuery for a column that is in both.
+        """
+        found = dict(values)
+        for column, (base, fields) in self._values.items():
+            if column in found:
+                raise InvalidQuery(f"the column {column!r} is set as a whole and in its fields")
+            found[column] = FieldChanges(replace(base, column=(*side, *base.column)), fields)
+        return found
 
 
 def field_at(schema: StructType, names: Sequence[str]) -> StructField:

@@ -29,6 +29,7 @@ from variantlake.expressions.from_python import Expr, VariantPath, constant
 from variantlake.expressions.rows import evaluate, of_refs
 from variantlake.expressions.tree import Expression, Literal, Ref
 from variantlake.expressions.typing import SPARK_RUNS_IT, refused, spark_type
+from variantlake.ingest.encode.numbers import check_assigned
 from variantlake.paths import Path
 from variantlake.scan.casts import extract
 from variantlake.scan.column_reads import as_type
@@ -75,7 +76,7 @@ class NewValues:
                     raise refused("a path of a Variant in a struct to assign to")
                 paths.add(column, _path_value(text, value))
                 continue
-            if not name and (ref := _field_ref(text, column)) is not None:
+            if not name and (ref := field_ref(text, column)) is not None:
                 inner = field_at(snapshot.schema, ref.shown or ref.column)
                 structs.add(ref, _value(text, value, inner))
                 continue
@@ -85,12 +86,9 @@ class NewValues:
                 )
             if name in values:
                 raise InvalidQuery(f"the column {name!r} is set twice")
+            check_assigned(fields[name], inserts=False)
             values[name] = _value(text, value, fields[name])
-        values = paths.joined(values)
-        for name, changes in structs.changes():
-            if name in values:
-                raise InvalidQuery(f"the column {name!r} is set as a whole and in its fields")
-            values[name] = changes
+        values = structs.joined(paths.joined(values))
         if not values:
             raise InvalidQuery("an UPDATE sets at least one column")
         return cls(fields, values)
@@ -182,7 +180,7 @@ def _path_value(text: QueryText, value: Any) -> Expression | Variant:
     return Variant.of(value)
 
 
-def _field_ref(text: QueryText, written: str) -> Ref | None:
+def field_ref(text: QueryText, written: str) -> Ref | None:
     """A field of a struct that is assigned to; None for what is not one.
 
     Raises InvalidQuery for a struct that does not have it.

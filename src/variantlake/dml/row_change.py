@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from variantlake.delta.actions.actions import AddCdcFile, AddFile, Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.identity_columns import identity_columns
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.delta.transaction.new_actions import removes_of
@@ -40,7 +41,7 @@ from variantlake.dml.row_conflicts import DELETED_ROWS, RowLevel
 from variantlake.dml.row_ids import RowIds
 from variantlake.errors import UnsupportedFeature
 from variantlake.sql.changes import Clause
-from variantlake.writing.commit_files import NOT_COMMITTED
+from variantlake.writing.commit_files import NOT_COMMITTED, with_numbers
 
 Tables = Callable[[], Iterable[pa.Table]]
 """Rows as `rows_at` gives them, from the start each time; `tuple` gives none."""
@@ -123,7 +124,8 @@ class RowChange:
         if fed:
             change_files += write_changes(files, self._changed())
         copies = copy_files(self.snapshot, files.plan.load_id, decided.rewritten)
-        adds = (*self.new.adds, *files.write(self._new_rows()), *copies)
+        rows = (*self.new.adds, *files.write(self._new_rows()))
+        adds = (*rows, *copies)
         store = self.snapshot.store
         vectors, path = write_vectors(store, [each.deleted for each in decided.marked])
         files.others += [] if path is None else [path]
@@ -140,10 +142,11 @@ class RowChange:
             removes=removes_of(each.add for each in self.removed),
             change_files=change_files,
             protocol=self.altered and self.altered[0],
-            metadata=self.altered and self.altered[1],
+            metadata=self._metadata(rows),
             reads=whole_table,
             # Rows that stay have gone through the table's expressions before.
             evaluated=files.target.evaluated or not adds_rows,
+            numbered=files.target.numbered,
             rebased=None
             if self.is_exclusive
             else RowLevel(
@@ -163,6 +166,14 @@ class RowChange:
             metrics={**self._metrics(decided, done, len(change_files)), **self.metrics},
         )
         return changes, done
+
+    def _metadata(self, rows: Sequence[AddFile]) -> Metadata | None:
+        """The new metadata, None if they stay; `rows` are the files of updated and new rows."""
+        metadata = self.snapshot.metadata if self.altered is None else self.altered[1]
+        if self.new.inserted_count and identity_columns(self.snapshot.schema):
+            metadata = with_numbers(metadata, rows)
+        is_new = self.altered is not None or metadata != self.snapshot.metadata
+        return metadata if is_new else None
 
     def _changed(self) -> Iterator[Changed]:
         """The rows of the change feed: of updated ones both images."""

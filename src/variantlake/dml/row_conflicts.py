@@ -14,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from variantlake.delta.actions.actions import Action, AddFile, RemoveFile
+from variantlake.delta.actions.actions import Action, AddFile, Metadata, RemoveFile
 from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.identity_columns import without_marks
+from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.dml.files.deletion_vectors import write_vectors
@@ -58,6 +60,12 @@ class RowLevel:
         """See Rebase. Raises CommitConflict; FilesMoved if the change can be decided again."""
         removed = {each.path: each for each in winner if isinstance(each, RemoveFile)}
         again = {each.path: each for each in winner if isinstance(each, AddFile)}
+        if any(isinstance(each, Metadata) and self._is_numbering(each) for each in winner):
+            raise FilesMoved(
+                f"another writer committed version {version} first, and gave out numbers of an "
+                "identity column",
+                hint="nothing was committed; open the table again and repeat",
+            )
         self._check_watched(removed, again, version)
         touched = self.marked.keys() | self.gone.keys() | self.rewritten.keys()
         for path in touched & (removed.keys() | again.keys()):
@@ -77,6 +85,14 @@ class RowLevel:
                     continue
             rest.append(action)
         return changes, rest
+
+    def _is_numbering(self, metadata: Metadata) -> bool:
+        """Whether a change of the table is no more than that numbers were given out."""
+        ours = self.snapshot.metadata
+        if replace(metadata, schema_string=ours.schema_string) != ours:
+            return False
+        theirs = StructType.from_json(metadata.schema_string)
+        return without_marks(theirs) == without_marks(self.snapshot.schema)
 
     def _check_watched(
         self, removed: Mapping[str, RemoveFile], again: Mapping[str, AddFile], version: int

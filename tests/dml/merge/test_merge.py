@@ -504,3 +504,38 @@ def test_what_an_upsert_needs(tmp_path: Path, rows: Any, key: str, said: str) ->
     with pytest.raises(InvalidQuery, match=said) as caught:
         table.upsert(rows, key)
     assert "::string" in caught.value.hint or "merge_schema=True" in caught.value.hint
+
+
+def test_fields_of_structs_and_paths_are_set(tmp_path: Path) -> None:
+    """As `Table.update` sets them: the rest of the column stays."""
+    table = vl.Table.create(
+        tmp_path / "t", "id INT, s STRUCT<n: INT, b: STRUCT<x: INT, y: INT>>, event VARIANT"
+    )
+    one = {"n": 1, "b": {"x": 1, "y": 2}}
+    table.append([{"id": 1, "s": one, "event": {"a": 1}}, {"id": 2}, {"id": 3, "s": one}])
+    table.merge(
+        [{"id": 1, "n": 10}, {"id": 2, "n": 20}],
+        "t.id = q.id",
+        "WHEN MATCHED THEN UPDATE SET s.n = q.n, T.S.B.x = t.s.b.y, event:b = q.n",
+        "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET s.b.y = NULL",
+        source_alias="q",
+    )
+    assert sorted(table.scan().to_pylist(), key=lambda row: row["id"]) == [
+        {"id": 1, "s": {"n": 10, "b": {"x": 2, "y": 2}}, "event": {"a": 1, "b": 10}},
+        {"id": 2, "s": {"n": 20, "b": {"x": None, "y": None}}, "event": None},
+        {"id": 3, "s": {"n": 1, "b": {"x": 1, "y": None}}, "event": None},
+    ]
+    builder = table.merge_builder([{"id": 1}], "t.id = s.id")
+    builder.when_matched_update({"s.b.x": 5, "event:c": "x"}).execute()
+    (row,) = table.scan(where="id = 1").to_pylist()
+    assert (row["s"]["b"], row["event"]) == ({"x": 5, "y": 2}, {"a": 1, "b": 10, "c": "x"})
+    for assigned, said in (
+        ("s.n = 1, s = NULL", "as a whole and in its fields"),
+        ("s.b.x = 1, S.B.X = 2", "set twice"),
+        ("s.z = 1", "no column 's.z'"),
+    ):
+        with pytest.raises(VariantLakeError, match=said):
+            table.merge(
+                [{"id": 1}], "t.id = q.id", f"WHEN MATCHED THEN UPDATE SET {assigned}",
+                source_alias="q",
+            )  # fmt: skip

@@ -49,7 +49,6 @@ RULED = (
     "UPDATE {t} SET v = NULL WHERE id = 1",
     "UPDATE {t} SET id = NULL WHERE id = 1",
     "UPDATE {t} SET s = NULL WHERE id = 1",
-    "UPDATE {t} SET s = named_struct('a', n, 'b', v) WHERE id = 1",
     "UPDATE {t} SET g = 5 WHERE id = 1",
     "UPDATE {t} SET n = 3, g = 6, s = named_struct('a', 4, 'b', v) WHERE id = 1",
     "UPDATE {t} SET n = DEFAULT WHERE id = 1",
@@ -70,7 +69,16 @@ def test_checks_required_defaults_and_generated_columns(
     twins = Twins.create(lake, spark, tmp_path, *RULES)
     for text in RULED:
         twins.agree(text)
-    twins.agree("UPDATE {t} SET s.b = concat(v, 'new') WHERE id = 2", by_delta=True)
+    for text in (
+        "UPDATE {t} SET s.b = concat(v, 'new') WHERE id = 2",
+        "UPDATE {t} SET s.b = 1, S.a = 9 WHERE id = 1",
+        "UPDATE {t} SET s.a = NULL WHERE id = 2",
+        "UPDATE {t} SET s.a = 1, s.a = 2 WHERE id = 2",
+        "UPDATE {t} SET s.a = 1, s = NULL WHERE id = 2",
+        "UPDATE {t} SET s.z = 1 WHERE id = 2",
+        merge(SOURCE, UPDATE, "t.s.b = s.v, n = s.n"),
+    ):
+        twins.agree(text)
     twins.same_by_us()
     feed = "id, n, v, s, g, _change_type"
     found, right = (
@@ -101,17 +109,35 @@ def test_identity_columns(lake: vl.spark.Lake, spark: SparkSession, tmp_path: Pa
     for text in (
         "UPDATE {t} SET id = 7 WHERE n = 1",
         "UPDATE {t} SET k = 7 WHERE n = 1",
+        "UPDATE {t} SET k = DEFAULT WHERE n = 1",
         merge(source, INSERT, "(id, n) VALUES (1, s.n)", on="t.n = s.n"),
+        merge(source, INSERT, "(k, n) VALUES (DEFAULT, s.n)", on="t.n = s.n"),
+        merge(source, INSERT, "*", on="t.n = s.n"),
+        merge("SELECT 2 AS n, 3 AS id, 5 AS k", UPDATE, "*", on="t.n = s.n"),
+        merge("SELECT 77 AS n, 77 AS id, 77 AS k", INSERT, "*", on="t.n = s.n"),
         merge(source, UPDATE, "k = 5", on="t.n = s.n"),
-    ):
-        twins.agree(text)
-    for text in (
         "DELETE FROM {t} WHERE k % 5 = 0 AND n = 3",
         "UPDATE {t} SET n = n + 1 WHERE n = 1",
         merge(source, UPDATE, "n = s.n + 40", INSERT, "(n) VALUES (s.n)", on="t.n = s.n"),
         merge("SELECT 5 AS n, 11 AS k", INSERT, "(k, n) VALUES (s.k, s.n)", on="t.n = s.n"),
+        merge(
+            "SELECT explode(array(60, 61)) AS n",
+            "WHEN NOT MATCHED AND s.n = 60 THEN INSERT",
+            "(k, n) VALUES (1111, s.n)",
+            INSERT,
+            "(n) VALUES (s.n)",
+            on="t.n = s.n",
+        ),
+        merge("SELECT 70 AS n, 71 AS k", INSERT, "*", on="t.n = s.n").replace(
+            "MERGE", "MERGE WITH SCHEMA EVOLUTION"
+        ),
     ):
-        twins.agree(text, by_delta=True)
+        twins.agree(text)
+    twins.agree("INSERT INTO {t} (n) VALUES (80), (81)", by_delta=True)
+    marks = [field.metadata for field in vl.Table.open(tmp_path / "ours").schema.fields[:2]]
+    for name, each in zip(("id", "k"), marks, strict=True):
+        greatest = spark.sql(f"SELECT max({name}) FROM {twins.ours}").collect()[0][0]
+        assert each["delta.identity.highWaterMark"] == greatest
     (row,) = spark.sql(
         f"SELECT count(DISTINCT id) = count(*), count(DISTINCT k) = count(*) FROM {twins.ours}"
     ).collect()

@@ -29,7 +29,7 @@ class Support(enum.Enum):
     IF_INACTIVE = "while inactive"
     BY_CALLER = "by the scan"
     EVALUATED = "by Spark"
-    NUMBERED = "appends"
+    NUMBERED = "rows, not documents"
     NO = "no"
 
 
@@ -350,8 +350,8 @@ FEATURES: dict[str, TableFeature] = {
             write=Support.NUMBERED,
             active=_field_metadata("delta.identity."),
             legacy_writer=6,
-            hint="append rows, here or with Delta Spark: both give out the numbers of an identity"
-            " column",
+            hint="append rows as dicts or Arrow data, or a DataFrame of Spark: documents get no"
+            " numbers",
         ),
         # Only a column that is left out takes its default: the writers of rows see to that.
         TableFeature("allowColumnDefaults", "columns have default values", _DELTA_SPARK),

@@ -70,6 +70,16 @@ def identity_columns(schema: StructType) -> tuple[IdentityColumn, ...]:
     return tuple(IdentityColumn.of(field) for field in schema.fields if is_identity(field))
 
 
+def without_marks(schema: StructType) -> StructType:
+    """The schema without what its identity columns have given out."""
+
+    def unmarked(field: StructField) -> StructField:
+        kept = {name: each for name, each in field.metadata.items() if name != HIGH_WATER_MARK}
+        return replace(field, metadata=kept)
+
+    return StructType(tuple(map(unmarked, schema.fields)))
+
+
 def with_marks(schema: StructType, marks: Mapping[str, int]) -> StructType:
     """The schema after numbers were given out: the last ones by physical names."""
 

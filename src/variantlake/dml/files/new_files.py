@@ -41,7 +41,7 @@ class NewFiles:
     @classmethod
     def of(cls, snapshot: Snapshot, *, evaluated: bool) -> NewFiles:
         """Raises UnsupportedFeature, by name if we must not write."""
-        target = TableWrite.of(snapshot, evaluated=evaluated)
+        target = TableWrite.of(snapshot, evaluated=evaluated, numbered=True)
         plan = target.file_plan(new_load_id(), LoadOptions())
         ids = RowIdColumns.of(snapshot.properties)
         return cls(target, replace(plan, hidden=() if ids is None else ids.fields()))

@@ -96,4 +96,9 @@ def _pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:
             hint="{'n': vl.expr('s.n'), 'kind': 'new'}",
             cli_hint="",
         )
-    return [(quote_identifier(name), operand(value)) for name, value in values.items()]
+    return [(_written(name), operand(value)) for name, value in values.items()]
+
+
+def _written(name: str) -> str:
+    """A column as it is; a field of a struct and a path of a Variant are SQL."""
+    return name if {".", ":", "`"} & set(name) else quote_identifier(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.identity_columns import IdentityColumn, is_identity
 from variantlake.delta.schema.table_schema import StructField
-from variantlake.dml.field_values import Constant, FieldChanges
+from variantlake.dml.field_values import AssignedFields, Constant, FieldChanges
+from variantlake.dml.field_values import field_at as field_of_struct
 from variantlake.dml.merge.sides import Sides, SourceRows, value_in
-from variantlake.dml.new_values import AssignedPaths, NewValue, column_of, text_value
+from variantlake.dml.new_values import AssignedPaths, NewValue, column_of, field_ref, text_value
 from variantlake.dml.path_values import PathChanges
 from variantlake.dml.read_rows import rows_schema
 from variantlake.encoding.variant import Variant
@@ -22,6 +24,7 @@ from variantlake.errors import InvalidQuery
 from variantlake.expressions.arrays import Values
 from variantlake.expressions.rows import of_refs, truth_of
 from variantlake.expressions.tree import Expression, Predicate, Ref, refs
+from variantlake.ingest.encode.numbers import check_assigned
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.scan.table_scan import cast_error
 from variantlake.sql.changes import STAR, Clause
@@ -32,13 +35,17 @@ MATCHED, NOT_MATCHED, BY_SOURCE = "matched", "not matched", "not matched by sour
 
 @dataclass(frozen=True, slots=True)
 class MergeClause:
-    """One clause; `values` are by the table's columns: those that it leaves out stay."""
+    """One clause; `values` are by the table's columns: those that it leaves out stay.
+
+    `numbered` are the identity columns that give their next numbers to the rows that it inserts.
+    """
 
     when: str
     then: str
     condition: Predicate | None
     values: Mapping[str, NewValue]
     text: Clause
+    numbered: tuple[IdentityColumn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +96,16 @@ def resolved(
     names: tuple[str, str],
     *,
     lenient: bool,
+    keys: Collection[str] = (),
 ) -> Clauses:
     """The clauses of a MERGE into a table.
 
     `lenient` lets `*` leave out columns that the source does not have, as schema evolution does.
+    `keys` are columns, in small letters, that are equal in rows that match.
 
     Raises InvalidQuery, UnsupportedFeature for what only Spark takes.
     """
-    reader = _Reader(snapshot, source, *names, lenient)
+    reader = _Reader(snapshot, source, *names, lenient, keys)
     return Clauses(tuple(map(reader.clause, clauses)), *names)
 
 
@@ -107,6 +116,7 @@ class _Reader:
     target_name: str
     source_name: str
     lenient: bool
+    keys: Collection[str] = ()
 
     def clause(self, clause: Clause) -> MergeClause:
         own = {self.target_name: self.snapshot.schema}
@@ -119,31 +129,43 @@ class _Reader:
             if clause.when == BY_SOURCE:
                 raise InvalidQuery("a row that the source does not have cannot be set to *")
             values = dict(self._all_columns(clause))
-        paths = AssignedPaths(QueryText.over(Sides(own)))
+        paths, structs = AssignedPaths(QueryText.over(Sides(own))), AssignedFields()
+        fields = QueryText(self.snapshot.schema, self.target_name)
         for written, given in () if clause.set == STAR else clause.set:
             if ":" in written and clause.then == "update":
                 paths.add(written, text.value(given))
+                continue
+            if clause.then == "update" and (ref := field_ref(fields, written)) is not None:
+                inner = field_of_struct(self.snapshot.schema, ref.shown or ref.column)
+                structs.add(ref, text_value(text, given, inner))
                 continue
             field = self._field(written)
             if field.name in values:
                 raise InvalidQuery(f"the column {field.name!r} is set twice")
             is_default = given.upper() == "DEFAULT"
+            check_assigned(field, inserts=clause.then == "insert", is_default=is_default)
             value = self._default(field) if is_default else text_value(text, given, field)
             values[field.name] = value
-        values = paths.joined(values)
+        values = structs.joined(paths.joined(values), self.target_name)
+        numbered: list[IdentityColumn] = []
         if clause.then == "insert":
             for field in self.snapshot.schema.fields:
+                if field.name not in values and is_identity(field):
+                    numbered.append(IdentityColumn.of(field))
                 values.setdefault(field.name, self._default(field))
-        return MergeClause(clause.when, clause.then, condition, values, clause)
+        return MergeClause(clause.when, clause.then, condition, values, clause, tuple(numbered))
 
     def _all_columns(self, clause: Clause) -> Iterable[tuple[str, NewValue]]:
         sides = Sides({self.source_name: self.source.schema})
         known = {field.name.lower(): field.name for field in self.source.schema.fields}
         for field in self.snapshot.schema.fields:
             name = known.get(field.name.lower())
+            if clause.then == "update" and is_identity(field) and field.name.lower() in self.keys:
+                continue
             if name is not None:
+                check_assigned(field, inserts=clause.then == "insert")
                 yield field.name, sides.whole(f"{self.source_name}.{name}")
-            elif not self.lenient:
+            elif not self.lenient and not is_identity(field):
                 raise InvalidQuery(
                     f"{clause.then.upper()} * needs the column {field.name!r}, which the source "
                     "does not have",
@@ -207,6 +229,8 @@ class RowMaker:
 def _refs(value: NewValue) -> Iterable[Ref]:
     if isinstance(value, PathChanges):
         return value.refs()
-    if isinstance(value, FieldChanges | Constant | Variant):
-        return ()  # no clause has a FieldChanges
+    if isinstance(value, FieldChanges):
+        return (value.base, *(ref for each in value.values.values() for ref in _refs(each)))
+    if isinstance(value, Constant | Variant):
+        return ()
     return refs(value)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from variantlake.delta.actions.actions import AddFile, Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.identity_columns import is_identity
 from variantlake.delta.schema.table_schema import StructField, StructType, arrow_type
 from variantlake.dml.delete import decided_again
 from variantlake.dml.files.new_files import NewFiles
@@ -47,6 +48,7 @@ from variantlake.expressions.tree import And, Predicate, Ref
 from variantlake.expressions.typing import compare
 from variantlake.ingest.encode.encode import VariantColumn
 from variantlake.ingest.encode.micros import check_nested_micros
+from variantlake.ingest.encode.numbers import with_numbers_from
 from variantlake.ingest.encode.plain_arrays import plain_array
 from variantlake.ingest.encode.rows import given_schema
 from variantlake.ingest.inputs import read_input
@@ -115,7 +117,10 @@ def upsert(
     def run(newest: Snapshot) -> ChangeResult:
         if not merge_schema:
             _check_complete(newest.schema, rows.schema)
-        merged = _LocalMerge.of(newest, rows, names, merge_clauses(()), merge_schema=merge_schema)
+        keys = {item.ref.column[0].lower() for item in QueryText(rows.schema).items(key)}
+        merged = _LocalMerge.of(
+            newest, rows, names, merge_clauses(()), merge_schema=merge_schema, keys=keys
+        )
         sides = (merged.snapshot.schema, rows.schema)
         own, other = ([item.ref for item in QueryText(each).items(key)] for each in sides)
         if not own:
@@ -134,7 +139,11 @@ def upsert(
 
 def _check_complete(table: StructType, rows: StructType) -> None:
     there = {field.name.lower() for field in rows.fields}
-    missing = [field.name for field in table.fields if field.name.lower() not in there]
+    missing = [
+        field.name
+        for field in table.fields
+        if field.name.lower() not in there and not is_identity(field)
+    ]
     if missing:
         raise InvalidQuery(
             f"the rows do not have the column {missing[0]!r}, and an upsert replaces whole rows",
@@ -216,10 +225,11 @@ class _LocalMerge:
         parsed: Sequence[Clause],
         *,
         merge_schema: bool,
+        keys: Collection[str] = (),
     ) -> _LocalMerge:
         found = evolution(snapshot, rows.schema, parsed) if merge_schema else None
         snapshot = snapshot if found is None else found.snapshot
-        clauses = resolved(snapshot, rows, parsed, names, lenient=merge_schema)
+        clauses = resolved(snapshot, rows, parsed, names, lenient=merge_schema, keys=keys)
         if any(each.when != NOT_MATCHED for each in clauses.all):
             check_not_append_only(snapshot)
         return cls(snapshot, rows, clauses, None if found is None else found.altered)
@@ -317,10 +327,13 @@ class _LocalMerge:
 
     def _inserted(self, inserted: Any) -> Iterator[pa.Table]:
         maker = RowMaker(self.snapshot, self.rows, self.clauses.target)
+        before = 0
         for at, clause in enumerate(self.clauses.all):
             rows = np.flatnonzero(inserted == at)
             if len(rows):
-                yield maker.rows(clause, None, rows)
+                made = maker.rows(clause, None, rows)
+                yield with_numbers_from(made, clause.numbered, before)
+                before += len(rows)
 
     def _parameters(self, on: str) -> dict[str, str]:
         """As Delta Spark tells the history."""

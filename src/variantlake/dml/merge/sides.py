@@ -35,6 +35,14 @@ class Sides(Columns):
         ref = self._sides[side.lower()][1].whole(column)
         return replace(ref, column=(side, *ref.column))
 
+    def _field(self, node: exp.Column) -> Ref | None:
+        """A field of a struct, behind the name of its side."""
+        if len(node.parts) < 3 or node.parts[0].name.lower() not in self._sides:
+            return None
+        side, columns = self._sides[node.parts[0].name.lower()]
+        ref = Columns(columns.schema, side.lower(), is_only=True)._field(node)  # noqa: SLF001
+        return None if ref is None else replace(ref, column=(side, *ref.column))
+
     def _column(self, node: exp.Column) -> str:
         first = node.parts[0].name.lower() if len(node.parts) > 1 else ""
         if first in self._sides:

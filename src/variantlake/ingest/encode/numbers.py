@@ -7,9 +7,13 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from variantlake.delta.protocol.identity_columns import IdentityColumn, identity_columns
-from variantlake.delta.schema.table_schema import StructType
-from variantlake.errors import InvalidSchema
+from variantlake.delta.protocol.identity_columns import (
+    IdentityColumn,
+    identity_columns,
+    is_identity,
+)
+from variantlake.delta.schema.table_schema import StructField, StructType
+from variantlake.errors import InvalidQuery, InvalidSchema
 
 
 def unnumbered_columns(schema: StructType, names: Collection[str]) -> tuple[IdentityColumn, ...]:
@@ -19,12 +23,47 @@ def unnumbered_columns(schema: StructType, names: Collection[str]) -> tuple[Iden
     """
     columns = identity_columns(schema)
     for column in columns:
-        if column.name in names and not column.explicit:
-            raise InvalidSchema(
-                f"the column {column.name!r} gives out its numbers itself (GENERATED ALWAYS)",
-                hint="leave the column out of the rows",
-            )
+        if column.name in names:
+            _check_explicit(column)
     return tuple(column for column in columns if column.name not in names)
+
+
+def check_assigned(field: StructField, *, inserts: bool, is_default: bool = False) -> None:
+    """Raise unless a statement may give an identity column a value; any other column it may.
+
+    Raises InvalidQuery for an UPDATE and for DEFAULT, as Delta Spark does; InvalidSchema for a
+    column that is GENERATED ALWAYS.
+    """
+    if not is_identity(field):
+        return
+    if not inserts:
+        raise InvalidQuery(
+            f"the identity column {field.name!r} cannot be updated",
+            hint="leave it out: every row keeps its number",
+        )
+    if is_default:
+        raise InvalidQuery(
+            f"the identity column {field.name!r} has no DEFAULT",
+            hint="leave it out: new rows get its next numbers",
+        )
+    _check_explicit(IdentityColumn.of(field))
+
+
+def _check_explicit(column: IdentityColumn) -> None:
+    if not column.explicit:
+        raise InvalidSchema(
+            f"the column {column.name!r} gives out its numbers itself (GENERATED ALWAYS)",
+            hint="leave the column out of the rows",
+        )
+
+
+def with_numbers_from(table: pa.Table, columns: Sequence[IdentityColumn], place: int) -> pa.Table:
+    """Rows with the numbers of these columns; `place` says how many rows got some before."""
+    for column in columns:
+        at = table.schema.get_field_index(column.name)
+        numbers = _numbers(column, place, table.num_rows)
+        table = table.set_column(at, table.schema.field(at), numbers)
+    return table
 
 
 def numbered_rows(reader: pa.RecordBatchReader, schema: StructType) -> pa.RecordBatchReader:

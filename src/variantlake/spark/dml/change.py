@@ -43,7 +43,7 @@ from variantlake.spark.dml.changed_rows import TARGET, RowsText
 from variantlake.spark.dml.merged_rows import CLAUSE
 from variantlake.spark.dml.row_places import LOCATION, PlacedTables
 from variantlake.spark.load.append_task import AppendTask
-from variantlake.spark.load.constraints import evaluated, refusals
+from variantlake.spark.load.constraints import evaluated, numbered_where, refusals
 from variantlake.spark.query.names import Resolve
 from variantlake.spark.query.names import Target as NamedTable
 from variantlake.spark.query.read_versions import version_read
@@ -124,12 +124,12 @@ class ChangeRunner:
         if statement.operation != "MERGE":  # which may do no more than insert
             check_not_append_only(snapshot)
         _check_row_ids(snapshot, updated=statement.updates)
-        target = TableWrite.of(snapshot, evaluated=True)
+        target = TableWrite.of(snapshot, evaluated=True, numbered=True)
         runner = self.runner(PlacedTables(self.tables, table))
         resolve = _with_target(resolve)
         query = statement.rows(snapshot, runner, resolve)
         frame = runner.run(query.text, statement.args, resolve).toDF(*query.columns)
-        frame = frame.filter(f"{ACTION} IS NOT NULL")
+        frame = numbered_where(frame.filter(f"{ACTION} IS NOT NULL"), snapshot, query.numbered)
         frame = frame.select(*(quote_identifier(each) for each in frame.columns if each != CLAUSE))
         frame, _ = evaluated(frame, snapshot, only=f"{ACTION} >= {UPDATED}")
         plan = target.file_plan(new_load_id(), LoadOptions())

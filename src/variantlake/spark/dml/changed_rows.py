@@ -6,13 +6,16 @@ condition and expression is the user's own text, so Spark gives it its meaning.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.columns_by_path import in_structs, resolved
+from variantlake.delta.schema.table_schema import DataType, StructType
 from variantlake.dml.row_actions import DELETED, UPDATED
-from variantlake.errors import InvalidQuery, UnsupportedFeature
-from variantlake.quoting import quote_identifier
+from variantlake.errors import InvalidQuery
+from variantlake.ingest.encode.numbers import check_assigned
+from variantlake.quoting import quote_identifier, quote_string
 from variantlake.spark.dml.change_task import ACTION
 from variantlake.spark.dml.row_places import FILE, ROW
 from variantlake.spark.dml.stored_values import StoredValues
@@ -25,10 +28,15 @@ TARGET = "__vl_target"
 
 @dataclass(frozen=True, slots=True)
 class RowsText:
-    """A query, and the names of its columns: the text calls them otherwise."""
+    """A query, and the names of its columns: the text calls them otherwise.
+
+    `numbered` says, by identity columns, in which rows they have still to get their next numbers:
+    a condition on these names.
+    """
 
     text: str
     columns: tuple[str, ...]
+    numbered: Mapping[str, str] = field(default_factory=dict)
 
 
 def deleted_rows_text(statement: DeleteText) -> RowsText:
@@ -47,48 +55,83 @@ def updated_rows_text(snapshot: Snapshot, statement: UpdateText, stored: StoredV
 
     Generated columns that it does not set are left out: they follow from the others.
 
-    Raises InvalidQuery for a column that the table does not have, or that is set twice;
-    UnsupportedFeature for a field of a column.
+    Raises InvalidQuery for a column that the table does not have, or that is set twice.
     """
     target = quote_identifier(statement.target.alias)
     given = assigned(snapshot, statement.set, statement.target)
     columns = [f for f in snapshot.schema.fields if f.name in given or f.generation is None]
     parts = [f"{UPDATED}", f"{target}.{FILE}", f"{target}.{ROW}"]
-    for field in columns:
-        own = f"{target}.{quote_identifier(field.name)}"
-        value = given.get(field.name)
-        parts.append(own if value is None else stored(field.name, value))
+    for column in columns:
+        own = f"{target}.{quote_identifier(column.name)}"
+        value = given.get(column.name)
+        parts.append(own if value is None else stored(column.name, value))
     where = "" if statement.where is None else f" WHERE ({statement.where})"
     return RowsText(
         f"SELECT {numbered(parts)} FROM {TARGET} AS {target}{where}",  # noqa: S608
-        (ACTION, FILE, ROW, *(field.name for field in columns)),
+        (ACTION, FILE, ROW, *(column.name for column in columns)),
     )
 
 
-def assigned(snapshot: Snapshot, given: Assignments, target: Named) -> dict[str, str]:
-    """Expressions by the names of the table's columns; DEFAULT alone is the column's default."""
-    names = {field.name.lower(): field.name for field in snapshot.schema.fields}
-    defaults = {field.name: field.default or "NULL" for field in snapshot.schema.fields}
+def assigned(
+    snapshot: Snapshot, given: Assignments, target: Named, *, inserts: bool = False
+) -> dict[str, str]:
+    """Expressions by the names of the table's columns; DEFAULT alone is the column's default.
+
+    Raises as `updated_rows_text`, and as `check_assigned` for a row that `inserts`.
+    """
+    names = {each.name.lower(): each.name for each in snapshot.schema.fields}
+    columns = {each.name: each for each in snapshot.schema.fields}
     found: dict[str, str] = {}
+    inner: dict[str, dict[tuple[str, ...], str]] = {}
     for written, expression in given:
         plain = name_parts(written) or (written,)
-        if len(plain) == 2 and plain[0].lower() == target.alias.lower():
+        if len(plain) > 1 and plain[0].lower() == target.alias.lower():
             plain = plain[1:]
         name = names.get(plain[0].lower())
-        if len(plain) > 1 and name is not None:
-            raise UnsupportedFeature(
-                f"{written} is a field of a column, which cannot be set on its own here",
-                hint="set the whole column, or run the statement with Delta Spark",
-                cli_hint="Delta Spark runs it",
-            )
+        if len(plain) > 1 and name is not None and not inserts:
+            path = resolved(snapshot.schema, plain)
+            if not in_structs(snapshot.schema, path):
+                raise InvalidQuery(f"{written} is not a field of a struct", hint="set the column")
+            _check_once(path, inner.setdefault(name, {}))
+            inner[name][path[1:]] = "NULL" if expression.upper() == "DEFAULT" else expression
+            continue
         if name is None or len(plain) > 1:
             raise InvalidQuery(
                 f"the table has no column {written}", hint=f"it has {', '.join(names.values())}"
             )
         if name in found:
             raise InvalidQuery(f"the column {name!r} is set twice")
-        found[name] = defaults[name] if expression.upper() == "DEFAULT" else expression
+        is_default = expression.upper() == "DEFAULT"
+        check_assigned(columns[name], inserts=inserts, is_default=is_default)
+        found[name] = columns[name].default or "NULL" if is_default else expression
+    for name, values in inner.items():
+        if name in found:
+            raise InvalidQuery(f"the column {name!r} is set as a whole and in its fields")
+        own = f"{quote_identifier(target.alias)}.{quote_identifier(name)}"
+        found[name] = _with_fields(own, columns[name].type, values)
     return found
+
+
+def _check_once(path: tuple[str, ...], values: Mapping[tuple[str, ...], str]) -> None:
+    for other in values:
+        least = min(len(other), len(path) - 1)
+        if other[:least] == path[1 : least + 1]:
+            raise InvalidQuery(f"the field {'.'.join(path)} is set twice")
+
+
+def _with_fields(own: str, kind: DataType, values: Mapping[tuple[str, ...], str]) -> str:
+    """A struct with new fields; one that is NULL becomes one of NULLs, as in Delta Spark."""
+    if () in values:
+        return values[()]
+    if not isinstance(kind, StructType):
+        return own
+    parts = []
+    for each in kind.fields:
+        below = {path[1:]: value for path, value in values.items() if path[0] == each.name}
+        field_text = f"{own}.{quote_identifier(each.name)}"
+        value = _with_fields(field_text, each.type, below) if below else field_text
+        parts.append(f"{quote_string(each.name)}, {value}")
+    return f"named_struct({', '.join(parts)})"
 
 
 def numbered(parts: Sequence[str]) -> str:

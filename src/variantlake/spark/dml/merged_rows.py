@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.identity_columns import is_identity
 from variantlake.delta.schema.table_schema import StructField, StructType
 from variantlake.delta.transaction.widen import PROPERTY as WIDENING
 from variantlake.dml.merge.evolution import Evolution, evolution
 from variantlake.dml.removed_rows import is_on
 from variantlake.dml.row_actions import DELETED, INSERTED, MATCHED, UPDATED
 from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.ingest.encode.numbers import check_assigned
 from variantlake.quoting import quote_identifier
 from variantlake.spark.dml.change_task import ACTION
 from variantlake.spark.dml.changed_rows import TARGET, RowsText, assigned, numbered
@@ -78,7 +80,22 @@ def merged_rows_text(
     return RowsText(
         f"SELECT {number} AS {CLAUSE}, {numbered(row)} FROM ({text}) AS __vl_merged",  # noqa: S608
         (CLAUSE, ACTION, FILE, ROW, *(field.name for field in columns)),
+        _numbered_rows(columns, merge),
     )
+
+
+def _numbered_rows(columns: Sequence[StructField], merge: _Merge) -> dict[str, str]:
+    """In which rows identity columns have no number yet: see RowsText."""
+    found = {}
+    for field in filter(is_identity, columns):
+        clauses = [
+            str(number)
+            for number, clause in merge.clauses()
+            if clause.then == "insert" and field.name not in merge.values[number - 1]
+        ]
+        if clauses:
+            found[field.name] = f"{CLAUSE} IN ({', '.join(clauses)})"
+    return found
 
 
 _NUMBER = "__vl_n"
@@ -202,14 +219,16 @@ def _values(
     snapshot: Snapshot, clause: Clause, statement: MergeText, source_columns: Sequence[str]
 ) -> dict[str, str]:
     """What a clause assigns, by the names of the table's columns."""
+    inserts = clause.then == "insert"
     if clause.set != STAR:
-        return assigned(snapshot, clause.set, statement.target)
+        return assigned(snapshot, clause.set, statement.target, inserts=inserts)
     known = {name.lower(): name for name in source_columns}
     source = quote_identifier(statement.source.alias)
     found = {}
     for field in snapshot.schema.fields:
         name = known.get(field.name.lower())
         if name is not None:
+            check_assigned(field, inserts=inserts)
             found[field.name] = f"{source}.{quote_identifier(name)}"
         elif field.generation is None and not statement.evolves:
             raise InvalidQuery(

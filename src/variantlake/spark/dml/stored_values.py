@@ -40,8 +40,11 @@ class StoredValues:
             given = self.type_of(kind, text)
             if self._is_changed(given, wanted):
                 text = self._stored(text, given, wanted, (name,))
-                return f"CAST(({text}) AS {type_ddl(nullable_type(wanted))})"
-        elif text != "NULL" and not self.ansi:
+            # Whether a field may be NULL is seen in its values, as everywhere else.
+            return f"CAST(({text}) AS {type_ddl(nullable_type(wanted))})"
+        if text == "NULL":
+            return f"CAST(NULL AS {type_ddl(wanted)})"
+        if not self.ansi:
             return self._leaf(text, wanted, (name,))
         return f"CAST(({text}) AS {type_ddl(wanted)})"
 

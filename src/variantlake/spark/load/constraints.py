@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
@@ -19,6 +19,7 @@ from pyspark.sql import types as st
 
 from variantlake import errors
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.identity_columns import IdentityColumn, identity_columns
 from variantlake.delta.protocol.properties import constraints
 from variantlake.delta.schema.table_schema import StructField, StructType
 from variantlake.errors import InvalidQuery, InvalidValue, MalformedLog, VariantLakeError
@@ -63,18 +64,55 @@ def numbered(frame: DataFrame, snapshot: Snapshot) -> DataFrame:
     columns = unnumbered_columns(snapshot.schema, frame.columns)
     if not columns:
         return frame
-    sf = functions_of(frame.sparkSession)
-    # More partitions than were counted would give out a number twice: such a row is refused.
     count = MAX_PARTITIONS if is_connect(frame.sparkSession) else frame.rdd.getNumPartitions()
-    place = sf.monotonically_increasing_id()
-    partition, row = sf.shiftright(place, 33), place.bitwiseAND((1 << 33) - 1)
-    failed = sf.raise_error(sf.lit(f"{REFUSED}the rows came in other parts; repeat the load"))
-    index = sf.when(partition < count, row * count + partition).otherwise(failed.cast("bigint"))
     for column in columns:
-        column.number(0)
-        value = sf.lit(column.next).cast("bigint") + index * sf.lit(column.step).cast("bigint")
+        value = _number(frame, column, functions_of(frame.sparkSession).lit(True), count)
         frame = frame.withColumn(column.name, value)
     return frame
+
+
+def numbered_where(
+    frame: DataFrame, snapshot: Snapshot, conditions: Mapping[str, str]
+) -> DataFrame:
+    """The rows with the next numbers of identity columns, where a condition in SQL is true.
+
+    `conditions` are by the columns' names. The frame gets no more partitions than may run at once.
+    """
+    if not conditions:
+        return frame
+    spark = frame.sparkSession
+    sf = functions_of(spark)
+    # Asking a frame for its partitions runs its joins.
+    count = (
+        int(spark.conf.get("spark.sql.shuffle.partitions") or MAX_PARTITIONS)
+        if is_connect(spark)
+        else spark.sparkContext.defaultParallelism
+    )
+    frame = frame.coalesce(count)
+    for column in identity_columns(snapshot.schema):
+        if column.name in conditions:
+            own = sf.col(quote_identifier(column.name))
+            is_new = sf.expr(conditions[column.name])
+            value = sf.when(is_new, _number(frame, column, is_new, count)).otherwise(own)
+            frame = frame.withColumn(column.name, value)
+    return frame
+
+
+def _number(frame: DataFrame, column: IdentityColumn, is_new: Column, count: int) -> Column:
+    """The next number in a row; only rows for which `is_new` is true count.
+
+    Each of `count` partitions gives out numbers of its own.
+    """
+    column.number(0)
+    sf = functions_of(frame.sparkSession)
+    place = sf.when(is_new, sf.monotonically_increasing_id())
+    partition, row = sf.shiftright(place, 33), place.bitwiseAND((1 << 33) - 1)
+    # More partitions than were counted would give out a number twice: such a row is refused.
+    failed = sf.raise_error(sf.lit(f"{REFUSED}the rows came in other parts; repeat the load"))
+    index = sf.when(partition < count, row * count + partition).otherwise(failed.cast("bigint"))
+    first, step = (sf.lit(number).cast("bigint") for number in (column.next, column.step))
+    value: Column = first + index * step
+    return value
 
 
 def has_expressions(snapshot: Snapshot) -> bool:
