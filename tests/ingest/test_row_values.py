@@ -122,3 +122,19 @@ def test_values_of_other_types_that_lose_nothing_are_stored(tmp_path: Path) -> N
         {"n": 4, "d": dt.date(2026, 1, 3), "at": None},
         {"n": None, "d": None, "at": None},
     ]
+
+
+@pytest.mark.parametrize("named", ["event", ["event"]])
+def test_text_of_rows_is_a_string_unless_it_is_said_to_be_json(tmp_path: Path, named: Any) -> None:
+    table = vl.Table.create(tmp_path, "id BIGINT, event VARIANT")
+    table.append([{"id": 0, "event": '{"a": 1}'}])
+    table.append([{"id": 1, "event": '{"a": 1}'}, {"id": 2, "event": None}], json_columns=named)
+    table.append([{"id": 3, "event": b"[2]"}], json_columns=named)
+    table.upsert([{"id": 3, "event": "[3]"}], "id", json_columns=named)
+    rows = {row["id"]: row["event"] for row in table.scan().to_pylist()}
+    assert rows == {0: '{"a": 1}', 1: {"a": 1}, 2: None, 3: [3]}
+    with pytest.raises(vl.InvalidValue, match="row 1: column 'event' is given as JSON text"):
+        table.append([{"event": "1"}, {"event": {"a": 1}}], json_columns=named)
+    with pytest.raises(vl.InvalidJson, match="row 1"):
+        table.append([{"event": "1"}, {"event": "{"}], json_columns=named)
+    assert table.count() == 4

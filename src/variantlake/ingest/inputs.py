@@ -6,7 +6,7 @@ import dataclasses
 import io
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, ClassVar, Protocol
 
@@ -70,12 +70,14 @@ def read_input(
     *,
     is_complete: bool = True,
     takes_documents: bool = True,
+    json_columns: Collection[str] = (),
     format: str | None = None,  # noqa: A002 - the name that users give it
 ) -> Iterator[Documents | pa.RecordBatchReader]:
     """Documents or Arrow rows, while the block runs, of whatever `Table.append` takes.
 
     Rows of Python get NULLs in the table's columns that none of them has, unless `is_complete` is
     false. Rows with none of the table's columns are documents, unless `takes_documents` is false.
+    Text in `json_columns` of theirs stays text, for the caller to parse.
     Files are of `format`, that of their names if it is None.
 
     Raises InvalidValue for anything else, and for a row that does not fit its column.
@@ -102,7 +104,12 @@ def read_input(
             yield pa.RecordBatchReader.from_batches(head[0].schema, itertools.chain(head, rows))
         else:
             made = _PythonRows(
-                schema, column, head, is_complete=is_complete, takes_documents=takes_documents
+                schema,
+                column,
+                head,
+                is_complete=is_complete,
+                takes_documents=takes_documents,
+                json_columns=json_columns,
             )
             yield made.reader(rows)
     else:
@@ -172,9 +179,11 @@ class _PythonRows:
         *,
         is_complete: bool,
         takes_documents: bool,
+        json_columns: Collection[str],
     ) -> None:
         self._head = [_row(value, number) for number, value in enumerate(head)]
         self._documents = column
+        self._json_columns = json_columns
         filled = schema.fields if is_complete else ()
         names = [f.name for f in filled if f.default is None and not is_identity(f)]
         given = dict.fromkeys(name for row in self._head for name in row)
@@ -199,8 +208,11 @@ class _PythonRows:
             if field is None:  # merge_schema may add it
                 self._types[name] = array_of(name, [row.get(name) for row in self._head], 0).type
             else:
-                is_variant = isinstance(field.type, VariantType)
-                self._types[name] = None if is_variant else arrow_type(field.type)
+                is_text = name in json_columns
+                is_variant = isinstance(field.type, VariantType) and not is_text
+                self._types[name] = (
+                    None if is_variant else pa.string() if is_text else arrow_type(field.type)
+                )
 
     def reader(self, rest: Iterator[Any]) -> pa.RecordBatchReader:
         first = self._batch(self._head, 0)
@@ -234,6 +246,8 @@ class _PythonRows:
 
     def _values(self, name: str, rows: Sequence[Mapping[str, Any]], start: int) -> list[Any]:
         values = [row.get(name) for row in rows]
+        if name in self._json_columns:
+            _check_texts(name, values, start)
         kind = self._nested.get(name)
         if kind is None:
             return values
@@ -270,6 +284,18 @@ def _variants(name: str, values: Sequence[Any], start: int) -> Any:
 
 def _variant(value: Any) -> Variant | None:
     return None if value is None else Variant.of(_plain(value))
+
+
+def _check_texts(name: str, values: Sequence[Any], start: int) -> None:
+    """Raise InvalidValue for what is not JSON text."""
+    for number, value in enumerate(values):
+        if not isinstance(value, str | bytes | None):
+            raise InvalidValue(
+                f"column {name!r} is given as JSON text, and {value!r:.80} is not text",
+                row=start + number,
+                hint="without json_columns= dicts, lists and numbers are stored as such values",
+                cli_hint="",
+            )
 
 
 def _has_fields(kind: DataType) -> bool:

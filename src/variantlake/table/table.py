@@ -656,7 +656,8 @@ class Table(AllRows):
                   Into a VARIANT column go Variants, text as JSON, structs, lists and numbers.
             column: The VARIANT column that takes documents, also those that are given as rows; the
                 only one if None.
-            json_columns: VARIANT columns that the data give as JSON text; needed for bytes.
+            json_columns: VARIANT columns that the data give as JSON text; needed for bytes and
+                for rows of Python, whose text is otherwise a string.
             **options: Each of them may be left out.
 
                 - `mode`: what becomes of a bad document: `"strict"` fails the load,
@@ -2199,13 +2200,17 @@ class Table(AllRows):
         from variantlake.ingest.inputs import read_input
         from variantlake.ingest.local_run import ingest_here
         from variantlake.ingest.sources.sources import Documents
+        from variantlake.writing.options.keywords import names_of
         from variantlake.writing.options.load_options import LoadOptions
 
         newest = self._newest()
         given = data.scan() if isinstance(data, Table) else data
         reach_with(given, options.pop("storage_options", None))
         form = options.pop("format", None)
-        with read_input(given, newest.schema, column, format=form) as rows:
+        json_columns = names_of("json_columns", json_columns)
+        with read_input(
+            given, newest.schema, column, json_columns=json_columns, format=form
+        ) as rows:
             if isinstance(rows, Documents):
                 return ingest_here(
                     rows,

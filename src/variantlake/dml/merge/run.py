@@ -57,6 +57,7 @@ from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.scan.column_reads import as_type
 from variantlake.sql.changes import Clause, merge_clauses
 from variantlake.sql.select import QueryText
+from variantlake.writing.options.keywords import names_of
 from variantlake.writing.table_write import UNSHREDDED
 
 _THEN = {"delete": DELETED, "update": UPDATED}
@@ -176,8 +177,14 @@ def source_rows(
 
     Raises InvalidValue for what is not a source, InvalidSchema, InvalidJson with the row.
     """
+    json_columns = names_of("json_columns", json_columns)
     with read_input(
-        source, table, None, is_complete=False, takes_documents=takes_documents
+        source,
+        table,
+        None,
+        is_complete=False,
+        takes_documents=takes_documents,
+        json_columns=json_columns,
     ) as reader:
         if isinstance(reader, Documents):
             raise InvalidValue(
