@@ -8,10 +8,12 @@ import pickle
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import variantlake as vl
 from variantlake.familiar_names import _OURS, _VERBS
+from variantlake.scan.arrow_stream import ArrowStream
 
 
 @pytest.fixture
@@ -34,6 +36,34 @@ def test_a_table_says_what_its_own_names_are(table: vl.Table, name: str, said: s
         getattr(table, name)
     assert not hasattr(table, name)
     assert getattr(table, name, 7) == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("to_parquet", r": export\('rows.parquet'\)"),
+        ("write_csv", r": export\('rows.csv'\)"),
+        ("fetchone", r": head\(1\)"),
+        ("df", r": to_pandas\(\)"),
+        ("to_arow", "did you mean to_arrow"),
+        ("zzz", "'zzz'$"),
+    ],
+)
+def test_rows_say_what_their_own_names_are(table: vl.Table, name: str, said: str) -> None:
+    for rows in (table.scan(), table.sql("SELECT count(*) FROM t"), table.scan().as_json()):
+        with pytest.raises(AttributeError, match=f"{type(rows).__name__}.*{said}"):
+            getattr(rows, name)
+        assert not hasattr(rows, name)
+
+
+def test_an_error_within_a_property_is_told_as_it_is() -> None:
+    class Broken(ArrowStream):
+        @property
+        def schema(self) -> pa.Schema:
+            return self.lost  # type: ignore[attr-defined, no-any-return]
+
+    with pytest.raises(AttributeError, match="'Broken' has no attribute 'lost'"):
+        _ = Broken().schema
 
 
 @pytest.mark.parametrize(

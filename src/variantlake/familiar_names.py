@@ -6,7 +6,10 @@ from collections.abc import Collection
 
 from variantlake.errors import did_you_mean
 
+_EXPORT = "export('rows.{}') writes the rows into a file"
+
 _OURS = {
+    "arrow": "to_arrow() gives the rows",
     "at": "Table.open(location, version=3) opens an older version",
     "as_of": "Table.open(location, version=3) opens an older version",
     "alias": "merge(..., target_alias='t') names the table",
@@ -17,18 +20,24 @@ _OURS = {
     "detail": "schema, properties, protocol, files() and history() tell about the table",
     "describe": "schema, properties, protocol, files() and history() tell about the table",
     "DeltaTable": "vl.Table.open(location) opens a table",
+    "df": "to_pandas() gives the rows",
     "drop": "a table is a folder: nothing but removing that drops it",
     "dtypes": "schema has the columns and their types",
     "exists": "Table.open raises NotADeltaTable if there is no table",
+    "fetch_arrow_table": "to_arrow() gives the rows",
     "fetchall": "to_pylist() gives the rows",
+    "fetchone": "head(1) gives the first row",
     "filter": "scan(where=...) filters",
+    "first": "head(1) gives the first row",
     "ingest": "Table.append(source) loads files, and vl.spark.connect(spark).ingest in tasks",
     "insert": "append(rows) adds rows",
     "is_deltatable": "Table.open raises NotADeltaTable if there is no table",
     "limit": "scan(limit=10) or head(10) limits the rows",
     "load": "append(source) loads files",
     "mirror": "vl.mirror(table, target, 'event:id::bigint AS id') makes a mirror",
+    "num_rows": "count() counts the rows",
     "open": "vl.Table.open(location) opens a table",
+    "pl": "to_polars() gives the rows",
     "query": "sql('SELECT ...') runs a query",
     "read": "vl.Table.open(location).scan() reads a table",
     "read_table": "vl.Table.open(location).scan() reads a table",
@@ -38,9 +47,19 @@ _OURS = {
     "select": "scan(select=...) selects columns and paths",
     "shape": "count() counts the rows, and schema has the columns",
     "show": "head(10) gives the first rows",
+    "take": "head(10) gives the first rows",
+    "to_csv": _EXPORT.format("csv"),
+    "to_df": "to_pandas() gives the rows",
     "to_dicts": "to_pylist() gives the rows",
+    "to_json": _EXPORT.format("jsonl"),
+    "to_parquet": _EXPORT.format("parquet"),
+    "to_table": "to_arrow() gives the rows",
+    "toPandas": "to_pandas() gives the rows",
     "where": "scan(where=...) filters",
     "write": "append(rows) and overwrite(rows) write",
+    "write_csv": _EXPORT.format("csv"),
+    "write_json": _EXPORT.format("jsonl"),
+    "write_parquet": _EXPORT.format("parquet"),
     "write_table": "vl.Table.create(location, schema).append(rows) writes a table",
 }
 

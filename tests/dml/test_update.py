@@ -111,6 +111,23 @@ def test_a_field_that_cannot_be_set_is_named(
     assert table.refresh().version == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("day", "give a date, or vl.expr(\"DATE '…'\")"),
+        ("at", "give a datetime, or vl.expr(\"TIMESTAMP '…'\")"),
+        ("n", "vl.expr('2026-02-01') is SQL"),
+    ],
+)
+def test_text_in_the_place_of_a_value_says_what_to_write(
+    tmp_path: Path, name: str, said: str
+) -> None:
+    table = vl.Table.create(tmp_path / "t", "day DATE, at TIMESTAMP, n INT")
+    with pytest.raises(InvalidValue) as refused:
+        table.update({name: "2026-02-01"})
+    assert refused.value.hint == said
+
+
 def test_rows_move_to_their_partition(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=10, partition_by="day")
     assert table.update({"day": "d9"}, "day = 'd1'").rows_updated == 5

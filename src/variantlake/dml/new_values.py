@@ -12,7 +12,9 @@ import pyarrow as pa
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import (
     ArrayType,
+    DataType,
     MapType,
+    PrimitiveType,
     StructField,
     StructType,
     VariantType,
@@ -217,7 +219,7 @@ def _value(text: QueryText, value: Any, field: StructField) -> NewValue:
         except UnsupportedFeature:
             hint, cli_hint = "give a value of the column's type", ""
             if isinstance(value, str):
-                hint, cli_hint = f"vl.expr({value!r:.40}) is SQL", "--set-sql takes SQL"
+                hint, cli_hint = _hint_of_text(value, field.type), "--set-sql takes SQL"
             raise InvalidValue(
                 f"the column {field.name!r} is {_sql_name(arrow_type(field.type))}, and does not "
                 f"take {describe_type(value)}, {value!r:.60}",
@@ -225,6 +227,14 @@ def _value(text: QueryText, value: Any, field: StructField) -> NewValue:
                 cli_hint=cli_hint,
             ) from None
     return found
+
+
+def _hint_of_text(value: str, wanted: DataType) -> str:
+    """What to write in the place of a text that the column does not take."""
+    if isinstance(wanted, PrimitiveType) and wanted.name in ("date", "timestamp", "timestamp_ntz"):
+        word = wanted.name.upper()
+        return f"give a {'date' if word == 'DATE' else 'datetime'}, or vl.expr(\"{word} '…'\")"
+    return f"vl.expr({value!r:.40}) is SQL"
 
 
 def _scalar(value: Literal, wanted: Any, name: str) -> Any:

@@ -65,6 +65,15 @@ def marked(field: AnyField) -> AnyField:
 class ArrowStream(Shown):
     """Base of what gives rows: whatever takes an Arrow stream takes it as it is."""
 
+    if not TYPE_CHECKING:  # else a checker would take any name
+
+        def __getattr__(self, name: str) -> Any:
+            from variantlake.familiar_names import no_such_name
+
+            if hasattr(type(self), name):
+                return object.__getattribute__(self, name)  # raises what ours raised
+            raise no_such_name(type(self).__name__, name, dir(self))
+
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result; VARIANT columns have the extension type."""
