@@ -557,6 +557,18 @@ MUTATIONS = (
         "np.diff(np.searchsorted(self.places, starts)) > 1",
     ),
     Mutation(
+        36, "a dictionary takes entries of the next one",
+        "_Chunk._entries", "(offsets[ends] + 4 * ends != np.cumsum(sizes)).any()", "False",
+    ),
+    Mutation(
+        36, "chunks of other forms are decoded as one",
+        "chunk_values._joined", "len(alike) > 1", "False",
+    ),
+    Mutation(
+        36, "deleted rows of small files come back",
+        "Scan._tasks", "file.vector is None", "True",
+    ),
+    Mutation(
         36, "a path in lists is decoded like any other",
         "chunk_values._chunk", "leaf.max_repetition", "False",
     ),

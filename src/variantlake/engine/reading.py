@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.engine.queries import Query, asked_of_log
-from variantlake.expressions.arrays import Values, plain
+from variantlake.expressions.arrays import Values, joined_values
 from variantlake.expressions.tree import And, Expression, Predicate, Ref, refs
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import NO_ROWS, ScanFile
@@ -181,13 +181,4 @@ def joined(parts: Sequence[Known]) -> Known:
     first = parts[0]
     if len(parts) == 1:
         return first
-    found: Known = {}
-    for each in first:
-        arrays = [plain(part[each].array) for part in parts]
-        failed = [
-            np.zeros(len(array), np.bool_) if part[each].failed is None else part[each].failed
-            for part, array in zip(parts, arrays, strict=True)
-        ]
-        wrong = np.concatenate([np.asarray(one) for one in failed])
-        found[each] = Values(pa.concat_arrays(arrays), wrong if wrong.any() else None)
-    return found
+    return {each: joined_values([part[each] for part in parts]) for each in first}

@@ -48,6 +48,17 @@ class Values:
         )
 
 
+def joined_values(parts: Sequence[Values]) -> Values:
+    """The rows of all parts, one after the other, without dictionaries."""
+    arrays = [plain(part.array) for part in parts]
+    failed = [
+        np.zeros(len(array), np.bool_) if part.failed is None else part.failed
+        for part, array in zip(parts, arrays, strict=True)
+    ]
+    wrong = np.concatenate(failed)
+    return Values(pa.concat_arrays(arrays), wrong if wrong.any() else None)
+
+
 def plain(array: Any) -> Any:
     """The array without a dictionary."""
     if not isinstance(array, pa.DictionaryArray):

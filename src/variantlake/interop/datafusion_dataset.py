@@ -2,8 +2,9 @@
 
 DataFusion asks a dataset of pyarrow for fragments and their scanners, and leaves comparisons, IN,
 IS NULL and their combinations to it: those rows must be chosen here as DataFusion would choose
-them. What we mean by a condition as well skips files and rows; all is applied once more to what is
-read, in DataFusion's order of doubles, in which a NaN with a sign is the least.
+them. What we mean by a condition as well skips files and rows. If that is not all of it, or if it
+compares doubles or times, it is applied once more to what is read, in DataFusion's order of
+doubles, in which a NaN with a sign is the least.
 """
 
 from __future__ import annotations
@@ -73,7 +74,13 @@ class _Scanner:
         except NotPushed:  # by pyarrow, on all columns
             self._tree = None
             read = list(pushed.items)
-        self._scan = pushed.narrowed(read, list(_pushed_parts(self._tree, pushed)))
+        parts = _parts(self._tree)
+        conditions = [found for part in parts if (found := _pushed(part, pushed)) is not None]
+        if parts and len(conditions) == len(parts) and _is_exact(self._tree, pushed):
+            # The scan gives just the rows that fulfil it.
+            self._tree = self._expression = None
+            read = names
+        self._scan = pushed.narrowed(read, conditions)
         self.projected_schema = pa.schema([pushed.scan.schema.field(name) for name in names])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -106,18 +113,25 @@ def _fields(node: Node | None) -> Iterator[str]:
 # --- What skips files and rows --------------------------------------------------------------------
 
 
-def _pushed_parts(node: Node | None, pushed: PushedScan) -> Iterator[Predicate]:
-    """Conditions that are true of each row that a condition is true of, and maybe of others."""
-    if node is None:
-        return
+def _parts(node: Node | None) -> list[Node]:
+    """What all has to be true, for a condition to be."""
     if isinstance(node, ArrowCall) and node.function == "and_kleene":
-        for each in node.arguments:
-            yield from _pushed_parts(each, pushed)
-        return
+        return [part for each in node.arguments for part in _parts(each)]
+    return [] if node is None else [node]
+
+
+def _pushed(part: Node, pushed: PushedScan) -> Predicate | None:
+    """A condition of ours that is true of each row that this one is true of; None without any."""
     try:
-        yield _condition(node, pushed)
+        return _condition(part, pushed)
     except NotPushed:
-        return
+        return None
+
+
+def _is_exact(node: Node | None, pushed: PushedScan) -> bool:
+    """Whether ours is true of no other rows: doubles are ordered, times cut, in other ways."""
+    types = [pushed.scan.schema.field(name).type for name in _fields(node)]
+    return not any(pa.types.is_floating(each) or pa.types.is_timestamp(each) for each in types)
 
 
 def _condition(node: Node, pushed: PushedScan) -> Predicate:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from variantlake.errors import InvalidQuery
@@ -31,6 +31,9 @@ from variantlake.expressions.typing import INT_LIMITS, spark_type
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import Item
 from variantlake.types import Kind, ShreddedType
+
+_KEPT = 16
+"""Scans with their choice of files."""
 
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - timestamps without a zone count from it
 _MICROSECOND = dt.timedelta(microseconds=1)
@@ -65,13 +68,25 @@ class PushedScan:
         self, names: Iterable[str], conditions: Sequence[Predicate] = (), limit: int | None = None
     ) -> Scan:
         """A scan of these columns, in this order, of the first rows that fulfil the conditions."""
-        where = (*conjuncts(self.scan.where), *conditions)
-        return replace(
-            self.scan,
-            items=tuple(self.items[name] for name in names),
-            where=And(where) if where else None,
-            limit=limit,
-        )
+        return self._planned(tuple(names), tuple(conditions), limit)
+
+    @cached_property
+    def _planned(self) -> Callable[[tuple[str, ...], tuple[Predicate, ...], int | None], Scan]:
+        """Scans of the last queries: the same one again need not choose its files again."""
+
+        @lru_cache(maxsize=_KEPT)
+        def scan(
+            names: tuple[str, ...], conditions: tuple[Predicate, ...], limit: int | None
+        ) -> Scan:
+            where = (*conjuncts(self.scan.where), *conditions)
+            return replace(
+                self.scan,
+                items=tuple(self.items[name] for name in names),
+                where=And(where) if where else None,
+                limit=limit,
+            )
+
+        return scan
 
     def compared(self, op: CompareOp, name: str, value: Any) -> Predicate:
         """`name op value`. Raises NotPushed."""

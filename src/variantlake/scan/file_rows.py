@@ -25,6 +25,7 @@ from variantlake.delta.stats.partition_values import partition_array
 from variantlake.errors import VariantLakeError, in_file
 from variantlake.expressions.arrays import Values, one_array
 from variantlake.expressions.tree import Ref
+from variantlake.parquet.read.chunk_values import ChunkPlace
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.read.reader import BATCH_ROWS
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
@@ -144,6 +145,11 @@ class FileReader:
             self._cached[ref] = converted(array, ref, reading)
         found: Values = self._cached[ref]
         return found if is_whole else found.take(places)
+
+    def chunks(self, ref: Ref, reading: PhysicalColumn) -> list[ChunkPlace] | None:
+        """A path's typed column in all rows, deleted ones too; None if pyarrow has to read it."""
+        with in_file(self.file.path):
+            return self._typed.chunks(ref, reading)
 
     def runs(self, ref: Ref, row_group: int) -> Runs | None:
         """A column or path in all rows of a row group as runs; None if it has too many."""

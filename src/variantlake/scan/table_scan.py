@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.columns_by_path import type_at
 from variantlake.delta.schema.table_schema import arrow_type
-from variantlake.errors import InvalidValue
+from variantlake.errors import InvalidValue, VariantLakeError
 from variantlake.expressions.arrays import plain
 from variantlake.expressions.from_python import Expr, condition_text
 from variantlake.expressions.rows import Truth, of_refs, truth_of
@@ -37,8 +39,10 @@ from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.arrow_stream import ArrowStream, marked
 from variantlake.scan.combinations import Combinations
 from variantlake.scan.decoded_log import DecodedLog
+from variantlake.scan.file_layouts import MOST_FILES
 from variantlake.scan.file_rows import FileReader, Rows
 from variantlake.scan.footers import row_groups
+from variantlake.scan.several_files import MOST_BYTES, joined_columns, together
 from variantlake.scan.stretches import Stretches
 from variantlake.scan.table_names import partition_types as types_of_partitions
 from variantlake.scan.table_names import stored_ref
@@ -289,13 +293,18 @@ class Scan(ArrowStream):
         """The rows of files, each with what its rows are asked for; by default all that is read."""
         schema = self._schema_of(items)
         wanted = [self.stored(item.ref) for item in items]
-        if files is None and limit is None and self._is_for_threads(wanted):
-
-            def batches(task: FileTask) -> list[pa.RecordBatch]:
-                return list(self._file(task, wanted, schema, None))
-
-            for found in ahead(self._tasks(), batches):
-                yield from found
+        values = None
+        if files is None and limit is None:
+            values = self.typed_values(self.choice.rows, {*wanted, *refs(self.predicate)})
+        if values is not None:
+            # Threads read many columns, each a few row groups: Variants go in parts.
+            files_of = partial(self._files, wanted=wanted, schema=schema)
+            tasks = self._tasks(wanted)
+            if values > SMALL_VALUES:
+                work = ahead(tasks, lambda some: list(files_of(some)))
+                yield from chain.from_iterable(work)
+            else:
+                yield from chain.from_iterable(map(files_of, tasks))
             return
         left = limit
         for file, where in self._files_with_conditions() if files is None else files:
@@ -304,11 +313,6 @@ class Scan(ArrowStream):
             for batch in self._file(FileTask(file, (0, 1), where), wanted, schema, left):
                 yield batch
                 left = None if left is None else left - batch.num_rows
-
-    def _is_for_threads(self, wanted: Sequence[Ref]) -> bool:
-        """Whether threads read so many columns, each a few row groups: Variants go in parts."""
-        values = self.typed_values(self.choice.rows, {*wanted, *refs(self.predicate)})
-        return values is not None and values > SMALL_VALUES
 
     def typed_values(self, read: Int64s, asked: Iterable[Ref]) -> int | None:
         """Rows of files that are read, times columns; None if these are not all typed columns.
@@ -324,34 +328,81 @@ class Scan(ArrowStream):
         rows = self.choice.table.facts.num_records[read]
         return None if (rows == UNKNOWN).any() else int(rows.sum()) * len(asked)
 
-    def _tasks(self) -> Iterator[FileTask]:
-        for file, where in self._files_with_conditions():
-            count = max(1, -(-file.size // PART_BYTES))
-            for number in range(count):
-                yield FileTask(file, (number, count), where)
+    def _tasks(self, wanted: Sequence[Ref]) -> Iterator[list[FileTask]]:
+        """Parts of files, and small files that are read together."""
+        are_paths = bool(wanted) and all(ref.path is not None for ref in wanted)
+        records = self.choice.table.facts.num_records[self.choice.rows].tolist()
+
+        def with_rows() -> Iterator[tuple[FileTask, int]]:
+            for (file, where), rows in zip(self._files_with_conditions(), records, strict=True):
+                every = are_paths and where is None and file.vector is None
+                every = every and file.size <= MOST_BYTES
+                yield FileTask(file, (0, 1), where), rows if every else -1
+
+        for tasks in together(with_rows()):
+            file, where = tasks[0].file, tasks[0].where
+            parts = -(-file.size // PART_BYTES)
+            if len(tasks) > 1 or parts < 2:
+                yield tasks
+                continue
+            for number in range(parts):
+                yield [FileTask(file, (number, parts), where)]
+
+    def _files(
+        self, tasks: Sequence[FileTask], wanted: Sequence[Ref], schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        joined = self._joined(tasks, wanted, schema) if len(tasks) > 1 else None
+        if joined is not None:
+            yield joined
+            return
+        for task in tasks:
+            yield from self._file(task, wanted, schema, None)
+
+    def _joined(
+        self, tasks: Sequence[FileTask], wanted: Sequence[Ref], schema: pa.Schema
+    ) -> pa.RecordBatch | None:
+        """The rows of files of which all are wanted; None to read one file after the other."""
+        with ExitStack() as opened:
+            try:
+                readers = [opened.enter_context(self._reader(task, wanted)) for task in tasks]
+                columns = joined_columns(readers, wanted)
+            except VariantLakeError:
+                return None  # which comes behind the rows of the files before
+        if columns is None:
+            return None
+        arrays = [
+            _cast(values.array, column.type) for values, column in zip(columns, schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _reader(self, task: FileTask, wanted: Sequence[Ref]) -> FileReader:
+        return FileReader(
+            self.snapshot,
+            task.file,
+            [*wanted, *refs(task.where)],
+            self.partition_types,
+            encoded=True,
+            layouts=self.decoded.layouts,
+        )
+
+    @cached_property
+    def _few_files(self) -> Sequence[ScanFile] | None:
+        """The files of the choice, as objects to keep; None if they are many."""
+        return tuple(self.choice.files) if len(self.choice.rows) <= MOST_FILES else None
 
     def _files_with_conditions(self) -> Iterator[tuple[ScanFile, Predicate | None]]:
         certain = self.certain[self.choice.rows]
-        for file, is_certain in zip(self.choice.files, certain.tolist(), strict=True):
+        files = self.choice.files if self._few_files is None else self._few_files
+        for file, is_certain in zip(files, certain.tolist(), strict=True):
             yield file, None if is_certain else self.predicate
 
     def _file(
         self, task: FileTask, wanted: Sequence[Ref], schema: pa.Schema, limit: int | None
     ) -> Iterator[pa.RecordBatch]:
-        file, where = task.file, task.where
-        requested = [*wanted, *refs(where)]
-        skipper = Skipper(where, self.partition_types)
-        reader = FileReader(
-            self.snapshot,
-            file,
-            requested,
-            self.partition_types,
-            encoded=True,
-            layouts=self.decoded.layouts,
-        )
-        with reader:
-            for hits in self.hits(reader.rows(skipper, task.part), limit, is_certain=where is None):
-                yield from self._selected(hits, wanted, schema, file)
+        skipper, is_certain = Skipper(task.where, self.partition_types), task.where is None
+        with self._reader(task, wanted) as reader:
+            for hits in self.hits(reader.rows(skipper, task.part), limit, is_certain=is_certain):
+                yield from self._selected(hits, wanted, schema, task.file)
 
     def hits(
         self, groups: Iterable[Rows], limit: int | None = None, *, is_certain: bool = False

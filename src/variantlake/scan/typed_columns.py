@@ -16,6 +16,7 @@ from variantlake.errors import MalformedFile
 from variantlake.expressions.arrays import Values, one_array
 from variantlake.expressions.tree import Ref
 from variantlake.parquet.metadata.schema_tree import SchemaNode
+from variantlake.parquet.read.chunk_values import ChunkPlace
 from variantlake.parquet.read.parquet_source import open_parquet
 from variantlake.parquet.read.path_values import GroupMembers
 from variantlake.parquet.read.reader import BATCH_ROWS
@@ -28,7 +29,7 @@ from variantlake.scan.file_layouts import FileLayout
 from variantlake.scan.stretches import Runs
 from variantlake.shredding.arrays import element_at
 from variantlake.storage.input_file import InputFile
-from variantlake.types import Kind
+from variantlake.types import Kind, ShreddedType
 
 _BY_KERNELS = frozenset(
     {Kind.STRING, Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64}
@@ -75,16 +76,16 @@ class TypedColumns:
 
         With `places`, only what stands in these rows means something.
         """
-        stored = reading.stored
-        if not self._encoded or stored.kind not in _BY_KERNELS:
+        if not self._encoded or reading.stored.kind not in _BY_KERNELS:
             return None
         found = self.source.values(row_group, self._leaf(ref, reading), places)
-        if found is None or found.type == stored.arrow:
-            return found
-        if pa.types.is_integer(found.type) and stored.kind is not Kind.STRING:
-            return None if stored.kind is Kind.DECIMAL else found.cast(stored.arrow)
-        is_text = stored.kind is Kind.STRING and isinstance(found, pa.DictionaryArray)
-        return found if is_text else None
+        return as_stored(found, reading.stored)
+
+    def chunks(self, ref: Ref, reading: PhysicalColumn) -> list[ChunkPlace] | None:
+        """A column of all row groups, for kernels; None if pyarrow has to read it."""
+        if not self._encoded or reading.stored.kind not in _BY_KERNELS:
+            return None
+        return self.source.chunks(self._leaf(ref, reading))
 
     def read(self, ref: Ref, reading: PhysicalColumn, row_group: int) -> Any:
         """A column by pyarrow."""
@@ -133,6 +134,16 @@ class TypedColumns:
             )
         self._layout.leaves[ref] = node.leaf
         return node.leaf
+
+
+def as_stored(found: Any, stored: ShreddedType) -> Any:
+    """What kernels decoded as the type of its column; None if there was nothing, or another."""
+    if found is None or found.type == stored.arrow:
+        return found
+    if pa.types.is_integer(found.type) and stored.kind is not Kind.STRING:
+        return None if stored.kind is Kind.DECIMAL else found.cast(stored.arrow)
+    is_text = stored.kind is Kind.STRING and isinstance(found, pa.DictionaryArray)
+    return found if is_text else None
 
 
 def converted(array: Any, ref: Ref, reading: PhysicalColumn) -> Values:

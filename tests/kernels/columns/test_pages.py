@@ -10,6 +10,8 @@ import pytest
 from variantlake.kernels.columns.pages import (
     COUNT,
     END_AT,
+    ENTRIES,
+    FIRST_ENTRY,
     LEVELS_AT,
     PLACE,
     ROWS,
@@ -45,14 +47,15 @@ def hybrid(numbers: list[int], width: int, chance: random.Random) -> bytes:
     return found
 
 
-def decoded(levels: bytes, values: bytes, most: int, rows: int, entries: int) -> list[int] | None:
-    """The codes of one page, -1 if there is none."""
+def decoded(levels: bytes, values: bytes, most: int, rows: int, entries: range) -> list[int] | None:
+    """The codes of one page, whose dictionary has those of all `entries`; -1 if there is none."""
     data = np.frombuffer(levels + values, np.uint8)
     page = np.zeros(SPAN, np.int64)
     page[[LEVELS_AT, VALUES_AT, END_AT, PLACE, ROWS]] = 0, len(levels), data.size, 0, rows
+    page[[FIRST_ENTRY, ENTRIES]] = entries.start, len(entries)
     valid, codes = np.zeros(rows, np.uint8), np.full(rows, 7, np.int32)
     room, word = np.empty(rows, np.int32), np.empty(1, np.int64)
-    found = decode_codes(data, page, most, valid, room, word, entries, codes)
+    found = decode_codes(data, page, most, valid, room, word, codes)
     if found < 0:
         return None
     assert found == valid.sum() == page[COUNT]
@@ -81,9 +84,12 @@ def test_codes_of_every_width_are_what_was_packed(width: int) -> None:
             values = bytes([width]) + hybrid(given, width, chance)
             left = iter(given)
             wanted = [next(left) if level == most else -1 for level in levels]
-            assert decoded(marks, values, most, rows, entries) == wanted
+            assert decoded(marks, values, most, rows, range(entries)) == wanted
+            if width < 31:
+                later = [code + 1000 if code >= 0 else -1 for code in wanted]
+                assert decoded(marks, values, most, rows, range(1000, 1000 + entries)) == later
             if given:
-                assert decoded(marks, values, most, rows, max(given)) is None
+                assert decoded(marks, values, most, rows, range(max(given))) is None
 
 
 @pytest.mark.rule(36)
@@ -100,7 +106,7 @@ def test_levels_of_every_width_say_which_rows_have_a_value(most: int, share: flo
         left = iter(numbers)
         wanted = [next(left) if level == most else -1 for level in levels]
         values = bytes([10]) + hybrid(numbers, 10, chance)
-        assert decoded(hybrid(levels, width, chance), values, most, rows, 1000) == wanted
+        assert decoded(hybrid(levels, width, chance), values, most, rows, range(1000)) == wanted
         if most + 1 < 1 << width:
             levels[chance.randrange(rows)] = most + 1
-            assert decoded(hybrid(levels, width, chance), values, most, rows, 1000) is None
+            assert decoded(hybrid(levels, width, chance), values, most, rows, range(1000)) is None

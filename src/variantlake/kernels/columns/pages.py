@@ -26,7 +26,9 @@ from variantlake.kernels.tape.words import load8, load64, store64
 LEVELS_AT, VALUES_AT, END_AT, PLACE, ROWS, COUNT = 0, 1, 2, 3, 4, 5
 """Of a page: where its definition levels begin, then its values, and where these end; the first of
 its rows, and how many they are; how many of these have a value."""
-SPAN = 6
+FIRST_ENTRY, ENTRIES = 6, 7
+"""Of a page of codes: where its dictionary begins among all entries, and how many it has."""
+SPAN = 8
 """Words of a page."""
 
 _ALL_VALID = 0x0101010101010101
@@ -34,7 +36,7 @@ _EVEN_BYTES, _EVEN_PAIRS = uint64(0x00FF00FF00FF00FF), uint64(0x0000FFFF0000FFFF
 
 
 @helper
-def _is_within(data: Bytes, pages: Int64s, base: int, rows: int) -> bool:
+def is_within(data: Bytes, pages: Int64s, base: int, rows: int) -> bool:
     """Whether a page is within the data, and its rows within so many."""
     levels, values, end = (
         pages[uint64(base + LEVELS_AT)],
@@ -136,7 +138,7 @@ def _marked(
     total = int64(0)
     for page in range(pages.size // SPAN):
         base = int64(page) * SPAN
-        if not _is_within(data, pages, base, int64(valid.size)):
+        if not is_within(data, pages, base, int64(valid.size)):
             return -1
         rows, place = pages[uint64(base + ROWS)], pages[uint64(base + PLACE)]
         if rows > numbers.size:
@@ -216,13 +218,12 @@ def decode_codes(
     valid: Bytes,
     numbers: Int32s,
     scratch: Int64s,
-    entries: int,
     codes: Int32s,
 ) -> int:
-    """Decode the codes of pages, of a dictionary of `entries`; how many there are, or -1.
+    """Decode the codes of pages as places among all entries; how many there are, or -1.
 
-    All but the last two as in `find_values`, which this does first. codes: int32, one for each row,
-    0 if there is no value; rows of no page are not touched. -1 for a code beyond the dictionary
+    All but the last as in `find_values`, which this does first. codes: int32, one for each row, 0
+    if there is no value; rows of no page are not touched. -1 for a code beyond its dictionary
     too. Allocates nothing, never raises. Spec: "Dictionary Encoding".
     """
     total = int64(-1)
@@ -234,7 +235,7 @@ def decode_codes(
         base = int64(page) * SPAN
         count, place = pages[uint64(base + COUNT)], pages[uint64(base + PLACE)]
         rows = pages[uint64(base + ROWS)]
-        if not _is_within(data, pages, base, int64(valid.size)) or count < 0 or count > rows:
+        if not is_within(data, pages, base, int64(valid.size)) or count < 0 or count > rows:
             return -1
         values = data[pages[uint64(base + VALUES_AT)] : pages[uint64(base + END_AT)]]
         if count > 0:
@@ -243,10 +244,12 @@ def decode_codes(
             width = load8(values, int64(0))
             if width > 31 or hybrid(values[1:], width, count, codes, place, scratch) < 0:
                 return -1
-            highest = int64(0)
+            highest, first = int64(0), pages[uint64(base + FIRST_ENTRY)]
             for row in range(count):
-                highest = max(highest, int64(codes[uint64(place + int64(row))]))
-            if highest >= entries:
+                code = int64(codes[uint64(place + int64(row))])
+                highest = max(highest, code)
+                codes[uint64(place + int64(row))] = code + first
+            if highest >= pages[uint64(base + ENTRIES)]:
                 return -1
         if count < rows and _spread(valid, place, rows, count, codes) < 0:
             return -1
@@ -278,7 +281,7 @@ def decode_differences(
         base = int64(page) * SPAN
         count, place = pages[uint64(base + COUNT)], pages[uint64(base + PLACE)]
         rows = pages[uint64(base + ROWS)]
-        if not _is_within(data, pages, base, int64(valid.size)) or count < 0 or count > rows:
+        if not is_within(data, pages, base, int64(valid.size)) or count < 0 or count > rows:
             return -1
         values = data[pages[uint64(base + VALUES_AT)] : pages[uint64(base + END_AT)]]
         if differences(values, int64(0), count, integers, place, scratch) < 0:
@@ -330,7 +333,7 @@ def decode_decimals(
         base = int64(page) * SPAN
         at, place = pages[uint64(base + VALUES_AT)], pages[uint64(base + PLACE)]
         rows, count = pages[uint64(base + ROWS)], pages[uint64(base + COUNT)]
-        if not _is_within(data, pages, base, int64(valid.size)):
+        if not is_within(data, pages, base, int64(valid.size)):
             return -1
         if count * width != pages[uint64(base + END_AT)] - at:
             return -1

@@ -7,6 +7,15 @@ errors. Spec: Parquet, "Encodings".
 from __future__ import annotations
 
 from variantlake.kernels.columns.differences import differences
+from variantlake.kernels.columns.pages import (
+    COUNT,
+    END_AT,
+    PLACE,
+    ROWS,
+    SPAN,
+    VALUES_AT,
+    is_within,
+)
 from variantlake.kernels.native.declared import (
     Bytes,
     BytesIn,
@@ -16,55 +25,62 @@ from variantlake.kernels.native.declared import (
     int64,
     uint64,
 )
-from variantlake.kernels.native.jit import entry
+from variantlake.kernels.native.jit import entry, helper
 from variantlake.kernels.tape.words import copy_bytes, load32, load64, store64
 
 
 @entry
-def text_lengths(values: BytesIn, count: int, lengths: Int64s, scratch: Int64s) -> int:
-    """Decode how much each of a page's `count` texts shares with the one before, and adds to it.
+def text_lengths(data: BytesIn, pages: Int64s, lengths: Int64s, scratch: Int64s) -> int:
+    """Decode how much each text of pages shares with the one before, and adds to it.
 
-    values: uint8, any bytes. lengths: int64, 2 * count: what is shared, then what is added.
-    scratch: int64, two words, of which the second gets the bytes of all texts together. Returns
-    where the bytes that are added begin, -1 if lengths and bytes do not fit together. Allocates
-    nothing, never raises. Spec: "Delta Strings (DELTA_BYTE_ARRAY)".
+    data, pages: as `find_values` has filled them in; VALUES_AT becomes where the bytes that are
+    added begin. lengths: int64, for each page what its texts share, then what they add: two words
+    for each value of all pages. scratch: int64, a word. Returns the bytes of all texts together, -1
+    if lengths and bytes do not fit together. Allocates nothing, never raises. Spec: "Delta Strings
+    (DELTA_BYTE_ARRAY)".
     """
-    if count < 0 or 2 * count > lengths.size:
-        return -1
-    at = differences(values, int64(0), count, lengths, int64(0), scratch)
-    if at >= 0:
-        at = differences(values, at, count, lengths, count, scratch)
-    if at < 0:
-        return -1
-    before = added = total = int64(0)
-    for text in range(count):
-        shared, own = lengths[uint64(text)], lengths[uint64(count + int64(text))]
-        if shared < 0 or shared > before or own < 0 or own > values.size:
+    total = start = int64(0)
+    for page in range(pages.size // SPAN):
+        base = int64(page) * SPAN
+        begin, end, count = (
+            pages[uint64(base + VALUES_AT)],
+            pages[uint64(base + END_AT)],
+            pages[uint64(base + COUNT)],
+        )
+        if begin < 0 or end < begin or end > data.size or count < 0:
             return -1
-        before = shared + own
-        added += own
-        total += before
-        if added > values.size - at:
+        if 2 * count > lengths.size - start:
             return -1
-    scratch[uint64(1)] = total
-    return at
+        values = data[begin:end]
+        at = differences(values, int64(0), count, lengths, start, scratch)
+        if at >= 0:
+            at = differences(values, at, count, lengths, start + count, scratch)
+        if at < 0:
+            return -1
+        before = added = int64(0)
+        for text in range(count):
+            shared = lengths[uint64(start + int64(text))]
+            own = lengths[uint64(start + count + int64(text))]
+            if shared < 0 or shared > before or own < 0 or own > values.size:
+                return -1
+            before = shared + own
+            added += own
+            total += before
+            if added > values.size - at:
+                return -1
+        pages[uint64(base + VALUES_AT)] = begin + at
+        start += 2 * count
+    return total
 
 
-@entry
-def join_texts(
-    values: BytesIn, at: int, lengths: Int64sIn, valid: BytesIn, offsets: Int32s, text: Bytes
+@helper
+def _join_page(
+    values: Bytes, lengths: Int64s, valid: Bytes, ends: Int32s, text: Bytes, done: int
 ) -> int:
-    """Write the texts of a page one after the other; returns their bytes, or -1.
-
-    values, lengths: as `text_lengths` has found them, `at` what it returned. valid: uint8, 1 for a
-    row with a text. offsets: int32, one more than rows. text: uint8, room for all texts. Allocates
-    nothing, never raises.
-    """
+    """Write the texts of a page from text[done] on; where they end, or -1."""
     count = int64(lengths.size) // 2
-    if at < 0 or valid.size + 1 > offsets.size:
-        return -1
-    done = before = taken = source = alike = int64(0)
-    offsets[uint64(0)] = 0
+    taken = source = alike = at = int64(0)
+    before = done
     for row in range(valid.size):
         if valid[uint64(row)] != 0:
             if taken == count:
@@ -95,8 +111,50 @@ def join_texts(
             before = done
             done += size
             at += own
-        offsets[uint64(int64(row) + 1)] = done
+        ends[uint64(row)] = done
     return done if taken == count else int64(-1)
+
+
+@entry
+def join_texts(
+    data: BytesIn,
+    pages: Int64sIn,
+    lengths: Int64sIn,
+    valid: BytesIn,
+    offsets: Int32s,
+    text: Bytes,
+) -> int:
+    """Write the texts of pages one after the other; returns their bytes, or -1.
+
+    data, pages, lengths: as `text_lengths` leaves them, the pages in the order of their rows.
+    valid: uint8, 1 for a row with a text; 0 for rows of no page. offsets: int32, one more than
+    rows. text: uint8, room for all texts. Allocates nothing, never raises.
+    """
+    if valid.size + 1 > offsets.size:
+        return -1
+    done = next_row = start = int64(0)
+    offsets[uint64(0)] = 0
+    for page in range(pages.size // SPAN):
+        base = int64(page) * SPAN
+        if not is_within(data, pages, base, int64(valid.size)):
+            return -1
+        place, rows = pages[uint64(base + PLACE)], pages[uint64(base + ROWS)]
+        count = pages[uint64(base + COUNT)]
+        if place < next_row or count < 0 or 2 * count > lengths.size - start:
+            return -1
+        for row in range(next_row, place):
+            offsets[uint64(row + 1)] = done
+        next_row = place + rows
+        values = data[pages[uint64(base + VALUES_AT)] : pages[uint64(base + END_AT)]]
+        own_lengths = lengths[start : start + 2 * count]
+        own_valid, ends = valid[place:next_row], offsets[place + 1 : next_row + 1]
+        done = _join_page(values, own_lengths, own_valid, ends, text, done)
+        if done < 0:
+            return -1
+        start += 2 * count
+    for row in range(next_row, int64(valid.size)):
+        offsets[uint64(row + 1)] = done
+    return done
 
 
 @entry

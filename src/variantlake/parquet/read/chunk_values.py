@@ -8,7 +8,7 @@ it, or words the error.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from variantlake.arrays import arrow_array
-from variantlake.kernels.columns.pages import COUNT as VALUES
 from variantlake.kernels.columns.pages import (
     END_AT,
+    ENTRIES,
+    FIRST_ENTRY,
     LEVELS_AT,
     PLACE,
     ROWS,
@@ -39,6 +40,7 @@ from variantlake.kernels.log.page_headers import (
     ENCODING,
     KIND,
     SLOTS,
+    START,
     UNPACKED,
     find_pages,
 )
@@ -88,6 +90,32 @@ def read_values(
     """
     found = _chunk(file, leaf, chunk, group, places)
     return None if found is None else found.values()
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPlace:
+    """A column chunk of a row group of an open file."""
+
+    file: InputFile
+    leaf: LeafColumn
+    chunk: ColumnChunk
+    group: RowGroup
+
+
+def read_joined(places: Sequence[ChunkPlace]) -> Any:
+    """The values of several chunks, one after the other, as `read_values` gives those of one.
+
+    To decode many short chunks at once takes much less than to decode each. None if they are not
+    alike, or if pyarrow has to read one.
+    """
+    chunks: list[_Chunk] = []
+    for each in places:
+        found = _chunk(each.file, each.leaf, each.chunk, each.group, None)
+        if found is None or not found.is_usual:
+            return None
+        chunks.append(found)
+    joined = chunks[0] if len(chunks) == 1 else _joined(chunks)
+    return None if joined is None else joined.values()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +183,31 @@ def _chunk(
     return _Chunk(pages, leaf, held, places)
 
 
+def _joined(chunks: Sequence[_Chunk]) -> _Chunk | None:
+    """The pages of all chunks as those of one; None if they are not alike."""
+    first = chunks[0]
+    alike = {(*_form(each.leaf), each.bytes.codec, each.has_entries) for each in chunks}
+    if len(alike) > 1:
+        return None
+    starts = np.cumsum([0, *(len(each.bytes.data) for each in chunks)])
+    pages = [each.pages.copy() for each in chunks]
+    for own, start in zip(pages, starts[:-1].tolist(), strict=True):
+        own[:, START] += start
+    data = b"".join([each.bytes.data for each in chunks])
+    every = np.concatenate(pages)
+    rows = int(every[:, COUNT].sum())  # entries are counted too
+    if max(int(every[:, UNPACKED].sum()), 8 * rows) > MOST_BYTES:
+        return None
+    held = PageBytes(memoryview(data), first.bytes.codec, first.bytes.most)
+    return _Chunk(every, first.leaf, held, None)
+
+
+def _form(leaf: LeafColumn) -> tuple[object, ...]:
+    """What the values of two leaves must have alike to be decoded as one."""
+    node = leaf.node
+    return node.physical, node.type_length, node.logical, leaf.max_definition
+
+
 def _runs_of(rows: int) -> int:
     """How many runs so many rows may have."""
     return rows // SHORTEST_RUN + SHORTEST_RUN
@@ -180,17 +233,33 @@ class _Chunk:
     bytes: PageBytes
     places: Int64s | None
 
+    @property
+    def has_entries(self) -> bool:
+        """Whether the first page is a dictionary."""
+        return bool(self.pages[0, KIND] == DICTIONARY_PAGE)
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether the pages have a form that kernels decode."""
+        return self._way is not None
+
+    @property
+    def _way(self) -> Callable[[], Any] | None:
+        """What decodes the pages, if anything does."""
+        if self.has_entries:
+            return self._codes if self._is_coded else None
+        encodings, physical = set(self.pages[:, ENCODING].tolist()), self.leaf.node.physical
+        if encodings == {_PREFIXES} and physical == "BYTE_ARRAY":
+            return self._texts
+        if encodings == {_PLAIN} and physical == "FIXED_LEN_BYTE_ARRAY":
+            return self._decimals
+        is_integer = encodings == {_DIFFERENCES} and physical in _INTEGERS
+        return self._integers if is_integer else None
+
     def values(self) -> Any:
         """See `read_values`."""
-        first, physical = self.pages[0], self.leaf.node.physical or ""
-        if first[KIND] != DICTIONARY_PAGE:
-            encodings = set(self.pages[:, ENCODING].tolist())
-            if encodings == {_PREFIXES} and physical == "BYTE_ARRAY":
-                return self._texts()
-            if encodings == {_PLAIN} and physical == "FIXED_LEN_BYTE_ARRAY":
-                return self._decimals()
-            return self._integers(physical) if encodings == {_DIFFERENCES} else None
-        return self._codes() if self._is_coded else None
+        decode = self._way
+        return None if decode is None else decode()
 
     def runs(self) -> CodeRuns | None:
         """See `read_runs`."""
@@ -199,8 +268,10 @@ class _Chunk:
         pages = self.pages[1:].tolist()
         # Rows without runs are noticed on the first page.
         parts = self.bytes.parts(self.pages[:2].tolist())
-        entries = self._entries(parts)
-        if parts is None or entries is None:
+        if parts is None:
+            return None
+        entries = self._entries(parts[:1], self.pages[:1, COUNT])
+        if entries is None:
             return None
         most = _runs_of(sum(page[COUNT] for page in pages))
         codes, ends, state = (
@@ -239,19 +310,16 @@ class _Chunk:
 
     @property
     def _is_coded(self) -> bool:
-        """Whether all pages are codes of a dictionary of texts."""
-        first, encodings = self.pages[0], set(self.pages[1:, ENCODING].tolist())
-        if first[KIND] != DICTIONARY_PAGE or self.leaf.node.physical != "BYTE_ARRAY":
+        """Whether all pages are codes of a dictionary of texts, or such dictionaries."""
+        if not self.has_entries or self.leaf.node.physical != "BYTE_ARRAY":
             return False
-        return bool(
-            first[ENCODING] in (_PLAIN, _PLAIN_DICTIONARY)
-            and encodings <= {_CODES, _PLAIN_DICTIONARY}
-        )
+        is_entries = self.pages[:, KIND] == DICTIONARY_PAGE
+        entries = set(self.pages[is_entries, ENCODING].tolist())
+        codes = set(self.pages[~is_entries, ENCODING].tolist())
+        return entries <= {_PLAIN, _PLAIN_DICTIONARY} and codes <= {_CODES, _PLAIN_DICTIONARY}
 
-    def _integers(self, physical: str) -> Any:
-        dtype = _INTEGERS.get(physical)
-        if dtype is None:
-            return None
+    def _integers(self) -> Any:
+        dtype = _INTEGERS[self.leaf.node.physical or ""]
         wanted = self._wanted(self.pages)
         parts = self.bytes.parts(self.pages[wanted].tolist())
         if parts is None:
@@ -285,55 +353,67 @@ class _Chunk:
         return _array(words, *found, pa.decimal128(logical.precision, logical.scale))
 
     def _codes(self) -> Any:
-        own = self.pages[1:]
+        is_entries = self.pages[:, KIND] == DICTIONARY_PAGE
+        own = self.pages[~is_entries]
         wanted = self._wanted(own)
         # The dictionary and its codes are unpacked in one go.
-        parts = self.bytes.parts(self.pages[np.concatenate([[0], wanted + 1])].tolist())
-        entries = self._entries(parts)
-        if parts is None or entries is None:
+        at = np.flatnonzero(is_entries)
+        parts = self.bytes.parts(
+            self.pages[np.concatenate([at, np.flatnonzero(~is_entries)[wanted]])].tolist()
+        )
+        if parts is None:
+            return None
+        counts = self.pages[at, COUNT]
+        entries = self._entries(parts[: len(at)], counts)
+        if entries is None:
             return None
         codes = self._room(own, wanted, np.dtype(np.int32))
+        # Of several chunks each has pages of its own dictionary.
+        number = (np.cumsum(is_entries) - 1)[~is_entries][wanted]
+        first = np.cumsum(counts) - counts
 
         def decode(given: _Given) -> int:
-            return decode_codes(*given, len(entries), codes)
+            spans = given[1].reshape(-1, SPAN)
+            spans[:, FIRST_ENTRY], spans[:, ENTRIES] = first[number], counts[number]
+            return decode_codes(*given, codes)
 
-        found = self._decoded(own, wanted, parts[1:], decode)
+        found = self._decoded(own, wanted, parts[len(at) :], decode)
         if found is None:
             return None
         return pa.DictionaryArray.from_arrays(_array(codes, *found), entries, safe=False)
 
     def _texts(self) -> Any:
-        """Texts that share their beginnings with those before them, page by page."""
+        """Texts that share their beginnings with those before them."""
         wanted = self._wanted(self.pages)
-        pages = self.bytes.parts(self.pages[wanted].tolist())
-        if pages is None:
+        parts = self.bytes.parts(self.pages[wanted].tolist())
+        if parts is None:
             return None
-        parts: list[Any] = []
+        buffers: list[Any] = []
 
         def decode(given: _Given) -> int:
-            data, pages, _, valid, *_ = given
+            data, pages, _, valid, _, words = given
             found = find_values(*given)
-            end = most = 0
-            words = np.zeros(2, np.int64)
-            for span in pages.reshape(-1, SPAN).tolist() if found >= 0 else ():
-                parts.append(pa.nulls(span[PLACE] - end, pa.string()))  # pages left out
-                own, end = data[span[VALUES_AT] : span[END_AT]], span[PLACE] + span[ROWS]
-                lengths: Int64s = np.empty(2 * span[VALUES], np.int64)
-                at = text_lengths(own, span[VALUES], lengths, words)
-                most += int(words[1])
-                if at < 0 or most > MOST_BYTES:
-                    return -1
-                part = _joined(own, lengths, at, valid[span[PLACE] : end])
-                if part is None:
-                    return -1
-                parts.append(part)
-            parts.append(pa.nulls(len(valid) - end, pa.string()))
-            return found
+            if found < 0:
+                return -1
+            lengths: Int64s = np.empty(2 * found, np.int64)
+            size = text_lengths(data, pages, lengths, words)
+            if not 0 <= size <= MOST_BYTES:
+                return -1
+            buffers.extend(map(pa.allocate_buffer, (4 * len(valid) + 4, size)))
+            offsets, text = (
+                np.frombuffer(each, dtype)
+                for each, dtype in zip(buffers, (np.int32, np.uint8), strict=True)
+            )
+            return found if join_texts(data, pages, lengths, valid, offsets, text) >= 0 else -1
 
-        decoded = self._decoded(self.pages, wanted, pages, decode)
+        decoded = self._decoded(self.pages, wanted, parts, decode)
         if decoded is None:
             return None
-        return pa.concat_arrays(parts) if parts else pa.nulls(len(decoded[0]), pa.string())
+        valid, found = decoded
+        if not buffers:
+            return pa.nulls(len(valid), pa.string())
+        bits = None if found == len(valid) else _bits(valid)
+        return pa.Array.from_buffers(pa.string(), len(valid), [bits, *buffers])
 
     def _room(self, pages: Int64s, wanted: Int64s, dtype: np.dtype[Any], width: int = 1) -> Any:
         """Room for the values of all pages, from Arrow's pool: new memory costs much time.
@@ -347,16 +427,21 @@ class _Chunk:
             room[:] = 0
         return room
 
-    def _entries(self, parts: list[Parts] | None) -> Any:
-        """The texts of the dictionary, whose page is the first; None if they do not fit."""
-        count = int(self.pages[0, COUNT])
-        if parts is None or 4 * count > len(parts[0][1]):
+    def _entries(self, parts: Sequence[Parts], counts: Int64s) -> Any:
+        """The texts of dictionaries, `counts` of them in each; None if they do not fit."""
+        sizes = np.array([len(values) for _, values in parts], np.int64)
+        if (4 * counts > sizes).any():
             return None
-        text = np.frombuffer(parts[0][1], np.uint8)
+        joined = parts[0][1] if len(parts) == 1 else b"".join([values for _, values in parts])
+        text, count = np.frombuffer(joined, np.uint8), int(counts.sum())
         offsets: Any = np.empty(count + 1, np.int32)
         own: Any = np.empty(len(text), np.uint8)
         size = plain_texts(text, count, offsets, own)
         if size < 0:
+            return None
+        # Each dictionary ends where its page does.
+        ends = np.cumsum(counts)
+        if (offsets[ends] + 4 * ends != np.cumsum(sizes)).any():
             return None
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(own[:size])]
         return pa.Array.from_buffers(pa.string(), count, buffers)
@@ -391,20 +476,10 @@ class _Chunk:
         return None if found < 0 else (valid, found)
 
 
-def _joined(page: _Bytes, lengths: Int64s, at: int, valid: _Bytes) -> Any:
-    """The texts of a page, NULL if they are not valid."""
-    offsets: Any = np.empty(len(valid) + 1, np.int32)
-    text: Any = np.empty(int(lengths.sum()), np.uint8)
-    if join_texts(page, at, lengths, valid, offsets, text) < 0:
-        return None
-    buffers = [_bits(valid), pa.py_buffer(offsets), pa.py_buffer(text)]
-    return pa.Array.from_buffers(pa.string(), len(valid), buffers)
-
-
 def _bits(valid: _Bytes) -> Any:
-    """Arrow's bits for the rows that are valid; None if all are."""
+    """Arrow's bits for the rows that are valid."""
     packed: Any = np.packbits(valid, bitorder="little")
-    return None if valid.all() else pa.py_buffer(packed)
+    return pa.py_buffer(packed)
 
 
 def _array(values: Any, valid: _Bytes, found: int, type_: pa.DataType | None = None) -> Any:
