@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from variantlake.engine import codes
-from variantlake.engine.codes import coded
+from variantlake.engine.codes import (
+    Coded,
+    NumberedPairs,
+    coded,
+    different,
+    different_of_parts,
+)
 
 texts = st.lists(st.sampled_from(["", "a", "ab", "\u00e9" * 9, "x" * 70]) | st.none(), max_size=80)
 
@@ -59,3 +67,33 @@ def test_more_texts_than_the_first_table_takes(monkeypatch: pytest.MonkeyPatch) 
     places: Any = pa.array(found.codes)
     assert found.values.take(places).to_pylist() == values
     assert len(found.values) == 999
+
+
+@settings(deadline=None)
+@given(st.data(), st.booleans())
+def test_different_pairs_are_those_of_a_set(data: st.DataObject, in_a_table: bool) -> None:
+    """Of rows, and of parts whose groups and values got other numbers."""
+    count, values = data.draw(st.integers(1, 5)), pa.array(["a", "b", "c"])
+    number, entry = st.integers(0, count - 1), st.integers(0, len(values) - 1)
+    parts: list[NumberedPairs] = []
+    wanted: set[tuple[int, int]] = set()
+    for _ in range(data.draw(st.integers(1, 3))):
+        numbers, entries = (data.draw(st.lists(each, min_size=1)) for each in (number, entry))
+        pairs = data.draw(
+            st.lists(st.tuples(st.integers(0, len(numbers) - 1), st.integers(0, len(entries) - 1)))
+        )
+        groups, own = ([pair[side] for pair in pairs] for side in range(2))
+        parts.append(
+            NumberedPairs(*(np.array(each, np.int64) for each in (groups, numbers, own, entries)))
+        )
+        wanted |= {(numbers[group], entries[code]) for group, code in pairs}
+    ids = np.concatenate([part.numbers[part.groups] for part in parts])
+    every = np.concatenate([part.entries[part.codes] for part in parts])
+    with patch.object(codes, "_SMALL", 1 << 16 if in_a_table else -1):
+        for found in (
+            different(ids, count, Coded(every, values)),
+            different_of_parts(parts, count, values),
+        ):
+            listed = list(zip(*(each.tolist() for each in found), strict=True))
+            assert len(listed) == len(set(listed))
+            assert set(listed) == wanted

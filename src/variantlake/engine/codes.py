@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.arrays import arrow_array, numpy_array
-from variantlake.expressions.arrays import entry_codes, numbers, ordered, valid, with_null
+from variantlake.expressions.arrays import checked, entry_codes, numbers, ordered, valid, with_null
 from variantlake.kernels.columns.groups import (
     CHOSEN,
     FULL,
@@ -20,6 +20,7 @@ from variantlake.kernels.columns.groups import (
     number_texts,
     number_values,
 )
+from variantlake.kernels.columns.pairs import list_pairs, mark_numbered_pairs, mark_pairs
 from variantlake.kernels.tape.keys import new_seed
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.types import Kind, ShreddedType
@@ -202,17 +203,49 @@ def group(columns: Sequence[Coded], rows: int) -> Grouping:
 
 def different(ids: Int64s, count: int, column: Coded) -> tuple[Int64s, Int64s]:
     """The different pairs of a group and a code: the groups, and the codes."""
-    if count == 1:
-        pairs, size = column.codes, column.size
-    else:
-        pairs, size = ids * column.size + column.codes, count * column.size
-    if size <= _table_size(len(ids)):
-        there = np.zeros(size, np.bool_)
-        there[pairs] = True
-        found = np.flatnonzero(there)
-    else:
-        found = pairs[_numbered(pairs, size).first]
+    if count * column.size <= _table_size(len(ids)):
+        there = np.zeros(count * column.size, np.uint8)
+        if column.size:
+            checked(mark_pairs(ids, column.codes, column.size, there))
+        return _listed(there, column.size, len(ids))
+    pairs = ids * column.size + column.codes
+    found = pairs[_numbered(pairs, count * column.size).first]
     return found // column.size, found % column.size
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedPairs:
+    """Pairs of numbers[groups] and entries[codes]."""
+
+    groups: Int64s
+    numbers: Int64s
+    codes: Int64s
+    entries: Int64s
+
+
+def different_of_parts(
+    parts: Sequence[NumberedPairs], count: int, values: Any
+) -> tuple[Int64s, Int64s]:
+    """The same of several parts, whose entries are codes of the same values."""
+    rows, size = sum(len(part.codes) for part in parts), len(values)
+    if count * size > _table_size(rows):
+        groups = np.concatenate([part.numbers[part.groups] for part in parts])
+        codes = np.concatenate([part.entries[part.codes] for part in parts])
+        return different(groups, count, Coded(codes, values))
+    there = np.zeros(count * size, np.uint8)
+    for part in parts if size else ():
+        checked(
+            mark_numbered_pairs(part.groups, part.numbers, part.codes, part.entries, size, there)
+        )
+    return _listed(there, size, rows)
+
+
+def _listed(there: npt.NDArray[np.uint8], size: int, rows: int) -> tuple[Int64s, Int64s]:
+    """The pairs that a table has, of so many rows."""
+    groups, codes = (np.empty(min(rows, len(there)), np.int64) for _ in range(2))
+    found = list_pairs(there, max(size, 1), groups, codes)
+    checked(found)
+    return groups[:found], codes[:found]
 
 
 def _table_size(rows: int) -> int:

@@ -17,7 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.arrays import arrow_array, numpy_array
-from variantlake.engine.codes import Coded, coded, decimals, different, rank, ranked, unscaled
+from variantlake.engine.codes import (
+    NumberedPairs,
+    coded,
+    decimals,
+    different,
+    different_of_parts,
+    rank,
+    ranked,
+    unscaled,
+)
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.expressions.arrays import numbers, one_array, plain, valid
 from variantlake.expressions.tree import Aggregate
@@ -124,34 +133,34 @@ class Distinct:
     @classmethod
     def of(cls, argument: Any, ids: Int64s, count: int) -> Distinct:
         """Of rows."""
-        return cls._of(coded(argument), ids, count)
+        column = coded(argument)
+        return cls._of(different(ids, count, column), column.values, count)
 
     @classmethod
-    def _of(cls, column: Coded, ids: Int64s, count: int) -> Distinct:
-        groups, codes = different(ids, count, column)
-        there = valid(column.values)
+    def _of(cls, pairs: tuple[Int64s, Int64s], values: Any, count: int) -> Distinct:
+        groups, codes = pairs
+        there = valid(values)
         if not there.all():
             kept = there[codes]
             groups, codes = groups[kept], codes[kept]
         # Conditions may have left a few of a dictionary's entries.
-        used = np.zeros(column.size, np.bool_)
+        used = np.zeros(len(values), np.bool_)
         used[codes] = True
         if used.all():
-            return cls(groups, codes, column.values, count)
+            return cls(groups, codes, values, count)
         places = arrow_array(np.flatnonzero(used))
-        return cls(groups, (np.cumsum(used) - 1)[codes], column.values.take(places), count)
+        return cls(groups, (np.cumsum(used) - 1)[codes], values.take(places), count)
 
     def merged(self, others: Sequence[Self], ids: Int64s, count: int) -> Distinct:
         """See State."""
-        parts = (self, *others)
-        column = coded(one_array([each.values for each in parts]))
-        groups, codes, start, entry = [], [], 0, 0
-        for each in parts:
-            groups.append(ids[each.groups + start])
-            codes.append(column.codes[each.codes + entry])
+        column = coded(one_array([each.values for each in (self, *others)]))
+        parts, start, entry = [], 0, 0
+        for each in (self, *others):
+            numbers = ids[start : start + each.count]
+            entries = column.codes[entry : entry + len(each.values)]
+            parts.append(NumberedPairs(each.groups, numbers, each.codes, entries))
             start, entry = start + each.count, entry + len(each.values)
-        own = Coded(np.concatenate(codes), column.values)
-        return Distinct._of(own, np.concatenate(groups), count)
+        return Distinct._of(different_of_parts(parts, count, column.values), column.values, count)
 
     def result(self) -> Any:
         """See State."""

@@ -1,0 +1,78 @@
+"""The different pairs of a group and a code, by a table that has a byte for each pair."""
+
+from __future__ import annotations
+
+from variantlake.kernels.native.declared import Bytes, BytesIn, Int64s, Int64sIn, int64, uint64
+from variantlake.kernels.native.jit import entry
+from variantlake.kernels.tape.words import load64
+
+
+@entry
+def mark_pairs(groups: Int64sIn, codes: Int64sIn, size: int, there: Bytes) -> int:
+    """Set the byte of each pair of a group and a code; returns 0, or -1.
+
+    codes: int64, below `size`, as many as groups. there: uint8, `size` for each group. -1 for what
+    is beyond these. Allocates nothing, never raises. Twin: tests.kernels.columns.test_pairs.
+    """
+    if groups.size != codes.size or size <= 0:
+        return -1
+    most = int64(there.size) // size
+    for row in range(groups.size):
+        group, code = groups[uint64(row)], codes[uint64(row)]
+        if code < 0 or code >= size or group < 0 or group >= most:
+            return -1
+        there[uint64(group * size + code)] = 1
+    return 0
+
+
+@entry
+def mark_numbered_pairs(
+    groups: Int64sIn,
+    numbers: Int64sIn,
+    codes: Int64sIn,
+    entries: Int64sIn,
+    size: int,
+    there: Bytes,
+) -> int:
+    """The same for groups and codes that have other numbers now: numbers[group], entries[code]."""
+    if groups.size != codes.size or size <= 0:
+        return -1
+    most = int64(there.size) // size
+    for row in range(groups.size):
+        group, code = groups[uint64(row)], codes[uint64(row)]
+        if group < 0 or group >= numbers.size or code < 0 or code >= entries.size:
+            return -1
+        group, code = numbers[uint64(group)], entries[uint64(code)]
+        if code < 0 or code >= size or group < 0 or group >= most:
+            return -1
+        there[uint64(group * size + code)] = 1
+    return 0
+
+
+@entry
+def list_pairs(there: BytesIn, size: int, groups: Int64s, codes: Int64s) -> int:
+    """Write the pairs whose byte is set, in order; returns how many there are, or -1.
+
+    there: uint8, `size` for each group. groups, codes: int64, room for all pairs. Allocates
+    nothing, never raises.
+    """
+    if size <= 0 or codes.size < groups.size:
+        return -1
+    at = found = group = start = int64(0)
+    while at < there.size:
+        if at + 8 <= there.size and load64(there, at) == 0:
+            at += 8
+            continue
+        for place in range(at, min(at + 8, int64(there.size))):
+            if there[uint64(place)] == 0:
+                continue
+            while place - start >= size:
+                group += 1
+                start += size
+            if found >= groups.size:
+                return -1
+            groups[uint64(found)] = group
+            codes[uint64(found)] = int64(place) - start
+            found += 1
+        at += 8
+    return found
