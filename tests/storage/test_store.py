@@ -102,7 +102,7 @@ def test_a_writer_that_is_about_to_rename_is_waited_for(tmp_path: Path) -> None:
 def test_a_file_that_nobody_renames_is_not_waited_for_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("variantlake.storage.store.RENAME_SECONDS", 0.05)
+    monkeypatch.setattr("variantlake.storage.renames.RENAME_SECONDS", 0.05)
     (tmp_path / f".1.json.{uuid.uuid4()}.tmp").write_bytes(b"left")
     assert open_store(tmp_path).put_if_absent("1.json", b"ours")
 

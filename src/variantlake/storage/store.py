@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 import sys
-import time
 import urllib.parse
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +31,7 @@ from variantlake.errors import (
     describe_type,
 )
 from variantlake.storage.input_file import InputFile
+from variantlake.storage.renames import await_renames
 from variantlake.storage.unreachable import disk_failure
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -39,12 +39,6 @@ CHUNK = 8 << 20
 """Bytes of a piece of `Store.stream`."""
 # What a file system without hard links answers; it has then certainly made none.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK)
-
-
-_RENAMED = re.compile(r"\.(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp")
-"""The temporary files of Delta Spark, which it renames to commits, over those of others."""
-RENAME_SECONDS = 2.0
-"""How long such a file is waited for to be renamed: one may be left by a writer that was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +172,7 @@ class LocalStore:
             with _beside(target) as temporary:
                 _write(temporary, data)
                 try:
-                    _await_renames(target)
+                    await_renames(target)
                     os.link(temporary, target)
                 except FileExistsError:
                     return False
@@ -191,7 +185,7 @@ class LocalStore:
                         hint="a commit needs an atomic create; use another disk or an object store",
                     ) from error
             _flush_folder(target.parent)
-            _await_renames(target)
+            await_renames(target)
             return True
 
     def put(self, path: str, data: bytes) -> None:
@@ -321,21 +315,6 @@ def _write(temporary: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _await_renames(target: Path) -> None:
-    """Wait while another writer has a temporary file that it will rename to `target`."""
-    if target.suffix != ".json":
-        return  # not a commit
-    start = f".{target.name}."
-    deadline = time.monotonic() + RENAME_SECONDS
-    while time.monotonic() < deadline:
-        # The folder holds all of the log: few names are looked at closely.
-        names = os.listdir(target.parent)  # noqa: PTH208 - a Path for each takes ten times as long
-        found = [name for name in names if name.startswith(start)]
-        if not any(map(_RENAMED.fullmatch, found)):
-            return
-        time.sleep(0.002)
 
 
 def make_folder(folder: Path) -> None:

@@ -1,0 +1,180 @@
+"""Temporary files that Delta Spark is about to rename to commits, over those of others.
+
+Its log store for local disks looks whether a commit is there, and then renames its temporary file
+to it. That file, `.NAME.UUID.tmp` in the commit's folder, shows what is about to come. A listing
+finds it, but takes the longer, the longer the log is. So on Linux the kernel tells us which names
+come into a folder (inotify), from the first commit of this process there on; the folder is listed
+once, after that began. Disks that other machines may write are listed every time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import re
+import struct
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+_RENAMED = re.compile(r"\.(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp")
+RENAME_SECONDS = 2.0
+"""How long such a file is waited for to be renamed: one may be left by a writer that was killed."""
+
+MAX_WATCHES = 16
+"""Our limit on the folders that are watched at a time; a system gives a user 128 by default."""
+
+_EVENT = struct.Struct("iIII")
+_CREATE, _MOVED_TO = 0x100, 0x80
+# The kernel left events out, or the folder is not what it was.
+_OVERFLOW, _DELETE_SELF, _MOVE_SELF, _IGNORED, _UNMOUNT = 0x4000, 0x400, 0x800, 0x8000, 0x2000
+_LOST = _OVERFLOW | _DELETE_SELF | _MOVE_SELF | _IGNORED | _UNMOUNT
+_ONLY_FOLDERS = 0x1000000
+# ext, xfs, btrfs, tmpfs, overlay, zfs, f2fs: no other machine writes there unseen.
+_LOCAL = {0xEF53, 0x58465342, 0x9123683E, 0x1021994, 0x794C7630, 0x2FC12FC1, 0xF2F52010}
+_STATFS_BYTES = 256
+
+
+def await_renames(target: Path) -> None:
+    """Wait while another writer has a temporary file that it will rename to the commit `target`.
+
+    Any other file is not waited for. Raises OSError if the folder cannot be read.
+    """
+    if target.suffix != ".json":
+        return
+    deadline = time.monotonic() + RENAME_SECONDS
+    while is_rename_expected(target) and time.monotonic() < deadline:
+        time.sleep(0.002)
+
+
+def is_rename_expected(target: Path) -> bool:
+    """Whether a temporary file is there now that a writer will rename to `target`."""
+    start = f".{target.name}."
+    return any(name.startswith(start) for name in _watches.temporaries(str(target.parent)))
+
+
+def _temporaries(folder: str) -> set[str]:
+    return _chosen(os.listdir(folder))  # noqa: PTH208 - a Path for each takes ten times as long
+
+
+def _chosen(names: Iterable[str]) -> set[str]:
+    # A log has few hidden names: of the others none is matched.
+    return {name for name in names if name[0] == "." and _RENAMED.fullmatch(name)}
+
+
+class _Watch:
+    """The temporary files of one folder, by what the kernel tells of it."""
+
+    def __init__(self, folder: str, inotify: Any) -> None:
+        """Raises OSError if the kernel does not watch the folder."""
+        self.folder = folder
+        self.identity = _identity(folder)
+        self.handle = int(inotify.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        if self.handle < 0:
+            raise OSError(ctypes.get_errno(), "inotify_init1")
+        events = _CREATE | _MOVED_TO | _DELETE_SELF | _MOVE_SELF | _ONLY_FOLDERS
+        if inotify.inotify_add_watch(self.handle, os.fsencode(folder), events) < 0:
+            self.close()
+            raise OSError(ctypes.get_errno(), "inotify_add_watch")
+        self.names = _temporaries(folder)
+
+    def update(self) -> bool:
+        """Take in what came since; False if that cannot be said, and the watch is of no use."""
+        if _identity(self.folder) != self.identity:
+            return False
+        created: list[str] = []
+        while events := self._events():
+            at = 0
+            while at < len(events):
+                _, mask, _, length = _EVENT.unpack_from(events, at)
+                at += _EVENT.size + length
+                if mask & _LOST:
+                    return False
+                if length:
+                    created.append(os.fsdecode(events[at - length : at].rstrip(b"\0")))
+        self.names |= _chosen(created)
+        self.names = {name for name in self.names if os.path.lexists(f"{self.folder}/{name}")}
+        return True
+
+    def close(self) -> None:
+        os.close(self.handle)
+
+    def _events(self) -> bytes:
+        try:
+            return os.read(self.handle, 1 << 16)
+        except BlockingIOError:
+            return b""
+
+
+class _Watches:
+    """The folders that this process watches; the ones used last, of any number."""
+
+    def __init__(self) -> None:
+        self.inotify = _find_inotify()
+        self.lock = threading.Lock()
+        self.watches: dict[str, _Watch] = {}
+        if hasattr(os, "register_at_fork"):  # not on Windows
+            os.register_at_fork(after_in_child=self._begin_again)
+
+    def temporaries(self, folder: str) -> set[str]:
+        """The temporary files in a folder. Raises OSError if it cannot be read."""
+        with self.lock:
+            watch = self.watches.pop(folder, None)
+            if watch is not None and not watch.update():
+                watch.close()
+                watch = None
+            if watch is None:
+                watch = self._start(folder)
+            if watch is None:
+                return _temporaries(folder)
+            self.watches[folder] = watch
+            return watch.names
+
+    def _start(self, folder: str) -> _Watch | None:
+        if self.inotify is None or not _is_local(self.inotify, folder):
+            return None
+        while len(self.watches) >= MAX_WATCHES:
+            self.watches.pop(next(iter(self.watches))).close()
+        try:
+            return _Watch(folder, self.inotify)
+        except OSError:  # of so many watches there are too many, or the folder cannot be read
+            return None
+
+    def _begin_again(self) -> None:
+        """A fork shares the events of its parent, and must leave them to it."""
+        self.lock = threading.Lock()
+        for watch in self.watches.values():
+            watch.close()
+        self.watches = {}
+
+
+def _find_inotify() -> Any | None:
+    if sys.platform != "linux":
+        return None
+    library = ctypes.CDLL(None, use_errno=True)
+    return library if hasattr(library, "inotify_init1") and hasattr(library, "statfs") else None
+
+
+def _is_local(library: Any, folder: str) -> bool:
+    """Whether all changes of a folder go through this machine's kernel."""
+    status = ctypes.create_string_buffer(_STATFS_BYTES)
+    if library.statfs(os.fsencode(folder), status):
+        return False
+    return cast("int", struct.unpack_from("@l", status)[0]) & 0xFFFFFFFF in _LOCAL
+
+
+def _identity(folder: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(folder)  # noqa: PTH116 - twice in each commit
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+            raise
+        return None
+    return status.st_dev, status.st_ino
+
+
+_watches = _Watches()
