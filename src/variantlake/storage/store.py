@@ -13,6 +13,7 @@ import errno
 import os
 import re
 import shutil
+import stat
 import sys
 import urllib.parse
 import uuid
@@ -226,16 +227,19 @@ class LocalStore:
         """See Store."""
         with self.failures(folder):
             try:
-                entries = [e for e in os.scandir(self.root / folder) if e.name > after]
+                # Of a long log few names are asked for: no object is made of the others.
+                names = [name for name in os.listdir(self.root / folder) if name > after]  # noqa: PTH208
             except (FileNotFoundError, NotADirectoryError):
                 return
-            for entry in sorted(entries, key=lambda entry: entry.name):
+            for name in sorted(names):
+                path = f"{folder}/{name}" if folder else name
                 # A file may go while the folder is listed (a temporary one, a cleanup): not ours.
-                with contextlib.suppress(FileNotFoundError):
-                    if entry.is_file():
-                        status = entry.stat()
-                        name = f"{folder}/{entry.name}" if folder else entry.name
-                        yield _entry(name, status)
+                try:
+                    status = os.stat(f"{self.root}/{path}")  # noqa: PTH116 - one of many
+                except FileNotFoundError:
+                    continue
+                if stat.S_ISREG(status.st_mode):
+                    yield _entry(path, status)
 
     def entry(self, path: str) -> Entry | None:
         """See Store."""

@@ -320,6 +320,39 @@ def test_commits_write_checkpoints_at_the_interval(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("files", "interval", "versions"),
+    [
+        (10, None, [10, 20, 30, 40, 50, 60]),
+        (2_000, None, [10, 50]),
+        (2_000, "10", [10, 20, 30, 40, 50, 60]),
+    ],
+)
+def test_in_a_table_of_many_files_few_bytes_of_commits_make_no_checkpoint(
+    tmp_path: Path, files: int, interval: str | None, versions: list[int]
+) -> None:
+    """Each names all files: at a fixed interval, commits would cost more in larger tables."""
+    store = open_store(tmp_path)
+    properties = {} if interval is None else {"delta.checkpointInterval": interval}
+    create_table(store, SCHEMA, properties=properties)
+    append(Snapshot.read(tmp_path), [AddFile(f"f{i}", 1, 1) for i in range(files)])
+    for version in range(2, 62):
+        append(Snapshot.read(tmp_path), [AddFile(f"g{version}", 1, 1)])
+    names = sorted(path.name for path in (tmp_path / "_delta_log").glob("*.checkpoint*"))
+    assert [int(name[:20]) for name in names] == versions
+    assert Snapshot.read(tmp_path).files.num_rows == files + 60
+
+
+def test_a_large_commit_makes_a_checkpoint_in_a_table_of_many_files(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    create_table(store, SCHEMA)
+    append(Snapshot.read(tmp_path), [AddFile(f"f{i}", 1, 1) for i in range(2_000)])
+    for version in range(2, 25):
+        adds = [AddFile(f"g{version}-{i}", 1, 1) for i in range(500 if version == 15 else 1)]
+        append(Snapshot.read(tmp_path), adds)
+    assert read_last_checkpoint(store) == 20
+
+
 @pytest.mark.parametrize("error", [StoreFailed("disk full"), pa.ArrowInvalid("offset overflow")])
 def test_a_checkpoint_that_fails_does_not_fail_the_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception

@@ -182,7 +182,9 @@ def test_paths_that_stay_in_the_checkpoint_are_looked_at(
             Snapshot.read(tmp_path, applies=FEATURES, absolute_paths=AbsolutePaths.REFUSE)
 
 
-def _with_partitions(root: Path, values: list[dict[str, str | None] | None]) -> None:
+def _with_partitions(
+    root: Path, values: list[dict[str, str | None] | None], *, group: int = 4
+) -> None:
     """A table whose checkpoint says that its files have these partition values."""
     _table(root, _made(len(values)))
     table = pq.read_table(root / CHECKPOINT)
@@ -195,7 +197,7 @@ def _with_partitions(root: Path, values: list[dict[str, str | None] | None]) -> 
     fields = [field.with_nullable(True) for field in add.type]
     edited = pa.StructArray.from_arrays(parts, fields=fields, mask=add.is_null())
     at = table.column_names.index("add")
-    pq.write_table(table.set_column(at, "add", edited), root / CHECKPOINT, row_group_size=4)
+    pq.write_table(table.set_column(at, "add", edited), root / CHECKPOINT, row_group_size=group)
 
 
 @pytest.mark.parametrize("keys", [("day",), ("day", "c\u00f3digo"), ()])
@@ -216,6 +218,21 @@ def test_partition_values_stay_in_the_checkpoint(tmp_path: Path, keys: tuple[str
         assert texts == [*(each.get("day", "absent") for each in made), "absent"]
     some = stored.files.take(np.array([9, 2]))
     assert [dict(each) for each in some["partition_values"].to_pylist()] == [made[9], made[2]]
+
+
+@pytest.mark.parametrize("name", ["partition_values", "tags"])
+def test_maps_of_few_files_are_those_of_all(tmp_path: Path, name: str) -> None:
+    cycle = [None, "", "x", "y"]
+    _with_partitions(tmp_path, [{"day": cycle[i % 4], "é": "z"} for i in range(40)], group=1000)
+    with patch.object(checkpoint_texts, "LEAST_ROWS", 0):
+        files = Snapshot.read(tmp_path, applies=FEATURES).files
+    assert any(type(each) is checkpoint_texts.CheckpointTexts for each in files.texts.values())
+    whole = files[name].to_pylist()
+    assert any(whole)
+    for rows in ([3], [0], [39, 0], [7, 7, 1], []):
+        few = files.take(np.array(rows, np.int64))[name]
+        assert few.type == files[name].type
+        assert few.to_pylist() == [whole[row] for row in rows]
 
 
 def test_partition_values_that_are_null_are_refused_when_they_are_asked_for(

@@ -1,4 +1,4 @@
-"""What follows a commit: its checksum; at the interval a checkpoint and a cleanup of the log.
+"""What follows a commit: its checksum; when one is due a checkpoint and a cleanup of the log.
 
 If checkpoints are rare, commits are compacted between them.
 
@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping
 from variantlake.delta.checkpoint.checkpoint_writer import checkpoint_due, write_state
 from variantlake.delta.checkpoint.log_cleanup import clean_log
 from variantlake.delta.checkpoint.log_compaction import INTERVAL, compaction_due, write_compaction
-from variantlake.delta.log.log_segment import all_commits
+from variantlake.delta.log.last_checkpoint import read_last_checkpoint
+from variantlake.delta.log.log_segment import LOG, commit_path, commit_version
 from variantlake.delta.log.reconciliation import LogState
 from variantlake.delta.log.version_checksum import write_checksum
 from variantlake.delta.protocol.intervals import DAY_MILLIS
@@ -27,7 +28,7 @@ def run_post_commit_hooks(store: Store, version: int, state: LogState) -> None:
     """Do what the table's properties want after the commit of `version`, which made `state`."""
     properties = {} if state.metadata is None else dict(state.metadata.configuration)
     _attempt("checksum", version, lambda: write_checksum(store, version, state))
-    if checkpoint_due(version, properties):
+    if checkpoint_due(version, properties) and not _is_early(store, version, state, properties):
         # It asks the protocol first: without a checkpoint there is no cleanup.
         done = _attempt("checkpoint", version, lambda: write_state(store, version, state))
         if done:
@@ -35,6 +36,31 @@ def run_post_commit_hooks(store: Store, version: int, state: LogState) -> None:
     elif compaction_due(version, properties):
         first = version - INTERVAL + 1
         _attempt("log compaction", version, lambda: write_compaction(store, first, version))
+
+
+LATEST = 40
+"""The most commits after a checkpoint, in a table that names no interval."""
+
+BYTES_OF_FILE = 16
+"""Bytes of commits that are read about as fast as one file's row of a checkpoint is written."""
+
+
+def _is_early(store: Store, version: int, state: LogState, properties: Mapping[str, str]) -> bool:
+    """Whether reading the commits since the last checkpoint costs less than writing another one.
+
+    A checkpoint names all files of the table: at a fixed interval a commit costs the more, the more
+    there are. A table that names its interval gets its checkpoints at that.
+    """
+    last = None if "delta.checkpointInterval" in properties else read_last_checkpoint(store)
+    if last is None or not 0 < version - last < LATEST:
+        return False
+    most, size = BYTES_OF_FILE * state.files.num_rows, 0
+    for number in range(last + 1, version + 1):
+        commit = store.entry(commit_path(number)) if size <= most else None
+        if commit is None:
+            return False
+        size += commit.size
+    return size <= most
 
 
 _cleaned: dict[str, tuple[object, Entry]] = {}
@@ -49,7 +75,8 @@ def _clean_daily(store: Store, properties: Mapping[str, str], state: LogState) -
     if when == now and oldest is not None and oldest.is_same(store.entry(oldest.path)):
         return
     clean_log(store, properties, named=named)
-    first = next(iter(all_commits(store).values()), None)
+    entries = store.list_from(LOG)
+    first = next((entry for entry in entries if commit_version(entry.path) is not None), None)
     if first is not None:
         _cleaned[store.uri] = now, first
 
