@@ -58,10 +58,10 @@ def is_rename_expected(target: Path) -> bool:
 
 
 def _temporaries(folder: str) -> set[str]:
-    return _chosen(os.listdir(folder))  # noqa: PTH208 - a Path for each takes ten times as long
+    return _only_temporary(os.listdir(folder))  # noqa: PTH208 - a Path for each takes ten times as long
 
 
-def _chosen(names: Iterable[str]) -> set[str]:
+def _only_temporary(names: Iterable[str]) -> set[str]:
     # A log has few hidden names: of the others none is matched.
     return {name for name in names if name[0] == "." and _RENAMED.fullmatch(name)}
 
@@ -96,7 +96,7 @@ class _Watch:
                     return False
                 if length:
                     created.append(os.fsdecode(events[at - length : at].rstrip(b"\0")))
-        self.names |= _chosen(created)
+        self.names |= _only_temporary(created)
         self.names = {name for name in self.names if os.path.lexists(f"{self.folder}/{name}")}
         return True
 
