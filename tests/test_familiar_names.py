@@ -38,6 +38,17 @@ def test_a_table_says_what_its_own_names_are(table: vl.Table, name: str, said: s
     assert getattr(table, name, 7) == 7
 
 
+def test_the_error_of_a_property_is_its_own(
+    table: vl.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: vl.Table) -> int:
+        raise AttributeError("'NoneType' object has no attribute 'rows'")
+
+    monkeypatch.setattr(vl.Table, "version", property(broken))
+    with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'rows'"):
+        _ = table.version
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -383,3 +383,29 @@ def test_an_expression_speaks_of_what_is_in_and_around_a_column() -> None:
     assert speaks_of("s > 0", ("s", "x"))
     assert not speaks_of("s.y > 0", ("s", "x"))
     assert speaks_of("l[0].q > 0", ("l", "element", "q"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ("n INT, m INT DEFAULT n + 1", "the default of column 'm': .*no column 'n'"),
+        ("n INT, m INT GENERATED ALWAYS AS (nope + 1)", "expression of column 'm': .*'nope'"),
+        ("n INT, m INT GENERATED ALWAYS AS (m + 1)", "expression of column 'm': .*'m'"),
+        ("n INT, m BIGINT GENERATED ALWAYS AS (count(n))", "expression of column 'm'"),
+    ],
+)
+def test_a_new_table_has_no_expression_that_cannot_be(
+    tmp_path: Path, columns: str, said: str
+) -> None:
+    with pytest.raises(InvalidQuery, match=said):
+        vl.Table.create(tmp_path / "t", columns)
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_new_table_may_have_expressions_that_only_spark_takes(tmp_path: Path) -> None:
+    columns = """at TIMESTAMP DEFAULT current_timestamp(), n INT DEFAULT 2 + 3, k INT DEFAULT NULL,
+        day DATE GENERATED ALWAYS AS (CAST(at AS DATE)), event VARIANT,
+        kind STRING GENERATED ALWAYS AS (upper(variant_get(event, '$.kind', 'string')))"""
+    table = vl.Table.create(tmp_path / "t", columns)
+    assert [field.name for field in table.schema.fields if field.default] == ["at", "n"]
+    assert [field.name for field in table.schema.fields if field.generation] == ["day", "kind"]

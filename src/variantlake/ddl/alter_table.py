@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import pyarrow.compute as pc
@@ -14,7 +15,7 @@ from variantlake.delta.protocol.known_properties import check_properties
 from variantlake.delta.protocol.properties import constraints
 from variantlake.delta.schema.columns_by_path import field_path, parse_field_path
 from variantlake.delta.schema.ddl import parse_table_ddl
-from variantlake.delta.schema.table_schema import StructField
+from variantlake.delta.schema.table_schema import StructField, StructType
 from variantlake.delta.transaction import alter, alter_columns, widen
 from variantlake.delta.transaction.backfill import backfill_row_ids
 from variantlake.delta.transaction.commit import commit
@@ -38,6 +39,18 @@ class RowChecks(Protocol):
     def default(self, field: StructField, expression: str) -> None:
         """Raise InvalidQuery, InvalidValue for what is not a constant of the column's type."""
 
+    def generated(self, schema: StructType, field: StructField) -> None:
+        """Raise InvalidQuery for a generated column that other columns of a row do not give."""
+
+
+def check_expressions(schema: StructType, checks: RowChecks) -> None:
+    """Check the defaults and the generated columns of a new table. Raises as `checks`."""
+    for field in schema.fields:
+        if field.default is not None:
+            checks.default(field, field.default)
+        if field.generation is not None:
+            checks.generated(schema, field)
+
 
 def alter_table(
     snapshot: Snapshot, change: parts.Alteration, checks: RowChecks, *, always_commits: bool = True
@@ -51,6 +64,8 @@ def alter_table(
     """
     if isinstance(change, parts.SetProperties):
         return set_properties(snapshot, change.properties, always_commits=always_commits)
+    if isinstance(change, parts.UnsetProperties) and always_commits:
+        change = replace(change, missing_ok=True)
     if isinstance(change, parts.ChangeColumns):
         changes = _together(snapshot, change, checks)
     else:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField, StructType
 from variantlake.dml.new_values import NewValues
-from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
 from variantlake.quoting import quote_identifier
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import QueryText
@@ -15,8 +17,14 @@ from variantlake.sql.select import QueryText
 _BY_SPARK = "lake.sql(...) runs the statement, with any expression that Spark takes"
 
 
+@dataclass(frozen=True, slots=True)
 class LocalChecks:
-    """Checks by the local engine. All raise UnsupportedFeature for what only Spark takes."""
+    """Checks by the local engine. All raise UnsupportedFeature for what only Spark takes.
+
+    Of a new table, `lenient` lets defaults and generated columns pass that only Spark takes.
+    """
+
+    lenient: bool = False
 
     def constraint(self, snapshot: Snapshot, name: str, expression: str) -> None:
         """Raise InvalidQuery unless it is a condition, InvalidValue if a row does not fulfil it."""
@@ -43,8 +51,31 @@ class LocalChecks:
             row = pa.Table.from_pylist([{field.name: None}], schema)
             NewValues({field.name: field}, {field.name: value}).applied(row)
         except UnsupportedFeature as error:
+            if self.lenient:
+                return
             error.hint = _BY_SPARK
             raise
+        except InvalidQuery as error:
+            found = _named("the default", field, error)
+            if found.hint.startswith("it has"):
+                found.hint = "a constant expression, as in DEFAULT 'unknown'"
+            raise found from None
+
+    def generated(self, schema: StructType, field: StructField) -> None:
+        """Raise InvalidQuery for a generated column that other columns of a row do not give."""
+        others = StructType(tuple(each for each in schema.fields if each.name != field.name))
+        try:
+            QueryText(others).value(field.generation or "")
+        except UnsupportedFeature:
+            if not self.lenient:
+                raise
+        except InvalidQuery as error:
+            raise _named("the expression", field, error) from None
+
+
+def _named(what: str, field: StructField, error: InvalidQuery) -> InvalidQuery:
+    message = f"{what} of column {field.name!r}: {error.message}"
+    return InvalidQuery(message, hint=error.hint, cli_hint=error.cli_hint)
 
 
 def _failing(snapshot: Snapshot, condition: str) -> int:

@@ -214,6 +214,7 @@ class Table(AllRows):
             InvalidSchema: A DDL does not parse, or Delta cannot hold the columns; with `exist_ok`,
                 the table that is there lacks a column, or has one of another type, or is not
                 partitioned by `partition_by`.
+            InvalidQuery: A default is no constant, or a generated column names what is not there.
             UnsupportedFeature: A property of a feature that we do not write.
 
         Examples:
@@ -239,6 +240,11 @@ class Table(AllRows):
             clustering = ()
         if exist_ok and replace:
             raise InvalidValue("exist_ok keeps the table that is there, replace does not")
+        if any(each.default or each.generation for each in columns.fields):
+            from variantlake.ddl.alter_table import check_expressions
+            from variantlake.ddl.local_checks import LocalChecks
+
+            check_expressions(columns, LocalChecks(lenient=True))
         store = open_store(location)
         there = Snapshot.read(location, store=store) if replace and has_log(store) else None
         made = Creation.of(
@@ -324,7 +330,10 @@ class Table(AllRows):
         def __getattr__(self, name: str) -> Any:
             from variantlake.familiar_names import no_such_name
 
-            raise no_such_name("Table", name, [each for each in dir(type(self)) if each[0] != "_"])
+            known = [each for each in dir(type(self)) if each[0] != "_"]
+            if name in known:  # a property of ours failed: its own error says why
+                return object.__getattribute__(self, name)
+            raise no_such_name("Table", name, known)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.uri!r}, version={self.version})"

@@ -436,7 +436,11 @@ def _from_arrow(arrow: pa.DataType, where: str) -> DataType:
         return PrimitiveType("timestamp_ntz" if arrow.tz is None else "timestamp")
     name = _DELTA_TYPES.get(arrow)
     if name is None:
-        raise InvalidSchema(f"column {where}: a Delta table cannot hold Arrow type {arrow}")
+        unsigned = pa.types.is_unsigned_integer(arrow)
+        raise InvalidSchema(
+            f"column {where}: a Delta table cannot hold Arrow type {arrow}",
+            hint="cast it to a wider integer, or DECIMAL(20, 0)" if unsigned else "",
+        )
     return PrimitiveType(name)
 
 

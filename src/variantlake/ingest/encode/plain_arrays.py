@@ -28,6 +28,7 @@ _SIGNED: dict[pa.DataType, pa.DataType] = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),
     pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
 }
 """Delta has no unsigned integers; Polars counts with them."""
 

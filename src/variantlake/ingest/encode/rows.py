@@ -239,7 +239,8 @@ def given_schema(
     """The columns of a table that Arrow data would make.
 
     Columns of JSON text and structs of `metadata` and `value` are Variants. Unsigned integers are
-    of the next wider type, or with `keeps_unsigned` refused. Raises InvalidSchema.
+    of the next wider type, those of 64 bits DECIMAL(20, 0); with `keeps_unsigned` all are refused.
+    Raises InvalidSchema.
     """
     given = plain_schema(given) if keeps_unsigned else signed_schema(given)
     variants = [

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark.sql import DataFrame
+
+from variantlake.ddl.alter_table import check_expressions
 from variantlake.delta.log.log_segment import has_log
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.ddl import parse_table_ddl
@@ -15,6 +18,7 @@ from variantlake.quoting import Parts
 from variantlake.spark.lake.session import LakeSession
 from variantlake.spark.load.append import append
 from variantlake.spark.load.append_target import NewTable, in_schema
+from variantlake.spark.load.constraints import SparkChecks
 from variantlake.spark.query.table_locations import Location, name_parts
 from variantlake.sql.create import CreateText
 from variantlake.storage.opening import open_store
@@ -114,6 +118,9 @@ class NewTables:
         tables: Mapping[str, Location] | None,
     ) -> None:
         made = _like(self._source(text.like, tables), text) if text.like else _new(text, replaced)
+        if not text.like and _columns(text):
+            schema = StructType.from_json(made.metadata.schema_string)
+            check_expressions(schema, SparkChecks(self._session.spark, _no_rows))
         if replaced is None:
             commit_creation(open_store(location), made)
         else:
@@ -123,6 +130,10 @@ class NewTables:
         """The table that another one is to be like."""
         given = {each.lower(): table for each, table in (tables or {}).items()}
         return self._session.snapshot(given.get(_name(name), name))
+
+
+def _no_rows(snapshot: Snapshot) -> DataFrame:
+    raise TypeError(f"a new table has no rows: {snapshot.store.uri}")
 
 
 def _new(text: CreateText, replaced: Snapshot | None) -> Creation:

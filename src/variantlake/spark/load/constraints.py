@@ -28,6 +28,7 @@ from variantlake.quoting import quote_identifier
 from variantlake.spark.session.jobs import functions_of
 from variantlake.spark.session.jvm import is_connect
 from variantlake.spark.session.refusals import quiet, sentence
+from variantlake.spark.session.schemas import nullable_type
 from variantlake.sql.tokens import tokenize
 
 REFUSED = "variantlake refuses the row: "
@@ -170,7 +171,7 @@ def evaluated(
             equal = f"{quote_identifier(field.name)} <=> ({field.generation})"
             rules.append(RowConstraint(f"the generated column {field.name!r}", equal))
     for rule in rules:
-        frame = frame.filter(_holds(rule, frame, only))
+        frame = frame.filter(holds(rule, frame, only))
     return frame.select(*map(quote_identifier, given)), frozenset()
 
 
@@ -194,16 +195,10 @@ class SparkChecks:
             raise InvalidQuery(
                 f"the constraint {name!r} is not a condition on a row: {why}"
             ) from error
-        try:
-            with quiet():
-                # Neither an aggregate nor a lambda function takes what no constraint may have.
-                inside = f"count_if(exists(array(0), __vl_any -> ({expression}\n)))"
-                frame.selectExpr(inside).schema  # noqa: B018 # analysed here
-        except PySparkException as error:
+        if not _deterministic(frame, expression):
             raise InvalidQuery(
-                f"the constraint {name!r} has a subquery, or is not deterministic",
-                hint="it may use columns of the row, constants and deterministic functions",
-            ) from error
+                f"the constraint {name!r} has a subquery, or is not deterministic", hint=_OF_A_ROW
+            )
         _check_rows(frame, RowConstraint(f"the CHECK constraint {name!r}", expression))
 
     def not_null(self, snapshot: Snapshot, column: str) -> None:
@@ -215,6 +210,11 @@ class SparkChecks:
     def default(self, field: StructField, expression: str) -> None:
         """Raise InvalidQuery for what is not a constant of the column's type."""
         row = st.StructType.fromJson(json.loads(StructType((field,)).to_json()))
+        if any(token.text.upper() == "SELECT" for token in tokenize(expression)):
+            raise InvalidQuery(
+                f"the default of column {field.name!r} has a subquery",
+                hint="a constant expression, as in SET DEFAULT 'unknown'",
+            )
         try:
             with quiet():
                 # As Spark stores it: the assignment of a constant to a column.
@@ -227,11 +227,50 @@ class SparkChecks:
                 hint="a constant expression, as in SET DEFAULT 'unknown'",
             ) from error
 
+    def generated(self, schema: StructType, field: StructField) -> None:
+        """Raise InvalidQuery for a generated column that other columns of a row do not give."""
+        others = StructType(tuple(each for each in schema.fields if each.name != field.name))
+        types = st.StructType.fromJson(json.loads(others.to_json()))
+        own = st.StructType.fromJson(json.loads(StructType((field,)).to_json()))[0].dataType
+        frame = self._spark.createDataFrame([], types)
+        try:
+            with quiet():
+                given = frame.selectExpr(f"({field.generation}\n) AS v").schema[0].dataType
+        except PySparkException as error:
+            raise InvalidQuery(
+                f"the expression of column {field.name!r}: {sentence(error, {})}"
+            ) from error
+        if not _deterministic(frame, field.generation or ""):
+            raise InvalidQuery(
+                f"the expression of column {field.name!r} has a subquery, or is not deterministic",
+                hint=_OF_A_ROW,
+            )
+        if nullable_type(given) != nullable_type(own):
+            raise InvalidQuery(
+                f"column {field.name!r} is {own.simpleString()}, and its expression is "
+                f"{given.simpleString()}",
+                hint=f"CAST({field.generation} AS {own.simpleString().upper()})",
+            )
+
+
+_OF_A_ROW = "it may use columns of the row, constants and deterministic functions"
+
+
+def _deterministic(frame: DataFrame, expression: str) -> bool:
+    try:
+        with quiet():
+            # Neither an aggregate nor a lambda function takes what no such expression may have.
+            inside = f"count_if(exists(array(0), __vl_any -> ({expression}\n) IS NOT NULL))"
+            frame.selectExpr(inside).schema  # noqa: B018 # analysed here
+    except PySparkException:
+        return False
+    return True
+
 
 def _check_rows(frame: DataFrame, rule: RowConstraint) -> None:
     """Raise InvalidValue for the first row found that breaks a rule."""
     with refusals("the table has rows that break it; nothing was changed"):
-        frame.filter(_holds(rule, frame)).count()
+        frame.filter(holds(rule, frame)).count()
 
 
 @contextlib.contextmanager
@@ -282,7 +321,7 @@ def _rules(snapshot: Snapshot) -> Iterator[RowConstraint]:
             ) from error
 
 
-def _holds(rule: RowConstraint, frame: DataFrame, only: str | None = None) -> Column:
+def holds(rule: RowConstraint, frame: DataFrame, only: str | None = None) -> Column:
     """True if the rule is, or `only` is not; computing it anywhere else fails.
 
     A condition that is NULL does not hold, as in Delta Spark.
