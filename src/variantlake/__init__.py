@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from variantlake.progress import Progress
     from variantlake.report.profile import SourceProfile, profile
     from variantlake.report.table_report import TableReport
+    from variantlake.scan.arrow_stream import HeadRows
     from variantlake.scan.table_scan import Scan
     from variantlake.shown import CommitResult, Result
     from variantlake.storage.options import set_storage_options
@@ -126,6 +127,7 @@ __all__ = [
     "Explanation",
     "ExportResult",
     "Expr",
+    "HeadRows",
     "Health",
     "HealthFinding",
     "HistoryEntry",
@@ -236,6 +238,7 @@ _HOMES = {
     "RestoreResult": "variantlake.maintenance.restore",
     "Result": "variantlake.shown",
     "RetryResult": "variantlake.autoloading.loads",
+    "HeadRows": "variantlake.scan.arrow_stream",
     "Scan": "variantlake.scan.table_scan",
     "SourceProfile": "variantlake.report.profile",
     "Table": "variantlake.table",

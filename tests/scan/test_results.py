@@ -70,8 +70,30 @@ def test_head_reads_no_more_files_than_it_needs(table: vl.Table) -> None:
     scan = table.scan("id")
     for file in table.files()["path"].to_pylist()[1:]:
         (Path(table.uri) / str(file)).unlink()
-    first = scan.head(1)["id"].to_pylist()
+    first = scan.head(1).to_arrow()["id"].to_pylist()
     assert first in ([1], [3])
+
+
+def test_a_prompt_shows_the_first_rows_with_their_values(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "id INT, event VARIANT, s STRUCT<v: VARIANT>, t STRING")
+    table.append([{"id": 1, "event": {"a": [1, "x"]}, "s": {"v": 1.5}, "t": "a\nb"}, {"id": 20}])
+    rows = table.head()
+    assert repr(rows) == str(rows)
+    assert repr(rows).splitlines() == [
+        "id  event            s           t",
+        "1   {'a': [1, 'x']}  {'v': 1.5}  'a\\nb'",
+        "20  NULL             NULL        NULL",
+    ]
+    assert len(rows) == rows.num_rows == rows.count() == 2
+    assert rows.to_arrow() == table.to_arrow()
+    assert rows.to_pylist() == table.to_pylist()
+    assert rows.to_pandas()["event"][0] == {"a": [1, "x"]}
+    assert repr(table.scan("id", "id > 99").head()) == "id"
+    table.append([{"id": n, "t": "x" * 500} for n in range(80)])
+    lines = repr(table.head(100)).splitlines()
+    assert (len(lines), lines[-1]) == (62, "and 22 more rows")
+    assert max(map(len, lines)) < 130
+    assert "<td>{&#x27;a&#x27;" in rows._repr_html_()
 
 
 def test_pandas_and_polars(table: vl.Table) -> None:

@@ -24,7 +24,7 @@ from variantlake.errors import (
     VariantLakeError,
     check_option_names,
 )
-from variantlake.shown import Shown, html_table, shortened
+from variantlake.shown import Shown, counted, html_table, shortened
 from variantlake.shredding.arrays import AnyField, map_leaves, map_types
 from variantlake.shredding.layout import (
     VARIANT_EXTENSION,
@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 
 _SHOWN_ROWS = 10
 _CELL = 80
-"""Characters of a value that a notebook shows."""
+"""Characters of a value that a notebook or a prompt shows."""
+
+_PROMPT_ROWS = 60
+"""Rows that a prompt shows."""
 
 _MARK: dict[bytes | str, bytes | str] = {
     "ARROW:extension:name": VARIANT_EXTENSION,
@@ -172,8 +175,8 @@ class ArrowStream(Shown):
         """The number of rows. Raises as `to_batches`."""
         return sum(batch.num_rows for batch in self.to_batches())
 
-    def head(self, rows: int = 10) -> pa.Table:
-        """The first rows, without reading more files than they need.
+    def head(self, rows: int = 10) -> HeadRows:
+        """The first rows, without reading more files than they need; a prompt shows them.
 
         Raises InvalidValue for what is not a number of rows, else as `to_batches`.
         """
@@ -184,12 +187,12 @@ class ArrowStream(Shown):
             found.append(batch.slice(0, rows - sum(each.num_rows for each in found)))
             if sum(each.num_rows for each in found) >= rows:
                 break
-        return pa.Table.from_batches(found, self.schema)
+        return HeadRows(pa.Table.from_batches(found, self.schema))
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first ten rows, or why they cannot be read."""
         try:
-            rows = self.head(_SHOWN_ROWS)
+            rows = self.head(_SHOWN_ROWS).to_arrow()
         except VariantLakeError as error:
             return f"<p>{html.escape(repr(self))}: {html.escape(str(error))}</p>"
         cells = (
@@ -209,6 +212,55 @@ class ArrowStream(Shown):
         """The Arrow C stream interface."""
         reader: Any = self.to_reader()
         return reader.__arrow_c_stream__(requested_schema)
+
+
+class HeadRows(ArrowStream):
+    """Rows in memory. A prompt shows their values, those of Variants too.
+
+    `len(rows)` counts them, and `to_arrow()` is a table of Arrow.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema; VARIANT columns have the extension type."""
+        return self._table.schema
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return self._table.num_rows
+
+    def __len__(self) -> int:
+        return self._table.num_rows
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows in batches."""
+        yield from self._table.to_batches()
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as one table."""
+        return self._table
+
+    def __repr__(self) -> str:
+        shown = self._table.slice(0, _PROMPT_ROWS)
+        lines = [shown.column_names]
+        lines += [
+            [_prompt_cell(value) for value in row]
+            for row in zip(*map(_python_values, shown.columns), strict=True)
+        ]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        text = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
+        more = len(self) - shown.num_rows
+        return "\n".join(text + ([f"and {counted(more, 'more row')}"] if more else []))
+
+
+def _prompt_cell(value: Any) -> str:
+    """A value in one line, whatever is in it."""
+    text = "NULL" if value is None else value if isinstance(value, str) else str(value)
+    return shortened(text if text.isprintable() else repr(text), _CELL)
 
 
 def _holds_variants(kind: pa.DataType) -> bool:

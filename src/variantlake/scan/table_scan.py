@@ -36,7 +36,7 @@ from variantlake.planning.explain import Explanation, explain
 from variantlake.planning.files import NO_ROWS, ScanFile
 from variantlake.planning.stats.exact_facts import ExactFacts
 from variantlake.planning.stats.skipping import Skipper
-from variantlake.scan.arrow_stream import ArrowStream, marked
+from variantlake.scan.arrow_stream import ArrowStream, HeadRows, marked
 from variantlake.scan.combinations import Combinations
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.file_layouts import MOST_FILES
@@ -147,7 +147,7 @@ class Scan(ArrowStream):
         check_before_read(self.snapshot)
         yield from self._batches(self.items, limit=self.limit)
 
-    def head(self, rows: int = 10) -> pa.Table:
+    def head(self, rows: int = 10) -> HeadRows:
         """The first rows, without reading more than they need. Raises as `ArrowStream.head`."""
         if self.limit is None and type(rows) is int and rows >= 0:
             return replace(self, limit=rows).head(rows)

@@ -10,6 +10,7 @@ from variantlake.shown import Shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from variantlake.scan.arrow_stream import HeadRows
     from variantlake.scan.table_scan import Scan
 
 
@@ -31,8 +32,8 @@ class AllRows(Shown):
         """
         return self.scan().count()
 
-    def head(self, rows: int = 10) -> pa.Table:
-        """The first rows as Arrow, without reading more files than they need.
+    def head(self, rows: int = 10) -> HeadRows:
+        """The first rows, without reading more files than they need; a prompt shows them.
 
         Raises InvalidValue for what is not a number of rows, else as `scan`.
         """
