@@ -25,6 +25,7 @@ STATEMENTS: list[tuple[str, Upkeep]] = [
     ("VACUUM t LITE", parts.VacuumTable("t", None, True, False)),
     ("VACUUM t FULL", parts.VacuumTable("t", None, False, False)),
     ("RESTORE t TO VERSION AS OF 3", parts.RestoreTable("t", Moment(version=3))),
+    ("RESTORE TABLE t VERSION AS OF 3", parts.RestoreTable("t", Moment(version=3))),
     (
         "RESTORE TABLE t TO TIMESTAMP AS OF current_timestamp() - INTERVAL 1 DAY",
         parts.RestoreTable("t", Moment(timestamp="current_timestamp() - INTERVAL 1 DAY")),

@@ -65,7 +65,7 @@ def _update(
     change = RowChange(
         snapshot,
         "UPDATE",
-        {"predicate": predicate_parameter(where)},
+        {"predicate": "[]" if where is None else predicate_parameter(where)},
         taken,
         lambda add: finds_any(snapshot, condition, add),
         started,

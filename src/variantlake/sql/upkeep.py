@@ -87,7 +87,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class RestoreTable:
-    """`RESTORE [TABLE] table TO moment`."""
+    """`RESTORE [TABLE] table [TO] moment`."""
 
     table: str
     moment: Moment
@@ -219,8 +219,9 @@ class _UpkeepCursor(TokenCursor):
     def restore(self) -> Upkeep | None:
         self.take("TABLE")
         table = self.name()
-        if table is None or not self.take("TO"):
+        if table is None:
             return None
+        self.take("TO")
         moment = self._moment()
         return RestoreTable(table, moment) if moment else None
 

@@ -85,6 +85,9 @@ INSERTS = [
     f"INSERT INTO {{t}} PARTITION (p) VALUES (8, 1, 's', {ROW}, 'w')",
     f"INSERT OVERWRITE {{t}} PARTITION (p = 'z') VALUES (9, 1, 's', {ROW})",
     "INSERT INTO {t} REPLACE WHERE p = 'y' SELECT 10, n, s, d, f, st, v, p FROM {t} WHERE p = 'y'",
+    "INSERT INTO {t} REPLACE WHERE id > 5 AND n <=> 1 SELECT 60, 1, s, d, f, st, v, 'z' FROM {t}",
+    "INSERT INTO {t} BY NAME REPLACE WHERE id IN (2, 60) SELECT 99 AS n, 2 AS id",
+    "INSERT INTO {t} REPLACE WHERE id = -1 SELECT * FROM {t} WHERE false",
     "INSERT OVERWRITE {t} BY NAME SELECT id, p FROM {t} WHERE id = 1",
 ]
 
@@ -114,7 +117,9 @@ REFUSED: list[tuple[str, type[Exception], str]] = [
     ("INSERT INTO {t} (n) VALUES (5)", InvalidSchema, "NOT NULL"),
     ("INSERT INTO {t} (id) VALUES (NULL)", VariantLakeError, "NULL"),
     ("INSERT INTO {t} PARTITION (n = 1) VALUES (5)", InvalidSchema, "'n' is not a partition"),
-    ("INSERT INTO {t} REPLACE WHERE id > 1 TABLE {t}", InvalidSchema, "not a partition column"),
+    ("INSERT INTO {t} (id) REPLACE WHERE id > 9 VALUES (5)", InvalidValue, "REPLACE WHERE"),
+    ("INSERT INTO {t} (id) REPLACE WHERE rand() > 1 VALUES (5)", InvalidQuery, "which rows change"),
+    ("INSERT INTO {t} (id) REPLACE WHERE nope > 1 VALUES (5)", InvalidQuery, "nope"),
     ("INSERT INTO {t} SELECT * FROM nowhere", InvalidQuery, "nowhere"),
     ("RESTORE TABLE {t} TO VERSION AS OF 99", VariantLakeError, "99"),
     ("RESTORE TABLE {t} TO TIMESTAMP AS OF 'soon'", InvalidQuery, "not a timestamp"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.columns_by_path import in_structs, resolved
 from variantlake.delta.schema.table_schema import DataType, StructType
-from variantlake.dml.row_actions import DELETED, UPDATED
+from variantlake.dml.row_actions import DELETED, INSERTED, UPDATED
 from variantlake.errors import InvalidQuery
 from variantlake.ingest.encode.numbers import check_assigned
 from variantlake.quoting import quote_identifier, quote_string
@@ -69,6 +69,26 @@ def updated_rows_text(snapshot: Snapshot, statement: UpdateText, stored: StoredV
     return RowsText(
         f"SELECT {numbered(parts)} FROM {TARGET} AS {target}{where}",  # noqa: S608
         (ACTION, FILE, ROW, *(column.name for column in columns)),
+    )
+
+
+def replaced_rows_text(
+    target: Named, where: str, source: str, columns: Sequence[str], numbered_ones: Sequence[str]
+) -> RowsText:
+    """The rows that a condition takes away, and all of a view in their place.
+
+    `columns` are those of the view, `numbered_ones` identity columns that it does not have.
+    """
+    gone = deleted_rows_text(DeleteText(target, where))
+    nulls = "".join(f", NULL AS n{at}" for at in range(len(columns) + len(numbered_ones)))
+    values = ["CAST(NULL AS BIGINT)"] * len(numbered_ones)
+    new = numbered(
+        [str(INSERTED), "NULL", "NULL", *map(quote_identifier, columns), *values],
+    )
+    return RowsText(
+        f"SELECT *{nulls} FROM ({gone.text}) UNION ALL SELECT {new} FROM {source}",  # noqa: S608
+        (ACTION, FILE, ROW, *columns, *numbered_ones),
+        dict.fromkeys(numbered_ones, f"{ACTION} = {INSERTED}"),
     )
 
 

@@ -79,7 +79,7 @@ def statement_of(
 
     return Statement(
         "UPDATE" if updates else "DELETE",
-        {"predicate": predicate_parameter(parsed.where)},
+        {"predicate": "[]" if updates and not parsed.where else predicate_parameter(parsed.where)},
         rows,
         finds_of(parsed.target, parsed.where),
         updates=updates,

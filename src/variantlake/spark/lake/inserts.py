@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import orjson
 from pyspark.sql import DataFrame
 from pyspark.sql import types as st
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.errors import InvalidQuery, InvalidSchema
+from variantlake.delta.protocol.identity_columns import is_identity
+from variantlake.errors import InvalidQuery, InvalidSchema, UnsupportedFeature
+from variantlake.ingest.encode.numbers import unnumbered_columns
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.quoting import quote_identifier
+from variantlake.spark.dml.determinism import check_deterministic
 from variantlake.spark.dml.stored_values import StoredValues
 from variantlake.spark.lake.session import LakeSession
 from variantlake.spark.load.append import append
-from variantlake.spark.load.constraints import refusals
+from variantlake.spark.load.constraints import RowConstraint, holds, refusals
 from variantlake.spark.query.table_locations import Location
+from variantlake.spark.session.refusals import or_invalid
 from variantlake.spark.session.schemas import spark_schema, type_ddl
 from variantlake.spark.session.settings import ANSI, is_on
+from variantlake.sql.changes import Named
 from variantlake.sql.inserts import InsertText, with_defaults
+
+if TYPE_CHECKING:
+    from variantlake.spark.dml.change import ChangeRunner
 
 _PARTITIONS_MODE = "spark.sql.sources.partitionOverwriteMode"
 
@@ -28,8 +37,8 @@ _PARTITIONS_MODE = "spark.sql.sources.partitionOverwriteMode"
 class Inserts:
     """Runs INSERT over the tables of one session."""
 
-    def __init__(self, session: LakeSession) -> None:
-        self._session = session
+    def __init__(self, session: LakeSession, changes: ChangeRunner) -> None:
+        self._session, self._changes = session, changes
 
     def run(
         self, location: str, text: InsertText, args: Any, tables: Mapping[str, Location] | None
@@ -49,9 +58,42 @@ class Inserts:
         frame = self._session.query(query, args, tables)
         frame = _by_name(frame, snapshot) if text.by_name else _by_place(frame, names)
         frame = self._stored(frame, snapshot, text)
+        if text.where is not None and not _is_of_partitions(snapshot, text.where):
+            self._replace(location, snapshot, frame, text.where)
+            return
         overwrite = self._overwrite(snapshot, text)
         with refusals():
             append(self._session.spark, frame, location, overwrite=overwrite)
+
+    def _replace(self, location: str, snapshot: Snapshot, frame: DataFrame, where: str) -> None:
+        """Put rows in the place of those that a condition is true of; it must be true of these."""
+        from variantlake.spark.dml.change import Statement
+        from variantlake.spark.dml.changed_rows import replaced_rows_text
+
+        target = Named(location, "t")
+        columns = spark_schema(st.StructType.fromJson(orjson.loads(snapshot.schema.to_json())))
+        check_deterministic(self._session.spark, [("t", columns)], [where])
+        for field in snapshot.schema.fields:
+            if field.name not in frame.columns and not field.generation and not is_identity(field):
+                value = (
+                    f"CAST({field.default or 'NULL'} AS {type_ddl(columns[field.name].dataType)})"
+                )
+                frame = frame.selectExpr("*", f"{value} AS {quote_identifier(field.name)}")
+        rule = holds(RowConstraint("REPLACE WHERE", where), frame)
+        frame = or_invalid(lambda: frame.filter(rule), {})
+        numbers = [each.name for each in unnumbered_columns(snapshot.schema, frame.columns)]
+        view = f"__vl_rows_{uuid4().hex[:12]}"
+        frame.createOrReplaceTempView(view)
+        statement = Statement(
+            "WRITE",
+            {"mode": "Overwrite", "predicate": where},
+            lambda *_: replaced_rows_text(target, where, view, frame.columns, numbers),
+            lambda *_: True,
+        )
+        try:
+            self._changes.run(location, statement, self._session.resolver({}))
+        finally:
+            self._session.spark.catalog.dropTempView(view)
 
     def _stored(self, frame: DataFrame, snapshot: Snapshot, text: InsertText) -> DataFrame:
         """The rows in the types of the table's columns; a value that does not fit is an error."""
@@ -75,16 +117,7 @@ class Inserts:
 
     def _overwrite(self, snapshot: Snapshot, text: InsertText) -> Overwrite | None:
         if text.where is not None:
-            try:
-                overwrite = Overwrite(text.where)
-                overwrite.of(snapshot)
-            except InvalidSchema as error:
-                error.hint = (
-                    "MERGE INTO t USING (query) s ON false WHEN NOT MATCHED BY SOURCE AND condition"
-                    " THEN DELETE WHEN NOT MATCHED THEN INSERT * replaces rows by any condition"
-                )
-                raise
-            return overwrite
+            return Overwrite(text.where)
         if not text.overwrites:
             return None
         chosen = {name: value for name, value in (text.partition or {}).items() if value}
@@ -95,6 +128,14 @@ class Inserts:
             return Overwrite()
         equal = (f"{quote_identifier(name)} = {value}" for name, value in chosen.items())
         return Overwrite(" AND ".join(equal))
+
+
+def _is_of_partitions(snapshot: Snapshot, where: str) -> bool:
+    try:
+        Overwrite(where).of(snapshot)
+    except (InvalidSchema, InvalidQuery, UnsupportedFeature):
+        return False
+    return True
 
 
 def _columns(snapshot: Snapshot, text: InsertText) -> list[str]:

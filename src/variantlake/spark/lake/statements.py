@@ -162,7 +162,7 @@ class LakeStatements:
         if isinstance(text, InsertText):
             from variantlake.spark.lake.inserts import Inserts
 
-            Inserts(self._session).run(location, text, args, tables)
+            Inserts(self._session, self._change_runner).run(location, text, args, tables)
             return self._session.spark.createDataFrame([], StructType([]))
         from variantlake.spark.lake.upkeep import TableStatements
 

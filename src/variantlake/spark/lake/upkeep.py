@@ -157,10 +157,12 @@ class TableStatements:
         considered = snapshot.files.num_rows if chosen is None else len(chosen)
         run = self._session.rewriter(snapshot)
         done: RewriteResult
+        clustered = False
         if _is_clustered(snapshot) and not text.purges:
             options = ClusterOptions.of(text.where, None, CLUSTERED_FILE_BYTES, digest=True)
             done = cluster(snapshot, run, options)
-        else:
+            clustered = bool(done.versions)
+        if not clustered:  # small files in order are still small files
             compaction = CompactionOptions.of(
                 TARGET_FILE_BYTES, MAX_DELETED_SHARE, purge=text.purges
             )

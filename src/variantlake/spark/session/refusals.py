@@ -44,6 +44,10 @@ _HINTS = {
     "UNRESOLVED_COLUMN": Hints(hint=_PATHS, cli_hint=_PATHS),
     "INVALID_EXTRACT_BASE_FIELD_TYPE": Hints(hint=_PATHS, cli_hint=_PATHS),
     _SYNTAX: Hints(hint=_PATHS, cli_hint=_PATHS),
+    "UNRESOLVABLE_TABLE_VALUED_FUNCTION": Hints(
+        hint="lake.changes(table, 0) gives the changes of a table in the place of table_changes",
+        cli_hint="variantlake changes gives the changes of a table",
+    ),
     "TABLE_OR_VIEW_NOT_FOUND": Hints(
         hint=f"{_TABLES}; `tables` and `lake.register` give names to locations",
         cli_hint="the table is `t` here; others are named by their location, as in delta.`path`",
