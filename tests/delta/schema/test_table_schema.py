@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import Any
 
 import orjson
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests import corpora
 from variantlake.delta.schema.ddl import parse_table_ddl
@@ -210,3 +213,16 @@ def test_ddl_that_does_not_parse(text: str, message: str) -> None:
     with pytest.raises(InvalidSchema, match=message) as caught:
         parse_table_ddl(text)
     assert caught.value.offset is not None
+
+
+@given(st.lists(st.sampled_from(["a", "A", "b", "É", "é", "ß", "SS", ""]), max_size=6))
+def test_fields_are_the_first_of_their_names(names: list[str]) -> None:
+    kind = PrimitiveType("integer")
+    fields = [StructField(name, kind, metadata={"at": at}) for at, name in enumerate(names)]
+    struct = StructType(tuple(fields))
+    for name in ("a", "A", "B", "b", "é", "É", "ß", "ss", "", "none"):
+        same = next((each for each in fields if each.name == name), None)
+        alike = next((each for each in fields if each.name.lower() == name.lower()), None)
+        assert (struct.get(name), struct.find(name)) == (same, alike)
+        assert (struct.get(name), struct.find(name)) == (same, alike)  # by what is remembered
+    assert pickle.loads(pickle.dumps(struct)) == struct  # noqa: S301 - ours

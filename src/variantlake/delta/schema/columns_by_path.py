@@ -234,6 +234,8 @@ def _with_struct(
 
 
 def _step(type_: DataType, part: str, names: Sequence[str]) -> tuple[str, DataType]:
+    if isinstance(type_, StructType) and (field := type_.find(part)) is not None:
+        return field.name, field.type
     parts = _parts_of(type_)
     for name, inner in parts.items():
         if name.lower() == part.lower():

@@ -108,6 +108,13 @@ class StructType:
     """Named fields in order; the schema of a table is one."""
 
     fields: tuple[StructField, ...]
+    # Filled when a name is first asked for: a query of all of 5,000 columns asks for each.
+    _by_name: dict[str, StructField] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _by_lower_name: dict[str, StructField] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __str__(self) -> str:
         return f"struct<{', '.join(f'{item.name}: {item.type}' for item in self.fields)}>"
@@ -119,7 +126,15 @@ class StructType:
 
     def get(self, name: str) -> StructField | None:
         """The field of exactly this name."""
-        return next((field for field in self.fields if field.name == name), None)
+        if not self._by_name:
+            self._by_name.update((item.name, item) for item in reversed(self.fields))
+        return self._by_name.get(name)
+
+    def find(self, name: str) -> StructField | None:
+        """The first field of this name in any case."""
+        if not self._by_lower_name:
+            self._by_lower_name.update((item.name.lower(), item) for item in reversed(self.fields))
+        return self._by_lower_name.get(name.lower())
 
     def walk(self) -> Iterator[StructField]:
         """Every field at every depth, those in arrays and maps included."""
