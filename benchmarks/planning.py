@@ -30,7 +30,6 @@ import pyarrow.parquet as pq
 
 import variantlake as vl
 from benchmarks import report
-from benchmarks.engines import spark_session
 from benchmarks.events import FIRST_TIME_US
 from variantlake.delta.actions.actions import Action, AddFile, CommitInfo, serialise
 from variantlake.delta.checkpoint.checkpoint_schema import CheckpointRows
@@ -226,6 +225,8 @@ def from_checkpoint(root: FilePath) -> None:
 
 def delta_spark(root: FilePath) -> None:
     """Time Delta Spark on the same log: a query's plan, first and again. It knows no paths."""
+    from benchmarks.engines import spark_session  # which takes memory that planning needs not
+
     spark = spark_session()
     spark.range(10).count()  # what Spark needs to wake up is not counted
 
@@ -244,6 +245,8 @@ def queries(root: FilePath) -> None:
 
     Beside it what Spark alone needs to analyse the same text, over an empty view.
     """
+    from benchmarks.engines import spark_session  # which takes memory that planning needs not
+
     spark = spark_session()
     lake = vl.spark.connect(spark)
     spark.sql("SELECT parse_json('{}') AS event WHERE false").createOrReplaceTempView("nothing")

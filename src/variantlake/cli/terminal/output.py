@@ -7,21 +7,22 @@ as JSON, through `escaped`: a terminal is never told what to do by a value.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import chain
-from typing import Any
-
-from rich.console import Console
-from rich.table import Table as Grid
-from rich.text import Text
+from typing import TYPE_CHECKING, Any, TextIO
 
 from variantlake.errors import VariantLakeError
 from variantlake.shown import json_default
 from variantlake.storage.unreachable import disk_hint
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 WIDE = 100_000
 """Columns of a table that goes to a file or a pipe: nothing is folded there."""
@@ -51,8 +52,16 @@ def escaped(line: str) -> str:
     return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
 
 
+def is_styled(stream: TextIO) -> bool:
+    """Whether Rich may show a stream its styles; for others it need not be loaded."""
+    is_forced = os.environ.get("FORCE_COLOR") or os.environ.get("TTY_COMPATIBLE")
+    return stream.isatty() or bool(is_forced)
+
+
 def stdout() -> Console:
     """Where results go."""
+    from rich.console import Console
+
     width = None if sys.stdout.isatty() else WIDE
     return Console(width=width, highlight=False, emoji=False, soft_wrap=False)
 
@@ -77,6 +86,8 @@ def is_quiet() -> bool:
 
 def stderr() -> Console:
     """Where notes and progress go."""
+    from rich.console import Console
+
     # `event:a::int` holds the name of an emoji.
     return Console(stderr=True, highlight=False, emoji=False, quiet=is_quiet())
 
@@ -90,6 +101,8 @@ def print_error(error: BaseException) -> None:
     elif isinstance(error, OSError) and error.strerror:
         reason, hint = error.strerror, disk_hint(error)
         message = reason if error.filename is None else f"{error.filename}: {reason.lower()}"
+    elif isinstance(error, MemoryError):
+        message, hint = "there is not enough memory", "do it on less at a time, or elsewhere"
     else:
         # Other libraries' messages may run over many lines (Spark's, the JVM's stack).
         lines = _FOUND_BYTES.sub("", str(error)).strip().splitlines()
@@ -102,12 +115,27 @@ def print_error(error: BaseException) -> None:
 
 def print_note(text: str, label: str = "", style: str = "bold") -> None:
     """A line on stderr."""
-    stderr().print(Text.assemble((label, style), visible(text)), soft_wrap=True)
+    if is_styled(sys.stderr):
+        from rich.text import Text
+
+        stderr().print(Text.assemble((label, style), visible(text)), soft_wrap=True)
+    elif not is_quiet():
+        sys.stderr.write(f"{label}{visible(text)}\n")
 
 
 def print_line(text: str, style: str = "") -> None:
     """A line of results for people."""
-    stdout().print(Text(visible(text), style), soft_wrap=True)
+    _print_parts((visible(text), style))
+
+
+def _print_parts(*parts: tuple[str, str]) -> None:
+    """A line of results of texts, each with its style."""
+    if is_styled(sys.stdout):
+        from rich.text import Text
+
+        stdout().print(Text.assemble(*parts), soft_wrap=True)
+    else:
+        sys.stdout.write("".join(text for text, _ in parts) + "\n")
 
 
 def print_json(value: Any) -> None:
@@ -130,6 +158,9 @@ def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
             cells = ("NULL" if value is None else visible(str(value)) for value in row)
             sys.stdout.write("\t".join(cells) + "\n")
         return
+    from rich.table import Table as Grid
+    from rich.text import Text
+
     grid = Grid()
     for name in names:
         grid.add_column(Text(visible(name)))
@@ -145,16 +176,17 @@ def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 
 def _cell(value: Any) -> Text:
+    from rich.text import Text
+
     return Text("NULL", style="dim") if value is None else Text(visible(str(value)))
 
 
 def print_fields(fields: dict[str, Any]) -> None:
     """Names and values, one to a line."""
-    console = stdout()
     shown = {visible(name): visible(str(value)) for name, value in fields.items()}
     width = max(map(len, shown), default=0)
     for name, value in shown.items():
-        console.print(Text.assemble((f"{name:<{width}}", "bold"), "  ", value), soft_wrap=True)
+        _print_parts((f"{name:<{width}}", "bold"), ("  ", ""), (value, ""))
 
 
 def heading(text: str) -> None:

@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.live import Live
-from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
-from rich.spinner import Spinner
-from rich.text import Text
-
-from variantlake.cli.terminal.output import print_note, stderr, visible
+from variantlake.cli.terminal.output import is_quiet, is_styled, print_note, stderr, visible
 from variantlake.progress import OnProgress, Progress
+
+
+def _is_shown() -> bool:
+    return not is_quiet() and is_styled(sys.stderr) and stderr().is_terminal
 
 
 @contextmanager
@@ -24,14 +22,17 @@ def counting(*, with_results: bool = False) -> Iterator[Callable[[object], None]
     If stderr is not a terminal nothing is shown. `with_results` says that the block
     prints results.
     """
-    console = stderr()
-    if console.quiet or not console.is_terminal:
+    if not _is_shown():
         yield lambda _: None
         return
+    from rich.live import Live
+    from rich.spinner import Spinner
+    from rich.text import Text
+
     spinner = Spinner("line")
     # Of two terminals, results stand above the line; a file or a pipe gets them as ever.
     redirects = with_results and sys.stdout.isatty()
-    with Live(spinner, console=console, transient=True, redirect_stdout=redirects):
+    with Live(spinner, console=stderr(), transient=True, redirect_stdout=redirects):
         yield lambda at: spinner.update(
             # One line: what a narrow terminal wraps would stay there.
             text=Text(visible(str(at)), no_wrap=True, overflow="ellipsis")
@@ -55,7 +56,12 @@ def bytes_bar(
     `before` stands there until the first call, `doing` from then on, and `files` behind the number
     of files that are written.
     """
-    console = stderr()
+    if not _is_shown():
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -63,9 +69,7 @@ def bytes_bar(
         TextColumn(f"{{task.fields[files]}} {files}"),
         TimeElapsedColumn(),
     )
-    with Bar(
-        *columns, console=console, transient=True, disable=console.quiet or not console.is_terminal
-    ) as bar:
+    with Bar(*columns, console=stderr(), transient=True) as bar:
         line = bar.add_task(before, total=None, files=0)
 
         def show(state: Progress) -> None:
