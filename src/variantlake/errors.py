@@ -96,6 +96,17 @@ def in_file(file: str) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def in_memory(what: str, hint: str, cli_hint: str | None = None) -> Iterator[None]:
+    """Say of a block that runs out of memory what does not fit, and what to do: OutOfMemory."""
+    try:
+        yield
+    except OutOfMemory:
+        raise
+    except MemoryError as error:  # PyArrow's and NumPy's are some too
+        raise OutOfMemory(f"{what} not fit into memory", hint=hint, cli_hint=cli_hint) from error
+
+
 def _shortened(path: str) -> str:
     """Both ends of a path that is too long to print: documents may nest a thousand deep."""
     return path if len(path) <= 200 else f"{path[:100]} ... {path[-100:]}"
@@ -133,7 +144,7 @@ class LimitExceeded(VariantLakeError, ValueError):
 
 
 class OutOfMemory(VariantLakeError, MemoryError):
-    """The rows or groups of a query do not fit into the memory of this process."""
+    """What a call reads, groups, sorts or writes does not fit into this process's memory."""
 
 
 class InvalidPath(VariantLakeError, ValueError):

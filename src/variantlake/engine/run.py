@@ -31,7 +31,7 @@ from variantlake.engine.ordering import in_order
 from variantlake.engine.queries import Query
 from variantlake.engine.reading import Counted, Known, Reading, take_rows
 from variantlake.engine.top import sorted_rows
-from variantlake.errors import OutOfMemory
+from variantlake.errors import in_memory
 from variantlake.expressions.arrays import Values
 from variantlake.expressions.tree import Expression, Ref
 from variantlake.expressions.typing import type_of
@@ -73,15 +73,10 @@ class LocalQuery(ArrowStream):
         only Spark knows, MalformedFile, TableReplaced, OutOfMemory for too many groups or rows to
         sort.
         """
-        try:
+        fewer = "ask for fewer by WHERE, or ORDER BY with LIMIT"
+        spilling = "or let DuckDB answer it, which spills to a disk: vl.duckdb.attach"
+        with in_memory("the rows or groups of this query do", f"{fewer}; {spilling}", fewer):
             yield from self._rows()
-        except MemoryError as error:
-            raise OutOfMemory(
-                "the rows or groups of this query do not fit into memory",
-                hint="ask for fewer by WHERE, or ORDER BY with LIMIT; or let DuckDB answer it, "
-                "which spills to a disk: vl.duckdb.attach",
-                cli_hint="ask for fewer by WHERE, or ORDER BY with LIMIT",
-            ) from error
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
         query = self.query

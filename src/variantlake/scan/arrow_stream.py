@@ -23,6 +23,7 @@ from variantlake.errors import (
     MissingDependency,
     VariantLakeError,
     check_option_names,
+    in_memory,
 )
 from variantlake.shown import Shown, counted, html_table, shortened
 from variantlake.shredding.arrays import AnyField, map_leaves, map_types
@@ -37,6 +38,16 @@ from variantlake.shredding.layout import (
 if TYPE_CHECKING:
     from variantlake.export.export import ExportResult
     from variantlake.export.keywords import ExportKeywords
+
+TOO_MANY_ROWS = (
+    "the rows do",
+    (
+        "`to_batches` and `export` read them piece by piece; if a piece does not fit, select "
+        "fewer columns or paths"
+    ),
+    "select fewer columns, paths or rows",
+)
+"""What `errors.in_memory` says of rows that are read."""
 
 _SHOWN_ROWS = 10
 _CELL = 80
@@ -97,7 +108,8 @@ class ArrowStream(Shown):
             >>> t.scan("id").to_arrow()["id"].to_pylist()
             [1, 2]
         """
-        return pa.Table.from_batches(self.to_batches(), self.schema)
+        with in_memory(*TOO_MANY_ROWS):
+            return pa.Table.from_batches(self.to_batches(), self.schema)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """The rows as dicts, with Variants as values of Python. Raises as `to_batches`."""

@@ -21,7 +21,7 @@ from variantlake.delta.log.identity import check_before_read
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.columns_by_path import type_at
 from variantlake.delta.schema.table_schema import arrow_type
-from variantlake.errors import InvalidValue, VariantLakeError
+from variantlake.errors import InvalidValue, VariantLakeError, in_memory
 from variantlake.expressions.arrays import plain
 from variantlake.expressions.from_python import Expr, condition_text
 from variantlake.expressions.rows import Truth, of_refs, truth_of
@@ -36,7 +36,7 @@ from variantlake.planning.explain import Explanation, explain
 from variantlake.planning.files import NO_ROWS, ScanFile
 from variantlake.planning.stats.exact_facts import ExactFacts
 from variantlake.planning.stats.skipping import Skipper
-from variantlake.scan.arrow_stream import ArrowStream, HeadRows, marked
+from variantlake.scan.arrow_stream import TOO_MANY_ROWS, ArrowStream, HeadRows, marked
 from variantlake.scan.combinations import Combinations
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.file_layouts import MOST_FILES
@@ -142,10 +142,11 @@ class Scan(ArrowStream):
 
         Raises InvalidValue for a value that Spark's cast raises an error for, UnsupportedFeature
         for one that only Spark casts, MalformedFile for a file that breaks a specification,
-        TableReplaced if another table is at the location by now.
+        TableReplaced if another table is at the location by now, OutOfMemory.
         """
         check_before_read(self.snapshot)
-        yield from self._batches(self.items, limit=self.limit)
+        with in_memory(*TOO_MANY_ROWS):
+            yield from self._batches(self.items, limit=self.limit)
 
     def head(self, rows: int = 10) -> HeadRows:
         """The first rows, without reading more than they need. Raises as `ArrowStream.head`."""

@@ -48,6 +48,7 @@ from variantlake.errors import (
     TableReplaced,
     UnsupportedFeature,
     describe_type,
+    in_memory,
 )
 from variantlake.export.keywords import ExportKeywords
 from variantlake.progress import OnProgress
@@ -102,6 +103,14 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_LESS_AT_ONCE = (
+    (
+        "give rows in pieces, as a pyarrow.RecordBatchReader or an iterator of batches; choose "
+        "fewer by a condition; or do it where there is more memory"
+    ),
+    "do it on fewer rows or files at a time, or where there is more memory",
+)
+
 
 def _writes(method: Callable[Concatenate[Table, P], R]) -> Callable[Concatenate[Table, P], R]:
     """A method that writes: after it, whatever came of it, its handle is at the newest version."""
@@ -111,7 +120,8 @@ def _writes(method: Callable[Concatenate[Table, P], R]) -> Callable[Concatenate[
     def call(self: Table, /, *args: P.args, **kwargs: P.kwargs) -> R:
         self._check_moves()
         try:
-            result = verb(self, *args, **kwargs)
+            with in_memory(f"what `{method.__name__}` works on does", *_LESS_AT_ONCE):
+                result = verb(self, *args, **kwargs)
         except TableReplaced:  # the handle keeps what it has read of the old table
             raise
         except BaseException:

@@ -12,12 +12,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import variantlake as vl
 from tests.cli.command import END, in_turn, run
 from tests.delta.tables import add, first_commit, write_log
-from variantlake.cli.terminal.output import escaped, visible
+from variantlake.cli.terminal.output import escaped, print_error, visible
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -175,3 +176,11 @@ def test_an_interrupt_that_is_ignored_stays_so(tmp_path: Path) -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path
     )
     assert done.stdout.endswith("True\n")
+
+
+def test_too_little_memory_is_said_in_a_sentence(capsys: Capture) -> None:
+    print_error(pa.ArrowMemoryError("malloc of size 1020032 failed"))
+    said = capsys.readouterr().err
+    assert (
+        said == "Error: there is not enough memory\nHint: do it on less at a time, or elsewhere\n"
+    )

@@ -38,6 +38,8 @@ def first_below_micros(
                 check_pages(file.read_at, footer.leaves[leaf], group.columns[leaf], group)
                 try:
                     row = _first(file, number, leaf)
+                except MemoryError:  # an ArrowException too, and the file may be whole
+                    raise
                 except (pa.ArrowException, OSError) as error:
                     raise MalformedFile(
                         f"row group {number} does not read: {error}", file=name_of(path)

@@ -116,6 +116,8 @@ class PageBytes:
                 found = _of_snappy(bodies, sizes)
             else:
                 return None
+        except MemoryError:  # an ArrowException too, and the file may be whole
+            raise
         except (pa.ArrowException, OSError, zstandard.ZstdError):
             return None
         found = [memoryview(each) for each in found]

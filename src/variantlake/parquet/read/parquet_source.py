@@ -155,6 +155,8 @@ class ParquetSource:
             try:
                 table = self._columns.read_row_group(row_group, column_indices=[leaf])
                 return [self._viewless(batch) for batch in table.to_batches()]
+            except MemoryError:  # an ArrowException too, and the file may be whole
+                raise
             except (pa.ArrowException, OSError):
                 # Other encodings, such as DELTA_BYTE_ARRAY, are not implemented, and which error
                 # says so varies: whole values then, or what else is wrong is said for them.
@@ -222,7 +224,11 @@ class ParquetSource:
             except VariantLakeError as error:  # some are OSErrors too
                 error.say_first(f"row group {row_group}")
                 raise
+            except MemoryError:  # an ArrowException too, and the file may be whole
+                raise
             except (pa.ArrowException, OSError) as error:
+                if "launch worker thread" in str(error):  # which no memory was left for
+                    raise MemoryError(str(error)) from error
                 raise MalformedFile(f"row group {row_group} does not read: {error}") from error
 
 
@@ -239,5 +245,7 @@ def open_parquet(
         return ParquetSource(path, name, footer, encoded, lazily=lazily)
     except VariantLakeError:
         raise  # some are OSErrors too
+    except MemoryError:  # an ArrowException too, and the file may be whole
+        raise
     except (pa.ArrowException, OSError) as error:
         raise MalformedFile(f"pyarrow cannot open it: {error}", file=name) from error
