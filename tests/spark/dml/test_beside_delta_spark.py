@@ -144,6 +144,21 @@ def test_identity_columns(lake: vl.spark.Lake, spark: SparkSession, tmp_path: Pa
     assert tuple(row) == (True, True)
 
 
+def test_tables_by_names_of_three_parts(lake: vl.spark.Lake, spark: SparkSession) -> None:
+    target, source = (f"spark_catalog.default.three_parts_{each}" for each in "ts")
+    for name, values in ((target, "(1, 1), (2, 2)"), (source, "(1, 10), (3, 30)")):
+        spark.sql(f"CREATE OR REPLACE TABLE {name} (id INT, n INT) USING delta")
+        spark.sql(f"INSERT INTO {name} VALUES {values}")
+    lake.sql(
+        f"MERGE INTO {target} USING {source} ON {target}.id = {source}.id WHEN MATCHED THEN"
+        f" UPDATE SET {target}.n = {source}.n + 1 WHEN NOT MATCHED THEN INSERT *"
+    )
+    lake.sql(f"UPDATE {target} SET n = {target}.n * 2 WHERE default.three_parts_t.id = 3")
+    assert sorted(map(tuple, spark.table(target).collect())) == [(1, 11), (2, 2), (3, 60)]
+    for name in (target, source):
+        spark.sql(f"DROP TABLE {name}")
+
+
 def test_append_only_tables(lake: vl.spark.Lake, spark: SparkSession, tmp_path: Path) -> None:
     twins = Twins.create(
         lake,

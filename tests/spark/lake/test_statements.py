@@ -109,6 +109,34 @@ def test_inserts_bring_the_rows_that_delta_spark_brings(twins: Twins) -> None:
     assert read == theirs
 
 
+def test_other_statements_leave_the_history_of_delta_spark(twins: Twins) -> None:
+    for statement in (
+        INSERTS[0],
+        "UPDATE {t} SET n = 1",
+        "ALTER TABLE {t} UNSET TBLPROPERTIES ('nope')",
+        "DELETE FROM {t}",
+    ):
+        twins.both(statement)
+        ours, theirs = (each[:2] for each in twins.newest())
+        assert ours == theirs, statement
+        if statement.startswith(("UPDATE", "DELETE")):
+            assert twins.newest()[0][2] == twins.newest()[1][2], statement
+    twins.both("RESTORE {t} VERSION AS OF 2")
+    ours_rows, theirs_rows = (rows(each) for each in twins.both("SELECT * FROM {t}"))
+    assert ours_rows == theirs_rows
+    assert len(ours_rows) == 2
+
+
+def test_optimize_joins_small_files_that_are_in_order(twins: Twins) -> None:
+    table = vl.Table.create(twins.folder / "clustered", "id INT", cluster_by="id")
+    for first in (0, 10):
+        table.append([{"id": first}, {"id": first + 1}])
+    twins.lake.register("own.clustered", table.uri)
+    (done,) = twins.lake.sql("OPTIMIZE own.clustered").collect()
+    assert (done.metrics.numFilesAdded, done.metrics.numFilesRemoved) == (1, 2)
+    assert table.refresh().files().num_rows == 1
+
+
 REFUSED: list[tuple[str, type[Exception], str]] = [
     ("INSERT INTO {t} VALUES (5)", InvalidQuery, "1 columns, and go into 8"),
     ("INSERT INTO {t} (id, id) VALUES (5, 6)", InvalidQuery, "named twice"),
@@ -121,6 +149,7 @@ REFUSED: list[tuple[str, type[Exception], str]] = [
     ("INSERT INTO {t} (id) REPLACE WHERE rand() > 1 VALUES (5)", InvalidQuery, "which rows change"),
     ("INSERT INTO {t} (id) REPLACE WHERE nope > 1 VALUES (5)", InvalidQuery, "nope"),
     ("INSERT INTO {t} SELECT * FROM nowhere", InvalidQuery, "nowhere"),
+    ("ALTER TABLE {t} ALTER COLUMN n SET DEFAULT (SELECT 1)", InvalidQuery, "subquery"),
     ("RESTORE TABLE {t} TO VERSION AS OF 99", VariantLakeError, "99"),
     ("RESTORE TABLE {t} TO TIMESTAMP AS OF 'soon'", InvalidQuery, "not a timestamp"),
     ("VACUUM {t} RETAIN 0 HOURS", InvalidValue, "retention"),
