@@ -20,7 +20,7 @@ _SHORT.maxstring = _SHORT.maxother = 48
 class Shown:
     """Base of public dataclasses: `repr` fits a line, `dir` has public names only.
 
-    The line leaves out fields that have their default, those without a repr, and ends early where
+    The line leaves out fields that have their default, those without a repr, and ends early if
     it would be too long. Collections are counted.
     """
 

@@ -50,7 +50,7 @@ class DiscoveredFile:
 class Settling:
     """Which files have been left alone long enough; remembers what it saw, across rounds.
 
-    By the clocks of file and process, or, where these disagree, by having seen the same file for as
+    By the clocks of file and process, or, if these disagree, by having seen the same file for as
     long.
     """
 

@@ -160,7 +160,7 @@ def scalar_of(value: object) -> Scalar:
 
 
 def _of_datetime(value: dt.datetime) -> Scalar:
-    """Micros; nanos where pandas' Timestamp, which is a datetime too, has any."""
+    """Micros; nanos if pandas' Timestamp, which is a datetime too, has any."""
     if value != value:  # noqa: PLR0124  # pandas' NaT is a datetime
         raise _not_a_time()
     offset = value.utcoffset()

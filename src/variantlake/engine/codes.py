@@ -99,7 +99,7 @@ def decimals(values: npt.NDArray[Any], type_: ShreddedType, there: Bools) -> Any
 class Coded:
     """A column as `values[codes]`; a code may stand for NULL, and two for one value.
 
-    `first` is the first row of each code, where codes are numbered as they come; else None.
+    `first` is the first row of each code, if codes are numbered as they come; else None.
     """
 
     codes: Int64s
@@ -148,7 +148,7 @@ def coded(array: Any) -> Coded:
 
 
 def _near(array: Any) -> Coded | None:
-    """Integers as their distances from the least, where those are few."""
+    """Integers as their distances from the least, if those are few."""
     if not pa.types.is_integer(array.type) or array.null_count == len(array):
         return None
     ends: Any = pc.min_max(array).as_py()

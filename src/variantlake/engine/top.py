@@ -111,7 +111,7 @@ class _Top:
 
 
 def _bounded(reading: Reading, term: Ordering) -> Ref | None:
-    """The column that a term orders by, where bounds say something of it."""
+    """The column that a term orders by, if bounds say something of it."""
     if not isinstance(term.expression, Ref) or term.expression.char_length:
         return None
     return reading.scan.stored(term.expression)

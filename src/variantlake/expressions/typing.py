@@ -36,7 +36,7 @@ SPARK_RUNS_IT = Hints(
 )
 
 INT_LIMITS = {Kind.INT8: 2**7, Kind.INT16: 2**15, Kind.INT32: 2**31, Kind.INT64: 2**63}
-"""A value v fits where -limit <= v < limit."""
+"""A value v fits if -limit <= v < limit."""
 
 INT_DIGITS = {Kind.INT8: 3, Kind.INT16: 5, Kind.INT32: 10, Kind.INT64: 20}
 """Precision of the decimal type that Spark takes for an integer type in comparisons."""
@@ -138,7 +138,7 @@ def literal_as(literal: Literal, common: ShreddedType) -> Raw | None:
 
 @cache
 def common_type(left: ShreddedType, right: ShreddedType) -> ShreddedType | None:
-    """Spark's common type of two operands, where ANSI mode makes no difference to it."""
+    """Spark's common type of two operands, if ANSI mode makes no difference to it."""
     if left == right:
         return left
     kinds = {left.kind, right.kind}

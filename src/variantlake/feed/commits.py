@@ -54,7 +54,7 @@ class ChangedFile:
     """A file whose rows a version brought or took, or that lists changed rows.
 
     `change` is INSERT or DELETE for all rows, None if each row says it. `timestamp` is that of
-    the commit, in milliseconds since the epoch. `vector` are rows that do not count; where `among`
+    the commit, in milliseconds since the epoch. `vector` are rows that do not count; if `among`
     is given, only rows count that are in `among` and not in `vector`.
     """
 

@@ -1,6 +1,6 @@
 """Changed files as snapshots that any scan reads, with what each row is as partition values.
 
-`_commit_version` and `_commit_timestamp`, and `_change_type` where all rows of a file are of one,
+`_commit_version` and `_commit_timestamp`, and `_change_type` if all rows of a file are of one,
 are partition columns there: conditions on them skip files, and readers fill them in. Rows of a file
 that do not count are its deletion vector.
 """
@@ -41,7 +41,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 def change_snapshots(snapshot: Snapshot, versions: VersionRange) -> list[Snapshot]:
     """Snapshots whose rows together are the changes of these versions, one at least.
 
-    Their schema is the table's at the snapshot, or at the end of the range where columns are
+    Their schema is the table's at the snapshot, or at the end of the range if columns are
     mapped, and the three columns behind it. In each a file stands once.
 
     Raises UnsupportedFeature as `changed_files`, and for a table that has such a column itself.

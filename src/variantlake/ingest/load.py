@@ -107,7 +107,7 @@ def run_load(
 ) -> LoadResult:
     """Load documents into a table in one commit; see `spark.load.ingest`.
 
-    `snapshot` is that of the table where it is known already.
+    `snapshot` is that of the table if it is known already.
     Until the commit nothing of the load is visible; by any failure before it every file of the
     load is removed.
     """

@@ -71,7 +71,7 @@ def write_rows(
 
 
 def _close_some(files: list[FileSet]) -> None:
-    """Finish files early where too many are open, or hold too much together: the largest."""
+    """Finish files early if too many are open, or hold too much together: the largest."""
     files.sort(key=lambda each: each.pending_bytes)
     pending = sum(each.pending_bytes for each in files)
     while len(files) > MAX_OPEN_FILES or (len(files) > 1 and pending > MAX_PENDING_BYTES):

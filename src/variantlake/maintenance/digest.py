@@ -147,7 +147,7 @@ class DigestColumns:
 
 @dataclass(frozen=True, slots=True)
 class _FileColumn:
-    """One column: `variant` rebuilds Variants where it is not taken as it is stored."""
+    """One column: `variant` rebuilds Variants if it is not taken as it is stored."""
 
     node: SchemaNode
     field: StructField
@@ -207,7 +207,7 @@ class FileDigester:
     ) -> Iterator[RowHashes]:
         """The hashes of all rows of a file, batch by batch; memory follows a few batches.
 
-        `source` is the file where it lies somewhere else for now. With `places` (rising) only those
+        `source` is the file if it lies somewhere else for now. With `places` (rising) only those
         rows are kept, whatever is deleted.
 
         Raises MalformedFile, MalformedVariant, with file and row; MissingSource.

@@ -160,7 +160,7 @@ class CompactionPlan:
     def _tags(self, group: _JoinedRows) -> dict[str, str]:
         """That a run of clustering ordered the files, as far as that holds of what they become.
 
-        Neighbours in the log need not be neighbours in the order: where one of the files is new, or
+        Neighbours in the log need not be neighbours in the order: if one of the files is new, or
         the rows are not sorted when they are joined, the bounds alone tell what that is worth.
         """
         tags: Any = self.snapshot.files.take(group.rows)["tags"]

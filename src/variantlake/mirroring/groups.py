@@ -31,7 +31,7 @@ unless the mirror's file has the rows of the first one, then those of the second
 class MirrorGroup:
     """Files of the table by their decoded paths, with the ids of their deletion vectors.
 
-    `mirrored` are the files of the mirror with their rows, or with those of before where the group
+    `mirrored` are the files of the mirror with their rows, or with those of before if the group
     `is_stale`. `is_renamed` says that the mirror's log names other files of the table. `counts` are
     the rows of each source in the one mirrored file, which has them in this order; None if it has
     not. `grown` are the vectors that sources had and have, of a group that is not stale.

@@ -209,7 +209,7 @@ def _need_kernels(
 
     Of the files `read`, rising; for others the number means nothing. Our kernels have to read it if
     Spark's own reader fails, or would not find keys (EXACTNESS, rule 40). If there are kernels,
-    they also do if it may fail, and where types of numbers are `shown` that would come out wrong.
+    they also do if it may fail, and if types of numbers are `shown` that would come out wrong.
     """
     needs = np.zeros(files.rows, np.int64)
     for piece, start, rows in pieces_with(files, read):

@@ -53,7 +53,7 @@ def requested_type(ref: Ref) -> ShreddedType:
 def convert(array: AnyArray, stored: ShreddedType, ref: Ref, conversion: Conversion) -> Values:
     """The typed column of a clean path as the requested type, by planning's conversion.
 
-    Strings stay a dictionary where they are one.
+    Strings stay a dictionary if they are one.
     """
     requested = requested_type(ref)
     if isinstance(array, pa.DictionaryArray):
@@ -74,7 +74,7 @@ def convert(array: AnyArray, stored: ShreddedType, ref: Ref, conversion: Convers
 
 
 def _direct(array: AnyArray, stored: ShreddedType, requested: ShreddedType) -> AnyArray | None:
-    """The cast by Arrow where it is Spark's on all values that fit; else None."""
+    """The cast by Arrow if it is Spark's on all values that fit; else None."""
     integers = INT_LIMITS.keys()
     if stored.kind in integers and requested.kind in integers:
         return array.cast(requested.arrow)

@@ -347,7 +347,7 @@ class Rows:
         return Rows(self.reader, self.row_group, self.kept[own], self.places[own])
 
     def stretches(self, asked: Iterable[Ref]) -> Stretches | None:
-        """These columns where these are all rows of a row group, and all of them are in runs."""
+        """These columns if these are all rows of a row group, and all of them are in runs."""
         if not self.is_whole:
             return None
         found: dict[Ref, Runs] = {}

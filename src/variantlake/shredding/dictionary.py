@@ -31,7 +31,7 @@ class RowDictionary:
         return key in self._ids
 
     def id_of(self, key: str) -> int:
-        """The id of a key, the first one where it is repeated; a key that is not there gets one."""
+        """The id of a key, the first one if it is repeated; a key that is not there gets one."""
         found = self._ids.get(key)
         if found is None:
             found = self._added.setdefault(key, len(self.decoded.keys) + len(self._added))

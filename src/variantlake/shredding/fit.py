@@ -104,7 +104,7 @@ def _view_of(arrow: pa.DataType) -> pa.DataType | None:
 def encoded_type(arrow: pa.DataType) -> Primitive:
     """The primitive that the values of a column are encoded as (TRUE for booleans).
 
-    A decimal has the width of its precision, or of the Arrow type where that is wider on purpose
+    A decimal has the width of its precision, or of the Arrow type if that is wider on purpose
     (a DECIMAL(9,4) stored in 8 bytes is a decimal8). Spec: VariantEncoding, decimal table.
     """
     arrow = plain_type(arrow)
@@ -132,7 +132,7 @@ def scalar_of(raw: Raw, primitive: Primitive) -> Scalar:
 def number_of(raw: Raw, primitive: Primitive, form: int) -> Scalar:
     """The same of a column whose numbers come back in this form: see `values.NumberForms`.
 
-    Without a fraction it is an integer, where 64 bits hold it.
+    Without a fraction it is an integer, if 64 bits hold it.
     """
     if form == AS_STORED or not isinstance(raw, Decimal):
         return scalar_of(raw, primitive)

@@ -53,7 +53,7 @@ from variantlake.types import NULL_VALUE, BasicType
 def unshred_plain(array: pa.StructArray, forms: NumberForms = ALL_AS_STORED) -> pa.StructArray:
     """Rebuild every row of a Variant column, shredded or not.
 
-    Numbers of DECIMAL columns come back in `forms`, integers where 64 bits hold them.
+    Numbers of DECIMAL columns come back in `forms`, integers if 64 bits hold them.
 
     Returns struct<metadata: binary not null, value: binary not null>; SQL NULL is a null struct
     with empty bytes below it. Rows whose whole value stands in `value` come back byte for byte. A

@@ -8,8 +8,8 @@ that two items of a FROM have, so one that our table has is our table's. Names t
 NATURAL joins make one of several are left alone, and so is all that is not understood.
 
 Which side of which join a condition reaches stands in `joins`, as for Spark's plans. A text says
-less than a plan all the same where a comma stands between an item and the join, in pipes and nested
-joins, and where only types tell what is compared; values of small sides are not read for it.
+less than a plan all the same if a comma stands between an item and the join, in pipes and nested
+joins, and if only types tell what is compared; values of small sides are not read for it.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class Scopes:
         where = select.args.get("where")
         active = [*_conjuncts(where and where.this), *self._from_above(select)]
         joins: list[exp.Join] = select.args.get("joins") or []
-        # The tree leans to the left, which says less than the true one where commas come between.
+        # The tree leans to the left, which says less than the true one if commas come between.
         for join in reversed(joins):
             kind = _kind(join)
             if kind is None:

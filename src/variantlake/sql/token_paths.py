@@ -45,7 +45,7 @@ class Owner:
 class PathExpression:
     """`column:path::type`, `cast(column:path AS type)` or `variant_get(column, path, type)`.
 
-    Also the column's name alone, where what follows is a test for NULL: of the type PRESENCE.
+    Also the column's name alone, if what follows is a test for NULL: of the type PRESENCE.
     `span` is all of it, `name` the column's name with its qualifiers. `bare` is the path's last
     key, after which Spark names a select item that is the path alone; `item_end` is where such an
     item ends, None for a path inside of an expression or with a name of its own. `owner` is the

@@ -266,7 +266,7 @@ def _bound(add: AddFile, side: str, column: IdentityColumn) -> int | None:
 
 
 def _measured(target: TableWrite, adds: Sequence[AddFile]) -> dict[str, str]:
-    """The properties, where schemas that these files are the first of say how well they do."""
+    """The properties, if schemas that these files are the first of say how well they do."""
     properties = dict(target.properties)
     if target.snapshot is not None and properties == target.snapshot.properties:
         return properties

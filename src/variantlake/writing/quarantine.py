@@ -98,7 +98,7 @@ class BadRowLog:
     def add(self, bad: BadRow) -> None:
         """Take one bad row, in the mode "null" only its number.
 
-        Raises its error in strict mode, LimitExceeded where it is one too many.
+        Raises its error in strict mode, LimitExceeded if it is one too many.
         """
         if self.mode is BadRows.STRICT:
             raise bad.error

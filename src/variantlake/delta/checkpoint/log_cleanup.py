@@ -90,7 +90,7 @@ def _newest_expired(
 ) -> int | None:
     """The newest commit that is not younger than `cutoff`.
 
-    By the time of its file, and by its own where the table keeps that.
+    By the time of its file, and by its own if the table keeps that.
     """
     found = [
         version

@@ -67,7 +67,7 @@ _BATCH_ROWS = 1 << 16
 def read_checkpoint(
     store: Store, checkpoint: CheckpointFiles, *, tombstones: bool = False
 ) -> LogState:
-    """The state that a checkpoint holds; `removes` too where `tombstones` asks for them.
+    """The state that a checkpoint holds; `removes` too if `tombstones` asks for them.
 
     Its protocol and metadata are None if the checkpoint has none: nobody may go on without.
     Raises MalformedLog naming the file: not Parquet, columns of wrong types, required ones missing.

@@ -23,7 +23,7 @@ def check_before_commit(snapshot: Snapshot) -> None:
 
     Raises TableReplaced if another table is at the location, CommitConflict if the log was
     cleaned up beyond the version (putting the next version's file again would succeed, and be seen
-    by nobody) or was rewritten, NotADeltaTable where it is gone.
+    by nobody) or was rewritten, NotADeltaTable if it is gone.
     """
     newest = _newest_if_changed(snapshot)
     if newest is None:
@@ -45,7 +45,7 @@ def check_before_read(snapshot: Snapshot) -> None:
     A version whose log was cleaned up is good as long as its files are there.
 
     Raises TableReplaced if another table is at the location, MissingSource if the log was
-    rewritten without the version, NotADeltaTable where it is gone.
+    rewritten without the version, NotADeltaTable if it is gone.
     """
     newest = _newest_if_changed(snapshot)
     if newest is not None and newest <= snapshot.version:

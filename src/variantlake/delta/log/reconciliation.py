@@ -50,7 +50,7 @@ Key = tuple[str, str | None]
 class LogState:
     """What a log says at one version.
 
-    `removes` holds the tombstones by key where they were asked for, else None. `protocol` and
+    `removes` holds the tombstones by key if they were asked for, else None. `protocol` and
     `metadata` are None in the state before the first commit only. `unknown_actions` names the kinds
     of actions that this version does not know: a checkpoint of the state would lose them.
     """

@@ -158,7 +158,7 @@ def cluster_paths(
 ) -> tuple[ClusterPath, ...]:
     """What `variantlake.clusterBy` names in a table of this schema.
 
-    `shreddings` are the table's own shredding schemas by physical names: where a column has one, a
+    `shreddings` are the table's own shredding schemas by physical names: if a column has one, a
     path must be a typed column of it.
 
     Raises InvalidSchema for what rows cannot be ordered by, InvalidPath and InvalidValue.

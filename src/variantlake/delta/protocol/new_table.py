@@ -52,7 +52,7 @@ def new_table(
 
     A table with a Variant column gets `variantShredding` too, enabled, unless the properties say
     that it is not, and statistics as columns in its checkpoints. If the properties ask for
-    column mapping, columns get ids and physical names; where for row tracking, the columns of
+    column mapping, columns get ids and physical names; if for row tracking, the columns of
     copied rows are named. `clustered` adds the feature of clustered tables.
 
     Raises InvalidSchema for a schema or partitioning that a Delta table cannot have,

@@ -49,7 +49,7 @@ class Changes:
     An append that looks at no row is blind, and conflicts with no other change of data.
     `serializable` holds it against the appends of others whatever the table's isolation level is.
     `operation`, `parameters` and `metrics` describe it in the history, with the numbers of files
-    where `file_metrics` are asked for. `evaluated` says that the rows of its files have gone
+    if `file_metrics` are asked for. `evaluated` says that the rows of its files have gone
     through the table's SQL expressions, `kept` that they were in the table before, `numbered` that
     they have the numbers of identity columns. `rebased` puts
     it on the ground of a commit that came first. `keeps_row_ids` is false if a row gets another

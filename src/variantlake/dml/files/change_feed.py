@@ -1,6 +1,6 @@
 """Change data files: what a change of rows took away and brought, for readers of the feed.
 
-A commit has them where its files alone do not tell: files that only come or only go do.
+A commit has them if its files alone do not tell: files that only come or only go do.
 Spec: PROTOCOL, "Change Data Files", "Add CDC File".
 """
 

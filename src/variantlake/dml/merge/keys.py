@@ -140,7 +140,7 @@ class KeyJoin:
 
 
 def _normal(array: Any) -> Any:
-    """Values that are equal where Spark's are: doubles by their order."""
+    """Values that are equal if Spark's are: doubles by their order."""
     kind = array.type.value_type if isinstance(array, pa.DictionaryArray) else array.type
     if not pa.types.is_floating(kind):
         return array

@@ -255,7 +255,7 @@ class _LocalMerge:
         actions, numbers, places = self._actions(found)
         others = [each for each in self.clauses.all if each.when != NOT_MATCHED]
         only = [(each.then, each.condition) for each in others if each.when == MATCHED]
-        # As in Delta Spark: rows that go whatever matches them may be matched again, and where
+        # As in Delta Spark: rows that go whatever matches them may be matched again, and if
         # rows are only inserted it matters that they are matched, not how often.
         check_once(numbers, places, multiple=not others or only == [("delete", None)])
         gone = actions != ONLY_MATCHED

@@ -21,7 +21,7 @@ BLOCK_BYTES = 4 << 20
 _NODE_BYTES, _MOST_BYTES = 32 << 10, 16 << 20
 
 _STEP_BYTES = 64 << 10
-"""Read at once where only the end of a line is looked for."""
+"""Read at once if only the end of a line is looked for."""
 
 
 def bytes_at_once(schemas: Iterable[ShreddingSchema]) -> int:
@@ -66,7 +66,7 @@ class LongLine:
 def read_blocks(split: Split, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Block | LongLine]:
     """The lines that start within a split, in blocks of about `block_bytes`.
 
-    A block ends with a newline, but where the source ends without one. It is larger only if a
+    A block ends with a newline, unless the source ends without one. It is larger only if a
     single line is; memory stays within about twice the longest line or block. A byte order mark at
     the start of the file is left out. A line of more than MAX_VALUE_BYTES, beyond which no Variant
     can be written, is given as a LongLine.

@@ -20,7 +20,7 @@ from variantlake.kernels.tape.words import PADDING
 
 _BLANKS = b" \t\r\n"
 _STEP_BYTES = 64 << 10
-"""Read at once where the start of the array is looked for."""
+"""Read at once if the start of the array is looked for."""
 
 Places = npt.NDArray[np.int64]
 

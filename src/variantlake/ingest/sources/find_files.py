@@ -146,7 +146,7 @@ class FilePattern:
 def names_below(root: str, wanted: FilePattern, after: bytes = b"") -> Iterator[bytes]:
     """The wanted files of a folder on a disk, by their paths from it, in the order of these bytes.
 
-    Only those after a name. Links to files are followed, and links to folders where a glob without
+    Only those after a name. Links to files are followed, and links to folders if a glob without
     `**` names them.
 
     Raises MissingSource if there is no such folder, StoreFailed for one that cannot be listed.

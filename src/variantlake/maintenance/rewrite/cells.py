@@ -93,7 +93,7 @@ def cells_of(keys: tuple[SortKey, ...], sample: list[Any], files: int, per_file:
     """Cells for so many files of equal size, each in `per_file` cells.
 
     `sample` are the values of a sample of rows, an Arrow array for each key. Fewer cells result
-    where values are too often the same.
+    if values are too often the same.
     """
     builder = _Builder([_Ranks.of(column) for column in sample])
     rows = np.arange(len(sample[0]))

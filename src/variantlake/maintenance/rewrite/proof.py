@@ -55,7 +55,7 @@ class RewriteProof:
     def sees_writing(self) -> bool:
         """Whether rows can be hashed on their way into a file; else it is read again at the end.
 
-        Not where fields within structs have other names in files than in the table, nor where
+        Not if fields within structs have other names in files than in the table, nor where
         columns stand in no file (VOID).
         """
         return all(

@@ -160,7 +160,7 @@ def _adds(plan: RewritePlan, group: FileGroup, written: _Written) -> Iterator[Ad
 
 
 def _sink(group: FileGroup, form: StoredForm) -> AbstractContextManager[CellRows | None]:
-    """Where rows wait for the files of their cells; nowhere where any file will do."""
+    """Where rows wait for the files of their cells; nowhere if any file will do."""
     return nullcontext() if group.cells is None else CellRows(group.cells, form.variants)
 
 

@@ -2,7 +2,7 @@
 
 A path becomes a hash of 64 bits, so that a million of them take 8 MB. Two paths with one hash mean
 a file that is kept without need; never the opposite. So does everything here that is
-not certain: where it is not clear what a path of the log means, all that it may mean is kept.
+not certain: if it is not clear what a path of the log means, all that it may mean is kept.
 """
 
 from __future__ import annotations

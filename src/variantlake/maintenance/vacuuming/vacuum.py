@@ -248,7 +248,7 @@ class _Run:
             folders = delete_empty_folders(self.snapshot.store, self.listing.folders)
             status = "FAILED" if done.failed else "COMPLETED"
         finally:
-            # Also where it was interrupted: the history says what is gone.
+            # Also if it was interrupted: the history says what is gone.
             ended = self._end(status, done, started)
         if done.failed:
             names = "; ".join(done.failures)

@@ -199,7 +199,7 @@ _TYPE_ORDER = b"\x1c\x00\x00"
 
 
 def _usual_orders(reader: CompactReader, count: int) -> list[bool] | None:
-    """All of a file's column orders where each is TYPE_ORDER."""
+    """All of a file's column orders if each is TYPE_ORDER."""
     size = len(_TYPE_ORDER) * count
     if reader.data[reader.position : reader.position + size] != _TYPE_ORDER * count:
         return None

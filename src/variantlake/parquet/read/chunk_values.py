@@ -144,7 +144,7 @@ def read_runs(
 
 
 def _run_of_all(leaf: LeafColumn, chunk: ColumnChunk, group: RowGroup) -> CodeRuns | None:
-    """One run where no row has a text, or all have one that the bounds enclose nothing beside of.
+    """One run if no row has a text, or all have one that the bounds enclose nothing beside of.
 
     Cut bounds enclose as well (EXACTNESS, rule 21).
     """

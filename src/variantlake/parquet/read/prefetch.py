@@ -33,7 +33,7 @@ def ahead(
     """`work` on each item of `source`, in its order.
 
     One thread at a time takes the next item, any of them does the work. At most as many items as
-    there are threads, and one more, are under way or wait to be taken; fewer where `weigh`, the
+    there are threads, and one more, are under way or wait to be taken; fewer if `weigh`, the
     bytes of an item, makes them more than AHEAD_BYTES. What `source` or `work` raises comes in its
     place, and is the last. When the caller stops early, so do the threads before this returns.
     """

@@ -46,7 +46,7 @@ def read_paths(
         path: A file name or an open binary file.
         paths: For each column of the result `column:path::type`, such as `event:commit.kind` or
             `event:time_us::bigint`. Types are those of shredding DDL, or `variant`. Without a type
-            the column has the type that the file stores at the path, and where it stores none the
+            the column has the type that the file stores at the path, and if it stores none the
             result is struct<metadata, value>.
         on_mismatch: `error`, or `null` for values that are not of the type. Exact numbers convert
             to each other if their value stays the same, nothing else converts.

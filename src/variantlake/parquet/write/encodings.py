@@ -167,7 +167,7 @@ def _encoding_of(sample: AnyArray) -> str:
 def _begin_alike(sample: AnyArray) -> bool:
     """Whether texts take less room without what they share with the one before, by a trial.
 
-    They do not where zstd finds in each text more of another one than its beginning.
+    They do not if zstd finds in each text more of another one than its beginning.
     """
     present = pc.indices_nonzero(sample.is_valid()).slice(0, _COMPARED_ROWS)
     few: Any = sample.take(present).cast(pa.large_binary())

@@ -1,6 +1,6 @@
 """Variant metadata that rows have in common, as Arrow dictionaries on its way into a file.
 
-Rows shredded together mostly have one and the same metadata: a third of their bytes in Arrow where
+Rows shredded together mostly have one and the same metadata: a third of their bytes in Arrow if
 the keys of an event take 0.3 KB. A dictionary takes an index a row instead, and pyarrow writes it
 as the dictionary page that it would otherwise find by hashing and comparing every row's bytes.
 

@@ -1,7 +1,7 @@
 """What a condition on a converted column implies for the column itself.
 
 Spark pushes a comparison into Parquet only if it stands on the bare column; through
-`cast(decimal AS bigint)`, the usual case where integers share a decimal column, it does not
+`cast(decimal AS bigint)`, the usual case if integers share a decimal column, it does not
 (EXACTNESS, rule 13). The implied range, put beside the condition, lets it skip row groups and pages
 by the raw values. It is wider than the condition and never narrower: a row that the condition wants
 lies within, and rows beyond are still tested by the condition itself.

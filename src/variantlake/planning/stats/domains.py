@@ -49,7 +49,7 @@ class OperandDomains(RowColumns):
     """The values of one operand, as the requested type, in each of many files.
 
     `values` and `nulls` say whether some row of the file may have a value, may be NULL. All values
-    lie within `minimum`..`maximum` (not known: unbounded), by Spark's order; where `nan` is true,
+    lie within `minimum`..`maximum` (not known: unbounded), by Spark's order; if `nan` is true,
     NaN may stand there besides. `exact` is true when neither bound was cut. `why` are indices of
     REASONS that say, for people, why there are no bounds.
     """

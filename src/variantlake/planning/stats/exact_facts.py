@@ -70,7 +70,7 @@ class KnownFiles:
 
 @dataclass(frozen=True, slots=True)
 class ConstantFiles:
-    """Files in which all rows that are left have one value: `values`, or NULL where `nulls`."""
+    """Files in which all rows that are left have one value: `values`, or NULL if `nulls`."""
 
     values: RawColumn
     nulls: Bools
@@ -133,7 +133,7 @@ class ExactFacts:
         return matching, certain
 
     def _aggregate(self, aggregate: LogAggregate) -> tuple[RawColumn, Bools]:
-        """Its value in each file if that is certain; and where it is certainly NULL."""
+        """Its value in each file if that is certain; and if it is certainly NULL."""
         if aggregate.ref is None:
             return RawColumn(self.rows, self.rows != UNKNOWN), self.rows < UNKNOWN
         counts = self.count(aggregate.ref)

@@ -56,7 +56,7 @@ def merged_rows_text(
     `source_columns` are those of the source. Matches that no clause takes are among the rows where
     `counted` is true of them.
 
-    Raises as `updated_rows_text`; InvalidQuery where `*` needs a column that the source does not
+    Raises as `updated_rows_text`; InvalidQuery if `*` needs a column that the source does not
     have.
     """
     check_clauses(statement.clauses)

@@ -137,7 +137,7 @@ def _merge(spark: SparkSession, parsed: MergeText, args: Any, *, ansi: bool) -> 
         },
         rows,
         lambda _snapshot, _add: True,  # the source decides, which is not read again
-        # As in Delta Spark: rows that go whatever matches them may be matched again, and where
+        # As in Delta Spark: rows that go whatever matches them may be matched again, and if
         # rows are only inserted it matters that they are matched, not how often.
         multiple=not others or matched == [("delete", None)],
         updates=any(each.then == "update" for each in parsed.clauses),

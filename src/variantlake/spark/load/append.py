@@ -267,7 +267,7 @@ def _sample(frame: DataFrame) -> Iterator[pa.RecordBatch]:
 
 
 def _first_rows(frame: DataFrame, count: int) -> pa.RecordBatch:
-    """By way of the driver, where Spark computes no more partitions than it needs."""
+    """By way of the driver, if Spark computes no more partitions than it needs."""
     rows = frame.limit(count).collect()
     columns: list[AnyArray] = []
     for at, field in enumerate(frame.schema.fields):

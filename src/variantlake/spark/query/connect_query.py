@@ -93,7 +93,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         return frame
 
     def _checked(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> ConnectQuery:
-        """As `_prepare`; where a text does not parse, what Spark says of it as it was written."""
+        """As `_prepare`; if a text does not parse, what Spark says of it as it was written."""
         try:
             return self._prepare(text, args, resolve, run=run)
         except InvalidQuery as error:
@@ -278,7 +278,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         tables: Sequence[tuple[TableName, TableVersion]],
         scopes: Scopes,
     ) -> Paths:
-        """The paths, and why none may be used where a type's name means another type here."""
+        """The paths, and why none may be used if a type's name means another type here."""
         variants = frozenset(name.lower() for _, table in tables for name in table.variants)
         names = sure_names(parsed.tokens, table_names(parsed))
         paths = typed_paths(parsed, variants, names, renames=scopes.renames())

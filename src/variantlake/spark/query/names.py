@@ -67,7 +67,7 @@ def delta_name(location: str) -> str:
 
 
 def versioned(location: str, name: Parts) -> tuple[str, int | None]:
-    """A location, and the version that it names where it is what the query wrote."""
+    """A location, and the version that it names if it is what the query wrote."""
     match = VERSION_IN_PATH.fullmatch(location) if location == name[-1] else None
     return (location, None) if match is None else (match[1], int(match[2]))
 

@@ -53,7 +53,7 @@ def _short(text: str) -> str:
 
 
 def _plan(frame: DataFrame) -> str:
-    """The analysed plan; the server's where the client has none."""
+    """The analysed plan; the server's if the client has none."""
     if is_connect(frame.sparkSession):
         remote: Any = frame
         return str(remote._explain_string(extended=True))  # noqa: SLF001 # as `explain` prints

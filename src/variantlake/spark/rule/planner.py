@@ -147,7 +147,7 @@ class RulePlanner:
         if reason in self._warned or len(self._warned) > _MOST_WARNINGS:
             return
         self._warned[reason] = None
-        with contextlib.suppress(Warning):  # where warnings are errors
+        with contextlib.suppress(Warning):  # if warnings are errors
             warnings.warn(f"a query is left as Spark runs it: {reason}", stacklevel=2)
 
     def _helper(

@@ -287,7 +287,7 @@ class _LayoutGroup:
         ]
 
     def _stored_schema(self, group: ScanGroup) -> StructType:
-        """The table's columns as these files have them: by names alone where that is known.
+        """The table's columns as these files have them: by names alone if that is known.
 
         By its id Spark finds a column under any name, but pushes a condition to the column that has
         this name in the file. Facts of a layout come only from files with the names of the schema.
@@ -328,7 +328,7 @@ class _LayoutGroup:
                 yield text
 
     def _on_path(self, condition: Predicate) -> str | None:
-        """A condition on one path, said of its column where that is pushed into files."""
+        """A condition on one path, said of its column if that is pushed into files."""
         paths = {ref for ref in refs(condition) if ref.path is not None}
         reading = self._readings.get(next(iter(paths))) if len(paths) == 1 else None
         if not isinstance(reading, PhysicalColumn) or not reading.pushable:

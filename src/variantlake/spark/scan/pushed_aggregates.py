@@ -65,7 +65,7 @@ MIN_BYTES_SETTING = "spark.variantlake.aggregates.minBytes"
 DRIVER_BYTES = 1 << 30
 """Tables of which so many bytes of files are read at most are grouped in the driver.
 
-That is where the driver runs the tasks as well (`local[*]`); elsewhere executors may be nearer to
+That is so if the driver runs the tasks as well (`local[*]`); elsewhere executors may be nearer to
 the files, and none are.
 """
 
@@ -154,7 +154,7 @@ class PartialAggregate:
 
 @dataclass(frozen=True, slots=True)
 class PushedAggregate:
-    """An aggregate that tasks of ours begin, or threads of this process where it is `here`.
+    """An aggregate that tasks of ours begin, or threads of this process if it is `here`.
 
     `known` are the groups of files that the log answers for.
     """

@@ -40,7 +40,7 @@ class TableVersion:
     the ids) that files have. `variants` names the Variant columns at the top; `partition_types`
     gives Spark types of partition columns by stored names. `row_place` is the column that gets a
     row's own place in its file; empty without one. `required` names the columns that are NOT NULL;
-    it is empty where rows are read that may break this.
+    it is empty if rows are read that may break this.
     """
 
     location: str
@@ -56,7 +56,7 @@ class TableVersion:
 
     @property
     def declared(self) -> StructType:
-        """The columns as queries see them: not nullable where they are NOT NULL."""
+        """The columns as queries see them: not nullable if they are NOT NULL."""
         fields = self.schema.fields
         return StructType(
             [
@@ -187,7 +187,7 @@ class Tables:
 
         `paths` are read of Variants, the columns `whole` as they are. `first` is a LIMIT on the
         rows that fulfil the predicate, which is then all of their condition. `has_kernels` is asked
-        where it matters that Spark's tasks can run our kernels.
+        if it matters that Spark's tasks can run our kernels.
 
         Raises UnsupportedFeature for a column among `whole` that only these can read, without them.
         """

@@ -41,7 +41,7 @@ def with_declarations(frame: DataFrame, schema: StructType) -> DataFrame:
 
 
 def without_declarations(columns: types.StructType) -> types.StructType:
-    """The columns as Spark reads them where it is not to pad them itself."""
+    """The columns as Spark reads them if it is not to pad them itself."""
     return types.StructType(
         [types.StructField(each.name, each.dataType, each.nullable) for each in columns.fields]
     )

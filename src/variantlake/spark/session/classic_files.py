@@ -80,7 +80,7 @@ def is_for_one_task(files: Iterable[ListedFile]) -> bool:
 
 
 def unused(name: str, columns: Collection[str]) -> str:
-    """The name, longer where columns of a table already have it, in letters of any case."""
+    """The name, longer if columns of a table already have it, in letters of any case."""
     taken = {column.lower() for column in columns}
     while name in taken:
         name += "_"

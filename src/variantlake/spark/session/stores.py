@@ -1,8 +1,8 @@
 """Object stores as Spark reaches them, by Hadoop's file systems, and as its tasks' Python does.
 
 Spark's settings for S3 (`fs.s3a.access.key`, `fs.s3a.endpoint`, …) serve for logs and kernels too,
-where the environment and `set_storage_options` tell nothing. Tasks get the options of the process
-that starts them. Hadoop calls S3 `s3a`: paths with `s3:` become such where Spark has no file system
+if the environment and `set_storage_options` tell nothing. Tasks get the options of the process
+that starts them. Hadoop calls S3 `s3a`: paths with `s3:` become such if Spark has no file system
 for them (`fs.s3.impl`).
 """
 

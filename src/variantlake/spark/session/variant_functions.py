@@ -157,7 +157,7 @@ def _call(name: str, change: Change, rows: Any, rest: tuple[Any, ...], *, lenien
 def _by_path(rows: Any, paths: Any, new: Any, flags: Any, change: Change, *, lenient: bool) -> Any:
     """The rows, each changed at its own path; most often all have the same.
 
-    NULL for a path or a flag gives NULL, where something is deleted the row as it is.
+    NULL for a path or a flag gives NULL; if something is deleted the row as it is.
     """
     flags = pa.repeat(pa.scalar(True), len(rows)) if flags is None else flags
     keys = pa.table({"path": paths, "flag": flags})

@@ -1,6 +1,6 @@
 """The statistics of some files from the column `stats_parsed` of a checkpoint, field by field.
 
-The texts of the same statistics, where the checkpoint has them, are the rule: what the struct lacks
+The texts of the same statistics, if the checkpoint has them, are the rule: what the struct lacks
 is read from them, and a struct that contradicts the texts of some files is not believed for any.
 """
 

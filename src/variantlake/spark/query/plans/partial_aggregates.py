@@ -1,7 +1,7 @@
 """Aggregates of a query that tasks of ours can begin, so that Spark merges a few partial rows.
 
 An aggregate is taken if nothing stands between it and the table but chosen rows and renamed
-columns, and where every condition, key and argument means here exactly what it means in Spark. Its
+columns, and if every condition, key and argument means here exactly what it means in Spark. Its
 functions become functions that merge (`PartialAggregates.java`). Arguments of DISTINCT and
 conditions of FILTER become further keys of the partial rows: then Spark's own function does over
 them what it would do over all rows.
@@ -105,7 +105,7 @@ _Kept = _Term | Aggregate
 class _AggregateReader:
     """Reads one aggregate, and collects what its partial rows hold.
 
-    `_whole` counts different values where rows are grouped, as all rows of a group are seen.
+    `_whole` counts different values if rows are grouped, as all rows of a group are seen.
     """
 
     _conditions: Conditions
