@@ -134,3 +134,10 @@ def test_completion_shows_what_users_call(tmp_path: Path) -> None:
     shown = set(dir(scan))
     assert {"to_arrow", "to_pylist", "count", "head", "explain", "schema", "read_bytes"} <= shown
     assert not shown & {"chosen", "places", "hits", "stored", "batches_of", "predicate", "choice"}
+
+
+def test_completion_of_a_query_is_that_of_a_scan(table: vl.Table) -> None:
+    scan, query = table.scan("id"), table.sql("SELECT id FROM t")
+    assert dir(scan) == dir(query)
+    assert {"to_pylist", "head", "explain", "read_bytes"} <= set(dir(query))
+    assert not {"snapshot", "query", "decoded", "items"} & set(dir(query))

@@ -39,7 +39,7 @@ from variantlake.parquet.read.prefetch import ahead
 from variantlake.planning.explain import Explanation
 from variantlake.scan.arrow_stream import ArrowStream, marked
 from variantlake.scan.decoded_log import DecodedLog
-from variantlake.scan.table_scan import FileTask
+from variantlake.scan.table_scan import FOR_USERS, FileTask
 from variantlake.sql.select import Item
 
 BATCH_ROWS = 1 << 16
@@ -55,6 +55,9 @@ class LocalQuery(ArrowStream):
     snapshot: Snapshot = field(repr=False)
     query: Query
     decoded: DecodedLog = field(default_factory=DecodedLog, repr=False, compare=False)
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name in FOR_USERS]
 
     @cached_property
     def schema(self) -> pa.Schema:

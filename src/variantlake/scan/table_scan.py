@@ -100,12 +100,13 @@ class FileTask:
     where: Predicate | None
 
 
-_FOR_USERS = frozenset(
+FOR_USERS = frozenset(
     {
         *(name for name in vars(ArrowStream) if not name.startswith("_")),
         *("schema", "count", "explain", "read_bytes", "head", "as_json"),
     }
 )
+"""What the completion of a notebook shows of a scan or a query; the rest is for the package."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -129,8 +130,7 @@ class Scan(ArrowStream):
         return f"<Scan of {names}, {rows} rows of version {self.snapshot.version}>"
 
     def __dir__(self) -> list[str]:
-        # The rest is for other rooms of the package, not for the completion of a notebook.
-        return [name for name in super().__dir__() if name in _FOR_USERS]
+        return [name for name in super().__dir__() if name in FOR_USERS]
 
     @cached_property
     def schema(self) -> pa.Schema:
