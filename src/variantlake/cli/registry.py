@@ -401,7 +401,7 @@ COMMANDS: dict[str, CommandEntry] = {
 SYNONYMS = {
     **dict.fromkeys(("append", "insert", "import", "load", "write"), "ingest"),
     **dict.fromkeys(("head", "read", "scan", "show"), "cat"),
-    **dict.fromkeys(("columns", "describe", "detail", "schema"), "info"),
+    **dict.fromkeys(("columns", "count", "describe", "detail", "schema"), "info"),
     **dict.fromkeys(("compact", "bin-pack"), "optimize"),
     **dict.fromkeys(("clean", "cleanup", "gc"), "vacuum"),
     **dict.fromkeys(("select",), "query"),
@@ -413,6 +413,7 @@ SYNONYMS = {
     **dict.fromkeys(("add-column", "drop-column", "rename-column"), "alter"),
     **dict.fromkeys(("replace", "replace-where"), "ingest --overwrite"),
     **dict.fromkeys(("remove", "rm"), "delete"),
+    **dict.fromkeys(("rollback", "undo"), "restore"),
     **dict.fromkeys(("cdf", "diff"), "changes"),
     **dict.fromkeys(("zorder", "z-order"), "cluster"),
 }
