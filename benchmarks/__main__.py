@@ -43,6 +43,7 @@ def commands(size: str) -> dict[str, list[str]]:
         "load": sized("ingest", events),
         "hard": sized("ingest", events, "--hard"),
         "queries": sized("queries", events),
+        "rule": sized("queries", events, "--rule"),
         "local-queries": sized("local_queries", events),
         "compaction": sized("optimize", min(200, events // 2500), "--files", files),
         "growth": sized("growth", min(events // 2, 500_000)),

@@ -46,6 +46,7 @@ def pictures(results: Mapping[str, Any]) -> dict[str, str]:
     for file, name, title, suffix in (
         ("load.svg", "load", "Loading NDJSON into a table", _OF_LOADS),
         ("queries.svg", "queries", "Queries on Spark", ""),
+        ("rule.svg", "rule", "Ordinary Spark code", ""),
         ("local-queries.svg", "local-queries", "Queries without Spark", ""),
         ("compaction.svg", "compaction", "Compaction of small files", ""),
     ):

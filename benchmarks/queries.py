@@ -37,7 +37,7 @@ from benchmarks.report import Runs, Section, finish, in_turns, parser, timed
 CORES = 2
 FILES = 64
 OURS, DELTA, DUCKDB = "Variantlake", "Delta Spark", f"DuckDB {duckdb.__version__}"
-RULE, FRAMES = "spark.sql with the rule", "DataFrames with the rule"
+RULE, FRAMES = f"{OURS}, spark.sql", f"{OURS}, DataFrames"
 SWITCH = "spark.variantlake.enabled"
 
 CREATED = "event:kind::string = 'commit' AND event:commit.operation::string = 'create'"
