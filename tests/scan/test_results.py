@@ -86,7 +86,9 @@ def test_a_prompt_shows_the_first_rows_with_their_values(tmp_path: Path) -> None
     ]
     assert len(rows) == rows.num_rows == rows.count() == 2
     assert rows.to_arrow() == table.to_arrow()
-    assert rows.to_pylist() == table.to_pylist()
+    assert rows.to_pylist() == table.to_pylist() == [rows[0], rows[-1]]
+    with pytest.raises(IndexError):
+        rows[2]
     assert rows.to_pandas()["event"][0] == {"a": [1, "x"]}
     assert repr(table.scan("id", "id > 99").head()) == "id"
     table.append([{"id": n, "t": "x" * 500} for n in range(80)])

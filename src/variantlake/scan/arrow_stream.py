@@ -229,7 +229,8 @@ class ArrowStream(Shown):
 class HeadRows(ArrowStream):
     """Rows in memory. A prompt shows their values, those of Variants too.
 
-    `len(rows)` counts them, and `to_arrow()` is a table of Arrow.
+    `len(rows)` counts them, `rows[0]` is the first one as a dict, and `to_arrow()` is a table of
+    Arrow.
     """
 
     def __init__(self, table: pa.Table) -> None:
@@ -247,6 +248,9 @@ class HeadRows(ArrowStream):
 
     def __len__(self) -> int:
         return self._table.num_rows
+
+    def __getitem__(self, at: int) -> dict[str, Any]:
+        return self.to_pylist()[at]
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in batches."""
