@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import random
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -252,6 +253,14 @@ def test_only_the_columns_of_a_query_are_rebuilt(
     monkeypatch.setattr("variantlake.parquet.variant.variant_columns.unshred", none)
     assert connection.execute("SELECT max(x) FROM pushed WHERE ok AND user > 'u3'").fetchone()
     assert vl.scan_polars(table, SELECT).select(pl.col("x").max()).collect().height == 1
+
+
+def test_a_lazy_frame_that_was_used_goes_to_other_processes(table: vl.Table) -> None:
+    frame = vl.scan_polars(table, "id").filter(pl.col("id") < 7)
+    rows = frame.collect()
+    again = pl.LazyFrame.deserialize(io.BytesIO(frame.serialize()))
+    assert again.collect().equals(rows)
+    assert rows.height > 0
 
 
 def test_variants_are_variants_in_duckdb(connection: duckdb.DuckDBPyConnection) -> None:

@@ -59,6 +59,9 @@ class PushedScan:
                 hint="give them names of their own, by AS",
             )
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"scan": self.scan}  # another process plans its own scans
+
     @cached_property
     def items(self) -> dict[str, Item]:
         """The columns."""
