@@ -62,14 +62,16 @@ def test_columns_are_added_as_by_delta_spark(spark: SparkSession, tmp_path: Path
     deeper = evolving("SELECT 1 AS id, named_struct('a', 1, 'b', 2) AS st", *BOTH)
     twins.agree(deeper, by_delta=True)
     lake.sql(deeper.format(t=twins.ours), commit_properties={"job": "nightly"})
-    lake.sql(f"UPDATE {twins.ours} SET st.a = 1 WHERE id = 1", commit_properties="by day")
+    more = deeper.replace("'b', 2", "'b', 2, 'c', 3")
+    lake.sql(more.format(t=twins.ours), commit_properties="by day")
     (newest, before) = vl.Table.open(twins.folder / "ours").history(2)
     assert str(newest.info["engineInfo"]).startswith("Apache-Spark")
     assert newest.info["userMetadata"] == "by day"
     assert before.commit_properties == {"job": "nightly"}
     assert spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", None) is None
-    for text in (deeper, "UPDATE {t} SET st.a = 1 WHERE id = 1"):
+    for text in (deeper, more):
         spark.sql(text.format(t=twins.theirs))
+    twins.agree("UPDATE {t} SET st.a = 1 WHERE id = 1")
     with changed(spark, {"spark.databricks.delta.schema.autoMerge.enabled": "true"}):
         twins.agree(
             evolving("SELECT 1 AS id, 'auto' AS auto", *BOTH).replace("WITH SCHEMA EVOLUTION", "")

@@ -454,7 +454,7 @@ def _from_arrow(arrow: pa.DataType, where: str) -> DataType:
         unsigned = pa.types.is_unsigned_integer(arrow)
         raise InvalidSchema(
             f"column {where}: a Delta table cannot hold Arrow type {arrow}",
-            hint="cast it to a wider integer, or DECIMAL(20, 0)" if unsigned else "",
+            hint="cast it to a wider integer, or to a decimal of 20 digits" if unsigned else "",
         )
     return PrimitiveType(name)
 

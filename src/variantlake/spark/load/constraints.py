@@ -249,7 +249,7 @@ class SparkChecks:
             raise InvalidQuery(
                 f"column {field.name!r} is {own.simpleString()}, and its expression is "
                 f"{given.simpleString()}",
-                hint=f"CAST({field.generation} AS {own.simpleString().upper()})",
+                hint=f"cast the expression to {own.simpleString().upper()}",
             )
 
 
