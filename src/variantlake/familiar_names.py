@@ -84,3 +84,10 @@ def no_such_name(owner: str, name: str, known: Collection[str]) -> AttributeErro
     if owner == "variantlake" and name in _VERBS:
         hint = f"vl.Table.open(location).{name}(...)"
     return AttributeError(f"{what}: {hint}" if hint else what)
+
+
+def no_such_attribute(thing: object, name: str) -> AttributeError:
+    """The error for an attribute of an object; raises that of a property of ours that failed."""
+    if hasattr(type(thing), name):
+        object.__getattribute__(thing, name)
+    return no_such_name(type(thing).__name__, name, dir(thing))

@@ -82,11 +82,9 @@ class ArrowStream(Shown):
     if not TYPE_CHECKING:  # else a checker would take any name
 
         def __getattr__(self, name: str) -> Any:
-            from variantlake.familiar_names import no_such_name
+            from variantlake.familiar_names import no_such_attribute
 
-            if hasattr(type(self), name):
-                return object.__getattribute__(self, name)  # raises what ours raised
-            raise no_such_name(type(self).__name__, name, dir(self))
+            raise no_such_attribute(self, name)
 
     @property
     def schema(self) -> pa.Schema:

@@ -338,12 +338,9 @@ class Table(AllRows):
     if not TYPE_CHECKING:  # else a checker would take any name
 
         def __getattr__(self, name: str) -> Any:
-            from variantlake.familiar_names import no_such_name
+            from variantlake.familiar_names import no_such_attribute
 
-            known = [each for each in dir(type(self)) if each[0] != "_"]
-            if name in known:  # a property of ours failed: its own error says why
-                return object.__getattribute__(self, name)
-            raise no_such_name("Table", name, known)
+            raise no_such_attribute(self, name)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.uri!r}, version={self.version})"
