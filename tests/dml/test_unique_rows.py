@@ -23,10 +23,12 @@ from variantlake.errors import (
     CommitConflict,
     InvalidQuery,
     InvalidValue,
+    StoreFailed,
     UnsupportedFeature,
     VariantLakeError,
 )
 from variantlake.ingest.local_run import ingest_here
+from variantlake.storage.store import LocalStore
 
 KEY = "event:id::bigint"
 Pair = tuple[int | None, int]
@@ -156,6 +158,22 @@ def test_a_load_that_is_repeated_does_nothing(tmp_path: Path) -> None:
     append(table, [(1, 1)], load_id="b")
     assert append(table, [(1, 0)], load_id="a").already_loaded
     assert pairs_of(table) == [(1, 1)]
+
+
+def test_a_file_that_cannot_be_deleted_is_no_failure_of_a_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is committed by then, and a repeat would find its own rows."""
+    table = new_table(tmp_path / "t")
+    append(table, [(1, 0), (2, 1)])
+
+    def fail(_: LocalStore, path: str) -> None:
+        raise StoreFailed("the store does not answer", file=path)
+
+    monkeypatch.setattr(LocalStore, "delete", fail)
+    done = append(table, [(1, 2), (2, 3)], on_duplicate="skip")
+    assert done.version == table.refresh().version == 2
+    assert pairs_of(table) == [(1, 0), (2, 1)]
 
 
 def test_loads_at_the_same_time_leave_one_row(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,9 +41,11 @@ from variantlake.errors import (
     InvalidValue,
     LostCheckpoint,
     NotADeltaTable,
+    StoreFailed,
     TableReplaced,
     UnsupportedFeature,
 )
+from variantlake.storage.store import Store
 from variantlake.writing.commit_record import CommitRecord, find_commit
 from variantlake.writing.own_load_id import LoadId, find_own_load
 from variantlake.writing.table_write import READER_FEATURES, TableWrite
@@ -146,12 +149,20 @@ def _commit_decided(
     try:
         version = _commit(target, decided, load, record)
     except NOT_COMMITTED:
-        for path in decided.written:
-            target.store.delete(path)
+        _discard(target.store, decided.written)
         raise
-    for path in decided.unused:
-        target.store.delete(path)
+    _discard(target.store, decided.unused)
     return version
+
+
+def _discard(store: Store, paths: Sequence[str]) -> None:
+    """Delete files that no commit names. A vacuum takes those that the store does not delete now.
+
+    That is no failure of the load, which may be committed already.
+    """
+    for path in paths:
+        with contextlib.suppress(StoreFailed):
+            store.delete(path)
 
 
 def _commit(
