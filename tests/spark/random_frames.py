@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
@@ -20,8 +21,14 @@ def frames_together(
 ) -> DataFrame:
     """The branches over the Delta table at a location, as one DataFrame."""
     table = spark.read.format("delta").load(location)
-    frames = [_frame_of(spark, each, at, table, chance) for at, each in enumerate(branches)]
+    named = [_named(each, location) for each in branches]
+    frames = [_frame_of(spark, each, at, table, chance) for at, each in enumerate(named)]
     return functools.reduce(lambda one, other: one.union(other), frames)
+
+
+def _named(branch: Branch, location: str) -> Branch:
+    """The branch, whose subqueries in the condition name the table by where it is."""
+    return replace(branch, where=branch.where.replace("{t}", f"delta.`{location}`"))
 
 
 def _frame_of(
