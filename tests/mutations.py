@@ -553,16 +553,16 @@ MUTATIONS = (
     ),
     Mutation(
         36, "a page with few of the rows that are left counts as one with none",
-        "chunk_values._Chunk._wanted", "np.diff(...) > 0",
+        "ChunkPages.wanted", "np.diff(...) > 0",
         "np.diff(np.searchsorted(self.places, starts)) > 1",
     ),
     Mutation(
         36, "a dictionary takes entries of the next one",
-        "_Chunk._entries", "(offsets[ends] + 4 * ends != np.cumsum(sizes)).any()", "False",
+        "text_entries", "(offsets[ends] + 4 * ends != np.cumsum(sizes)).any()", "False",
     ),
     Mutation(
         36, "chunks of other forms are decoded as one",
-        "chunk_values._joined", "len(alike) > 1", "False",
+        "chunk_pages.joined", "len(alike) > 1", "False",
     ),
     Mutation(
         36, "deleted rows of small files come back",
@@ -570,7 +570,7 @@ MUTATIONS = (
     ),
     Mutation(
         36, "a path in lists is decoded like any other",
-        "chunk_values._chunk", "leaf.max_repetition", "False",
+        "pages_of", "leaf.max_repetition", "False",
     ),
     Mutation(
         38, "a stretch counts its deleted rows",
@@ -590,7 +590,7 @@ MUTATIONS = (
     ),
     Mutation(
         38, "an error counts in a stretch without a row that is left",
-        "Scan.chosen_alike", "alike.rows(kept) > 0", "np.ones_like(truth.failed)",
+        "chosen_alike", "alike.rows(kept) > 0", "np.ones_like(truth.failed)",
     ),
     Mutation(
         38, "sums take a stretch for a row",

@@ -135,7 +135,7 @@ def test_completion_shows_what_users_call(tmp_path: Path) -> None:
     scan = vl.Table.create(tmp_path / "t", "id INT").scan()
     shown = set(dir(scan))
     assert {"to_arrow", "to_pylist", "count", "head", "explain", "schema", "read_bytes"} <= shown
-    assert not shown & {"chosen", "places", "hits", "stored", "batches_of", "predicate", "choice"}
+    assert not shown & {"places", "stored", "batches_of", "predicate", "choice"}
 
 
 def test_completion_of_a_query_is_that_of_a_scan(table: vl.Table) -> None:

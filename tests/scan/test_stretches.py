@@ -14,6 +14,7 @@ import variantlake as vl
 from variantlake.errors import InvalidValue
 from variantlake.expressions.arrays import Values
 from variantlake.expressions.tree import Ref, refs
+from variantlake.scan.chosen_rows import chosen_alike
 from variantlake.scan.stretches import Runs, Stretches
 
 columns = st.lists(
@@ -55,6 +56,6 @@ def test_rule_38_an_error_counts_only_in_a_stretch_with_a_row_that_is_left(tmp_p
     found = Stretches(np.array([10, 20, 30], np.int64), {ref: failed})
     kept = np.ones(30, np.bool_)
     with pytest.raises(InvalidValue, match="cannot be cast"):
-        scan.chosen_alike(found, kept)
+        chosen_alike(scan.predicate, found, kept)
     kept[10:20] = False
-    assert scan.chosen_alike(found, kept).tolist() == [True, False, False]
+    assert chosen_alike(scan.predicate, found, kept).tolist() == [True, False, False]

@@ -28,8 +28,7 @@ from variantlake.errors import (
 from variantlake.expressions.tree import Compare, Literal, Ref
 from variantlake.ingest.local_run import ingest_here
 from variantlake.kernels.shredded.unshred import unshred
-from variantlake.scan import table_scan
-from variantlake.scan.table_scan import Scan
+from variantlake.scan import chosen_rows, file_tasks, table_scan
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.values import NumberForms
 from variantlake.sql.select import QueryText
@@ -123,7 +122,7 @@ def test_rows_are_not_asked_what_the_log_proves_of_all(
     some.append(rows, max_rows_per_file=50)
     some.delete("event:id::int IN (0, 1049)")
     with monkeypatch.context() as patched:
-        patched.setattr(Scan, "chosen", None)
+        patched.setattr(chosen_rows, "truth_of", None)
         for each, count in ((table, 50), (some.refresh(), 49)):
             scan = each.scan("event:id::int AS id", "event:id::int < 999 AND k >= 0")
             found = scan.to_arrow()["id"].to_pylist()
@@ -432,7 +431,7 @@ def test_threads_give_the_rows_that_one_gives(
         one = in_parts.scan(PATHS, where).to_arrow()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(table_scan, "SMALL_VALUES", 0)
-            patch.setattr(table_scan, "PART_BYTES", size)
+            patch.setattr(file_tasks, "PART_BYTES", size)
             assert in_parts.scan(PATHS, where).to_arrow() == one
 
 

@@ -17,9 +17,11 @@ from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import NO_ROWS, ScanFile
 from variantlake.planning.stats.exact_facts import KnownFiles
 from variantlake.planning.stats.skipping import Skipper
+from variantlake.scan.chosen_rows import chosen_alike, chosen_rows, rows_that_fulfil
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.file_rows import FileReader, Rows
-from variantlake.scan.table_scan import PART_BYTES, SMALL_VALUES, FileTask, Scan
+from variantlake.scan.file_tasks import PART_BYTES, SMALL_VALUES, FileTask
+from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import Item
 from variantlake.storage.store import is_local
 
@@ -104,7 +106,8 @@ class Reading:
             for rows in reader.rows(skipper, task.part):
                 found = self._stretched(rows, columns, task.where) if stretched else None
                 if found is None:
-                    own = self._chosen(rows, task.where)
+                    chosen = chosen_rows(task.where, rows)
+                    own = rows if chosen.all() else rows.only(chosen)
                     found = Counted(self.values(own, columns) if own.count else {}, own.count)
                 if found.count:
                     yield found
@@ -123,14 +126,10 @@ class Reading:
         sizes = found.rows(rows.kept)
         there = sizes > 0
         if where is not None:
-            there &= self.scan.chosen_alike(found, rows.kept)
+            there &= chosen_alike(where, found, rows.kept)
         chosen = np.flatnonzero(there)
         known: Known = {column: found.columns[ref].take(chosen) for column, ref in stored.items()}
         return Counted(known, len(chosen), sizes[chosen])
-
-    def _chosen(self, rows: Rows, where: Predicate | None) -> Rows:
-        chosen = rows.kept if where is None else self.scan.chosen(rows)
-        return rows if chosen.all() else rows.only(chosen)
 
     def rows(
         self,
@@ -153,7 +152,7 @@ class Reading:
             if left == 0:
                 return
             with self.reader(file, columns) as reader:
-                for rows in scan.hits(reader.rows(skipper, part), left):
+                for rows in rows_that_fulfil(scan.predicate, reader.rows(skipper, part), left):
                     yield rows
                     left = None if left is None else left - rows.count
 

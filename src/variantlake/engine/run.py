@@ -39,7 +39,8 @@ from variantlake.parquet.read.prefetch import ahead
 from variantlake.planning.explain import Explanation
 from variantlake.scan.arrow_stream import ArrowStream, marked
 from variantlake.scan.decoded_log import DecodedLog
-from variantlake.scan.table_scan import FOR_USERS, FileTask
+from variantlake.scan.file_tasks import FileTask
+from variantlake.scan.table_scan import FOR_USERS
 from variantlake.sql.select import Item
 
 BATCH_ROWS = 1 << 16

@@ -25,7 +25,7 @@ from variantlake.delta.stats.partition_values import partition_array
 from variantlake.errors import VariantLakeError, in_file
 from variantlake.expressions.arrays import Values, one_array
 from variantlake.expressions.tree import Ref
-from variantlake.parquet.read.chunk_values import ChunkPlace
+from variantlake.parquet.read.chunk_pages import ChunkPlace
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.read.reader import BATCH_ROWS
 from variantlake.parquet.stats.fact_columns import Bools, Int64s

@@ -6,8 +6,7 @@ to the reading of one file after the other, which gives the same rows and words 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,33 +16,6 @@ from variantlake.parquet.read.chunk_values import read_joined
 from variantlake.planning.exact.readings import PhysicalColumn
 from variantlake.scan.file_rows import FileReader
 from variantlake.scan.typed_columns import as_stored, converted
-
-T = TypeVar("T")
-
-MOST_ROWS = 1 << 18
-"""Rows of files that are read together."""
-
-MOST_BYTES = 4 << 20
-"""Of a file that is read with others."""
-
-MOST_FILES = 32
-"""So many are open at once."""
-
-
-def together(files: Iterable[tuple[T, int]]) -> Iterator[list[T]]:
-    """Files that are read together, in their order; of each its rows, or -1 to read it alone."""
-    held: list[T] = []
-    total = 0
-    for file, rows in files:
-        if held and (rows < 0 or total + rows > MOST_ROWS or len(held) == MOST_FILES):
-            yield held
-            held, total = [], 0
-        if rows < 0:
-            yield [file]
-        else:
-            held, total = [*held, file], total + rows
-    if held:
-        yield held
 
 
 def joined_columns(readers: Sequence[FileReader], wanted: Sequence[Ref]) -> list[Values] | None:

@@ -24,7 +24,6 @@ from variantlake.delta.schema.table_schema import arrow_type
 from variantlake.errors import InvalidValue, VariantLakeError, in_memory
 from variantlake.expressions.arrays import plain
 from variantlake.expressions.from_python import Expr, condition_text
-from variantlake.expressions.rows import Truth, of_refs, truth_of
 from variantlake.expressions.tree import Predicate, Ref, map_refs, refs
 from variantlake.expressions.typing import spark_type
 from variantlake.parquet.read.prefetch import ahead
@@ -37,13 +36,13 @@ from variantlake.planning.files import NO_ROWS, ScanFile
 from variantlake.planning.stats.exact_facts import ExactFacts
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.arrow_stream import TOO_MANY_ROWS, ArrowStream, HeadRows, marked
-from variantlake.scan.combinations import Combinations
+from variantlake.scan.chosen_rows import cast_error, chosen_rows, rows_that_fulfil
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.file_layouts import MOST_FILES
 from variantlake.scan.file_rows import FileReader, Rows
+from variantlake.scan.file_tasks import SMALL_VALUES, FileTask, tasks_of
 from variantlake.scan.footers import row_groups
-from variantlake.scan.several_files import MOST_BYTES, joined_columns, together
-from variantlake.scan.stretches import Stretches
+from variantlake.scan.several_files import joined_columns
 from variantlake.scan.table_names import partition_types as types_of_partitions
 from variantlake.scan.table_names import stored_ref
 from variantlake.shredding.layout import VARIANT_TYPE
@@ -79,25 +78,6 @@ class RowPlaces:
     file: ScanFile
     places: Int64s
     num_rows: int
-
-
-PART_BYTES = 8 << 20
-"""A file of more bytes is worth opening twice."""
-
-SMALL_VALUES = 1 << 21
-"""Rows times columns that take a thread some 10 to 20 ms."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileTask:
-    """A file, or the row groups that begin in one of so many parts of it: (number, count).
-
-    Of the rows those that fulfil `where` are asked for.
-    """
-
-    file: ScanFile
-    part: tuple[int, int]
-    where: Predicate | None
 
 
 FOR_USERS = frozenset(
@@ -183,42 +163,9 @@ class Scan(ArrowStream):
             sizes = [group.num_rows for group in reader.footer.row_groups]
             starts = np.cumsum([0, *sizes])
             for rows in reader.rows(skipper):
-                chosen = np.flatnonzero(self.chosen(rows))
+                chosen = np.flatnonzero(chosen_rows(self.predicate, rows))
                 found.append(rows.places[chosen] + int(starts[rows.row_group]))
         return np.concatenate(found), int(starts[-1])
-
-    def chosen(self, rows: Rows, most: int | None = None) -> Bools:
-        """The rows that are not deleted and fulfil the condition, of these the first `most`.
-
-        Raises InvalidValue for a row before the last of them.
-        """
-        if self.predicate is None:
-            return _first(rows.kept, most)
-        alike = rows.alike(refs(self.predicate))
-        if alike is not None:
-            truth = truth_of(self.predicate, of_refs(alike.columns.__getitem__), alike.count)
-            if not truth.failed.any():
-                return _first(alike.only(truth.true, rows.kept), most)
-        truth = truth_of(self.predicate, of_refs(rows.values), rows.count)
-        found = _first(truth.true & rows.kept, most)
-        if most is not None and found.sum() == most:
-            # Spark does not ask the rows behind the last one that it gives.
-            end = int(np.flatnonzero(found)[-1]) + 1
-            _true(Truth(truth.flags[:end]), rows.kept[:end], self.predicate)
-            return found
-        return _true(truth, rows.kept, self.predicate)
-
-    def chosen_alike(self, alike: Stretches | Combinations, kept: Bools) -> Bools:
-        """The stretches or combinations that fulfil the condition.
-
-        Raises InvalidValue for one that has a row which is `kept`.
-        """
-        if self.predicate is None:
-            return np.ones(alike.count, np.bool_)
-        truth = truth_of(self.predicate, of_refs(alike.columns.__getitem__), alike.count)
-        if not truth.failed.any():
-            return truth.true
-        return _true(truth, alike.rows(kept) > 0, self.predicate)
 
     def explain(self) -> Explanation:
         """What is read and skipped, by which predicate, and how each path is read."""
@@ -334,20 +281,13 @@ class Scan(ArrowStream):
         are_paths = bool(wanted) and all(ref.path is not None for ref in wanted)
         records = self.choice.table.facts.num_records[self.choice.rows].tolist()
 
-        def with_rows() -> Iterator[tuple[FileTask, int]]:
-            for (file, where), rows in zip(self._files_with_conditions(), records, strict=True):
-                every = are_paths and where is None and file.vector is None
-                every = every and file.size <= MOST_BYTES
-                yield FileTask(file, (0, 1), where), rows if every else -1
+        def rows_of(file: ScanFile, where: Predicate | None, rows: int) -> int:
+            return rows if are_paths and where is None and file.vector is None else -1
 
-        for tasks in together(with_rows()):
-            file, where = tasks[0].file, tasks[0].where
-            parts = -(-file.size // PART_BYTES)
-            if len(tasks) > 1 or parts < 2:
-                yield tasks
-                continue
-            for number in range(parts):
-                yield [FileTask(file, (number, parts), where)]
+        return tasks_of(
+            (FileTask(file, (0, 1), where), rows_of(file, where, rows))
+            for (file, where), rows in zip(self._files_with_conditions(), records, strict=True)
+        )
 
     def _files(
         self, tasks: Sequence[FileTask], wanted: Sequence[Ref], schema: pa.Schema
@@ -400,26 +340,10 @@ class Scan(ArrowStream):
     def _file(
         self, task: FileTask, wanted: Sequence[Ref], schema: pa.Schema, limit: int | None
     ) -> Iterator[pa.RecordBatch]:
-        skipper, is_certain = Skipper(task.where, self.partition_types), task.where is None
+        skipper = Skipper(task.where, self.partition_types)
         with self._reader(task, wanted) as reader:
-            for hits in self.hits(reader.rows(skipper, task.part), limit, is_certain=is_certain):
+            for hits in rows_that_fulfil(task.where, reader.rows(skipper, task.part), limit):
                 yield from self._selected(hits, wanted, schema, task.file)
-
-    def hits(
-        self, groups: Iterable[Rows], limit: int | None = None, *, is_certain: bool = False
-    ) -> Iterator[Rows]:
-        """The rows of row groups that fulfil the condition, at most `limit`, without empty ones.
-
-        If it `is_certain` that all do, they are not asked. Raises InvalidValue.
-        """
-        left = limit
-        for rows in groups:
-            chosen = _first(rows.kept, left) if is_certain else self.chosen(rows, left)
-            if chosen.any():
-                yield rows if chosen.all() else rows.only(chosen)
-                left = None if left is None else left - int(chosen.sum())
-            if left == 0:
-                return
 
     def _selected(
         self, hits: Rows, wanted: Sequence[Ref], schema: pa.Schema, file: ScanFile
@@ -456,26 +380,6 @@ def _cast(array: Any, wanted: pa.DataType) -> Any:
         return array
     found = plain(array)
     return found if found.type == wanted else found.cast(wanted)
-
-
-def _first(rows: Bools, most: int | None) -> Bools:
-    """The first of the marked rows."""
-    return rows if most is None else rows & (np.cumsum(rows) <= most)
-
-
-def _true(truth: Truth, kept: Bools, predicate: Predicate) -> Bools:
-    if (truth.failed & kept).any():
-        raise cast_error(str(predicate), None)
-    return truth.true & kept
-
-
-def cast_error(what: str, file: ScanFile | None) -> InvalidValue:
-    """What is raised if Spark's cast raises an error."""
-    return InvalidValue(
-        f"a value cannot be cast: {what}",
-        file="" if file is None else file.path,
-        hint="try_cast and try_variant_get give NULL instead",
-    )
 
 
 def _batch(arrays: Sequence[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch:

@@ -16,7 +16,7 @@ from variantlake.errors import MalformedFile
 from variantlake.expressions.arrays import Values, one_array
 from variantlake.expressions.tree import Ref
 from variantlake.parquet.metadata.schema_tree import SchemaNode
-from variantlake.parquet.read.chunk_values import ChunkPlace
+from variantlake.parquet.read.chunk_pages import ChunkPlace
 from variantlake.parquet.read.parquet_source import open_parquet
 from variantlake.parquet.read.path_values import GroupMembers
 from variantlake.parquet.read.reader import BATCH_ROWS

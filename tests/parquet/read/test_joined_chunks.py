@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from tests.parquet.read.test_chunk_values import EDGES, TEXTS, forms, values_of, written
 from variantlake.parquet.metadata.footer import Footer, parse_footer, read_tail
-from variantlake.parquet.read.chunk_values import ChunkPlace, read_joined
+from variantlake.parquet.read.chunk_pages import ChunkPlace
+from variantlake.parquet.read.chunk_values import read_joined
 from variantlake.storage.opening import open_file
 
 DICTIONARY: dict[str, Any] = {"use_dictionary": True}

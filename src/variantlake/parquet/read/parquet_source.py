@@ -14,7 +14,9 @@ from variantlake.errors import MalformedFile, VariantLakeError, in_file
 from variantlake.parquet.metadata.footer import Footer
 from variantlake.parquet.metadata.old_times import OldTimes
 from variantlake.parquet.metadata.pages import check_pages, pages_are_usual
-from variantlake.parquet.read.chunk_values import ChunkPlace, CodeRuns, read_runs, read_values
+from variantlake.parquet.read.chunk_pages import ChunkPlace
+from variantlake.parquet.read.chunk_runs import CodeRuns, read_runs
+from variantlake.parquet.read.chunk_values import read_values
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.shredding.plain_types import viewless_array, viewless_type
 from variantlake.storage.opening import Source, open_file
@@ -177,24 +179,21 @@ class ParquetSource:
         """See `read_values`; None for times that have to be settled too."""
         if self._old.concern([leaf]):
             return None
-        group = self._footer.row_groups[row_group]
-        own, chunk = self._footer.leaves[leaf], group.columns[leaf]
-        return read_values(self._input, own, chunk, group, places)
+        return read_values(self._place(row_group, leaf), places)
 
     def chunks(self, leaf: int) -> list[ChunkPlace] | None:
         """A leaf in all row groups, for `read_joined`; None for times that have to be settled."""
         if self._old.concern([leaf]):
             return None
-        own = self._footer.leaves[leaf]
-        return [
-            ChunkPlace(self._input, own, group.columns[leaf], group)
-            for group in self._footer.row_groups
-        ]
+        return [self._place(number, leaf) for number in range(len(self._footer.row_groups))]
 
     def runs(self, row_group: int, leaf: int) -> CodeRuns | None:
         """See `read_runs`."""
+        return read_runs(self._place(row_group, leaf))
+
+    def _place(self, row_group: int, leaf: int) -> ChunkPlace:
         group = self._footer.row_groups[row_group]
-        return read_runs(self._input, self._footer.leaves[leaf], group.columns[leaf], group)
+        return ChunkPlace(self._input, self._footer.leaves[leaf], group.columns[leaf], group)
 
     def _settled(
         self, batches: Iterator[pa.RecordBatch], row_group: int, leaves: Sequence[int]

@@ -138,7 +138,7 @@ class AggregateTask:
     def _rows(self, part: FilePart) -> Iterator[Counted]:
         from variantlake.engine.grouped import are_of_stretches
         from variantlake.engine.reading import Counted
-        from variantlake.scan.table_scan import FileTask
+        from variantlake.scan.file_tasks import FileTask
 
         place, groups = (part.number, part.count), self.groups
         if not groups.flags:
