@@ -75,19 +75,19 @@ _VERBS = frozenset(
 """Methods of a table that people look for in the module."""
 
 
-def no_such_name(owner: str, name: str, known: Collection[str]) -> AttributeError:
+def no_such_name(owner: str, name: str, known: Collection[str], hint: str = "") -> AttributeError:
     """The error for an attribute that is not there, with what to write instead if that is clear."""
     what = f"{owner!r} has no attribute {name!r}"
     if name.startswith("_"):
         return AttributeError(what)
-    hint = _OURS.get(name) or did_you_mean(name, known)
+    hint = hint or _OURS.get(name) or did_you_mean(name, known)
     if owner == "variantlake" and name in _VERBS:
         hint = f"vl.Table.open(location).{name}(...)"
     return AttributeError(f"{what}: {hint}" if hint else what)
 
 
-def no_such_attribute(thing: object, name: str) -> AttributeError:
+def no_such_attribute(thing: object, name: str, hint: str = "") -> AttributeError:
     """The error for an attribute of an object; raises that of a property of ours that failed."""
     if hasattr(type(thing), name):
         object.__getattribute__(thing, name)
-    return no_such_name(type(thing).__name__, name, dir(thing))
+    return no_such_name(type(thing).__name__, name, dir(thing), hint)

@@ -29,8 +29,17 @@ INTERPRETED = {
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 """Spark's own way, and its only one to cast what it pushes into a scan of shredded columns."""
 
-PLAINLY = {PUSHDOWN: "false", "spark.sql.adaptive.enabled": "false", **INTERPRETED}
-"""How Spark judges: it evaluates whole Variants, and plans no stage anew."""
+PLAINLY = {
+    PUSHDOWN: "false",
+    "spark.sql.parquet.filterPushdown": "false",
+    "spark.sql.adaptive.enabled": "false",
+    **INTERPRETED,
+}
+"""How Spark judges: it evaluates whole Variants, and plans no stage anew.
+
+Nor does it skip row groups of Parquet by their statistics, by which it loses rows: those with NaN
+to `f = double('NaN')`, those with -0.0 to `f = 0.0`.
+"""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import itertools
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, ClassVar, Protocol
+from typing import IO, Any, ClassVar, Protocol, TypeGuard
 
 import pyarrow as pa
 
@@ -114,6 +114,20 @@ def read_input(
             yield made.reader(rows)
     else:
         raise _not_rows(data)
+
+
+def names_documents(data: Any, form: str | None = None) -> TypeGuard[Documents | list[SourceSpec]]:
+    """Whether these are names of files of documents, of `form` or of what their names end as."""
+    if isinstance(data, Documents):
+        return True
+    named = [data] if isinstance(data, str | os.PathLike) else data
+    if not isinstance(named, Collection) or not named:
+        return False
+    if not all(isinstance(each, str | os.PathLike) for each in named):
+        return False
+    if form is not None:
+        return form != "parquet"
+    return not any(PARQUET.accepts(os.fspath(each)) for each in named)
 
 
 def arrow_reader(data: Any) -> pa.RecordBatchReader | None:

@@ -1089,9 +1089,10 @@ class Table(AllRows):
 
         Args:
             rows: As the source of `merge`, with all columns of the table. Dicts with none of the
-                table's columns are documents of its only VARIANT column.
+                table's columns are documents of its only VARIANT column. Into VARIANT columns go
+                also the text, structs and lists of Arrow data, as by `append`.
             key: Columns and paths with their types, as in `scan`; several in one text or in a list.
-            json_columns: As for `merge`.
+            json_columns: As for `append`.
             merge_schema: As for `merge`; columns that the rows do not have stay as they are.
             dry_run: As for `delete`.
             commit_properties: As for `append`.

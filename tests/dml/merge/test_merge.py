@@ -290,6 +290,24 @@ def test_a_key_that_a_cast_changes_matches(tmp_path: Path, kind: str, value: Any
     assert table.scan(["n"]).to_pylist() == [{"n": 7}]
 
 
+@pytest.mark.parametrize(
+    "values", [['{"a": 1}', "[1]", None], [{"a": 1, "b": None}, None], [[1, 2]], [7, 8], [True]]
+)
+def test_an_upsert_makes_the_variants_that_an_append_makes(
+    tmp_path: Path, values: list[Any]
+) -> None:
+    rows = pa.table({"id": list(range(len(values))), "event": values})
+    one, other = (
+        vl.Table.create(tmp_path / name, "id BIGINT, event VARIANT") for name in ("one", "other")
+    )
+    one.append(rows)
+    assert other.upsert(rows, "id").rows_inserted == len(values)
+    assert other.upsert(rows, "id").rows_updated == len(values)
+    assert one.to_pylist() == sorted(other.to_pylist(), key=lambda row: row["id"])
+    with pytest.raises(vl.InvalidJson, match="row 1"):
+        other.upsert(pa.table({"id": [1, 2], "event": ["{}", "{"]}), "id")
+
+
 def test_duplicates_and_nulls_of_an_upsert(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=4)
     with pytest.raises(InvalidQuery, match="same key"):

@@ -14,14 +14,7 @@ from variantlake.spark.lake.lake import Lake
 
 OTHERS = {
     # The table is the handle of the one, and an argument of the other.
-    "append": {
-        "data",
-        "column",
-        "partition_by",
-        "shredding",
-        "properties",
-        "merge_schema",
-    },
+    "append": {"shredding", "properties"},
     # A text for Spark may change rows.
     "sql": {"engine", "args", "commit_properties"},
     # Spark's MERGE takes a source by its name in the text, and reads it by Spark's own settings.

@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from variantlake.delta.actions.actions import AddFile, Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.protocol.identity_columns import is_identity
-from variantlake.delta.schema.table_schema import StructField, StructType, arrow_type
+from variantlake.delta.schema.table_schema import StructField, StructType, VariantType, arrow_type
 from variantlake.dml.delete import decided_again
 from variantlake.dml.files.new_files import NewFiles
 from variantlake.dml.found_rows import finds_any
@@ -27,9 +26,10 @@ from variantlake.dml.merge.clauses import (
     resolved,
 )
 from variantlake.dml.merge.evolution import evolution
-from variantlake.dml.merge.keys import check_key_types, split_condition
+from variantlake.dml.merge.keys import split_condition
 from variantlake.dml.merge.matches import FileMatches, Matcher
 from variantlake.dml.merge.sides import Sides, SourceRows, side_names
+from variantlake.dml.merge.upserts import check_complete, check_key, two_rows_of_a_key
 from variantlake.dml.read_rows import rows_at
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_actions import DELETED, UPDATED, check_once, removed_rows
@@ -42,7 +42,7 @@ from variantlake.dml.row_change import (
     predicate_parameter,
 )
 from variantlake.dml.row_ids import RowIds
-from variantlake.errors import InvalidQuery, InvalidSchema, InvalidValue
+from variantlake.errors import InvalidSchema, InvalidValue
 from variantlake.expressions.rows import evaluate, of_refs
 from variantlake.expressions.tree import And, Predicate, Ref
 from variantlake.expressions.typing import compare
@@ -55,6 +55,7 @@ from variantlake.ingest.inputs import read_input
 from variantlake.ingest.sources.sources import Documents
 from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.scan.column_reads import as_type
+from variantlake.shredding.layout import is_variant_type
 from variantlake.sql.changes import Clause, merge_clauses
 from variantlake.sql.select import QueryText
 from variantlake.writing.options.keywords import names_of
@@ -117,16 +118,14 @@ def upsert(
 
     def run(newest: Snapshot) -> ChangeResult:
         if not merge_schema:
-            _check_complete(newest.schema, rows.schema)
+            check_complete(newest.schema, (field.name for field in rows.schema.fields))
         keys = {item.ref.column[0].lower() for item in QueryText(rows.schema).items(key)}
         merged = _LocalMerge.of(
             newest, rows, names, merge_clauses(()), merge_schema=merge_schema, keys=keys
         )
         sides = (merged.snapshot.schema, rows.schema)
         own, other = ([item.ref for item in QueryText(each).items(key)] for each in sides)
-        if not own:
-            raise InvalidQuery("an upsert needs a key")
-        check_key_types(own)
+        check_key(own)
         pairs = [
             (replace(a, column=("t", *a.column)), replace(b, column=("s", *b.column)))
             for a, b in zip(own, other, strict=True)
@@ -138,22 +137,6 @@ def upsert(
     return decided_again(snapshot, run)
 
 
-def _check_complete(table: StructType, rows: StructType) -> None:
-    there = {field.name.lower() for field in rows.fields}
-    missing = [
-        field.name
-        for field in table.fields
-        if field.name.lower() not in there and not is_identity(field)
-    ]
-    if missing:
-        raise InvalidQuery(
-            f"the rows do not have the column {missing[0]!r}, and an upsert replaces whole rows",
-            hint="merge_schema=True keeps such columns as they are; merge(..., 'WHEN MATCHED THEN "
-            "UPDATE SET ...') names what is set",
-            cli_hint="",
-        )
-
-
 def _check_distinct(rows: SourceRows, key: Sequence[Ref]) -> None:
     count = rows.table.num_rows
     arrays = [evaluate(ref, of_refs(rows.values), count).array for ref in key]
@@ -162,10 +145,7 @@ def _check_distinct(rows: SourceRows, key: Sequence[Ref]) -> None:
     for name in names:
         table = table.filter(table[name].is_valid())
     if table.group_by(names).aggregate([]).num_rows < table.num_rows:
-        raise InvalidQuery(
-            "two rows of an upsert have the same key, so it is not clear which of them counts",
-            hint="leave one row for each key",
-        )
+        raise two_rows_of_a_key()
 
 
 def source_rows(
@@ -193,23 +173,38 @@ def source_rows(
                 cli_hint="",
             )
         given = reader.read_all()
-    schema = given_schema(reader.schema, json_columns)
+    becomes = {*json_columns, *_for_variants(given.schema, table if takes_documents else None)}
+    schema = given_schema(reader.schema, becomes)
     for name in json_columns:
         if schema.get(name) is None:
             raise InvalidSchema(f"the source has no column {name!r}")
     arrays = [
-        _as_column(given.column(at), field, from_json=field.name in json_columns)
+        _as_variants(given.column(at), field, from_json=field.name in json_columns)
+        if field.name in becomes
+        else _as_column(given.column(at), field)
         for at, field in enumerate(schema.fields)
     ]
     columns = pa.table(arrays, names=[field.name for field in schema.fields])
     return SourceRows(columns, schema)
 
 
-def _as_column(column: Any, field: StructField, *, from_json: bool) -> Any:
+def _for_variants(given: pa.Schema, table: StructType | None) -> Iterator[str]:
+    """The columns of other values that go into VARIANT columns, as `Table.append` takes them."""
+    for field in given:
+        there = None if table is None else table.get(field.name)
+        is_for = there is not None and isinstance(there.type, VariantType)
+        if is_for and not is_variant_type(field.type):
+            yield field.name
+
+
+def _as_variants(column: Any, field: StructField, *, from_json: bool) -> Any:
     array = plain_array(column.combine_chunks())
-    if from_json:
-        texts = VariantColumn(field, array.type, lambda _: UNSHREDDED, from_json=True)
-        return write_variant(texts.read(array))
+    values = VariantColumn(field, array.type, lambda _: UNSHREDDED, from_json=from_json)
+    return write_variant(values.read(array))
+
+
+def _as_column(column: Any, field: StructField) -> Any:
+    array = plain_array(column.combine_chunks())
     check_nested_micros(array, field.name)  # `as_type` would cut them
     return as_type(array, arrow_type(field.type))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from pyspark.sql import DataFrame, SparkSession
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
     from variantlake.ingest.conversion.convert import ConvertResult
     from variantlake.ingest.conversion.request import ConvertKeywords
     from variantlake.ingest.encode.document_options import DocumentKeywords, IngestKeywords
+    from variantlake.ingest.inputs import Rows
     from variantlake.ingest.overwrite import Where
     from variantlake.ingest.sources.sources import Documents, SourceSpec
     from variantlake.ingest.stage import Stage
@@ -112,6 +114,15 @@ class Lake(Shown):
     def __init__(self, spark: SparkSession) -> None:
         self._session = LakeSession(spark)
         self._statements = LakeStatements(self._session)
+
+    if not TYPE_CHECKING:  # else a checker would take any name
+
+        def __getattr__(self, name: str) -> Any:
+            from variantlake.familiar_names import no_such_attribute
+            from variantlake.table.table import Table
+
+            hint = f"lake.open(table).{name} has it" if hasattr(Table, name) else ""
+            raise no_such_attribute(self, name, hint)
 
     def __repr__(self) -> str:
         kind = "Spark Connect" if is_connect(self._session.spark) else "Spark"
@@ -447,54 +458,97 @@ class Lake(Shown):
             **options,
         )
 
+    def create(
+        self,
+        table: Location,
+        schema: str | pa.Schema,
+        *,
+        exist_ok: bool = False,
+        replace: bool = False,
+        partition_by: str | Sequence[str] | None = None,
+        cluster_by: str | Sequence[str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        shredding: str | Mapping[str, str] | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        commit_properties: CommitProperties = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Table:
+        """Create an empty table, and open it; arguments and errors are those of `Table.create`.
+
+        `table` is a path, a URL, or a name that was registered. `lake.sql("CREATE TABLE ...")`
+        makes one by its text.
+        """
+        from variantlake.table.table import Table
+
+        return Table.create(
+            self._session.written_to(table),
+            schema,
+            exist_ok=exist_ok,
+            replace=replace,
+            partition_by=partition_by,
+            cluster_by=cluster_by,
+            properties=properties,
+            shredding=shredding,
+            name=name,
+            description=description,
+            commit_properties=commit_properties,
+            storage_options=storage_options,
+        )
+
     @takes_commit_properties
     def append(
         self,
         table: Location,
-        data: DataFrame,
+        data: DataFrame | Rows,
         *,
+        column: str | None = None,
         json_columns: Collection[str] = (),
-        partition_by: str | Sequence[str] = (),
         shredding: str | Mapping[str, str] | None = None,
         properties: Mapping[str, str] | None = None,
-        merge_schema: bool = False,
-        **options: Unpack[LoadKeywords],
+        **options: Unpack[DocumentKeywords],
     ) -> LoadResult:
-        """Append the rows of a DataFrame in one commit, to a new table if there is none.
+        """Append rows in one commit.
+
+        A DataFrame and files of documents are written by Spark's tasks, to a new table if there is
+        none. All else that `Table.append` takes goes into a table that is there, in this process.
 
         Args:
             table: Its name, path or URL, as for `read`.
-            data: A DataFrame with the table's columns by name; VARIANT columns as they are.
-            json_columns: VARIANT columns that the DataFrame gives as JSON text.
-            partition_by: Name or names of a new table's partition columns.
+            data: A DataFrame with the table's columns by name, VARIANT columns as they are; paths
+                of files, as for `ingest`; dicts and other rows of Python, or tables of Arrow,
+                pandas and Polars, as for `Table.append`.
+            column: The VARIANT column that takes documents; the only one unless it is given.
+            json_columns: VARIANT columns that the rows give as JSON text.
             shredding: DDL of what becomes columns, by VARIANT column, or of the only one. None
                 takes the table's own, or infers it from a sample.
             properties: Table properties for a table that is made here.
-            merge_schema: Add the columns and fields of structs that the table does not have.
             **options: `mode`, `max_bad`, `load_id`, `unique_by`, `on_duplicate`, `order_by`,
                 `arrays`, `target_file_size` and `max_rows_per_file` as for `ingest`;
+                `merge_schema=True` adds the columns and fields of structs that the table does not
+                have; `partition_by` names a new table's partition columns;
                 `truncate_timestamps=True` cuts digits of timestamps below microseconds, which are
                 an error otherwise.
 
         Raises:
             InvalidSchema: The data do not fit the table's columns.
             InvalidJson, MalformedVariant, InvalidValue, LimitExceeded: A bad value, with its row.
+            NotADeltaTable: There is no table, and such rows make none.
             UnsupportedFeature: The table needs a feature that we do not write.
             CommitConflict: Another writer changed the table in a way that contradicts this.
             MissingDependency: The executors' Python has no `variantlake`.
         """
-        from variantlake.spark.load.append import append
-        from variantlake.spark.load.append_target import NewTable
+        from variantlake.spark.lake.loads import load
 
-        check_frame(data)
-        return append(
-            self._session.spark,
+        return load(
+            self._session,
+            table,
             data,
-            self._session.written_to(table),
+            options,
+            column=column,
             json_columns=json_columns,
-            new=NewTable.of(partition_by, shredding, properties),
-            merge_schema=merge_schema,
-            **options,
+            shredding=shredding,
+            properties=properties,
         )
 
     def stage(
@@ -556,7 +610,7 @@ class Lake(Shown):
     def overwrite(
         self,
         table: Location,
-        data: DataFrame | Documents,
+        data: DataFrame | Rows,
         *,
         where: Where | None = None,
         partitions: bool = False,
@@ -569,8 +623,7 @@ class Lake(Shown):
 
         Args:
             table: Its name, path or URL, as for `read`.
-            data: A DataFrame, as for `append`; `vl.ndjson(...)` or `vl.json_array(...)`, as for
-                `ingest`.
+            data: As for `append`.
             where: Only these partitions: `{"day": date(2026, 1, 2)}` or `"day >= '2026-01-02'"`,
                 a condition over partition columns. All new rows must be in them.
             partitions: Only those partitions are replaced that the new rows are in.
@@ -593,26 +646,17 @@ class Lake(Shown):
             UnsupportedFeature: As for `append`; also an append-only table.
         """
         from variantlake.ingest.overwrite import Overwrite
-        from variantlake.spark.load.append import append
-        from variantlake.spark.load.ingest import ingest
+        from variantlake.spark.lake.loads import load
 
         overwrite = Overwrite(where, partitions, expected_version)
-        location = self._session.written_to(table)
-        if is_frame(data):
-            return append(
-                self._session.spark,
-                data,
-                location,
-                json_columns=json_columns,
-                overwrite=overwrite,
-                merge_schema=options.pop("merge_schema", False),
-                # Those of documents are refused there.
-                **cast("dict[str, Any]", options),
-            )
-        documents: Any = data
-        reach_with(documents, options.pop("storage_options", None))
-        return ingest(
-            self._session.spark, documents, location, column=column, overwrite=overwrite, **options
+        return load(
+            self._session,
+            table,
+            data,
+            options,
+            column=column,
+            json_columns=json_columns,
+            overwrite=overwrite,
         )
 
     @takes_commit_properties
@@ -927,6 +971,49 @@ class Lake(Shown):
             )
 
         return MergeBuilder(run)
+
+    def upsert(
+        self,
+        table: Location,
+        rows: DataFrame | Rows,
+        key: str | Sequence[str],
+        *,
+        json_columns: Collection[str] = (),
+        merge_schema: bool = False,
+        dry_run: bool = False,
+        commit_properties: CommitProperties = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> ChangeResult:
+        """Put rows in the place of those with the same key, and insert the others, in one commit.
+
+        `lake.upsert("events", df, key="event:id::string")`. A row whose key is NULL is always
+        inserted. Rows of a DataFrame are merged by Spark, all others in this process.
+
+        Args:
+            table: Its name, path or URL, as for `read`.
+            rows: A DataFrame, or rows as for `Table.upsert`, with all columns of the table.
+            key: Columns and paths with their types, as in `scan`; several in one text or in a list.
+            json_columns: As for `Table.upsert`.
+            merge_schema: As for `merge`; columns that the rows do not have stay as they are.
+            dry_run: As for `update`.
+            commit_properties: As for `ingest`.
+            storage_options: As for `Table.upsert`.
+
+        Raises as `merge`; InvalidQuery for two rows with one key.
+        """
+        from variantlake.spark.lake.upserts import upsert
+
+        reach_with(rows, storage_options)
+        options: dict[str, Any] = {"merge_schema": merge_schema, "dry_run": dry_run}
+        options["commit_properties"] = commit_properties
+        return upsert(
+            self.open(table),
+            rows,
+            key,
+            json_columns=json_columns,
+            merge=partial(self.merge, table, **options),
+            **options,
+        )
 
     def drift(
         self, table: Location, column: str | None = None, *, progress: OnProgress | None = None
