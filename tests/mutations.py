@@ -566,7 +566,8 @@ MUTATIONS = (
     ),
     Mutation(
         36, "deleted rows of small files come back",
-        "Scan._tasks", "file.vector is None", "True",
+        "JoinedRows.of", "np.concatenate([each.kept for each in groups])",
+        "np.ones(source.starts[-1], np.bool_)",
     ),
     Mutation(
         36, "a path in lists is decoded like any other",

@@ -449,6 +449,7 @@ def test_only_much_that_is_columns_is_read_by_threads(
     rows = in_parts.scan(PATHS).to_arrow().num_rows
     assert not tasks
     monkeypatch.setattr(table_scan, "SMALL_VALUES", 3 * rows - 1)
+    monkeypatch.setattr(file_tasks, "MOST_BYTES", 0)
     assert in_parts.scan(PATHS).to_arrow().num_rows == rows
     assert len(tasks) == 3
     # The first rows, ordinary columns and whole Variants are read one after the other.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +22,8 @@ from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.chosen_rows import chosen_alike, chosen_rows, rows_that_fulfil
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.file_rows import FileReader, Rows
-from variantlake.scan.file_tasks import PART_BYTES, SMALL_VALUES, FileTask
+from variantlake.scan.file_tasks import SMALL_VALUES, FileTask, tasks_of
+from variantlake.scan.several_files import JoinedRows, joined_groups
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import Item
 from variantlake.storage.store import is_local
@@ -75,45 +78,60 @@ class Reading:
         Only of local files: of an object store one thread would wait for each answer. Variants and
         ordinary columns take longer than paths that are columns.
         """
-        asked = {self.scan.stored(column) for column in self.query.columns}
-        asked |= set(refs(self.scan.predicate))
-        values = self.scan.typed_values(self.log_answer.read, asked)
-        if values is None or values > SMALL_VALUES:
+        if self._values is None or self._values > SMALL_VALUES:
             return False
         return all(is_local(file.path) for file in self.files())
 
-    def tasks(self) -> Iterator[FileTask]:
-        """The files that are read; if they are fewer than threads, parts of large ones."""
+    @cached_property
+    def _values(self) -> int | None:
+        """Rows times columns that are read; None if these are not all typed columns."""
+        asked = {self.scan.stored(column) for column in self.query.columns}
+        asked |= set(refs(self.scan.predicate))
+        return self.scan.typed_values(self.log_answer.read, asked)
+
+    def tasks(self) -> Iterator[list[FileTask]]:
+        """The files that are read, small ones together.
+
+        If they are fewer than threads, parts of large ones.
+        """
         threads = pa.cpu_count()
-        read = self.log_answer.read
-        few = len(read) < threads
-        certain = self.scan.certain[read]
-        for file, is_certain in zip(self.files(), certain.tolist(), strict=True):
-            count = min(threads, -(-file.size // PART_BYTES)) if few else 1
-            for number in range(count):
-                where = None if is_certain else self.scan.predicate
-                yield FileTask(file, (number, count), where)
+        read, table = self.log_answer.read, self.scan.choice.table
+        # Files of one condition follow each other, and can be read together.
+        read = read[np.argsort(self.scan.certain[read], kind="stable")]
+        rows = table.facts.num_records[read] if self._values else np.full(len(read), -1)
+        files = zip(table.files(read), self.scan.certain[read].tolist(), rows.tolist(), strict=True)
+        wanted = (
+            (file, None if is_certain else self.scan.predicate, count)
+            for file, is_certain, count in files
+        )
+        return tasks_of(wanted, most_parts=threads if len(read) < threads else 1)
 
     def counted(
-        self, task: FileTask, columns: Sequence[Ref], *, stretched: bool
+        self, tasks: Sequence[FileTask], columns: Sequence[Ref], *, stretched: bool
     ) -> Iterator[Counted]:
-        """The columns in the rows that a task asks for, a row group at a time.
+        """The columns in the rows that tasks with one condition ask for, some row groups at a time.
 
         In stretches only if that is asked for.
         """
-        skipper = Skipper(task.where, self.scan.partition_types)
-        with self.reader(task.file, columns) as reader:
-            for rows in reader.rows(skipper, task.part):
-                found = self._stretched(rows, columns, task.where) if stretched else None
+        where, scan = tasks[0].where, self.scan
+        skipper = Skipper(where, scan.partition_types)
+        asked = [*map(scan.stored, columns), *refs(where)]
+        with ExitStack() as opened:
+            readers = [opened.enter_context(self.reader(task.file, columns)) for task in tasks]
+            groups = (
+                reader.rows(skipper, task.part) for reader, task in zip(readers, tasks, strict=True)
+            )
+            for rows in joined_groups(chain.from_iterable(groups), asked):
+                found = self._stretched(rows, columns, where) if stretched else None
                 if found is None:
-                    chosen = chosen_rows(task.where, rows)
+                    chosen = chosen_rows(where, rows)
                     own = rows if chosen.all() else rows.only(chosen)
                     found = Counted(self.values(own, columns) if own.count else {}, own.count)
                 if found.count:
                     yield found
 
     def _stretched(
-        self, rows: Rows, columns: Sequence[Ref], where: Predicate | None
+        self, rows: Rows | JoinedRows, columns: Sequence[Ref], where: Predicate | None
     ) -> Counted | None:
         stored = {column: self.scan.stored(column) for column in columns}
         asked = dict.fromkeys(refs(where))
@@ -145,8 +163,7 @@ class Reading:
         more than `limit` rows altogether. `part` is as in `FileReader.rows`.
         """
         scan = self.scan
-        both = And(tuple(each for each in (scan.predicate, *also) if each is not None))
-        skipper = Skipper(both, scan.partition_types)
+        skipper = self._skipper(also)
         left = limit
         for file in files:
             if left == 0:
@@ -155,6 +172,21 @@ class Reading:
                 for rows in rows_that_fulfil(scan.predicate, reader.rows(skipper, part), left):
                     yield rows
                     left = None if left is None else left - rows.count
+
+    def joined_rows(
+        self, files: Sequence[ScanFile], columns: Sequence[Ref], also: Sequence[Predicate] = ()
+    ) -> Iterator[Rows | JoinedRows]:
+        """The same of files that are open together, several row groups at a time."""
+        scan, skipper = self.scan, self._skipper(also)
+        with ExitStack() as opened:
+            readers = [opened.enter_context(self.reader(file, columns)) for file in files]
+            groups = chain.from_iterable(reader.rows(skipper) for reader in readers)
+            asked = [*map(scan.stored, columns), *refs(scan.predicate)]
+            yield from rows_that_fulfil(scan.predicate, joined_groups(groups, asked))
+
+    def _skipper(self, also: Sequence[Predicate]) -> Skipper:
+        both = And(tuple(each for each in (self.scan.predicate, *also) if each is not None))
+        return Skipper(both, self.scan.partition_types)
 
     def reader(self, file: ScanFile, columns: Sequence[Ref]) -> FileReader:
         """A file, open for the condition and these columns."""
@@ -165,7 +197,7 @@ class Reading:
             self.snapshot, file, requested, types, encoded=True, layouts=self.scan.decoded.layouts
         )
 
-    def values(self, rows: Rows, columns: Sequence[Ref]) -> Known:
+    def values(self, rows: Rows | JoinedRows, columns: Sequence[Ref]) -> Known:
         """The columns in some rows."""
         return {column: rows.values(self.scan.stored(column)) for column in columns}
 

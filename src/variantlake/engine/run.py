@@ -179,13 +179,13 @@ class LocalQuery(ArrowStream):
         for parts in found:
             yield from parts
 
-    def _parts_of(self, task: FileTask) -> list[PartialGroups]:
-        """The groups of part of a file; threads do this if there is much to read."""
+    def _parts_of(self, tasks: list[FileTask]) -> list[PartialGroups]:
+        """The groups of part of a file, or of small ones; threads do this if there is much."""
         query = self.query
         stretched = are_of_stretches(query.aggregates)
         found = [
             part_of_rows(query.keys or (), query.aggregates, rows)
-            for rows in self._reading.counted(task, query.columns, stretched=stretched)
+            for rows in self._reading.counted(tasks, query.columns, stretched=stretched)
         ]
         # Merged with those of other files at the end: once is less work than twice.
         return found if sum(part.size for part in found) < MERGED else [merged(found)]

@@ -8,7 +8,8 @@ order are read of the rows that are left.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,8 @@ from variantlake.planning.files import ScanFile
 from variantlake.planning.stats.first_rows import Order, up_to
 from variantlake.planning.stats.skipping import domains_in
 from variantlake.scan.file_rows import Rows
+from variantlake.scan.file_tasks import MOST_BYTES, MOST_FILES, together
+from variantlake.scan.several_files import JoinedRows
 from variantlake.shredding.fit import raws_of
 
 
@@ -55,10 +58,9 @@ def sorted_rows(reading: Reading) -> Known | None:
         columns, others = list(query.columns), []
     files = list(reading.files())
     top = _Top(reading, files)
-    for number, rows in top.rows(columns):
-        places = np.empty((rows.count, 3), np.int64)
-        places[:, 0], places[:, 1], places[:, 2] = number, rows.row_group, rows.places
-        found = _TopRows(reading.values(rows, columns), places)
+    numbers = {id(file): number for number, file in enumerate(files)}
+    for rows in top.rows(columns):
+        found = _TopRows(reading.values(rows, columns), _places(rows, numbers))
         found = found if query.limit is None else _first(reading, found)
         both = found if top.best is None else _both(top.best, found)
         top.best = both if query.limit is None else _first(reading, both)
@@ -66,6 +68,16 @@ def sorted_rows(reading: Reading) -> Known | None:
         return None
     held = _first(reading, top.best)
     return held.columns | _rest(reading, files, others, held.places) if others else held.columns
+
+
+def _places(rows: Rows | JoinedRows, numbers: Mapping[int, int]) -> Int64s:
+    """Where each row lies; the file that an id is of has one of these numbers."""
+    places = np.empty((rows.count, 3), np.int64)
+    for part, start in rows.parts() if isinstance(rows, JoinedRows) else [(rows, 0)]:
+        own = places[start : start + part.count]
+        own[:, 0], own[:, 1] = numbers[id(part.reader.file)], part.row_group
+        own[:, 2] = part.places
+    return places
 
 
 def _first(reading: Reading, held: _TopRows) -> _TopRows:
@@ -88,26 +100,34 @@ class _Top:
         self._files = files
         self.best: _TopRows | None = None
 
-    def rows(self, columns: list[Ref]) -> Iterator[tuple[int, Rows]]:
-        """Rows with the number of their file."""
+    def rows(self, columns: list[Ref]) -> Iterator[Rows | JoinedRows]:
+        """The rows of files that may matter, small ones together."""
         reading, limit = self._reading, self._reading.query.limit
         term = reading.query.order[0]
         ref = None if limit is None else _bounded(reading, term)
         if limit == 0:
             return
         if limit is None or ref is None:
-            for number, file in enumerate(self._files):
-                for rows in reading.rows([file], columns):
-                    yield number, rows
+            for some in together(
+                (file, 0 if file.size <= MOST_BYTES else -1) for file in self._files
+            ):
+                yield from reading.joined_rows(some, columns)
             return
-        for number, bound in _by_bound(reading, term, ref):
-            last = _last(self.best, term, limit)
-            if last is not None and bound is not None and _after(term, bound, last[0]):
-                continue
-            order = Order(ref, term.descending, term.nulls_first)
+        order = Order(ref, term.descending, term.nulls_first)
+        left, room = deque(_by_bound(reading, term, ref)), 1
+        while left:
+            last, some = _last(self.best, term, limit), []
+            while left and len(some) < room:
+                number, bound = left.popleft()
+                if last is not None and bound is not None and _after(term, bound, last[0]):
+                    continue
+                some.append(self._files[number])
+                if some[-1].size > MOST_BYTES:
+                    break
             near = None if last is None else up_to(order, last[0])
-            for rows in reading.rows([self._files[number]], columns, [near] if near else []):
-                yield number, rows
+            yield from reading.joined_rows(some, columns, [near] if near else [])
+            # The first of them may leave nothing to the others.
+            room = min(2 * room, MOST_FILES)
 
 
 def _bounded(reading: Reading, term: Ordering) -> Ref | None:

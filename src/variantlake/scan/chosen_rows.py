@@ -6,6 +6,7 @@ Of stretches or combinations of rows that are alike the condition is asked once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,12 +17,15 @@ from variantlake.parquet.stats.fact_columns import Bools
 from variantlake.planning.files import ScanFile
 from variantlake.scan.combinations import Combinations
 from variantlake.scan.file_rows import Rows
+from variantlake.scan.several_files import JoinedRows
 from variantlake.scan.stretches import Stretches
+
+R = TypeVar("R", Rows, JoinedRows, Rows | JoinedRows)
 
 
 def rows_that_fulfil(
-    where: Predicate | None, groups: Iterable[Rows], limit: int | None = None
-) -> Iterator[Rows]:
+    where: Predicate | None, groups: Iterable[R], limit: int | None = None
+) -> Iterator[R]:
     """The rows of row groups that fulfil a condition, at most `limit`, without empty ones.
 
     Raises InvalidValue.
@@ -36,7 +40,7 @@ def rows_that_fulfil(
             return
 
 
-def chosen_rows(where: Predicate | None, rows: Rows, most: int | None = None) -> Bools:
+def chosen_rows(where: Predicate | None, rows: Rows | JoinedRows, most: int | None = None) -> Bools:
     """The rows that are not deleted and fulfil a condition, of these the first `most`.
 
     Raises InvalidValue for a row before the last of them.

@@ -68,8 +68,8 @@ class FileReader:
         self._fields = {item.physical_name: item for item in snapshot.schema.fields}
         requested = list(dict.fromkeys(requested))
         self._paths = {ref.path for ref in requested if ref.path is not None}
-        self._cached: dict[Ref | str, Any] = {}
-        self._runs: dict[Ref, Runs | None] = {}
+        self._cached: dict[tuple[Ref | str, int], Any] = {}
+        self._runs: dict[tuple[Ref, int], Runs | None] = {}
         self._end = begin("read", file=file.path)
         self._input = open_file(file.path)
         try:
@@ -133,29 +133,30 @@ class FileReader:
     def physical(self, ref: Ref, reading: PhysicalColumn, row_group: int, places: Int64s) -> Values:
         """A path from its typed column, in some rows of a row group."""
         is_whole = len(places) == self.footer.row_groups[row_group].num_rows
-        runs = self._runs.get(ref)
+        runs, key = self._runs.get((ref, row_group)), (ref, row_group)
         if runs is not None:
             return runs.in_rows(places)
-        if ref not in self._cached:
+        if key not in self._cached:
             array = self._typed.decoded(ref, reading, row_group, None if is_whole else places)
             if array is not None and not is_whole:
                 return converted(array.take(arrow_array(places)), ref, reading)
             if array is None:
                 array = self._typed.read(ref, reading, row_group)
-            self._cached[ref] = converted(array, ref, reading)
-        found: Values = self._cached[ref]
+            self._cached[key] = converted(array, ref, reading)
+        found: Values = self._cached[key]
         return found if is_whole else found.take(places)
 
-    def chunks(self, ref: Ref, reading: PhysicalColumn) -> list[ChunkPlace] | None:
-        """A path's typed column in all rows, deleted ones too; None if pyarrow has to read it."""
+    def chunk(self, ref: Ref, reading: PhysicalColumn, row_group: int) -> ChunkPlace | None:
+        """A path's typed column in a row group; None if pyarrow has to read it."""
         with in_file(self.file.path):
-            return self._typed.chunks(ref, reading)
+            return self._typed.chunk(ref, reading, row_group)
 
     def runs(self, ref: Ref, row_group: int) -> Runs | None:
         """A column or path in all rows of a row group as runs; None if it has too many."""
-        if ref not in self._runs:
-            self._runs[ref] = self._run_values(ref, row_group)
-        return self._runs[ref]
+        key = ref, row_group
+        if key not in self._runs:
+            self._runs[key] = self._run_values(ref, row_group)
+        return self._runs[key]
 
     def _run_values(self, ref: Ref, row_group: int) -> Runs | None:
         rows = self.footer.row_groups[row_group].num_rows
@@ -171,14 +172,15 @@ class FileReader:
 
     def whole(self, column: str, row_group: int, chosen: Int64s) -> Any:
         """A column in some rows of a row group; None if the file has no such column."""
-        if column in self._cached:
-            return _take(self._cached[column], chosen)
+        key = column, row_group
+        if key in self._cached:
+            return _take(self._cached[key], chosen)
         parts = list(self.parts(column, row_group, chosen))
         if not parts:
             return None
         array = one_array(parts)
         if len(chosen) == self.footer.row_groups[row_group].num_rows:
-            self._cached[column] = array
+            self._cached[key] = array
         return array
 
     def parts(self, column: str, row_group: int, chosen: Int64s) -> Iterator[Any]:
@@ -274,9 +276,10 @@ class FileReader:
             isinstance(reading, PhysicalColumn) and reading.stored.kind is Kind.STRING
         )
 
-    def has(self, column: str) -> bool:
+    def has(self, column: str, row_group: int) -> bool:
         """Whether the file holds a column that was not read as a whole yet."""
-        return self._layout.node(self._fields[column]) is not None and column not in self._cached
+        is_there = self._layout.node(self._fields[column]) is not None
+        return is_there and (column, row_group) not in self._cached
 
     def is_constant(self, column: str) -> bool:
         """Whether it is a partition column."""
@@ -374,7 +377,7 @@ class Rows:
         column, *fields = ref.column
         if ref.path is not None or fields:
             return False
-        return self.reader.has(column) and not self.reader.is_constant(column)
+        return self.reader.has(column, self.row_group) and not self.reader.is_constant(column)
 
     def parts(self, ref: Ref) -> Iterator[Any]:
         """Such a column in these rows, piece by piece."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TypeVar
 
 from variantlake.expressions.tree import Predicate
@@ -13,6 +14,9 @@ T = TypeVar("T")
 
 PART_BYTES = 8 << 20
 """A file of more bytes is worth opening twice."""
+
+MANY = 1 << 10
+"""Parts of a file, however large."""
 
 SMALL_VALUES = 1 << 21
 """Rows times columns that take a thread some 10 to 20 ms."""
@@ -40,21 +44,20 @@ MOST_FILES = 32
 """So many are open at once."""
 
 
-def tasks_of(files: Iterable[tuple[FileTask, int]]) -> Iterator[list[FileTask]]:
-    """Parts of large files, and small files that are read together.
+def tasks_of(
+    files: Iterable[tuple[ScanFile, Predicate | None, int]], most_parts: int
+) -> Iterator[list[FileTask]]:
+    """Up to so many parts of large files, and small files that are read together.
 
-    Of each file its rows, or -1 if it must be read alone.
+    Of each file what its rows are asked for, and how many they are, or -1 to read it alone.
     """
-    for tasks in together(
-        (task, rows if task.file.size <= MOST_BYTES else -1) for task, rows in files
-    ):
-        file, where = tasks[0].file, tasks[0].where
-        parts = -(-file.size // PART_BYTES)
-        if len(tasks) > 1 or parts < 2:
-            yield tasks
-            continue
-        for number in range(parts):
-            yield [FileTask(file, (number, parts), where)]
+    for where, alike in groupby(files, lambda each: each[1]):
+        for some in together(
+            (file, rows if file.size <= MOST_BYTES else -1) for file, _, rows in alike
+        ):
+            parts = 1 if len(some) > 1 else min(most_parts, -(-some[0].size // PART_BYTES))
+            for number in range(max(parts, 1)):
+                yield [FileTask(file, (number, max(parts, 1)), where) for file in some]
 
 
 def together(files: Iterable[tuple[T, int]]) -> Iterator[list[T]]:

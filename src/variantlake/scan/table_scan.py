@@ -40,9 +40,9 @@ from variantlake.scan.chosen_rows import cast_error, chosen_rows, rows_that_fulf
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.file_layouts import MOST_FILES
 from variantlake.scan.file_rows import FileReader, Rows
-from variantlake.scan.file_tasks import SMALL_VALUES, FileTask, tasks_of
+from variantlake.scan.file_tasks import MANY, SMALL_VALUES, FileTask, tasks_of
 from variantlake.scan.footers import row_groups
-from variantlake.scan.several_files import joined_columns
+from variantlake.scan.several_files import JoinedRows, joined_groups
 from variantlake.scan.table_names import partition_types as types_of_partitions
 from variantlake.scan.table_names import stored_ref
 from variantlake.shredding.layout import VARIANT_TYPE
@@ -247,10 +247,12 @@ class Scan(ArrowStream):
         if values is not None:
             # Threads read many columns, each a few row groups: Variants go in parts.
             files_of = partial(self._files, wanted=wanted, schema=schema)
-            tasks = self._tasks(wanted)
+            tasks = self._tasks()
             if values > SMALL_VALUES:
-                work = ahead(tasks, lambda some: list(files_of(some)))
-                yield from chain.from_iterable(work)
+                for found, error in ahead(tasks, lambda some: _until_error(files_of(some))):
+                    yield from found
+                    if error is not None:
+                        raise error
             else:
                 yield from chain.from_iterable(map(files_of, tasks))
             return
@@ -276,45 +278,42 @@ class Scan(ArrowStream):
         rows = self.choice.table.facts.num_records[read]
         return None if (rows == UNKNOWN).any() else int(rows.sum()) * len(asked)
 
-    def _tasks(self, wanted: Sequence[Ref]) -> Iterator[list[FileTask]]:
+    def _tasks(self) -> Iterator[list[FileTask]]:
         """Parts of files, and small files that are read together."""
-        are_paths = bool(wanted) and all(ref.path is not None for ref in wanted)
         records = self.choice.table.facts.num_records[self.choice.rows].tolist()
-
-        def rows_of(file: ScanFile, where: Predicate | None, rows: int) -> int:
-            return rows if are_paths and where is None and file.vector is None else -1
-
-        return tasks_of(
-            (FileTask(file, (0, 1), where), rows_of(file, where, rows))
-            for (file, where), rows in zip(self._files_with_conditions(), records, strict=True)
-        )
+        files = zip(self._files_with_conditions(), records, strict=True)
+        return tasks_of(((file, where, rows) for (file, where), rows in files), most_parts=MANY)
 
     def _files(
         self, tasks: Sequence[FileTask], wanted: Sequence[Ref], schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        joined = self._joined(tasks, wanted, schema) if len(tasks) > 1 else None
+        joined = self._together(tasks, wanted, schema)
         if joined is not None:
-            yield joined
+            yield from joined
             return
         for task in tasks:
             yield from self._file(task, wanted, schema, None)
 
-    def _joined(
+    def _together(
         self, tasks: Sequence[FileTask], wanted: Sequence[Ref], schema: pa.Schema
-    ) -> pa.RecordBatch | None:
-        """The rows of files of which all are wanted; None to read one file after the other."""
+    ) -> list[pa.RecordBatch] | None:
+        """The rows of files that are read as one; None to read one file after the other."""
+        skipper = Skipper(tasks[0].where, self.partition_types)
         with ExitStack() as opened:
             try:
                 readers = [opened.enter_context(self._reader(task, wanted)) for task in tasks]
-                columns = joined_columns(readers, wanted)
+                groups = (
+                    reader.rows(skipper, task.part)
+                    for reader, task in zip(readers, tasks, strict=True)
+                )
+                every = joined_groups(chain.from_iterable(groups), [*wanted, *refs(tasks[0].where)])
+                found = [
+                    self._selected(hits, wanted, schema, None)
+                    for hits in rows_that_fulfil(tasks[0].where, every)
+                ]
+                return list(chain.from_iterable(found))
             except VariantLakeError:
                 return None  # which comes behind the rows of the files before
-        if columns is None:
-            return None
-        arrays = [
-            _cast(values.array, column.type) for values, column in zip(columns, schema, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _reader(self, task: FileTask, wanted: Sequence[Ref]) -> FileReader:
         return FileReader(
@@ -346,7 +345,11 @@ class Scan(ArrowStream):
                 yield from self._selected(hits, wanted, schema, task.file)
 
     def _selected(
-        self, hits: Rows, wanted: Sequence[Ref], schema: pa.Schema, file: ScanFile
+        self,
+        hits: Rows | JoinedRows,
+        wanted: Sequence[Ref],
+        schema: pa.Schema,
+        file: ScanFile | None,
     ) -> Iterator[pa.RecordBatch]:
         # The largest column most often: not copied into one piece, and not held as one.
         columns = [ref.column for ref in wanted]
@@ -362,7 +365,7 @@ class Scan(ArrowStream):
             if values.failed is not None and values.failed.any():
                 raise cast_error(f"{ref}", file)
             arrays.append(_cast(values.array, column.type))
-        if in_parts is None:
+        if in_parts is None or isinstance(hits, JoinedRows):
             yield _batch(arrays, schema, hits.count)
             return
         at, start = wanted.index(in_parts), 0
@@ -373,6 +376,19 @@ class Scan(ArrowStream):
             batch[at] = _cast(part, schema.field(at).type)
             start += len(part)
             yield pa.RecordBatch.from_arrays(batch, schema=schema)
+
+
+def _until_error(
+    batches: Iterator[pa.RecordBatch],
+) -> tuple[list[pa.RecordBatch], VariantLakeError | None]:
+    """All batches, or those before an error, and the error."""
+    found: list[pa.RecordBatch] = []
+    try:
+        for batch in batches:
+            found.append(batch)  # noqa: PERF402  # what was read stays if a batch raises
+    except VariantLakeError as error:
+        return found, error
+    return found, None
 
 
 def _cast(array: Any, wanted: pa.DataType) -> Any:

@@ -81,11 +81,11 @@ class TypedColumns:
         found = self.source.values(row_group, self._leaf(ref, reading), places)
         return as_stored(found, reading.stored)
 
-    def chunks(self, ref: Ref, reading: PhysicalColumn) -> list[ChunkPlace] | None:
-        """A column of all row groups, for kernels; None if pyarrow has to read it."""
+    def chunk(self, ref: Ref, reading: PhysicalColumn, row_group: int) -> ChunkPlace | None:
+        """A column of a row group, for kernels; None if pyarrow has to read it."""
         if not self._encoded or reading.stored.kind not in _BY_KERNELS:
             return None
-        return self.source.chunks(self._leaf(ref, reading))
+        return self.source.chunk(row_group, self._leaf(ref, reading))
 
     def read(self, ref: Ref, reading: PhysicalColumn, row_group: int) -> Any:
         """A column by pyarrow."""

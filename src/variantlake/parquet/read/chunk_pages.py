@@ -6,7 +6,7 @@ Whatever is wrong with them is not said here: pyarrow reads the chunk then, or w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -141,9 +141,14 @@ def _pages(data: Bytes, count: int) -> Int64s | None:
         room = found
 
 
-def joined(chunks: Sequence[ChunkPages]) -> ChunkPages | None:
-    """The pages of all chunks as those of one; None if they are not alike."""
+def joined(chunks: Sequence[ChunkPages], places: Int64s | None) -> ChunkPages | None:
+    """The pages of all chunks as those of one; None if they are not alike.
+
+    `places` are the rows that are asked for, from the first of all on.
+    """
     first = chunks[0]
+    if len(chunks) == 1:
+        return replace(first, places=places)
     alike = {(*_form(each.leaf), each.bytes.codec, each.has_entries) for each in chunks}
     if len(alike) > 1:
         return None
@@ -157,7 +162,7 @@ def joined(chunks: Sequence[ChunkPages]) -> ChunkPages | None:
     if max(int(every[:, UNPACKED].sum()), 8 * rows) > MOST_BYTES:
         return None
     held = PageBytes(memoryview(data), first.bytes.codec, first.bytes.most)
-    return ChunkPages(every, first.leaf, held, None)
+    return ChunkPages(every, first.leaf, held, places)
 
 
 def _form(leaf: LeafColumn) -> tuple[object, ...]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from variantlake.arrays import numpy_array
 from variantlake.kernels.columns.pages import (
     ENTRIES,
     FIRST_ENTRY,
@@ -41,6 +42,9 @@ from variantlake.parquet.read.chunk_pages import (
 )
 from variantlake.parquet.stats.fact_columns import Int64s
 
+_REPEATED = 16
+"""Rows of an entry from which it pays to find out which entries of dictionaries are the same."""
+
 _INTEGERS = {"INT32": np.dtype(np.int32), "INT64": np.dtype(np.int64)}
 
 
@@ -56,19 +60,19 @@ def read_values(place: ChunkPlace, places: Int64s | None) -> Any:
     return None if found is None else _values(found)
 
 
-def read_joined(places: Sequence[ChunkPlace]) -> Any:
+def read_joined(chunks: Sequence[ChunkPlace], places: Int64s | None = None) -> Any:
     """The values of several chunks, one after the other, as `read_values` gives those of one.
 
-    To decode many short chunks at once takes much less than to decode each. None if they are not
-    alike, or if pyarrow has to read one.
+    To decode many short chunks at once takes much less than to decode each. `places` count from the
+    first row of all. None if they are not alike, or if pyarrow has to read one.
     """
-    chunks: list[ChunkPages] = []
-    for each in places:
+    pages: list[ChunkPages] = []
+    for each in chunks:
         found = pages_of(each, None)
         if found is None or _way(found) is None:
             return None
-        chunks.append(found)
-    every = chunks[0] if len(chunks) == 1 else joined(chunks)
+        pages.append(found)
+    every = joined(pages, places)
     return None if every is None else _values(every)
 
 
@@ -154,6 +158,10 @@ def _codes(chunk: ChunkPages) -> Any:
     found = chunk.decoded(own, wanted, parts[len(at) :], decode)
     if found is None:
         return None
+    if len(at) > 1 and _REPEATED * len(entries) <= len(codes):
+        # Dictionaries of neighbours are alike, and each entry counts for what is done to entries.
+        unique: Any = entries.dictionary_encode()
+        codes, entries = np.take(numpy_array(unique.indices), codes), unique.dictionary
     return pa.DictionaryArray.from_arrays(array_of(codes, *found), entries, safe=False)
 
 

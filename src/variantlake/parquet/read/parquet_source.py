@@ -181,11 +181,9 @@ class ParquetSource:
             return None
         return read_values(self._place(row_group, leaf), places)
 
-    def chunks(self, leaf: int) -> list[ChunkPlace] | None:
-        """A leaf in all row groups, for `read_joined`; None for times that have to be settled."""
-        if self._old.concern([leaf]):
-            return None
-        return [self._place(number, leaf) for number in range(len(self._footer.row_groups))]
+    def chunk(self, row_group: int, leaf: int) -> ChunkPlace | None:
+        """A leaf of a row group, for `read_joined`; None for times that have to be settled."""
+        return None if self._old.concern([leaf]) else self._place(row_group, leaf)
 
     def runs(self, row_group: int, leaf: int) -> CodeRuns | None:
         """See `read_runs`."""

@@ -144,7 +144,7 @@ class AggregateTask:
         if not groups.flags:
             stretched = are_of_stretches(groups.aggregates)
             task = FileTask(part.file, place, self._reading.scan.predicate)
-            yield from self._reading.counted(task, groups.columns, stretched=stretched)
+            yield from self._reading.counted([task], groups.columns, stretched=stretched)
             return
         for rows in self._reading.rows([part.file], self._also_read, part=place):
             known = {**self._reading.values(rows, groups.columns), **self._flags(rows)}
