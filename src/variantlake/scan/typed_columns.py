@@ -140,8 +140,11 @@ def as_stored(found: Any, stored: ShreddedType) -> Any:
     """What kernels decoded as the type of its column; None if there was nothing, or another."""
     if found is None or found.type == stored.arrow:
         return found
-    if pa.types.is_integer(found.type) and stored.kind is not Kind.STRING:
-        return None if stored.kind is Kind.DECIMAL else found.cast(stored.arrow)
+    if pa.types.is_integer(found.type) and stored.kind not in (Kind.STRING, Kind.DECIMAL):
+        try:
+            return found.cast(stored.arrow)
+        except pa.ArrowInvalid:
+            return None  # beyond its type
     is_text = stored.kind is Kind.STRING and isinstance(found, pa.DictionaryArray)
     return found if is_text else None
 

@@ -63,6 +63,15 @@ forms = st.fixed_dictionaries(
 )
 
 
+FORMS: dict[str, dict[str, Any]] = {
+    "differences": {"use_dictionary": False, "column_encoding": {"a": "DELTA_BINARY_PACKED"}},
+    "as they are": {"use_dictionary": False},
+    "codes": {"use_dictionary": True},
+    "codes, then as they are": {"use_dictionary": True, "dictionary_pagesize_limit": 20},
+}
+"""How integers are written."""
+
+
 def chosen_of(values: list[Any], seed: int) -> list[int]:
     chance = random.Random(seed)
     return sorted(chance.sample(range(len(values)), chance.randrange(len(values) + 1)))
@@ -90,14 +99,14 @@ def test_texts_are_those_that_pyarrow_reads(
 @given(
     column=st.tuples(integers | near, st.just(pa.int64())) | st.tuples(small, st.just(pa.int32())),
     form=forms,
+    written_as=st.sampled_from(list(FORMS)),
     seed=st.integers(0, 9),
 )
 def test_integers_are_those_that_pyarrow_reads(
-    column: tuple[list[int | None], Any], form: dict[str, Any], seed: int
+    column: tuple[list[int | None], Any], form: dict[str, Any], written_as: str, seed: int
 ) -> None:
     values, arrow = column
-    encodings = {"a": "DELTA_BINARY_PACKED"}
-    data = written(pa.array(values, arrow), use_dictionary=False, column_encoding=encodings, **form)
+    data = written(pa.array(values, arrow), **FORMS[written_as], **form)
     found = decoded(data)
     assert found.type == arrow
     assert values_of(found) == values
@@ -124,6 +133,34 @@ def test_decimals_are_those_that_pyarrow_reads(
         for each in numbers
     ]
     data = written(pa.array(values, arrow), use_dictionary=False, **form)
+    found = decoded(data)
+    assert found.type == arrow
+    assert values_of(found) == values
+    places = chosen_of(values, seed)
+    part = decoded(data, places)
+    assert part.take(pa.array(places, pa.int64())).to_pylist() == [values[at] for at in places]
+
+
+@pytest.mark.rule(36)
+@settings(deadline=None)
+@given(
+    precision=st.integers(1, 18),
+    shares=st.lists(st.integers(-1000, 1000) | st.none(), min_size=1, max_size=400),
+    form=forms,
+    written_as=st.sampled_from(list(FORMS)),
+    seed=st.integers(0, 9),
+)
+def test_decimals_that_are_integers_are_those_that_pyarrow_reads(
+    precision: int, shares: list[int | None], form: dict[str, Any], written_as: str, seed: int
+) -> None:
+    arrow, most = pa.decimal128(precision, precision // 2), 10**precision - 1
+    numbers = [None if each is None else each * most // 1000 for each in shares]
+    values = [
+        None if each is None else Decimal(each).scaleb(-arrow.scale, Context(40))
+        for each in numbers
+    ]
+    own = {"store_decimal_as_integer": True, **FORMS[written_as]}
+    data = written(pa.array(values, arrow), **own, **form)
     found = decoded(data)
     assert found.type == arrow
     assert values_of(found) == values
@@ -164,11 +201,11 @@ def test_a_struct_that_is_null_has_no_value() -> None:
         (pa.array(["a", "b"]), {"use_dictionary": False}),
         (pa.array(["a", "b"]), {"compression": "gzip"}),
         (pa.array([1.5, 2.5]), {}),
-        (pa.array([1, 2]), {"use_dictionary": False}),
+        (pa.array([1, 2]), {"column_encoding": "BYTE_STREAM_SPLIT", "use_dictionary": False}),
         (pa.array([str(n) * 9 for n in range(9999)]), {"dictionary_pagesize_limit": 1000}),
         (pa.array([], pa.string()), {}),
     ],
-    ids=["list", "plain", "codec", "double", "plain integers", "full dictionary", "no rows"],
+    ids=["list", "plain", "codec", "double", "split integers", "full dictionary", "no rows"],
 )
 def test_what_is_not_of_the_form_is_left_to_pyarrow(array: Any, options: dict[str, Any]) -> None:
     assert decoded(written(array, **options)) is None
@@ -190,6 +227,8 @@ def test_changed_bytes_give_sound_arrays_or_none(version: str, compression: str)
     for data in (
         written(pa.array(rows), max_rows_per_page=50, **form),
         written(pa.array(numbers), use_dictionary=False, column_encoding=encodings, **form),
+        written(pa.array(numbers), **FORMS["codes"], **form),
+        written(pa.array(numbers), **FORMS["codes, then as they are"], **form),
         written(pa.array(rows), use_dictionary=False, column_encoding=shared, **form),
         written(pa.array(amounts, pa.decimal128(38, 2)), use_dictionary=False, **form),
     ):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.parquet.read.test_chunk_values import EDGES, TEXTS, forms, values_of, written
+from tests.parquet.read.test_chunk_values import EDGES, FORMS, TEXTS, forms, values_of, written
 from variantlake.parquet.metadata.footer import Footer, parse_footer, read_tail
 from variantlake.parquet.read.chunk_pages import ChunkPlace
 from variantlake.parquet.read.chunk_values import read_joined
@@ -28,7 +28,11 @@ texts = st.sampled_from(TEXTS) | st.none()
 columns = st.one_of(
     st.tuples(st.just(pa.string()), st.just(DICTIONARY), st.just(texts)),
     st.tuples(st.just(pa.string()), st.just(PREFIXES), st.just(texts)),
-    st.tuples(st.just(pa.int32()), st.just(NUMBERS), st.just(st.sampled_from(EDGES) | st.none())),
+    st.tuples(
+        st.just(pa.int32()),
+        st.sampled_from(list(FORMS.values())),
+        st.just(st.sampled_from(EDGES) | st.none()),
+    ),
     st.tuples(
         st.just(pa.decimal128(30, 0)), st.just(PLAIN), st.just(st.integers(-99, 99) | st.none())
     ),

@@ -15,11 +15,12 @@ from variantlake.kernels.native.declared import (
     BytesIn,
     Int32s,
     Int64s,
+    Int64sIn,
     int64,
     uint64,
 )
 from variantlake.kernels.native.jit import entry, helper
-from variantlake.kernels.tape.words import load8, load64, store64
+from variantlake.kernels.tape.words import load8, load32, load64, store64
 
 # --- Values ---------------------------------------------------------------------------------------
 
@@ -28,8 +29,13 @@ LEVELS_AT, VALUES_AT, END_AT, PLACE, ROWS, COUNT = 0, 1, 2, 3, 4, 5
 its rows, and how many they are; how many of these have a value."""
 FIRST_ENTRY, ENTRIES = 6, 7
 """Of a page of codes: where its dictionary begins among all entries, and how many it has."""
-SPAN = 8
+FORM = 8
+"""Of a page of integers: how it writes them."""
+SPAN = 9
 """Words of a page."""
+
+AS_CODES, AS_DIFFERENCES, AS_THEY_ARE = 0, 1, 2
+"""Forms of pages of integers."""
 
 _ALL_VALID = 0x0101010101010101
 _EVEN_BYTES, _EVEN_PAIRS = uint64(0x00FF00FF00FF00FF), uint64(0x0000FFFF0000FFFF)
@@ -256,35 +262,95 @@ def decode_codes(
     return total
 
 
+@helper
+def _looked_up(
+    values: Bytes,
+    count: int,
+    entries: Int64s,
+    first: int,
+    size: int,
+    numbers: Int32s,
+    scratch: Int64s,
+    integers: Int64s,
+    place: int,
+) -> int:
+    """Decode `count` codes of `size` entries from `first` on as their integers; 0, or -1."""
+    if count == 0:
+        return 0
+    if values.size == 0 or count > numbers.size:
+        return -1
+    width = load8(values, int64(0))
+    if width > 31 or hybrid(values[1:], width, count, numbers, int64(0), scratch) < 0:
+        return -1
+    highest = int64(0)
+    for row in range(count):
+        highest = max(highest, int64(numbers[uint64(row)]))
+    if highest >= size or first < 0 or size > int64(entries.size) - first:
+        return -1
+    for row in range(count):
+        code = first + int64(numbers[uint64(row)])
+        integers[uint64(place + int64(row))] = entries[uint64(code)]
+    return 0
+
+
+@helper
+def _plain_integers(values: Bytes, count: int, width: int, integers: Int64s, place: int) -> int:
+    """Read `count` integers of 4 or 8 bytes, and nothing else; 0, or -1."""
+    if values.size != count * width:
+        return -1
+    if width == 8:
+        for row in range(count):
+            integers[uint64(place + int64(row))] = load64(values, 8 * int64(row))
+        return 0
+    for row in range(count):
+        word = int64(load32(values, 4 * int64(row))) & 0xFFFFFFFF
+        integers[uint64(place + int64(row))] = (word ^ 0x80000000) - 0x80000000
+    return 0
+
+
 @entry
-def decode_differences(
+def decode_integers(
     data: BytesIn,
     pages: Int64s,
     most: int,
     valid: Bytes,
     numbers: Int32s,
     scratch: Int64s,
+    entries: Int64sIn,
+    width: int,
     integers: Int64s,
 ) -> int:
-    """Decode the integers of pages; how many there are, or -1.
+    """Decode the integers of pages by their FORM; how many there are, or -1.
 
-    All but the last as in `find_values`, which this does first. integers: int64, one for each row,
-    0 if there is no value; rows of no page are not touched. Allocates nothing, never raises.
-    Spec: "Delta Encoding (DELTA_BINARY_PACKED)".
+    All but the last three as in `find_values`, which this does first. entries: int64, those of all
+    dictionaries. width: 4 or 8 bytes of an integer as it is. integers: int64, one for each row,
+    0 if there is no value; rows of no page are not touched. -1 for a code beyond its dictionary as
+    well. Allocates nothing, never raises. Spec: "Delta Encoding (DELTA_BINARY_PACKED)", "Plain
+    (PLAIN = 0)", "Dictionary Encoding".
     """
     total = int64(-1)
-    if valid.size <= integers.size:
+    if valid.size <= integers.size and (width == 4 or width == 8):
         total = _marked(data, pages, most, valid, numbers, scratch)
     if total < 0:
         return -1
     for page in range(pages.size // SPAN):
         base = int64(page) * SPAN
         count, place = pages[uint64(base + COUNT)], pages[uint64(base + PLACE)]
-        rows = pages[uint64(base + ROWS)]
+        rows, form = pages[uint64(base + ROWS)], pages[uint64(base + FORM)]
         if not is_within(data, pages, base, int64(valid.size)) or count < 0 or count > rows:
             return -1
         values = data[pages[uint64(base + VALUES_AT)] : pages[uint64(base + END_AT)]]
-        if differences(values, int64(0), count, integers, place, scratch) < 0:
+        found = int64(-1)
+        if form == AS_DIFFERENCES:
+            found = differences(values, int64(0), count, integers, place, scratch)
+        elif form == AS_THEY_ARE:
+            found = _plain_integers(values, count, width, integers, place)
+        elif form == AS_CODES:
+            first, size = pages[uint64(base + FIRST_ENTRY)], pages[uint64(base + ENTRIES)]
+            found = _looked_up(
+                values, count, entries, first, size, numbers, scratch, integers, place
+            )
+        if found < 0:
             return -1
         if count < rows and _spread(valid, place, rows, count, integers) < 0:
             return -1

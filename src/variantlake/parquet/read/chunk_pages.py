@@ -73,6 +73,11 @@ class ChunkPages:
         return bool(self.pages[0, KIND] == DICTIONARY_PAGE)
 
     @property
+    def bytes_unpacked(self) -> int:
+        """Bytes of all pages without compression."""
+        return int(self.pages[:, UNPACKED].sum())
+
+    @property
     def is_coded(self) -> bool:
         """Whether all pages are codes of a dictionary, or such dictionaries."""
         if not self.has_entries:

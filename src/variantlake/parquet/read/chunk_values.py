@@ -1,14 +1,15 @@
 """Column chunks as codes and integers, by our kernels: in less time than pyarrow, and page by page.
 
 Only of columns outside of lists whose pages are all codes of one dictionary of texts, texts by what
-they add to the one before, integers by their differences, or decimals as bytes, as we and most
-others write paths. Of anything else, and of whatever is wrong, nothing is said here: pyarrow reads
-it, or words the error.
+they add to the one before, decimals as bytes, or integers (and decimals that are these) in any of
+their forms, as we and most others write paths. Of anything else, and of whatever is wrong, nothing
+is said here: pyarrow reads it, or words the error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,20 +17,27 @@ import pyarrow as pa
 
 from variantlake.arrays import numpy_array
 from variantlake.kernels.columns.pages import (
+    AS_CODES,
+    AS_DIFFERENCES,
+    AS_THEY_ARE,
     ENTRIES,
     FIRST_ENTRY,
+    FORM,
     SPAN,
     decode_codes,
     decode_decimals,
-    decode_differences,
+    decode_integers,
     find_values,
 )
 from variantlake.kernels.columns.texts import join_texts, text_lengths
 from variantlake.kernels.log.page_headers import COUNT, DICTIONARY_PAGE, ENCODING, KIND
+from variantlake.parquet.metadata.schema_tree import LeafColumn
 from variantlake.parquet.read.chunk_pages import (
+    CODES,
     DIFFERENCES,
     MOST_BYTES,
     PLAIN,
+    PLAIN_DICTIONARY,
     PREFIXES,
     ChunkPages,
     ChunkPlace,
@@ -40,18 +48,23 @@ from variantlake.parquet.read.chunk_pages import (
     pages_of,
     text_entries,
 )
+from variantlake.parquet.read.page_bytes import Parts
 from variantlake.parquet.stats.fact_columns import Int64s
 
 _REPEATED = 16
 """Rows of an entry from which it pays to find out which entries of dictionaries are the same."""
 
-_INTEGERS = {"INT32": np.dtype(np.int32), "INT64": np.dtype(np.int64)}
+_PLAIN_BYTES = 1 << 20
+"""Of integers as they are: of more pyarrow copies fewer."""
+
+_INTEGERS: dict[str, np.dtype[Any]] = {
+    "INT32": np.dtype(np.int32),
+    "INT64": np.dtype(np.int64),
+}
 
 
 def read_values(place: ChunkPlace, places: Int64s | None) -> Any:
     """The values of a chunk of a row group: strings, as a dictionary array or not, or numbers.
-
-    Decimals have their own type if they are bytes in the file, and are integers if they are these.
 
     With `places`, rows of the row group in order, pages without any of them are not decoded: what
     stands in their rows means nothing. None for what pyarrow has to read.
@@ -84,6 +97,8 @@ def _values(chunk: ChunkPages) -> Any:
 def _way(chunk: ChunkPages) -> Callable[[ChunkPages], Any] | None:
     """What decodes the pages of a chunk, if anything does."""
     physical = chunk.leaf.node.physical
+    if physical in _INTEGERS:
+        return _integers if _are_integers(chunk) else None
     if chunk.has_entries:
         return _codes if chunk.is_coded and physical == "BYTE_ARRAY" else None
     encodings = set(chunk.pages[:, ENCODING].tolist())
@@ -91,22 +106,69 @@ def _way(chunk: ChunkPages) -> Callable[[ChunkPages], Any] | None:
         return _texts
     if encodings == {PLAIN} and physical == "FIXED_LEN_BYTE_ARRAY":
         return _decimals
-    return _integers if encodings == {DIFFERENCES} and physical in _INTEGERS else None
+    return None
+
+
+def _are_integers(chunk: ChunkPages) -> bool:
+    """Whether each page is a dictionary, or has a form that integers have; codes need the first."""
+    is_entries = chunk.pages[:, KIND] == DICTIONARY_PAGE
+    entries = set(chunk.pages[is_entries, ENCODING].tolist())
+    forms = set(chunk.pages[~is_entries, ENCODING].tolist())
+    codes = {CODES, PLAIN_DICTIONARY} if chunk.has_entries else set()
+    if forms == {PLAIN} and chunk.places is None and chunk.bytes_unpacked > _PLAIN_BYTES:
+        return False
+    return entries <= {PLAIN, PLAIN_DICTIONARY} and forms <= {PLAIN, DIFFERENCES, *codes}
 
 
 def _integers(chunk: ChunkPages) -> Any:
-    dtype = _INTEGERS[chunk.leaf.node.physical or ""]
-    wanted = chunk.wanted(chunk.pages)
-    parts = chunk.bytes.parts(chunk.pages[wanted].tolist())
-    if parts is None:
+    """Integers by their differences, as they are, or as codes: page by page."""
+    parts = _with_entries(chunk)
+    dtype, type_ = _INTEGERS[chunk.leaf.node.physical or ""], _integer_type(chunk.leaf)
+    if parts is None or type_ is None:
         return None
-    numbers = _room(chunk.pages, wanted, np.dtype(np.int64))
+    entries = _integer_entries(parts, dtype)
+    if entries is None:
+        return None
+    numbers = _room(parts.pages, parts.wanted, np.dtype(np.int64))
+    forms = np.select(
+        [parts.pages[:, ENCODING] == DIFFERENCES, parts.pages[:, ENCODING] == PLAIN],
+        [AS_DIFFERENCES, AS_THEY_ARE],
+        AS_CODES,
+    )[parts.wanted]
 
     def decode(given: Given) -> int:
-        return decode_differences(*given, numbers)
+        parts.say_entries(given)
+        given[1].reshape(-1, SPAN)[:, FORM] = forms
+        return decode_integers(*given, entries, dtype.itemsize, numbers)
 
-    found = chunk.decoded(chunk.pages, wanted, parts, decode)
-    return None if found is None else array_of(numbers.astype(dtype, copy=False), *found)
+    found = chunk.decoded(parts.pages, parts.wanted, parts.values, decode)
+    if found is None:
+        return None
+    if pa.types.is_decimal(type_):
+        words = np.empty((len(numbers), 2), np.int64)
+        words[:, 0], words[:, 1] = numbers, numbers >> 63
+        return array_of(words, *found, type_)
+    return array_of(numbers.astype(dtype, copy=False), *found, type_)
+
+
+def _integer_type(leaf: LeafColumn) -> Any:
+    """The type of what integers of a column are: decimals, or integers; None for neither."""
+    logical, dtype = leaf.node.logical, _INTEGERS[leaf.node.physical or ""]
+    if logical is None or logical.kind != "DECIMAL":
+        return pa.from_numpy_dtype(dtype)
+    digits = 9 if dtype.itemsize == 4 else 18
+    if not 0 <= logical.scale <= logical.precision <= digits or not logical.precision:
+        return None
+    return pa.decimal128(logical.precision, logical.scale)
+
+
+def _integer_entries(parts: _Parts, dtype: np.dtype[Any]) -> Int64s | None:
+    """The integers of all dictionaries; None if one does not end with its page."""
+    texts = [values for _, values in parts.entries]
+    sizes = np.array([len(each) for each in texts], np.int64)
+    if (sizes != parts.counts * dtype.itemsize).any():
+        return None
+    return np.frombuffer(b"".join(texts), dtype).astype(np.int64)
 
 
 def _decimals(chunk: ChunkPages) -> Any:
@@ -130,35 +192,63 @@ def _decimals(chunk: ChunkPages) -> Any:
     return array_of(words, *found, pa.decimal128(logical.precision, logical.scale))
 
 
-def _codes(chunk: ChunkPages) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A chunk apart: its dictionaries, of `counts` entries each, and the pages of its rows.
+
+    Of the pages that are `wanted` the `values`, and for each the number of its dictionary.
+    """
+
+    entries: list[Parts]
+    counts: Int64s
+    pages: Int64s
+    wanted: Int64s
+    values: list[Parts]
+    numbers: Int64s
+
+    def say_entries(self, given: Given) -> None:
+        """Tell a kernel where the dictionary of each page is among all entries."""
+        spans = given[1].reshape(-1, SPAN)
+        if not len(self.counts):
+            spans[:, FIRST_ENTRY] = spans[:, ENTRIES] = 0
+            return
+        first = np.cumsum(self.counts) - self.counts
+        spans[:, FIRST_ENTRY], spans[:, ENTRIES] = first[self.numbers], self.counts[self.numbers]
+
+
+def _with_entries(chunk: ChunkPages) -> _Parts | None:
+    """What stands in dictionaries and pages, which are unpacked in one go."""
     is_entries = chunk.pages[:, KIND] == DICTIONARY_PAGE
     own = chunk.pages[~is_entries]
-    wanted = chunk.wanted(own)
-    # The dictionary and its codes are unpacked in one go.
-    at = np.flatnonzero(is_entries)
+    wanted, at = chunk.wanted(own), np.flatnonzero(is_entries)
     parts = chunk.bytes.parts(
         chunk.pages[np.concatenate([at, np.flatnonzero(~is_entries)[wanted]])].tolist()
     )
     if parts is None:
         return None
-    counts = chunk.pages[at, COUNT]
-    entries = text_entries(parts[: len(at)], counts)
+    # Of several chunks each has pages of its own dictionary.
+    numbers = (np.cumsum(is_entries) - 1)[~is_entries][wanted]
+    counts, values = chunk.pages[at, COUNT], parts[len(at) :]
+    return _Parts(parts[: len(at)], counts, own, wanted, values, numbers)
+
+
+def _codes(chunk: ChunkPages) -> Any:
+    parts = _with_entries(chunk)
+    if parts is None:
+        return None
+    entries = text_entries(parts.entries, parts.counts)
     if entries is None:
         return None
-    codes = _room(own, wanted, np.dtype(np.int32))
-    # Of several chunks each has pages of its own dictionary.
-    number = (np.cumsum(is_entries) - 1)[~is_entries][wanted]
-    first = np.cumsum(counts) - counts
+    codes = _room(parts.pages, parts.wanted, np.dtype(np.int32))
 
     def decode(given: Given) -> int:
-        spans = given[1].reshape(-1, SPAN)
-        spans[:, FIRST_ENTRY], spans[:, ENTRIES] = first[number], counts[number]
+        parts.say_entries(given)
         return decode_codes(*given, codes)
 
-    found = chunk.decoded(own, wanted, parts[len(at) :], decode)
+    found = chunk.decoded(parts.pages, parts.wanted, parts.values, decode)
     if found is None:
         return None
-    if len(at) > 1 and _REPEATED * len(entries) <= len(codes):
+    if len(parts.counts) > 1 and _REPEATED * len(entries) <= len(codes):
         # Dictionaries of neighbours are alike, and each entry counts for what is done to entries.
         unique: Any = entries.dictionary_encode()
         codes, entries = np.take(numpy_array(unique.indices), codes), unique.dictionary
