@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests import corpora
 from tests.spark.layouts import (
@@ -22,6 +25,7 @@ from tests.spark.layouts import (
     judge,
     make,
 )
+from tests.strategies import MORE
 from variantlake import Table, Variant
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.expressions.typing import spark_type
@@ -115,6 +119,23 @@ CONDITIONS = {
     "computed-doubles": "try_cast(event:dbl AS double) * 2 >= try_cast(event:dbl AS double)",
     "computed-in": "k IN (event:id::int, 7) AND NOT (k + 1 <=> event:n.x::int)",
 }
+
+
+LITERALS = ("'a'", "''", "'it''s'", "''''", '"b"', '"x""y"', "'c\"\"d'")
+
+
+@given(st.lists(st.sampled_from(LITERALS), min_size=1, max_size=4), st.sampled_from(["", " "]))
+@settings(max_examples=15 * MORE)
+def test_quotes_in_texts(spark: SparkSession, texts: list[str], between: str) -> None:
+    """Texts in a row are one, and a doubled quote is a quote."""
+    text = between.join(texts)
+    (right,) = spark.sql(f"SELECT {text} AS s").collect()[0]
+    with tempfile.TemporaryDirectory() as folder:
+        table = Table.create(folder, "s STRING, event VARIANT")
+        table.append([{"s": right, "event": {"a": right}}, {"s": right + ".", "event": {}}])
+        for column in ("s", "event:a::string"):
+            assert table.scan("s", f"{column} = {text}").to_pylist() == [{"s": right}]
+        assert table.delete(f"s = {text}").rows_deleted == 1
 
 
 @pytest.mark.parametrize("shape", SHAPES)

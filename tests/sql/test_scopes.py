@@ -27,11 +27,20 @@ SCHEMA = StructType.from_json(
 
 
 def held(
-    text: str, *, case_sensitive: bool = False, quoted_names: bool = False
+    text: str,
+    *,
+    case_sensitive: bool = False,
+    quoted_names: bool = False,
+    joined_texts: bool = False,
 ) -> list[PushedFilter]:
     """For the tables `t`, in the order of the text; all others are Spark's."""
     names = [name for name in table_names(ParsedText.of(text)) if name.parts == ("t",)]
-    scopes = Scopes(ParsedText.of(text), case_sensitive=case_sensitive, quoted_names=quoted_names)
+    scopes = Scopes(
+        ParsedText.of(text),
+        case_sensitive=case_sensitive,
+        quoted_names=quoted_names,
+        joined_texts=joined_texts,
+    )
     return [scopes.pushed_filter(TableReference(name.start, SCHEMA)) for name in names]
 
 
@@ -200,6 +209,14 @@ def test_double_quotes_hold_strings_unless_the_session_says_otherwise() -> None:
     assert shown(text) == ["p = 'x' AND k = 1"]
     assert shown(text, quoted_names=True) == [""]
     assert shown(text.replace("x", 'x""y')) == [""]
+
+
+def test_a_doubled_quote_is_one_unless_the_session_says_otherwise() -> None:
+    text = "SELECT 1 FROM t WHERE p = 'it''s'"
+    (condition,) = shown(text)
+    assert condition == "p = 'it\\'s'"
+    assert shown(text, joined_texts=True) == [""]
+    assert shown("SELECT 1 FROM t WHERE p = 'its'", joined_texts=True) == ["p = 'its'"]
 
 
 def test_why_nothing_is_skipped() -> None:

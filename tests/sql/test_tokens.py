@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from sqlglot import exp
 
 from variantlake.sql.splice import splice
 from variantlake.sql.token_paths import Owner, typed_paths
 from variantlake.sql.token_tables import qualifier_splices, sure_names, table_names
-from variantlake.sql.tokens import ParsedText, inner_query, is_read_only, select_items, tokenize
+from variantlake.sql.tokens import (
+    ParsedText,
+    inner_query,
+    is_read_only,
+    parse_text,
+    select_items,
+    tokenize,
+)
 
 
 def tables(text: str) -> list[str]:
@@ -250,3 +258,26 @@ def test_joins_without_conditions_are_few() -> None:
         " UNION ALL ".join(f"SELECT * FROM t JOIN {name} ON t.a = {name}.a" for name in names),
     ):
         assert ParsedText.of(text).tree is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("'it''s'", "it's"),
+        ("''''", "'"),
+        ("'a''''b'", "a''b"),
+        ('"a""b"', 'a"b'),
+        ("""'a""b'""", 'a""b'),
+        ("'it' 's'", None),
+        ("""'a'"b\"""", None),
+    ],
+)
+def test_a_quote_is_doubled_in_a_text(text: str, expected: str | None) -> None:
+    """Texts in a row are joined by Spark, a doubled quote is one."""
+    tree = parse_text(f"SELECT {text}, 1")
+    first = tree.expressions[0]
+    assert (first.this if isinstance(first, exp.Literal) else None) == expected
+    if expected is not None:
+        tokens = tokenize(f"SELECT {text}, 1")
+        assert (tokens[1].start, tokens[1].end) == (7, 6 + len(text))
+        assert [token.text for token in tokens[2:]] == [",", "1"]

@@ -60,13 +60,17 @@ class PushedFilter:
     first: FirstRows | None = None
 
 
-def _tree(parsed: ParsedText, *, quoted_names: bool) -> tuple[exp.Expr | None, str]:
+def _tree(
+    parsed: ParsedText, *, quoted_names: bool, joined_texts: bool
+) -> tuple[exp.Expr | None, str]:
     """The tree of a query, or why it is not looked at."""
     text, tokens = parsed.text, parsed.tokens
     if "\\" in text:
         return None, "the text has backslashes"
     if '"' in text and (quoted_names or '""' in text):
         return None, "the text has double quotes"
+    if joined_texts and "''" in text:
+        return None, "the text has two quotes in a row"
     if any(token.token_type is TokenType.PIPE_GT for token in tokens):
         # sqlglot makes one SELECT of the pipe and forgets whether LIMIT stood before WHERE.
         return None, "the text has pipes"
@@ -121,13 +125,22 @@ class _Item:
 class Scopes:
     """The SELECTs of a text that Spark takes, asked for what they say of the tables they read."""
 
-    def __init__(self, parsed: ParsedText, *, case_sensitive: bool, quoted_names: bool) -> None:
-        """`case_sensitive` and `quoted_names` are the session's settings.
+    def __init__(
+        self,
+        parsed: ParsedText,
+        *,
+        case_sensitive: bool,
+        quoted_names: bool,
+        joined_texts: bool = False,
+    ) -> None:
+        """`case_sensitive`, `quoted_names` and `joined_texts` are the session's settings.
 
         They say whether names differ by case, and whether double quotes hold names or strings.
         """
         self._tokens = parsed.tokens
-        self._tree, self._unread = _tree(parsed, quoted_names=quoted_names)
+        self._tree, self._unread = _tree(
+            parsed, quoted_names=quoted_names, joined_texts=joined_texts
+        )
         self._tables = list(self._tree.find_all(exp.Table)) if self._tree else []
         self._case_sensitive = case_sensitive
         self._words = Counter(

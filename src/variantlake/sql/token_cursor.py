@@ -110,12 +110,10 @@ class TokenCursor:
         return parts[0] if parts is not None and len(parts) == 1 else None
 
     def text(self) -> str | None:
-        """A text in quotes; two quotes in it are one."""
-        found, end = list[str](), -1
+        """A text in quotes; several in a row are one."""
+        found = list[str]()
         while self.kind() in TEXTS:
-            token = self.tokens[self.at]
-            found.append(f"'{token.text}" if token.start == end + 1 and found else token.text)
-            end = token.end
+            found.append(self.tokens[self.at].text)
             self.at += 1
         return "".join(found) if found else None
 

@@ -17,6 +17,8 @@ from variantlake.quoting import Parts
 Span = tuple[int, int]
 
 
+_DIALECT = sqlglot.Dialect.get_or_raise("databricks")
+
 NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 TEXTS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING)
 
@@ -41,9 +43,34 @@ def tokenize(text: str) -> tuple[Token, ...]:
     once.
     """
     try:
-        return tuple(sqlglot.tokenize(text, read="databricks"))
+        return tuple(_tokens(text))
     except sqlglot.errors.SqlglotError:
         return ()
+
+
+def _tokens(text: str) -> list[Token]:
+    """The tokens, of which `'it''s'` is one: sqlglot makes two texts of it, and joins them."""
+    tokens: list[Token] = []
+    for token in _DIALECT.tokenize(text):
+        before = tokens[-1] if tokens else None
+        if before is None or not _is_doubled_quote(before, token, text):
+            tokens.append(token)
+            continue
+        whole = before.text + text[token.start] + token.text
+        comments = before.comments + token.comments
+        tokens[-1] = Token(
+            token.token_type, whole, token.line, token.col, before.start, token.end, comments
+        )
+    return tokens
+
+
+def _is_doubled_quote(before: Token, token: Token, text: str) -> bool:
+    """Whether a text goes on behind the end of another, by the same quote: the quote is in it."""
+    return (
+        before.token_type is TokenType.STRING is token.token_type
+        and before.end + 1 == token.start
+        and text[before.end] == text[token.start]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +101,14 @@ def _tree(text: str) -> exp.Expr | None:
 
 def parse_text(text: str) -> exp.Expr:
     """The tree of a text. Raises SqlglotError if it does not parse, RecursionError."""
+    tokens = _tokens(text)
     # Behind each of these sqlglot parses all that follows twice.
-    if _joins_without_condition(tokenize(text)) > _MOST_JOINS:
+    if _joins_without_condition(tokens) > _MOST_JOINS:
         raise sqlglot.errors.ParseError(f"more than {_MOST_JOINS} JOINs have no ON of their own")
-    return sqlglot.parse_one(text, read="databricks")
+    trees = [tree for tree in _DIALECT.parser().parse(tokens, text) if tree is not None]
+    if not trees:
+        raise sqlglot.errors.ParseError("the text says nothing")
+    return trees[0] if len(trees) == 1 else exp.Block(expressions=trees)
 
 
 _MOST_JOINS = 10

@@ -39,7 +39,12 @@ from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.connect_files import ConnectSessionFiles
 from variantlake.spark.session.refusals import or_invalid
 from variantlake.spark.session.schemas import same_columns
-from variantlake.spark.session.settings import DOUBLE_QUOTED_NAMES, is_case_sensitive, is_on
+from variantlake.spark.session.settings import (
+    DOUBLE_QUOTED_NAMES,
+    JOINED_TEXTS,
+    is_case_sensitive,
+    is_on,
+)
 from variantlake.spark.session.versions import UNTRIED
 from variantlake.sql.scopes import PushedFilter, Scopes, TableReference
 from variantlake.sql.splice import Splice, splice, with_origins
@@ -233,6 +238,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
             parsed,
             case_sensitive=is_case_sensitive(self._spark),
             quoted_names=is_on(self._spark, DOUBLE_QUOTED_NAMES),
+            joined_texts="''" in parsed.text and is_on(self._spark, JOINED_TEXTS),
         )
         paths = self._paths(parsed, tables, scopes)
         planned = alike(self._planned(text, tables, paths, scopes))

@@ -15,6 +15,8 @@ ESCAPED = "spark.sql.parser.escapedStringLiterals"
 AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 DELTA_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 DOUBLE_QUOTED_NAMES = "spark.sql.ansi.doubleQuotedIdentifiers"
+JOINED_TEXTS = "spark.sql.legacy.consecutiveStringLiterals.enabled"
+"""With it two quotes in a row end a text and begin another, as in Spark 3."""
 
 _UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
 
