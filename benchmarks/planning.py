@@ -4,6 +4,7 @@
     python -m benchmarks.planning --files 1000000 --checkpoint
     python -m benchmarks.planning --checkpoint --parsed            # statistics as columns alone
     python -m benchmarks.planning --narrow --write-checkpoint      # from commits, then from it
+    python -m benchmarks.planning --files 10000000 --narrow --sidecars   # and by Spark's tasks
     python -m benchmarks.planning --files 100000 --delta-spark     # Delta Spark on the same log
     python -m benchmarks.planning --files 1000 --queries           # the whole of `lake.sql`
 
@@ -20,6 +21,7 @@ import shutil
 import statistics
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path as FilePath
@@ -31,12 +33,20 @@ import pyarrow.parquet as pq
 import variantlake as vl
 from benchmarks import report
 from benchmarks.events import FIRST_TIME_US
-from variantlake.delta.actions.actions import Action, AddFile, CommitInfo, serialise
+from variantlake.delta.actions.actions import (
+    Action,
+    AddFile,
+    CheckpointMetadata,
+    CommitInfo,
+    Sidecar,
+    serialise,
+)
 from variantlake.delta.checkpoint.checkpoint_schema import CheckpointRows
-from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
+from variantlake.delta.checkpoint.checkpoint_writer import SIDECAR_FILES, write_checkpoint
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.delta.log.logical_files import files_of
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.delta.protocol.new_table import new_table
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.transaction.new_actions import new_add
@@ -62,6 +72,7 @@ LAYOUT = parse_ddl(
 NARROW = parse_ddl("time_us BIGINT, kind STRING")
 ROWS = 50_000
 ADDS_A_COMMIT = 10_000
+ADDS_A_ROW_GROUP = 100_000
 WARM = 40
 """Queries before those that are timed, and those."""
 
@@ -137,22 +148,55 @@ def write_checkpoint_alone(root: FilePath, files: int, *, parsed: bool = False) 
     protocol, metadata = new_table(SCHEMA, ["day"], properties)
     path = root / f"_delta_log/{0:020d}.checkpoint.parquet"
     path.parent.mkdir(parents=True)
-    # Statistics are taken apart once, and repeated.
     actions: list[Action] = [protocol, metadata]
     known = files_of(list(adds(TEMPLATES)))
     rows = CheckpointRows(("protocol", "metaData"), actions, known, protocol, metadata)
-    (table,) = rows.tables()
-    with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
-        writer.write_table(table.slice(0, len(actions)))
-        for first in range(0, files, ADDS_A_COMMIT):
-            count = min(ADDS_A_COMMIT, files - first)
-            places = [len(actions) + number % TEMPLATES for number in range(count)]
-            taken = table.take(pa.array(places))
-            add: Any = taken["add"].combine_chunks()
-            paths = pa.array([f"part-{first + row:08d}.zstd.parquet" for row in range(count)])
-            add = pa.StructArray.from_arrays([paths, *add.flatten()[1:]], fields=list(add.type))
-            writer.write_table(taken.set_column(taken.column_names.index("add"), "add", add))
+    _write_tables(path, _repeated(rows, files))
     return path.stat().st_size
+
+
+def write_sidecars(root: FilePath, files: int, layout: ShreddingSchema = LAYOUT) -> int:
+    """Write a table that is a checkpoint with sidecars and no commits; returns its bytes."""
+    protocol, metadata = new_table(SCHEMA, ["day"], {"delta.checkpointPolicy": "v2"})
+    log = root / "_delta_log"
+    (log / "_sidecars").mkdir(parents=True)
+    actions: list[Action] = [CheckpointMetadata(0), protocol, metadata]
+    known = files_of(list(adds(TEMPLATES, layout)))
+    described = CheckpointRows((), [], known, protocol, metadata)
+    for first in range(0, files, SIDECAR_FILES):
+        count = min(SIDECAR_FILES, files - first)
+        path = log / "_sidecars" / f"{uuid.uuid4()}.parquet"
+        _write_tables(path, _repeated(described, count, first))
+        actions.append(Sidecar(path.name, path.stat().st_size, 0))
+    keys = ("checkpointMetadata", "protocol", "metaData", "sidecar")
+    rows = CheckpointRows(keys, actions, files_of([]), protocol, metadata)
+    _write_tables(log / f"{0:020d}.checkpoint.{uuid.uuid4()}.parquet", rows.tables())
+    return sum(path.stat().st_size for path in log.rglob("*.parquet"))
+
+
+def _repeated(rows: CheckpointRows, files: int, start: int = 0) -> Iterator[pa.Table]:
+    """The rows of a file of a checkpoint: its files again and again, by other paths."""
+    # Statistics are taken apart once.
+    (table,) = rows.tables()
+    actions = rows.actions
+    yield table.slice(0, len(actions))
+    for first in range(0, files, ADDS_A_ROW_GROUP):
+        count = min(ADDS_A_ROW_GROUP, files - first)
+        places = [len(actions) + number % TEMPLATES for number in range(count)]
+        taken = table.take(pa.array(places))
+        add: Any = taken["add"].combine_chunks()
+        names = range(start + first, start + first + count)
+        paths = pa.array([f"part-{name:08d}.zstd.parquet" for name in names])
+        add = pa.StructArray.from_arrays([paths, *add.flatten()[1:]], fields=list(add.type))
+        yield taken.set_column(taken.column_names.index("add"), "add", add)
+
+
+def _write_tables(path: FilePath, tables: Iterator[pa.Table]) -> None:
+    first = next(tables)
+    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
+        for table in itertools.chain([first], tables):
+            if table.num_rows:
+                writer.write_table(table)
 
 
 def timed(what: str, work: Callable[[], T]) -> T:
@@ -223,6 +267,33 @@ def from_checkpoint(root: FilePath) -> None:
     timed("first plan, a range on one path", lambda: plan_scan(files, [TIME], time_range(5)))
 
 
+def by_parts(root: FilePath) -> None:
+    """Time the first plan of a query of a table whose files stay in its checkpoint."""
+    condition = f"event:time_us::bigint BETWEEN {FIRST_TIME_US} AND {FIRST_TIME_US + 10}"
+    table = timed("open the table", lambda: vl.Table.open(root))
+    for what in ("a range on one path", "  the same again"):
+        choice = timed(what, lambda: table.scan("n", where=condition).choice)
+    print(f"    {choice.read_files:,} of {choice.total_files:,} files are read")
+    day = timed("one partition", lambda: table.scan("n", where="day = '2024-11-01'").choice)
+    print(f"    {day.read_files:,} of {day.total_files:,} files are read")
+
+
+def by_spark(root: FilePath) -> None:
+    """Time the same in Spark's tasks; the memory is that of this process."""
+    from benchmarks.engines import spark_session  # which takes memory that planning needs not
+    from variantlake.planning.kept_files import without_skipped
+    from variantlake.spark.session.jobs import planning_job
+
+    spark = spark_session()
+    spark.range(10).count()  # what Spark needs to wake up is not counted
+    snapshot = timed("read the log", lambda: Snapshot.read(root, applies=SCAN_FEATURES))
+    run = planning_job(spark)
+    for what in ("a range on one path, by a job", "  the same again"):
+        kept = timed(what, lambda: without_skipped(LogFiles(snapshot), time_range(0, 1), None, run))
+    print(f"    {kept.rows:,} of {kept.rows + kept.left_out.files:,} files are kept")
+    spark.stop()
+
+
 def delta_spark(root: FilePath) -> None:
     """Time Delta Spark on the same log: a query's plan, first and again. It knows no paths."""
     from benchmarks.engines import spark_session  # which takes memory that planning needs not
@@ -284,6 +355,7 @@ def main() -> None:
     parser.add_argument("--parsed", action="store_true", help="its statistics as columns alone")
     parser.add_argument("--narrow", action="store_true", help="bounds of two paths, not of 21")
     parser.add_argument("--write-checkpoint", action="store_true", help="write one, and read it")
+    parser.add_argument("--sidecars", action="store_true", help="a checkpoint of many sidecars")
     parser.add_argument("--delta-spark", action="store_true", help="Delta Spark on the same log")
     parser.add_argument("--queries", action="store_true", help="the whole of lake.sql in Spark")
     parser.add_argument("--keep", type=FilePath, help="make the table there, or use it")
@@ -291,10 +363,13 @@ def main() -> None:
     folder = options.keep or FilePath(tempfile.mkdtemp(prefix="variantlake-planning-"))
     try:
         if not (folder / "_delta_log").exists():
-            if options.checkpoint:
+            layout = NARROW if options.narrow else LAYOUT
+            if options.sidecars:
+                size = timed("write", lambda: write_sidecars(folder, options.files, layout))
+            elif options.checkpoint:
                 size = write_checkpoint_alone(folder, options.files, parsed=options.parsed)
             else:
-                size = write_table(folder, options.files, NARROW if options.narrow else LAYOUT)
+                size = write_table(folder, options.files, layout)
             print(f"a log of {size / 1e6:,.0f} MB, {options.files:,} files")
         # In processes of their own: memory is what each of them needs.
         written = options.write_checkpoint
@@ -303,8 +378,11 @@ def main() -> None:
             "from_checkpoint": written,
             "delta_spark": options.delta_spark,
             "queries": options.queries,
+            "by_parts": options.sidecars,
+            "by_spark": options.sidecars,
         }
-        modes = ["ours", *(mode for mode, wanted in requested.items() if wanted)]
+        modes = ["ours"] if not options.sidecars else []
+        modes += [*(mode for mode, wanted in requested.items() if wanted)]
         for mode in modes:
             context = multiprocessing.get_context("spawn")
             process = context.Process(target=MODES[mode], args=(folder,))
@@ -321,6 +399,8 @@ MODES = {
     "from_checkpoint": from_checkpoint,
     "delta_spark": delta_spark,
     "queries": queries,
+    "by_parts": by_parts,
+    "by_spark": by_spark,
 }
 
 if __name__ == "__main__":

@@ -39,11 +39,12 @@ class KeptFile:
 class FileChoice:
     """The files that one query reads of one table version.
 
-    `table` are all files of the version. `skipped_by` gives for each the index of the conjunct that
-    skips it, or NOT_SKIPPED. `kept` explains the first MAX_KEPT_SAMPLE files that are read, if
-    there is a predicate. `conjuncts` are the predicate's parts, in order, and last what a LIMIT
-    adds. `first` is that LIMIT if it leaves something out; `reach` is what all of its rows fulfil,
-    if it goes by an order, which the query's text does not say.
+    `table` are all files of the version, without those `left_out` of it. `skipped_by` gives for
+    each the index of the conjunct that skips it, or NOT_SKIPPED. `kept` explains the first
+    MAX_KEPT_SAMPLE files that are read, if there is a predicate. `conjuncts` are the predicate's
+    parts, in order, and last what a LIMIT adds. `first` is that LIMIT if it leaves something out;
+    `reach` is what all of its rows fulfil, if it goes by an order, which the query's text does not
+    say.
     """
 
     table: FileColumns
@@ -76,12 +77,22 @@ class FileChoice:
     @property
     def total_files(self) -> int:
         """Number of files of the table version."""
-        return self.table.rows
+        return self.table.rows + self.table.left_out.files
 
     @property
     def total_bytes(self) -> int:
         """Bytes of all files of the table version."""
-        return int(self.table.sizes.sum())
+        return int(self.table.sizes.sum()) + self.table.left_out.bytes
+
+    @property
+    def skipped_files(self) -> list[int]:
+        """How many files each of the conjuncts skips."""
+        skipped = self.skipped_by[self.skipped_by != NOT_SKIPPED]
+        counts = np.bincount(skipped, minlength=len(self.conjuncts))
+        for number, count in self.table.left_out.by.items():
+            counts[number] += count
+        found: list[int] = counts.tolist()
+        return found
 
     def ways(self, path: Ref) -> Iterator[tuple[Reading, int]]:
         """Each way in which files that are read give this path, with the number of these files."""
@@ -94,7 +105,7 @@ class FileChoice:
 @traced(
     "plan",
     lambda *_, **__: {},
-    lambda choice: {"files": len(choice.skipped_by), "files_read": len(choice.rows)},
+    lambda choice: {"files": choice.total_files, "files_read": len(choice.rows)},
 )
 def choose_files(
     files: FileColumns,
@@ -137,8 +148,7 @@ def _log_choice(choice: FileChoice) -> None:
         "read files %d of %d, bytes %d of %d",
         choice.read_files, choice.total_files, choice.read_bytes, choice.total_bytes,
     )  # fmt: skip
-    for number, conjunct in enumerate(choice.conjuncts):
-        count = int((choice.skipped_by == number).sum())
+    for conjunct, count in zip(choice.conjuncts, choice.skipped_files, strict=True):
         _LOG.debug("skipped files %d by %s", count, conjunct)
 
 

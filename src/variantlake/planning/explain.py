@@ -14,7 +14,7 @@ from variantlake.delta.protocol.learned_schemas import (
     layout_name,
     learned_schemas,
 )
-from variantlake.expressions.tree import Ref, path_text
+from variantlake.expressions.tree import Predicate, Ref, path_text
 from variantlake.parquet.stats.facts import FileFacts
 from variantlake.paths import Path
 from variantlake.planning.choose_files import FileChoice
@@ -28,7 +28,7 @@ from variantlake.planning.exact.readings import (
 )
 from variantlake.planning.files import RecordFiles, ScanFile
 from variantlake.planning.plan import ScanPlan
-from variantlake.planning.stats.skipping import NOT_SKIPPED, Skipper
+from variantlake.planning.stats.skipping import Skipper
 from variantlake.shown import counted, size
 from variantlake.shredding.folding import fold_key
 from variantlake.shredding.schema import Object, ShreddingSchema
@@ -210,9 +210,9 @@ def explain(
     if isinstance(choice, ScanPlan):
         requests = choice.requests
     requests = [ref for ref in dict.fromkeys(requests) if ref.path is not None]
-    skipped_by = Counter(
-        choice.conjuncts[number] for number in choice.skipped_by.tolist() if number != NOT_SKIPPED
-    )
+    skipped_by = Counter[Predicate]()
+    for part, count in zip(choice.conjuncts, choice.skipped_files, strict=True):
+        skipped_by[part] += count
     prefilter = Counter[str]()
     for group in groups:
         prefilter.update({str(part): len(group.files) for part in group.prefilter})

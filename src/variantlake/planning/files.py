@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar, overload
@@ -42,6 +43,24 @@ class PartitionColumn:
     codes: Int64s
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Files of a table version that are no rows of its FileColumns: a condition skips them.
+
+    `by` has their number for the index of each conjunct that skips first.
+    """
+
+    files: int = 0
+    bytes: int = 0
+    by: Mapping[int, int] = field(default_factory=dict)
+
+    def plus(self, other: LeftOut) -> LeftOut:
+        """Those of both."""
+        by = Counter(self.by)
+        by.update(other.by)
+        return LeftOut(self.files + other.files, self.bytes + other.bytes, dict(by))
+
+
 class FileColumns(Protocol):
     """Many files."""
 
@@ -72,6 +91,10 @@ class FileColumns(Protocol):
         What is derived piece by piece needs the memory of one, and a later version of the table
         takes over what it knows of the pieces that it shares.
         """
+
+    @property
+    def left_out(self) -> LeftOut:
+        """The other files of the version."""
 
     def is_partition(self, column: str) -> bool:
         """Whether this is the physical name of a partition column."""
@@ -125,6 +148,7 @@ class RecordFiles:
         )
         self.memo: MutableMapping[object, object] = {}
         self.pieces: Sequence[FileColumns] = ()
+        self.left_out = LeftOut()
 
     def is_partition(self, column: str) -> bool:
         """See FileColumns."""

@@ -76,7 +76,7 @@ def _split(group: ScanGroup, conjuncts: list[Predicate], finding: list[Bools]) -
 
 def _in_columns(part: Predicate, plan: ScanPlan) -> Bools:
     """The files that are read in which every path of the condition is a column, or NULL."""
-    found = np.ones(plan.total_files, np.bool_)
+    found = np.ones(plan.table.rows, np.bool_)
     for ref in refs(part):
         if ref.path is not None:
             readings = readings_of(plan.table, ref, plan.rows)

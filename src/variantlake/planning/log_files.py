@@ -12,13 +12,14 @@ from variantlake.arrays import numpy_array
 from variantlake.delta.actions.actions import DeletionVectorDescriptor
 from variantlake.delta.log.file_paths import located
 from variantlake.delta.log.logical_files import LogicalFiles, values
+from variantlake.delta.log.parted_files import is_unread
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.stats.columns.files_part import FilesPart
 from variantlake.delta.stats.columns.log_facts import LogFacts
 from variantlake.delta.stats.columns.tag_columns import map_texts
 from variantlake.parquet.stats.fact_columns import ColumnPath, FactColumns, Int64s, PatchedColumns
 from variantlake.parquet.stats.facts import UNKNOWN
-from variantlake.planning.files import PartitionColumn, ScanFile
+from variantlake.planning.files import LeftOut, PartitionColumn, ScanFile
 
 
 class LogFiles:
@@ -35,26 +36,58 @@ class LogFiles:
         *,
         files: LogicalFiles | None = None,
         facts: LogFacts | None = None,
+        left_out: LeftOut | None = None,
     ) -> None:
-        self._snapshot = snapshot
+        self.snapshot = snapshot
+        self.left_out = left_out or LeftOut()
         self._files = snapshot.files if files is None else files
         self.partition_names = {
             item.physical_name
             for item in snapshot.schema.fields
             if item.name in snapshot.partition_columns
         }
-        self.rows: int = self._files.num_rows
-        self.sizes: Int64s = numpy_array(self._files["size"])
+        self.memo: MutableMapping[object, object] = {}
+        self._older: Mapping[FilesPart, LogFiles] = {}
+        if is_unread(self._files):
+            return  # nor are they now
+        if previous is not None and is_unread(previous.snapshot.files):
+            previous = None
         if facts is None:
             known = None if previous is None else previous.of_log
             facts = LogFacts(self._files, snapshot.schema, known)
-        self.of_log: LogFacts = facts
-        self.facts: FactColumns = facts
-        self.memo: MutableMapping[object, object] = {}
-        self._older: Mapping[FilesPart, LogFiles] = {}
+        self.of_log = facts
         if previous is not None and previous.partition_names == self.partition_names:
             self._older = {run.of_log.parts[0]: run for run in previous.runs}
             self.memo = self._memo_of(facts)
+
+    @cached_property
+    def rows(self) -> int:
+        """See FileColumns."""
+        return self._files.num_rows
+
+    @cached_property
+    def sizes(self) -> Int64s:
+        """See FileColumns."""
+        found: Int64s = numpy_array(self._files["size"])
+        return found
+
+    @cached_property
+    def of_log(self) -> LogFacts:
+        """The facts that the log holds."""
+        return LogFacts(self._files, self.snapshot.schema)
+
+    @cached_property
+    def facts(self) -> FactColumns:
+        """See FileColumns."""
+        return self.of_log
+
+    @property
+    def bytes_expected(self) -> int:
+        """Bytes of all files of the version; about so many if they are not in memory."""
+        files = self._files
+        if is_unread(files):
+            return files.bytes_expected
+        return int(self.sizes.sum()) + self.left_out.bytes
 
     @property
     def pieces(self) -> Sequence[LogFiles]:
@@ -74,7 +107,7 @@ class LogFiles:
         runs, start = [], 0
         for facts in self.of_log.pieces():
             files = self._files.slice(start, len(facts))
-            runs.append(LogFiles(self._snapshot, files=files, facts=facts))
+            runs.append(LogFiles(self.snapshot, files=files, facts=facts))
             runs[-1].memo = self._memo_of(facts)
             start += len(facts)
         self._older = {}
@@ -120,7 +153,7 @@ class LogFiles:
         """See FileColumns."""
         wanted = ["path", "size", "modification_time", "partition_values", "deletion_vector"]
         found = self._files.take(rows)
-        paths = located(found["path"], self._snapshot.store.uri)
+        paths = located(found["path"], self.snapshot.store.uri)
         columns = (values(found[name]) for name in wanted[1:])
         for path, size, modified, partition, vector in zip(paths, *columns, strict=True):
             descriptor = None if vector is None else DeletionVectorDescriptor(**vector)
@@ -136,6 +169,6 @@ class LogFiles:
 
     def with_facts(self, rows: Int64s, facts: FactColumns) -> LogFiles:
         """The same files, with other facts for these."""
-        patched = LogFiles(self._snapshot, facts=self.of_log)
+        patched = LogFiles(self.snapshot, facts=self.of_log, left_out=self.left_out)
         patched.facts = PatchedColumns(self.facts, rows, facts)
         return patched

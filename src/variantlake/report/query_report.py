@@ -13,7 +13,7 @@ MAX_FILES = 100_000
 
 def report_query(sql: str, scan: Scan) -> dict[str, Any]:
     """The part of a report that is about a query; `sql` is its text."""
-    choice = scan.choice
+    choice = scan.numbered_choice
     names = [str(part) for part in choice.conjuncts]
     found = []
     paths = scan.snapshot.files["path"].slice(0, MAX_FILES).to_pylist()

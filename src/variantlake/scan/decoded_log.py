@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from variantlake.delta.log.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from variantlake.expressions.tree import Ref
+    from variantlake.expressions.tree import Predicate, Ref
     from variantlake.planning.log_files import LogFiles
     from variantlake.scan.file_layouts import FileLayouts
     from variantlake.scan.footers import Footers
@@ -35,15 +35,26 @@ class DecodedLog:
 
         return FileLayouts()
 
-    def files(self, snapshot: Snapshot, requested: Iterable[Ref]) -> LogFiles:
-        """The files of the snapshot; of those whose layout the log lacks, footers are read."""
+    def files(
+        self,
+        snapshot: Snapshot,
+        requested: Iterable[Ref],
+        predicate: Predicate | None = None,
+        partition_types: Mapping[str, str] | None = None,
+    ) -> LogFiles:
+        """The files of the snapshot; of those whose layout the log lacks, footers are read.
+
+        If they are so many that they are not in memory, those that the predicate keeps.
+        """
+        from variantlake.planning.kept_files import without_skipped
         from variantlake.planning.log_files import LogFiles
 
         known = self._last
         if known is None or known[0] is not snapshot:
             older = None if known is None else known[1]
             known = self._last = (snapshot, LogFiles(snapshot, older))
-        return self._footers.with_facts(snapshot, known[1], requested)
+        files = without_skipped(known[1], predicate, partition_types)
+        return self._footers.with_facts(snapshot, files, requested)
 
     def __reduce__(self) -> tuple[type[DecodedLog], tuple[()]]:
         return DecodedLog, ()

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from variantlake.delta.log.identity import check_before_read
+from variantlake.delta.log.parted_files import PartedFiles
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.columns_by_path import type_at
 from variantlake.delta.schema.table_schema import arrow_type
@@ -151,7 +152,8 @@ class Scan(ArrowStream):
         """
         check_before_read(self.snapshot)
         skipper = Skipper(self.predicate, self.partition_types)
-        for number, file in zip(self.choice.rows.tolist(), self.choice.files, strict=True):
+        choice = self.numbered_choice
+        for number, file in zip(choice.rows.tolist(), choice.files, strict=True):
             places, rows = self._places_in(file, skipper)
             if len(places):
                 yield RowPlaces(number, file, places, rows)
@@ -195,10 +197,20 @@ class Scan(ArrowStream):
     def choice(self) -> FileChoice:
         """The files that are read, chosen once."""
         return choose_files(
-            self.decoded.files(self.snapshot, self._requests),
+            self.decoded.files(self.snapshot, self._requests, self.predicate, self.partition_types),
             self.predicate,
             partition_types=self.partition_types,
         )
+
+    @property
+    def numbered_choice(self) -> FileChoice:
+        """The same, with all files of the version in its table: as rows of `Snapshot.files`."""
+        files = self.snapshot.files
+        if isinstance(files, PartedFiles):
+            files.load()
+            if self.choice.table.left_out.files:
+                return replace(self).choice
+        return self.choice
 
     @cached_property
     def exact_facts(self) -> ExactFacts:

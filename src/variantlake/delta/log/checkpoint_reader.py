@@ -7,6 +7,7 @@ Spec: PROTOCOL, "Checkpoints", "Checkpoint Schema", "V2 Spec".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -35,6 +36,7 @@ from variantlake.delta.log.checkpoint_texts import (
     opened_checkpoint,
     stats_of,
 )
+from variantlake.delta.log.file_keys import Key, key_of
 from variantlake.delta.log.file_paths import (
     AbsolutePaths,
     check_absolute,
@@ -52,10 +54,11 @@ from variantlake.delta.log.logical_files import (
     struct_type,
     values,
 )
-from variantlake.delta.log.path_index import PathIndex, repeated_hashes
-from variantlake.delta.log.reconciliation import Key, LogState, check_unique_paths, key_of
+from variantlake.delta.log.parted_files import PartedFiles, check_unique, index_of
+from variantlake.delta.log.path_index import PathIndex
+from variantlake.delta.log.reconciliation import LogState
 from variantlake.errors import MalformedLog
-from variantlake.storage.store import Store
+from variantlake.storage.store import Entry, LocalStore, Store
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -69,43 +72,111 @@ def read_checkpoint(
 ) -> LogState:
     """The state that a checkpoint holds; `removes` too if `tombstones` asks for them.
 
-    Its protocol and metadata are None if the checkpoint has none: nobody may go on without.
+    Its protocol and metadata are None if the checkpoint has none: nobody may go on without. The
+    files of a very large one are PartedFiles, without `tombstones`.
     Raises MalformedLog naming the file: not Parquet, columns of wrong types, required ones missing.
     """
     removes: tuple[type[Action], ...] = (RemoveFile,) if tombstones else ()
+    file = store.join(checkpoint.files[0].path)
     actions: list[Action] = []
     parts: list[LogicalFiles] = []
+    later: list[CheckpointPart] = []
+    may_be_parted = not tombstones
+    if may_be_parted and sum(entry.size for entry in checkpoint.files) >= PARTED_BYTES:
+        later = _parts_if_many(store, [entry.path for entry in checkpoint.files])
     for entry in checkpoint.files:
-        found, read = _read(store, entry.path, (*FEW, *removes, UnknownAction))
+        found, read = _read(store, entry.path, (*FEW, *removes, UnknownAction), adds=not later)
         actions += found
         parts += read
     sidecars = list(_sidecar_paths(store, checkpoint, actions))
+    size = sum(action.size_in_bytes for action in actions if isinstance(action, Sidecar))
+    if later:
+        later += _parts(store, sidecars)
+    elif may_be_parted and size >= PARTED_BYTES:
+        later = _parts_if_many(store, sidecars)
     for path in sidecars:
-        found, read = _read(store, path, (*removes, UnknownAction))
+        found, read = _read(store, path, (*removes, UnknownAction), adds=not later)
         actions += found
         parts += read
-    file = store.join(checkpoint.files[0].path)
+    if later:
+        whole = PartedFiles(later, LogicalFiles.joined(parts))
+        return _state(actions, whole, PathIndex(), file, tombstones=False)
     if not parts and not sidecars:
         raise MalformedLog("the checkpoint has no `add` column", file=file)
-    files, index = LogicalFiles.joined(parts), _indexed(parts)
+    files, index = LogicalFiles.joined(parts), index_of(parts)
     state = _state(actions, files, index, file, tombstones=tombstones)
     # The pages of a large checkpoint; its allocator would keep them for a while.
     pa.default_memory_pool().release_unused()
     with named(file):
-        hashes = [index.hashes(files, batch) for batch in files.listed.to_batches()]
-        if len(repeated_hashes(hashes)):
-            check_unique_paths(files)
+        check_unique(files, index)
     return state
 
 
-def _indexed(parts: list[LogicalFiles]) -> PathIndex:
-    """The hashes of the paths that stay in their files."""
-    index = PathIndex()
-    for part in parts:
-        for texts in part.texts.values():
-            if isinstance(texts, CheckpointTexts):
-                index.put(part.listed["origin"].chunk(0), texts.hashes)
-    return index
+PARTED_BYTES = 4 << 20
+"""A smaller checkpoint is read at once, without a look at how many files it has."""
+
+PARTED_FILES = 2_000_000
+"""From this many files on they stay in the checkpoint: in memory a million take 100 MB."""
+
+PART_FILES = 500_000
+"""The files of a part, unless a row group has more."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointPart:
+    """Row groups of a Parquet file of a checkpoint, as Part."""
+
+    store: Store
+    entry: Entry
+    groups: tuple[int, ...]
+    rows: int
+
+    @property
+    def is_local(self) -> bool:
+        """See Part."""
+        return isinstance(self.store, LocalStore)
+
+    def read(self, *, passing: bool) -> Iterator[LogicalFiles]:
+        """See Part."""
+        path = self.entry.path
+        now = self.store.entry(path)
+        if now is None or not self.entry.is_same(now):
+            raise MalformedLog(
+                "the checkpoint's file is gone" if now is None else "the checkpoint has changed",
+                file=self.store.join(path),
+                hint="its files are read when they are asked for; open the table again",
+            )
+        pieces = _pieces(self.store, path, (), adds=True, groups=self.groups, passing=passing)
+        for _, files in pieces:
+            yield from files
+
+
+def _parts_if_many(store: Store, paths: Sequence[str]) -> list[CheckpointPart]:
+    """The parts of files of a checkpoint; none if they have no more rows than are read at once."""
+    if any(path.endswith(".json") for path in paths):
+        return []
+    parts = _parts(store, paths)
+    return parts if sum(part.rows for part in parts) >= PARTED_FILES else []
+
+
+def _parts(store: Store, paths: Sequence[str]) -> list[CheckpointPart]:
+    return [part for path in paths for part in _parts_of(store, path)]
+
+
+def _parts_of(store: Store, path: str) -> Iterator[CheckpointPart]:
+    entry = store.entry(path)
+    if entry is None:
+        raise MalformedLog("a file of the checkpoint is missing", file=store.join(path))
+    with opened_checkpoint(store, path) as opened:
+        counts = opened.row_counts
+    groups: list[int] = []
+    for number, count in enumerate(counts):
+        if groups and sum(counts[each] for each in groups) + count > PART_FILES:
+            yield CheckpointPart(store, entry, tuple(groups), sum(counts[each] for each in groups))
+            groups = []
+        groups.append(number)
+    if groups:
+        yield CheckpointPart(store, entry, tuple(groups), sum(counts[each] for each in groups))
 
 
 def read_tombstones(store: Store, checkpoint: CheckpointFiles) -> dict[Key, RemoveFile]:
@@ -153,7 +224,8 @@ def read_sidecar_paths(store: Store, sidecar: Sidecar) -> pa.Array[Any] | None:
         names = opened.parquet.schema_arrow.names
         columns = [f"{name}.path" for name in ("add", "remove") if name in names]
         opened.check(columns)
-        table = pa.concat_tables(_tables(opened.parquet, columns))
+        groups = range(opened.parquet.num_row_groups)
+        table = pa.concat_tables(each for _, each in _tables(opened.parquet, columns, groups))
         if "add" not in names or set(names) - {"add", "remove"} or table["add"].null_count:
             return None
         if "remove" in names and _is_any(table["remove"]):
@@ -166,12 +238,29 @@ def _read(
     store: Store, path: str, kinds: tuple[type[Action], ...], *, adds: bool = True
 ) -> tuple[list[Action], list[LogicalFiles]]:
     """The actions of these kinds in one file, and its files if `adds` asks for them."""
+    pieces = [*_pieces(store, path, kinds, adds=adds)]
+    return [each for some, _ in pieces for each in some], [
+        each for _, some in pieces for each in some
+    ]
+
+
+def _pieces(
+    store: Store,
+    path: str,
+    kinds: tuple[type[Action], ...],
+    *,
+    adds: bool,
+    groups: Sequence[int] | None = None,
+    passing: bool = False,
+) -> Iterator[tuple[list[Action], list[LogicalFiles]]]:
+    """As `_read`, some rows at a time, of these row groups; `passing` as in `Part.read`."""
     file = store.join(path)
     if path.endswith(".json"):
         found = list(parse_log(store.stream(path), file))
         files = [files_of([each for each in found if isinstance(each, AddFile)])] if adds else []
-        return [each for each in found if isinstance(each, kinds)], files
-    with opened_checkpoint(store, path) as opened:
+        yield [each for each in found if isinstance(each, kinds)], files
+        return
+    with opened_checkpoint(store, path, passing=passing) as opened:
         schema = opened.parquet.schema_arrow
         there = [kind for kind in kinds if kind.KEY in schema.names]
         wanted = [kind.KEY for kind in there]
@@ -181,26 +270,27 @@ def _read(
         wanted = [name for name in wanted if name not in texts]
         unknown = [name for name in schema.names if name not in ACTIONS and UnknownAction in kinds]
         if not wanted and not unknown:
-            return [], []
-        opened.check([*wanted, *unknown])
-        actions: list[Action] = []
-        parts: list[LogicalFiles] = []
+            return
+        groups = range(opened.parquet.num_row_groups) if groups is None else groups
+        opened.check([*wanted, *unknown], groups)
         read, columns = _tables, [*wanted, *unknown]
         if texts:
             probes = [_probe(schema.field(name)) if name in ACTIONS else name for name in wanted]
             read, columns = _row_groups, [*probes, *unknown]
-        for number, table in enumerate(read(opened.parquet, columns)):
+        for number, table in read(opened.parquet, columns, groups):
+            actions: list[Action] = []
+            files = []
             if "add" in table.column_names and texts:
                 for batch in _add_files(table, file, texts).combine_chunks().to_batches():
                     stored = CheckpointTexts(opened, number, texts, batch)
-                    parts.append(LogicalFiles.from_texts(batch, stored))
+                    files.append(LogicalFiles.from_texts(batch, stored))
             elif "add" in table.column_names:
-                parts.append(LogicalFiles.of(_add_files(table, file)))
+                files.append(LogicalFiles.of(_add_files(table, file)))
             for kind in there:
                 whole = _whole(opened.parquet, number, table, kind.KEY) if texts else table
                 actions += _objects(whole, kind, file)
             actions += [UnknownAction(name) for name in unknown if _is_any(table[name])]
-    return actions, parts
+            yield actions, files
 
 
 def _probe(column: pa.Field[Any]) -> str:
@@ -278,19 +368,30 @@ def _add_columns(add: pa.DataType) -> list[str]:
     return [f"add.{name}" for name in fields]
 
 
-def _row_groups(parquet: pq.ParquetFile, columns: list[str]) -> Iterator[pa.Table]:
-    for group in range(parquet.num_row_groups):
-        yield parquet.read_row_group(group, columns=columns, use_threads=False)
+def _row_groups(
+    parquet: pq.ParquetFile, columns: list[str], groups: Sequence[int]
+) -> Iterator[tuple[int, pa.Table]]:
+    """The row groups, each with its number."""
+    for group in groups:
+        yield group, parquet.read_row_group(group, columns=columns, use_threads=False)
 
 
-def _tables(parquet: pq.ParquetFile, columns: list[str]) -> Iterator[pa.Table]:
-    """Some rows at a time, one table at least: of these files statistics and tags are in memory."""
+def _tables(
+    parquet: pq.ParquetFile, columns: list[str], groups: Sequence[int]
+) -> Iterator[tuple[int, pa.Table]]:
+    """Some rows at a time, one table at least: of these files statistics and tags are in memory.
+
+    Their numbers are no numbers of row groups.
+    """
     rows = 0
-    for batch in parquet.iter_batches(_BATCH_ROWS, columns=columns, use_threads=True):
+    batches = parquet.iter_batches(
+        _BATCH_ROWS, row_groups=list(groups), columns=columns, use_threads=True
+    )
+    for batch in batches:
         rows += batch.num_rows
-        yield pa.Table.from_batches([batch])
+        yield -1, pa.Table.from_batches([batch])
     if not rows:
-        yield parquet.read(columns=columns)
+        yield -1, parquet.read_row_groups(list(groups), columns=columns)
 
 
 def _objects(table: pa.Table, kind: type[Action], file: str) -> Iterator[Action]:

@@ -53,23 +53,29 @@ _COMPARED = 64
 class CheckpointFile:
     """An open checkpoint file in Parquet. `name` is what errors call it."""
 
-    def __init__(self, source: InputFile, name: str, *, is_local: bool) -> None:
+    def __init__(self, source: InputFile, name: str, *, can_stay: bool) -> None:
         self.name = name
         # Before pyarrow, which believes what a footer and a page header say: see
         # parquet.metadata.pages.
         self._footer = read_footer(source)
-        self._source, self._is_local = source, is_local
+        self._source, self._can_stay = source, can_stay
         self._lock = threading.Lock()
         self.parquet = self._open()
         self.stays = False
         self._agreed: dict[object, bool] = {}
 
-    def check(self, columns: Sequence[str]) -> None:
-        """Look at the pages of columns before they are read."""
+    @property
+    def row_counts(self) -> list[int]:
+        """The rows of each row group."""
+        return [group.num_rows for group in self._footer.row_groups]
+
+    def check(self, columns: Sequence[str], groups: Sequence[int] | None = None) -> None:
+        """Look at the pages of columns before they are read; of all row groups if None."""
         leaves = [
             leaf for name in columns for leaf in _leaves_of(self._footer.schema, name.split("."))
         ]
-        self._check(leaves, self._footer.row_groups)
+        every = self._footer.row_groups
+        self._check(leaves, every if groups is None else [every[number] for number in groups])
 
     def _check(self, leaves: Sequence[int], groups: Sequence[RowGroup]) -> None:
         ranges = [_ranges(each, leaves) for each in groups]
@@ -105,7 +111,7 @@ class CheckpointFile:
             leaf for name in found for leaf in _leaves_of(self._footer.schema, name.split("."))
         ]
         groups = self._footer.row_groups
-        stay = self._is_local and sum(group.num_rows for group in groups) >= LEAST_ROWS
+        stay = self._can_stay and sum(group.num_rows for group in groups) >= LEAST_ROWS
         for group in groups:
             size = sum(group.columns[leaf].uncompressed_size for leaf in leaves)
             stay = stay and group.num_rows <= _MOST_ROWS and size <= _MOST_BYTES
@@ -190,17 +196,22 @@ class CheckpointFile:
 
 
 @contextlib.contextmanager
-def opened_checkpoint(store: Store, path: str) -> Iterator[CheckpointFile]:
-    """The file, which is closed at the end unless texts stay in it.
+def opened_checkpoint(
+    store: Store, path: str, *, passing: bool = False
+) -> Iterator[CheckpointFile]:
+    """The file, which is closed at the end unless texts stay in it: in a local one they do.
+
+    If what is read is `passing`, texts stay in any file, and are of no use behind the end.
 
     Raises MalformedLog naming it, then and there.
     """
     file = store.join(path)
     with named(file), contextlib.ExitStack() as stack:
         source = stack.enter_context(store.open(path))
-        opened = CheckpointFile(source, file, is_local=isinstance(store, LocalStore))
+        is_local = isinstance(store, LocalStore)
+        opened = CheckpointFile(source, file, can_stay=is_local or passing)
         yield opened
-        if opened.stays:
+        if opened.stays and is_local:
             stack.pop_all()
 
 

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -89,44 +89,56 @@ class LogicalFiles:
     with the version before.
     """
 
-    __slots__ = ("listed", "texts")
+    __slots__ = ("_listed", "_texts")
 
     def __init__(self, listed: pa.Table, texts: Mapping[int, FileTexts]) -> None:
-        self.listed: Any = listed
-        self.texts: Mapping[int, FileTexts] = texts
+        self._listed: Any = listed
+        self._texts: Mapping[int, FileTexts] = texts
 
-    @classmethod
-    def of(cls, files: pa.Table) -> Self:
+    @property
+    def listed(self) -> Any:
+        """The columns in memory, a table."""
+        return self._listed
+
+    @property
+    def texts(self) -> Mapping[int, FileTexts]:
+        """What the rows of `listed` refer to, by number."""
+        return self._texts
+
+    @staticmethod
+    def of(files: pa.Table) -> LogicalFiles:
         """Files whose columns are all there: those of FILES. Batches stay apart."""
-        return cls.joined(cls.from_texts(each, PackedTexts.of(each)) for each in files.to_batches())
+        batches = files.to_batches()
+        parts = (LogicalFiles.from_texts(each, PackedTexts.of(each)) for each in batches)
+        return LogicalFiles.joined(parts)
 
-    @classmethod
-    def from_texts(cls, files: pa.RecordBatch, texts: FileTexts) -> Self:
+    @staticmethod
+    def from_texts(files: pa.RecordBatch, texts: FileTexts) -> LogicalFiles:
         """Files, and their texts row by row; of `files` those columns need not be there."""
         number, count = next(_NUMBERS), files.num_rows
         columns = [_column_of(files, field) for field in _LISTED if field.name != "origin"]
         origins = np.arange(count, dtype=np.int64) | (number << _ORIGIN_BITS)
         listed = pa.Table.from_arrays([*columns, arrow_array(origins)], schema=_LISTED)
-        return cls(listed, {number: texts})
+        return LogicalFiles(listed, {number: texts})
 
-    @classmethod
-    def joined(cls, parts: Iterable[LogicalFiles]) -> Self:
+    @staticmethod
+    def joined(parts: Iterable[LogicalFiles]) -> LogicalFiles:
         """Files of one part after the other."""
         found = [part for part in parts if part.num_rows]
         texts = {number: each for part in found for number, each in part.texts.items()}
-        return cls(
+        return LogicalFiles(
             pa.concat_tables([part.listed for part in found])
             if found
             else pa.Table.from_batches([], _LISTED),
             texts,
         )
 
-    def of_batches(self, batches: Sequence[pa.RecordBatch]) -> Self:
+    def of_batches(self, batches: Sequence[pa.RecordBatch]) -> LogicalFiles:
         """Some of the batches of `listed`, or of rows of them; each has rows of one FileTexts."""
         found = [batch for batch in batches if batch.num_rows]
         numbers = {batch.column("origin")[0].as_py() >> _ORIGIN_BITS for batch in found}
         table = pa.Table.from_batches(found, schema=_LISTED)
-        return type(self)(table, {number: self.texts[number] for number in numbers})
+        return LogicalFiles(table, {number: self.texts[number] for number in numbers})
 
     @property
     def num_rows(self) -> int:
@@ -153,23 +165,23 @@ class LogicalFiles:
             writer.write_table(self.whole())
         return _of_stream, (sink.getvalue(),)
 
-    def take(self, rows: Int64s) -> Self:
+    def take(self, rows: Int64s) -> LogicalFiles:
         """The files at these places, in this order."""
-        return type(self)(take_of_batches(self.listed, rows), self.texts)
+        return LogicalFiles(take_of_batches(self.listed, rows), self.texts)
 
-    def filter(self, chosen: Any) -> Self:
+    def filter(self, chosen: Any) -> LogicalFiles:
         """The files for which an array of truth values is true."""
-        return type(self)(self.listed.filter(chosen), self.texts)
+        return LogicalFiles(self.listed.filter(chosen), self.texts)
 
-    def slice(self, start: int, count: int | None = None) -> Self:
+    def slice(self, start: int, count: int | None = None) -> LogicalFiles:
         """`count` files from `start` on, or all."""
-        return type(self)(self.listed.slice(start, count), self.texts)
+        return LogicalFiles(self.listed.slice(start, count), self.texts)
 
-    def without(self, name: str) -> Self:
+    def without(self, name: str) -> LogicalFiles:
         """The same files with nulls in a column of `listed`."""
         place = _LISTED.get_field_index(name)
         nulls = _nulls(self.num_rows, _LISTED.field(place).type)
-        return type(self)(self.listed.set_column(place, _LISTED.field(place), nulls), self.texts)
+        return LogicalFiles(self.listed.set_column(place, _LISTED.field(place), nulls), self.texts)
 
     def whole(self, *, texts: bool = True) -> pa.Table:
         """All columns, FILES; TEXTS are nulls if nobody asks for them."""

@@ -6,7 +6,7 @@ commits touch are looked at one by one. Spec: PROTOCOL, "Action Reconciliation".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -28,22 +28,25 @@ from variantlake.delta.actions.actions import (
     UnknownAction,
     parse_log,
 )
-from variantlake.delta.log.file_paths import decode_path, decoded_paths
+from variantlake.delta.log.file_keys import (
+    KEY_END,
+    Key,
+    key_of,
+    key_text,
+    keys_of,
+    without_keys,
+)
 from variantlake.delta.log.logical_files import (
     LogicalFiles,
     adds_of,
     files_of,
     one_chunk,
-    values,
-    vector_id,
 )
-from variantlake.delta.log.path_index import PathIndex, hashes_of, repeated
+from variantlake.delta.log.parted_files import PartedFiles, is_unread
+from variantlake.delta.log.path_index import PathIndex, repeated
 from variantlake.errors import MalformedLog, in_file
 from variantlake.parquet.stats.fact_columns import Bools
 from variantlake.storage.store import Store
-
-Key = tuple[str, str | None]
-"""A logical file: its decoded path and the id of its deletion vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +109,11 @@ def read_large_commit(store: Store, path: str) -> Commit:
 def _check_adds(commit: Commit) -> None:
     """What `_check_commit` says of adds, by columns."""
     keys = commit.keys
-    removed = [_text(key_of(a)) for a in commit.others if isinstance(a, RemoveFile)]
+    removed = [key_text(key_of(a)) for a in commit.others if isinstance(a, RemoveFile)]
     if removed:
         both = keys.filter(pc.is_in(keys, value_set=arrow_array(removed, pa.string())))
         if len(both):
-            path = both[0].as_py().partition(_END)[0]
+            path = both[0].as_py().partition(KEY_END)[0]
             raise MalformedLog(f"one commit adds and removes {path!r}")
     # Rare, and to be told apart from the same action twice: object by object.
     rows = repeated(keys)
@@ -146,7 +149,8 @@ def apply_commits(state: LogState, commits: Iterable[list[Action] | Commit]) -> 
                     info = action
                 case UnknownAction():
                     unknown.add(action.name)
-    files = changes.applied(state.files, state.index)
+    index = state.files.index if isinstance(state.files, PartedFiles) else state.index
+    files = changes.applied(state.files, index)
     return LogState(
         protocol=protocol,
         metadata=metadata,
@@ -156,12 +160,8 @@ def apply_commits(state: LogState, commits: Iterable[list[Action] | Commit]) -> 
         domains={name: domain for name, domain in domains.items() if not domain.removed},
         commit_info=info,
         unknown_actions=frozenset(unknown),
-        index=state.index.of(files),
+        index=index if is_unread(files) else index.of(files),
     )
-
-
-_END = "\0"
-"""Stands between the path and the vector of a key as text; no path holds it."""
 
 
 class _FileChanges:
@@ -178,7 +178,7 @@ class _FileChanges:
     def add(self, add: AddFile) -> None:
         """A file that stands in the table from now on."""
         key = key_of(add)
-        self._waiting.append((_text(key), add))
+        self._waiting.append((key_text(key), add))
         if self.removes is not None:
             self.removes.pop(key, None)
 
@@ -186,7 +186,7 @@ class _FileChanges:
         """Files that stand in the table from now on."""
         self._flush()
         self._append(commit.keys, np.ones(commit.adds.num_rows, np.bool_), commit.adds)
-        removed = {_text(key): key for key in self.removes or ()}
+        removed = {key_text(key): key for key in self.removes or ()}
         if self.removes and removed:
             back = commit.keys.filter(
                 pc.is_in(commit.keys, value_set=arrow_array([*removed], pa.string()))
@@ -197,7 +197,7 @@ class _FileChanges:
     def remove(self, action: RemoveFile) -> None:
         """A file that stands there no longer."""
         key = key_of(action)
-        self._waiting.append((_text(key), None))
+        self._waiting.append((key_text(key), None))
         if self.removes is not None:
             self.removes[key] = action
 
@@ -211,7 +211,9 @@ class _FileChanges:
         added = LogicalFiles.joined(self._tables)
         if superseded[is_add].any():
             added = added.filter(arrow_array(~superseded[is_add]))
-        kept = files.of_batches([*_without(files, keys, index)])
+        if is_unread(files):
+            return files.changed(keys, _merged(added))
+        kept = files.of_batches([*without_keys(files, keys, index)])
         return _merged(LogicalFiles.joined([kept, added]))
 
     def _flush(self) -> None:
@@ -240,30 +242,6 @@ def _superseded(keys: pa.ChunkedArray[Any]) -> Bools:
     return found
 
 
-_FEW_KEYS = 4096
-"""Keys for which it pays to ask first which batches may hold them."""
-
-
-def _without(files: LogicalFiles, keys: Any, index: PathIndex) -> Iterator[pa.RecordBatch]:
-    """The rows that no later commit speaks of."""
-    wanted = None
-    if len(keys) <= _FEW_KEYS:
-        wanted = hashes_of(
-            arrow_array([key.partition(_END)[0] for key in keys.to_pylist()], pa.string())
-        )
-    spoken: Any = one_chunk(keys) if files.num_rows else None
-    for batch in files.listed.to_batches():
-        if wanted is not None and not index.may_hold(files, batch, wanted):
-            if batch.num_rows:
-                yield batch
-            continue
-        touched: Any = pc.is_in(keys_of(files.of_batches([batch])), value_set=spoken)
-        if pc.any(touched).as_py():
-            batch = batch.filter(pc.invert(touched).combine_chunks())  # noqa: PLW2901
-        if batch.num_rows:
-            yield batch
-
-
 _FEW_ROWS, _MANY_BATCHES = 4096, 8
 
 
@@ -275,40 +253,6 @@ def _merged(files: LogicalFiles) -> LogicalFiles:
     small = files.of_batches([batch for batch in batches if batch.num_rows < _FEW_ROWS])
     large = files.of_batches([batch for batch in batches if batch.num_rows >= _FEW_ROWS])
     return LogicalFiles.joined([large, LogicalFiles.of(small.whole().combine_chunks())])
-
-
-def keys_of(files: LogicalFiles) -> Any:
-    """The keys of files as text."""
-    paths = decoded_paths(files["path"])
-    vectors = files["deletion_vector"]
-    if vectors.null_count == len(vectors):
-        return paths
-    keys = zip(values(paths), values(vectors), strict=True)
-    texts = [_text((path, vector_id(vector))) for path, vector in keys]
-    return pa.chunked_array([arrow_array(texts, pa.string())])
-
-
-def _text(key: Key) -> str:
-    path, vector = key
-    return path if vector is None else f"{path}{_END}{vector}"
-
-
-def check_unique_paths(files: LogicalFiles) -> None:
-    """Raise MalformedLog unless each data file stands in the state once, with one vector."""
-    paths = decoded_paths(files["path"])
-    rows = repeated(paths)
-    if not len(rows):
-        return
-    counts = values(pc.value_counts(paths.take(rows)))
-    twice = next((item["values"] for item in counts if item["counts"] > 1), None)
-    if twice is not None:
-        raise MalformedLog(f"file {twice!r} is in the table twice, with two deletion vectors")
-
-
-def key_of(action: AddFile | RemoveFile) -> Key:
-    """The key of one file."""
-    path, vector = action.key
-    return (decode_path(path) if "%" in path or ":" in path else path, vector)
 
 
 def _check_commit(actions: Sequence[Action]) -> None:

@@ -26,14 +26,15 @@ from variantlake.delta.actions.actions import (
 from variantlake.delta.actions.actions import Transaction as Txn
 from variantlake.delta.actions.commit_properties import USER_METADATA, properties_in
 from variantlake.delta.log import lost_commit_check
+from variantlake.delta.log.file_keys import check_unique_paths
 from variantlake.delta.log.file_paths import AbsolutePaths, check_paths, check_vectors, locate
 from variantlake.delta.log.log_segment import all_commits, commits_after
 from variantlake.delta.log.logical_files import LogicalFiles, adds_of, files_of
+from variantlake.delta.log.parted_files import is_unread
 from variantlake.delta.log.path_index import PathIndex
 from variantlake.delta.log.reconciliation import (
     LogState,
     apply_commits,
-    check_unique_paths,
     read_commit,
 )
 from variantlake.delta.log.snapshot_state import read_state
@@ -263,6 +264,10 @@ class Snapshot(Shown):
         enabled = self.metadata.configuration.get("delta.enableVariantShredding", "")
         return enabled.lower() == "true" and not self.features.isdisjoint(VARIANT_SHREDDING)
 
+    def with_files(self, files: LogicalFiles) -> Snapshot:
+        """The version with some of its files alone."""
+        return replace(self, files=files, index=PathIndex())
+
     def without_files(self) -> Snapshot:
         """The version as tasks need it, which is small when it is pickled."""
         return replace(self, files=files_of(()), transactions={}, domains={}, commit_info=None)
@@ -337,18 +342,12 @@ def _snapshot(
         schema = StructType.from_json(state.metadata.schema_string)
         _check_metadata(state.metadata, schema)
         check_readable(state.protocol, dict(state.metadata.configuration), schema, applies=applies)
-        vectors = state.files["deletion_vector"]
-        if not unique and (new_paths is None or vectors.null_count < len(vectors)):
-            # Without vectors a path that comes again takes the place of the one before.
-            check_unique_paths(state.files)
-        check_paths(state.files.odd_paths() if new_paths is None else new_paths, absolute_paths)
-        check_vectors(state.files["deletion_vector"], absolute_paths)
-    if "deletionVectors" not in applies and vectors.null_count < len(vectors):
-        raise UnsupportedFeature(
-            "the table uses the feature deletionVectors: some of its files have deleted rows",
-            file=store.uri,
-            hint="REORG TABLE ... APPLY (PURGE) in Delta Spark rewrites those files",
-        )
+        files = state.files
+        if is_unread(files) and "deletionVectors" in applies:
+            files = files.obeying(absolute_paths)  # looked at when they are read
+        else:
+            _check_files(files, new_paths, absolute_paths, unique=unique)
+            _check_vectors_apply(files, store, applies)
     return Snapshot(
         store=store,
         version=version,
@@ -356,7 +355,7 @@ def _snapshot(
         protocol=state.protocol,
         metadata=state.metadata,
         schema=schema,
-        files=state.files,
+        files=files,
         transactions=state.transactions,
         domains=state.domains,
         commit_info=state.commit_info,
@@ -365,6 +364,33 @@ def _snapshot(
         applies=applies,
         index=state.index,
     )
+
+
+def _check_files(
+    files: LogicalFiles,
+    new_paths: pa.ChunkedArray[Any] | None,
+    absolute_paths: AbsolutePaths,
+    *,
+    unique: bool,
+) -> None:
+    """See `_snapshot`."""
+    vectors = files["deletion_vector"]
+    if not unique and (new_paths is None or vectors.null_count < len(vectors)):
+        # Without vectors a path that comes again takes the place of the one before.
+        check_unique_paths(files)
+    check_paths(files.odd_paths() if new_paths is None else new_paths, absolute_paths)
+    check_vectors(vectors, absolute_paths)
+
+
+def _check_vectors_apply(files: LogicalFiles, store: Store, applies: frozenset[str]) -> None:
+    """Raise UnsupportedFeature for deleted rows that the caller's scan would show."""
+    vectors = files["deletion_vector"]
+    if "deletionVectors" not in applies and vectors.null_count < len(vectors):
+        raise UnsupportedFeature(
+            "the table uses the feature deletionVectors: some of its files have deleted rows",
+            file=store.uri,
+            hint="REORG TABLE ... APPLY (PURGE) in Delta Spark rewrites those files",
+        )
 
 
 def _check_metadata(metadata: Metadata, schema: StructType) -> None:

@@ -10,13 +10,13 @@ from functools import partial
 
 from variantlake.delta.actions.actions import Action, RemoveFile
 from variantlake.delta.log.checkpoint_reader import read_checkpoint, read_tombstones
+from variantlake.delta.log.file_keys import Key, check_unique_paths
 from variantlake.delta.log.log_segment import CheckpointFiles, LogSegment, find_segment
+from variantlake.delta.log.parted_files import is_unread
 from variantlake.delta.log.reconciliation import (
     Commit,
-    Key,
     LogState,
     apply_commits,
-    check_unique_paths,
     read_commit,
     read_large_commit,
 )
@@ -115,7 +115,8 @@ def _by_compactions(store: Store, segment: LogSegment, state: LogState) -> LogSt
         return None
     try:
         state = apply_commits(state, _commits(store, segment.compacted))
-        check_unique_paths(state.files)
+        if not is_unread(state.files):
+            check_unique_paths(state.files)
         verify_checksum(store, segment, state)
     except VariantLakeError:
         return None

@@ -19,6 +19,7 @@ from variantlake.arrays import numpy_array
 from variantlake.delta.actions.actions import CommitInfo, Metadata, Protocol, info_of
 from variantlake.delta.log.log_segment import LogSegment, checksum_path, commit_path
 from variantlake.delta.log.logical_files import bytes_of
+from variantlake.delta.log.parted_files import is_unread
 from variantlake.delta.log.reconciliation import LogState, read_commit
 from variantlake.delta.protocol.features import check_log_writable, writer_features
 from variantlake.errors import MalformedLog, MissingSource, StoreFailed, VariantLakeError
@@ -168,9 +169,18 @@ def _speaks_of(
 def _compared(document: dict[str, Any], state: LogState) -> list[tuple[str, Any, Any]]:
     """What is compared: its name, what the log says, what the checksum says (None: nothing)."""
     protocol, metadata = document.get("protocol"), document.get("metadata")
+    files: list[tuple[str, Any, Any]] = []
+    if not is_unread(state.files):
+        files = [
+            ("the number of files", state.files.num_rows, document.get("numFiles")),
+            (
+                "the size of the table in bytes",
+                bytes_of(state.files),
+                document.get("tableSizeBytes"),
+            ),
+        ]
     return [
-        ("the number of files", state.files.num_rows, document.get("numFiles")),
-        ("the size of the table in bytes", bytes_of(state.files), document.get("tableSizeBytes")),
+        *files,
         ("the protocol", _meant(state.protocol), _meant(_parsed(Protocol, protocol))),
         ("the metadata", _meant(state.metadata), _meant(_parsed(Metadata, metadata))),
     ]

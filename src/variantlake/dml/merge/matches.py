@@ -93,9 +93,9 @@ class Matcher:
         reached = self._reached()
         scan = Scan(self.snapshot, (), reached)
         skipper = Skipper(scan.predicate, scan.partition_types)
-        numbers = scan.choice.rows
-        adds = adds_of(self.snapshot.files.take(numbers))
-        for add, file in zip(adds, scan.choice.files, strict=True):
+        choice = scan.numbered_choice
+        adds = adds_of(self.snapshot.files.take(choice.rows))
+        for add, file in zip(adds, choice.files, strict=True):
             parts = [(NO_ROWS, NO_ROWS, NO_ROWS)]
             requested = [self._stored(ref) for ref in self._refs_to_read()]
             with FileReader(self.snapshot, file, requested, scan.partition_types) as reader:

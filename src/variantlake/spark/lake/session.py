@@ -28,7 +28,7 @@ from variantlake.spark.session.arguments import (
     check_tables,
 )
 from variantlake.spark.session.classic_files import HelperSession
-from variantlake.spark.session.jobs import task_runner
+from variantlake.spark.session.jobs import planning_job, task_runner
 from variantlake.spark.session.jvm import is_connect
 from variantlake.sql.statements import not_a_query
 
@@ -53,7 +53,7 @@ class LakeSession:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        self.tables = Tables()
+        self.tables = Tables(planning_job(spark))
         self.names: dict[str, str] = {}
 
     @functools.cached_property

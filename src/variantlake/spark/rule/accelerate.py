@@ -93,7 +93,7 @@ def table_frame(spark: SparkSession, relation: TableRelation) -> DataFrame | Non
         session_of(spark),
         relation,
         without_declarations(table.declared).json(),
-        int(table.files.sizes.sum()),
+        table.files.bytes_expected,
         relation.number,
         relation.shown,
     )

@@ -47,6 +47,7 @@ from variantlake.spark.scan.source_options import SourceOptions
 from variantlake.spark.scan.tables import Tables, TableVersion
 from variantlake.spark.session.char_columns import char_columns
 from variantlake.spark.session.classic_files import HelperSession
+from variantlake.spark.session.jobs import planning_job
 from variantlake.spark.session.jvm import Java as JavaObject
 from variantlake.spark.session.jvm import dataset_of, gateway_of
 from variantlake.spark.session.refusals import REFUSALS
@@ -84,7 +85,7 @@ class RulePlanner:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._tables = Tables()
+        self._tables = Tables(planning_job(spark))
         self._helpers: OrderedDict[str, HelperSession] = OrderedDict()
         self._lock = threading.Lock()
         self._answers = _Answers()

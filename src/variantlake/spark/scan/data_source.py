@@ -26,6 +26,7 @@ from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.errors import InvalidQuery
 from variantlake.expressions.tree import And, Predicate
 from variantlake.planning.choose_files import choose_files
+from variantlake.planning.kept_files import without_skipped
 from variantlake.scan.scan_task import ScanTask
 from variantlake.spark.scan.source_options import SourceOptions
 from variantlake.spark.scan.tables import TableVersion, table_version
@@ -145,7 +146,8 @@ class TableReader(DataSourceReader):
         table = self._table
         check_before_read(table.snapshot)
         predicate = And(tuple(self._filters)) if self._filters else None
-        choice = choose_files(table.files, predicate, partition_types=table.partition_types)
+        files = without_skipped(table.files, predicate, table.partition_types)
+        choice = choose_files(files, predicate, partition_types=table.partition_types)
         stored = self._stored
         columns = [
             StructField(stored[item.name], item.dataType)

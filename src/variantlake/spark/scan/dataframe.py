@@ -96,7 +96,7 @@ def scan(
     ]
     if not frames:
         readings: tuple[tuple[Ref, Reading], ...] = ()
-        nothing = ScanGroup(readings, FileRows(table.files, NO_ROWS))
+        nothing = ScanGroup(readings, FileRows(plan.table, NO_ROWS))
         frames = [_LayoutGroup(helper, table, nothing, columns).empty()]
     whole = functools.reduce(lambda one, other: one.unionAll(other), frames)
     whole = with_declarations(whole, table.snapshot.schema)
@@ -230,10 +230,12 @@ class _LayoutGroup:
     def _label(self, files: Sequence[ListedFile]) -> str:
         """What plans and Spark's own pages call a scan of these files."""
         table = self._table
-        read, whole = sum(file.size for file in files), int(table.files.sizes.sum())
+        every = self._files.columns
+        whole = int(every.sizes.sum()) + every.left_out.bytes
+        read, count = sum(file.size for file in files), every.rows + every.left_out.files
         return (
             f"variantlake {table.location} v{table.snapshot.version}: "
-            f"{len(files):,} of {counted(table.files.rows, 'file')}, {size(read)} of {size(whole)}"
+            f"{len(files):,} of {counted(count, 'file')}, {size(read)} of {size(whole)}"
         )
 
     def _kernel_rows(self, files: Sequence[ScanFile]) -> DataFrame:

@@ -11,14 +11,16 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql.types import DataType, StructField, StructType, VariantType
 
+from variantlake.delta.log.parted_files import is_unread
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.time_travel import version_at
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.delta.schema.char_types import char_length_at
 from variantlake.delta.schema.column_mapping import MODE
-from variantlake.errors import UnsupportedFeature
+from variantlake.errors import MissingDependency, UnsupportedFeature
 from variantlake.expressions.tree import Predicate, Ref, refs
 from variantlake.paths import Path
+from variantlake.planning.kept_files import Run, without_skipped
 from variantlake.planning.late_materialization import plan_late_materialization
 from variantlake.planning.log_files import LogFiles
 from variantlake.planning.plan import ScanPlan, plan_scan
@@ -26,6 +28,9 @@ from variantlake.planning.stats.first_rows import FirstRows
 from variantlake.scan.footers import Footers
 from variantlake.spark.scan.stored_types import is_beyond_spark
 from variantlake.spark.session.schemas import spark_schema, stored_schema
+
+JOB_FILES = 4_000_000
+"""From this many files on, a Spark job finds those that a query reads: it takes half a second."""
 
 _REMEMBERED_TABLES = 64
 """Tables of which the newest snapshot is kept."""
@@ -121,7 +126,9 @@ class TableVersion:
 class Tables:
     """Loads tables and remembers their newest versions and the footers of foreign files."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: Run | None = None) -> None:
+        """`run` runs the job that finds files of a very large table."""
+        self._run = run
         self._newest: dict[str, TableVersion] = {}
         self._versions: dict[str, TableVersion] = {}
         self._footers = Footers()
@@ -191,6 +198,7 @@ class Tables:
 
         Raises UnsupportedFeature for a column among `whole` that only these can read, without them.
         """
+        table = self._of_kept(table, predicate)
         whole_variants = table.whole_variants(whole)
         # Of whole Variants as well: Spark's reader fails on some files (EXACTNESS, rule 10).
         requested = [*paths, *refs(predicate), *whole_variants]
@@ -220,6 +228,20 @@ class Tables:
         if not has_kernels():
             raise _cannot_widen(table, beyond)
         return replace(plan, groups=tuple(replace(each, kernels=True) for each in plan.groups))
+
+    def _of_kept(self, table: TableVersion, predicate: Predicate | None) -> TableVersion:
+        """The table; of one whose files are not in memory, those that the predicate keeps."""
+        files = table.snapshot.files
+        # The rows of a table with places are numbered by all of its files.
+        if predicate is None or table.row_place or not is_unread(files):
+            return table
+        run = self._run if files.most_rows >= JOB_FILES else None
+        find = functools.partial(without_skipped, table.files, predicate, table.partition_types)
+        try:
+            kept = find(run)
+        except MissingDependency:  # on the executors
+            kept = find()
+        return replace(table, snapshot=kept.snapshot, files=kept)
 
     def plan_everything(self, table: TableVersion, *, has_kernels: Callable[[], bool]) -> ScanPlan:
         """How all rows of a table are read as they are."""

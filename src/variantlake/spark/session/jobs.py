@@ -28,6 +28,7 @@ from variantlake.spark.session.stores import reaching_stores
 
 if TYPE_CHECKING:
     from variantlake.jobs.tasks import Runner, Tasks  # loads the kernels
+    from variantlake.planning.kept_files import KeepFiles, Run
 
 Task = Callable[[int], Iterable[bytes]]
 """What runs on an executor: a task's number in, payloads out. It is pickled."""
@@ -87,6 +88,16 @@ def task_runner(spark: SparkSession, doing: str) -> Runner:
     def run(task: Tasks, watch: Callable[[int], None]) -> Iterable[bytes]:
         description = f"variantlake: {doing}"
         return run_tasks(spark, task, len(task.groups), description=description, watch=watch)
+
+    return run
+
+
+def planning_job(spark: SparkSession) -> Run:
+    """What runs the tasks that find files of a very large table on Spark's executors."""
+
+    def run(task: KeepFiles) -> Iterable[bytes]:
+        description = f"variantlake: find files of {task.bare.store.uri}"
+        return run_tasks(spark, task, len(task.shares), description=description)
 
     return run
 

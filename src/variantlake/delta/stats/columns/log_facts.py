@@ -93,6 +93,10 @@ class LogFacts:
         (part, rows), (other_part, others) = self._runs[0], other._runs[0]
         return part is other_part and np.array_equal(rows, others)
 
+    def forget(self) -> None:
+        """Let go of what was asked for: it refers to this, and would stay for a while."""
+        self._memo.clear()
+
     def joined(self, read: Callable[[FilesPart], npt.NDArray[N]]) -> npt.NDArray[N]:
         """A number of each file, of those that its part has."""
         found = [

@@ -1,0 +1,126 @@
+"""The files of a very large table that a condition keeps, found part by part.
+
+The parts of a checkpoint are read one after the other, or several at a time, with the columns that
+the condition asks for, and only the files that it does not skip go on to the plan. The work is the
+same in this process and in the tasks of a job.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from variantlake.delta.log.logical_files import LogicalFiles
+from variantlake.delta.log.parted_files import PartedFiles, is_unread
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import VariantLakeError
+from variantlake.expressions.tree import Predicate
+from variantlake.parquet.stats.fact_columns import Int64s, map_parts
+from variantlake.planning.files import LeftOut
+from variantlake.planning.log_files import LogFiles
+from variantlake.planning.stats.skipping import NOT_SKIPPED, Skipper
+
+_FEW = 8
+"""Files of which one in so many is kept leave their row group: their texts come into memory."""
+
+
+_Kept = tuple[LogicalFiles, LeftOut]
+
+
+@dataclass(frozen=True, slots=True)
+class KeepFiles:
+    """Finds the files of each of the `shares` of a table that a condition keeps: a job's task.
+
+    `bare` is the version without its files.
+    """
+
+    bare: Snapshot
+    shares: Sequence[PartedFiles]
+    predicate: Predicate | None
+    partition_types: Mapping[str, str] | None
+
+    def __call__(self, number: int) -> Iterator[bytes]:
+        """The number and what `kept` gives for it, or the error of ours that it raises."""
+        found: _Kept | VariantLakeError
+        try:
+            found = self.kept(number)
+        except VariantLakeError as error:  # raised, it would be repeated, and reach us as text
+            found = error
+        yield pickle.dumps((number, found))
+
+    def kept(self, number: int) -> _Kept:
+        """The files of one share that are kept, and what is said of the others."""
+        share, skipper = self.shares[number], Skipper(self.predicate, self.partition_types)
+        found: list[LogicalFiles] = []
+        left_out = LeftOut()
+        for files in share.read():
+            if not files.num_rows:
+                continue
+            columns = LogFiles(self.bare, files=files)
+            skipped = skipper.skipped_by(columns)
+            rows = np.flatnonzero(skipped == NOT_SKIPPED)
+            left_out = left_out.plus(_left_out(skipped, columns.sizes))
+            columns.of_log.forget()
+            if len(rows):
+                found.append(_apart(files, rows, stays=share.is_local))
+        return LogicalFiles.joined(found), left_out
+
+
+Run = Callable[[KeepFiles], Iterable[bytes]]
+"""Runs a task for each of its shares, as a job; all that they give."""
+
+
+def without_skipped(
+    files: LogFiles,
+    predicate: Predicate | None,
+    partition_types: Mapping[str, str] | None = None,
+    run: Run | None = None,
+) -> LogFiles:
+    """The files of a version that a condition keeps, if they are not in memory; else all.
+
+    `run` runs a job if there is somewhere to run it; without it threads of this process share the
+    parts. What was `left_out` is counted. Raises as `PartedFiles.read`.
+    """
+    snapshot, parted = files.snapshot, files.snapshot.files
+    if predicate is None or not is_unread(parted):
+        return files
+    task = KeepFiles(snapshot.without_files(), parted.shares(), predicate, partition_types)
+    if run is None:
+        numbers = range(len(task.shares))
+        found = map_parts(task.kept, numbers, parted.most_rows)
+    else:
+        found = _in_order(run(task))
+    left_out = LeftOut()
+    for _, more in found:
+        left_out = left_out.plus(more)
+    kept = LogicalFiles.joined(each for each, _ in found)
+    return LogFiles(snapshot.with_files(kept), left_out=left_out)
+
+
+def _in_order(payloads: Iterable[bytes]) -> list[_Kept]:
+    """What tasks found, by their numbers; a task that ran twice counts once."""
+    outcomes: dict[int, _Kept | VariantLakeError] = dict(map(pickle.loads, payloads))  # our own
+    found: list[_Kept] = []
+    for _, outcome in sorted(outcomes.items(), key=lambda each: each[0]):
+        if isinstance(outcome, VariantLakeError):
+            raise outcome
+        found.append(outcome)
+    return found
+
+
+def _left_out(skipped: Int64s, sizes: Int64s) -> LeftOut:
+    out = skipped != NOT_SKIPPED
+    numbers, counts = np.unique(skipped[out], return_counts=True)
+    by = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+    return LeftOut(int(out.sum()), int(sizes[out].sum()), by)
+
+
+def _apart(files: LogicalFiles, rows: Int64s, *, stays: bool) -> LogicalFiles:
+    """Some of the files; their texts in memory if these are few, or cannot stay where they are."""
+    kept = files.take(rows)
+    if stays and len(rows) * _FEW > files.num_rows:
+        return kept
+    return LogicalFiles.of(kept.whole().combine_chunks())
