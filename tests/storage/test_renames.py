@@ -104,7 +104,7 @@ def test_events_that_the_kernel_left_out_are_made_up_for(
     (tmp_path / NAMES[0]).touch()
     lost = renames._EVENT.pack(-1, renames._OVERFLOW, 0, 0)
     with monkeypatch.context() as patch:
-        patch.setattr(renames._Watch, "_events", lambda _watch: lost)
+        patch.setattr(renames._Inotify, "_read", lambda _, found=[lost]: found and found.pop())
         assert fresh.temporaries(str(tmp_path)) == {NAMES[0]}
 
 
@@ -112,10 +112,10 @@ def test_events_that_the_kernel_left_out_are_made_up_for(
 def test_a_system_without_more_watches_is_asked_by_listings(
     tmp_path: Path, fresh: renames._Watches, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_watch: renames._Watch, _folder: str, _inotify: object) -> None:
-        raise OSError(24, "Too many open files")
+    def refuse(_inotify: renames._Inotify, _folder: str) -> int:
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(renames._Watch, "__init__", refuse)
+    monkeypatch.setattr(renames._Inotify, "watch", refuse)
     (tmp_path / NAMES[0]).touch()
     assert fresh.temporaries(str(tmp_path)) == {NAMES[0]}
     assert not fresh.watches
@@ -146,3 +146,61 @@ def test_a_fork_leaves_the_events_to_its_parent(tmp_path: Path, fresh: renames._
         os._exit(0 if right else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert fresh.temporaries(str(tmp_path)) == {NAMES[0]}
+
+
+@needs_inotify
+def test_many_folders_share_one_instance(tmp_path: Path, fresh: renames._Watches) -> None:
+    folders = [_made(tmp_path / str(number)) for number in range(renames.MAX_WATCHES)]
+    before = _open_files()
+    assert not any(fresh.temporaries(folder) for folder in folders)
+    assert len(_open_files() - before) == (1 if fresh.watches else 0)
+    for folder in folders[::2]:
+        Path(folder, NAMES[0]).touch()
+    # What one folder asks for tells the others too.
+    for number, folder in reversed(list(enumerate(folders))):
+        assert fresh.temporaries(folder) == ({NAMES[0]} if number % 2 == 0 else set())
+
+
+def _open_files() -> set[str]:
+    listed = [each.name for each in Path("/proc/self/fd").iterdir()]
+    return {number for number in listed if _is_open(int(number))}
+
+
+def _is_open(number: int) -> bool:
+    """Of what was listed, the listing itself is closed again."""
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+@needs_inotify
+def test_a_folder_by_two_names_is_watched_for_both(
+    tmp_path: Path, fresh: renames._Watches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, link = _made(tmp_path / "folder"), str(tmp_path / "link")
+    Path(link).symlink_to(folder)
+    assert not fresh.temporaries(folder)
+    assert not fresh.temporaries(link)
+    Path(folder, NAMES[0]).touch()
+    assert fresh.temporaries(link) == fresh.temporaries(folder) == {NAMES[0]}
+    # The watch of one name ends, and that of the other goes on.
+    monkeypatch.setattr(renames, "MAX_WATCHES", 2)
+    fresh.temporaries(_made(tmp_path / "other"))
+    Path(folder, NAMES[1]).touch()
+    assert fresh.temporaries(folder) == fresh.temporaries(link) == {*NAMES[:2]}
+
+
+@needs_inotify
+def test_names_that_nobody_asks_for_stay_few(
+    tmp_path: Path, fresh: renames._Watches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(renames, "_MAX_NAMES", 1)
+    busy, other = _made(tmp_path / "busy"), _made(tmp_path / "other")
+    assert not fresh.temporaries(busy)
+    for name in NAMES[:3]:
+        Path(busy, name).touch()
+    assert not fresh.temporaries(other)
+    assert fresh.watches[busy].is_lost
+    assert fresh.temporaries(busy) == {*NAMES[:3]}

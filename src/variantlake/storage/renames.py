@@ -17,7 +17,7 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,6 +27,9 @@ RENAME_SECONDS = 2.0
 
 MAX_WATCHES = 16
 """Our limit on the folders that are watched at a time; a system gives a user 128 by default."""
+
+_MAX_NAMES = 1 << 12
+"""Our limit on the temporary files of a folder that nobody asks about: it is listed again."""
 
 _EVENT = struct.Struct("iIII")
 _CREATE, _MOVED_TO = 0x100, 0x80
@@ -67,43 +70,65 @@ def _only_temporary(names: Iterable[str]) -> set[str]:
 
 
 class _Watch:
-    """The temporary files of one folder, by what the kernel tells of it."""
+    """The temporary files of one folder, by what the kernel tells of it.
 
-    def __init__(self, folder: str, inotify: Any) -> None:
-        """Raises OSError if the kernel does not watch the folder."""
-        self.folder = folder
-        self.identity = _identity(folder)
-        self.handle = int(inotify.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
-        if self.handle < 0:
-            raise OSError(ctypes.get_errno(), "inotify_init1")
-        events = _CREATE | _MOVED_TO | _DELETE_SELF | _MOVE_SELF | _ONLY_FOLDERS
-        if inotify.inotify_add_watch(self.handle, os.fsencode(folder), events) < 0:
-            self.close()
-            raise OSError(ctypes.get_errno(), "inotify_add_watch")
+    `number` is what the kernel calls the folder, `identity` what it was before it was watched.
+    """
+
+    def __init__(self, folder: str, number: int, identity: tuple[int, int] | None) -> None:
+        """Raises OSError if the folder cannot be read."""
+        self.folder, self.number, self.identity = folder, number, identity
         self.names = _temporaries(folder)
+        self.is_lost = False
+
+    def add(self, created: Iterable[str]) -> None:
+        """Take in names that came into the folder."""
+        self.names |= _only_temporary(created)
+        self.is_lost |= len(self.names) > _MAX_NAMES
 
     def update(self) -> bool:
-        """Take in what came since; False if that cannot be said, and the watch is of no use."""
-        if _identity(self.folder) != self.identity:
+        """Leave out names that are gone; False if the kernel has not told all that came."""
+        if self.is_lost or _identity(self.folder) != self.identity:
             return False
-        created: list[str] = []
-        while events := self._events():
-            at = 0
-            while at < len(events):
-                _, mask, _, length = _EVENT.unpack_from(events, at)
-                at += _EVENT.size + length
-                if mask & _LOST:
-                    return False
-                if length:
-                    created.append(os.fsdecode(events[at - length : at].rstrip(b"\0")))
-        self.names |= _only_temporary(created)
         self.names = {name for name in self.names if os.path.lexists(f"{self.folder}/{name}")}
         return True
+
+
+class _Inotify:
+    """One instance of the kernel's, which watches many folders."""
+
+    def __init__(self, library: Any) -> None:
+        """Raises OSError if the kernel gives no more."""
+        self._library = library
+        self.handle = int(library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        if self.handle < 0:
+            raise OSError(ctypes.get_errno(), "inotify_init1")
+
+    def watch(self, folder: str) -> int:
+        """The number of the folder in events. Raises OSError if the kernel does not watch it."""
+        events = _CREATE | _MOVED_TO | _DELETE_SELF | _MOVE_SELF | _ONLY_FOLDERS
+        number = int(self._library.inotify_add_watch(self.handle, os.fsencode(folder), events))
+        if number < 0:
+            raise OSError(ctypes.get_errno(), "inotify_add_watch")
+        return number
+
+    def forget(self, number: int) -> None:
+        """Watch a folder no longer; the kernel may have ended it before."""
+        self._library.inotify_rm_watch(self.handle, number)
 
     def close(self) -> None:
         os.close(self.handle)
 
-    def _events(self) -> bytes:
+    def events(self) -> Iterator[tuple[int, int, str]]:
+        """What came since: the folder's number, what happened, and the name if there is one."""
+        while events := self._read():
+            at = 0
+            while at < len(events):
+                number, mask, _, length = _EVENT.unpack_from(events, at)
+                at += _EVENT.size + length
+                yield number, mask, os.fsdecode(events[at - length : at].rstrip(b"\0"))
+
+    def _read(self) -> bytes:
         try:
             return os.read(self.handle, 1 << 16)
         except BlockingIOError:
@@ -117,15 +142,17 @@ class _Watches:
         self.inotify = _find_inotify()
         self.lock = threading.Lock()
         self.watches: dict[str, _Watch] = {}
+        self._instance: _Inotify | None = None
         if hasattr(os, "register_at_fork"):  # not on Windows
             os.register_at_fork(after_in_child=self._begin_again)
 
     def temporaries(self, folder: str) -> set[str]:
         """The temporary files in a folder. Raises OSError if it cannot be read."""
         with self.lock:
+            self._take_in()
             watch = self.watches.pop(folder, None)
             if watch is not None and not watch.update():
-                watch.close()
+                self._end(watch)
                 watch = None
             if watch is None:
                 watch = self._start(folder)
@@ -134,22 +161,52 @@ class _Watches:
             self.watches[folder] = watch
             return watch.names
 
+    def _take_in(self) -> None:
+        """Give what the kernel has told to the watches that it is about."""
+        events = [] if self._instance is None else [*self._instance.events()]
+        if not events:
+            return
+        # One folder by two names, as a link gives it, has one number.
+        of_number: dict[int, list[_Watch]] = {}
+        for watch in self.watches.values():
+            of_number.setdefault(watch.number, []).append(watch)
+        created: dict[int, list[str]] = {}
+        for number, mask, name in events:
+            concerned = self.watches.values() if mask & _OVERFLOW else of_number.get(number, ())
+            for watch in concerned:
+                watch.is_lost |= bool(mask & _LOST)
+            if name:
+                created.setdefault(number, []).append(name)
+        for number, names in created.items():
+            for watch in of_number.get(number, ()):
+                watch.add(names)
+
     def _start(self, folder: str) -> _Watch | None:
         if self.inotify is None or not _is_local(self.inotify, folder):
             return None
         while len(self.watches) >= MAX_WATCHES:
-            self.watches.pop(next(iter(self.watches))).close()
+            self._end(self.watches.pop(next(iter(self.watches))))
+        identity = _identity(folder)
         try:
-            return _Watch(folder, self.inotify)
+            if self._instance is None:
+                self._instance = _Inotify(self.inotify)
+            # What comes from now on is told; what is there already is listed.
+            number = self._instance.watch(folder)
+            return _Watch(folder, number, identity)
         except OSError:  # of so many watches there are too many, or the folder cannot be read
             return None
+
+    def _end(self, watch: _Watch) -> None:
+        shared = any(other.number == watch.number for other in self.watches.values())
+        if self._instance is not None and not shared:
+            self._instance.forget(watch.number)
 
     def _begin_again(self) -> None:
         """A fork shares the events of its parent, and must leave them to it."""
         self.lock = threading.Lock()
-        for watch in self.watches.values():
-            watch.close()
-        self.watches = {}
+        if self._instance is not None:
+            self._instance.close()
+        self._instance, self.watches = None, {}
 
 
 def _find_inotify() -> Any | None:
