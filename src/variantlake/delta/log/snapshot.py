@@ -26,11 +26,10 @@ from variantlake.delta.actions.actions import (
 from variantlake.delta.actions.actions import Transaction as Txn
 from variantlake.delta.actions.commit_properties import USER_METADATA, properties_in
 from variantlake.delta.log import lost_commit_check
-from variantlake.delta.log.file_keys import check_unique_paths
 from variantlake.delta.log.file_paths import AbsolutePaths, check_paths, check_vectors, locate
 from variantlake.delta.log.log_segment import all_commits, commits_after
 from variantlake.delta.log.logical_files import LogicalFiles, adds_of, files_of
-from variantlake.delta.log.parted_files import is_unread
+from variantlake.delta.log.parted_files import check_unique, is_unread
 from variantlake.delta.log.path_index import PathIndex
 from variantlake.delta.log.reconciliation import (
     LogState,
@@ -346,7 +345,7 @@ def _snapshot(
         if is_unread(files) and "deletionVectors" in applies:
             files = files.obeying(absolute_paths)  # looked at when they are read
         else:
-            _check_files(files, new_paths, absolute_paths, unique=unique)
+            _check_files(state, new_paths, absolute_paths, unique=unique)
             _check_vectors_apply(files, store, applies)
     return Snapshot(
         store=store,
@@ -367,17 +366,18 @@ def _snapshot(
 
 
 def _check_files(
-    files: LogicalFiles,
+    state: LogState,
     new_paths: pa.ChunkedArray[Any] | None,
     absolute_paths: AbsolutePaths,
     *,
     unique: bool,
 ) -> None:
     """See `_snapshot`."""
+    files = state.files
     vectors = files["deletion_vector"]
     if not unique and (new_paths is None or vectors.null_count < len(vectors)):
         # Without vectors a path that comes again takes the place of the one before.
-        check_unique_paths(files)
+        check_unique(files, state.index)
     check_paths(files.odd_paths() if new_paths is None else new_paths, absolute_paths)
     check_vectors(vectors, absolute_paths)
 
