@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import variantlake as vl
 from tests.delta.tables import add_for, append, known_facts, read_stats
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log.log_segment import commit_path
@@ -122,3 +123,29 @@ def test_delta_spark_reads_our_checkpoint(delta_spark: SparkSession, tmp_path: P
     assert [row.n for row in rows] == list(range(4, 10))
     partition = f"SELECT n FROM delta.`{tmp_path}` WHERE day = DATE'2026-01-02'"
     assert delta_spark.sql(partition).count() == 5
+
+
+def test_delta_spark_reads_sidecars_that_are_ordered_and_used_again(
+    delta_spark: SparkSession, tmp_path: Path
+) -> None:
+    """Of a clustered table, whose commits before the checkpoint are gone."""
+    properties = {"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "1000"}
+    table = vl.Table.create(
+        tmp_path, "event VARIANT, n INT", cluster_by="event:a::bigint", properties=properties
+    )
+    for at in (3, 1, 2, 0, 4):
+        table.append([{"event": {"a": at}, "n": at}])
+    table.checkpoint()
+    log = tmp_path / "_delta_log"
+    (first,) = (log / "_sidecars").iterdir()
+    table.append([{"event": {"a": 5}, "n": 5}])
+    table.checkpoint()
+    assert {first} < {*(log / "_sidecars").iterdir()}
+    for path in log.iterdir():
+        if path.is_file() and path.name < f"{table.version:020d}":
+            path.unlink()
+    query = f"SELECT to_json(event) AS event, n FROM delta.`{tmp_path}` ORDER BY n"
+    found = [(row.event, row.n) for row in delta_spark.sql(query).collect()]
+    assert found == [(f'{{"a":{at}}}', at) for at in range(6)]
+    delta_spark.sql(f"INSERT INTO delta.`{tmp_path}` SELECT parse_json('{{\"a\": 6}}'), 6")
+    assert table.refresh().scan("n").count() == 7

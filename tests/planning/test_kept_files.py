@@ -81,7 +81,7 @@ def facts_path(name: str) -> str:
 def _small_pieces() -> Iterator[None]:
     """Checkpoints have row groups and sidecars of few files."""
     with (
-        patch.object(checkpoint_schema, "_PIECE_FILES", 3),
+        patch.object(checkpoint_schema, "PIECE_FILES", 3),
         patch.object(checkpoint_writer, "SIDECAR_FILES", 8),
     ):
         yield

@@ -211,6 +211,24 @@ def test_a_checkpoint_just_written_is_never_what_goes(tmp_path: Path) -> None:
     assert Snapshot.read(tmp_path).files.num_rows == 11
 
 
+def test_a_sidecar_stays_that_a_later_checkpoint_names_again(tmp_path: Path) -> None:
+    properties = {"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "1000"}
+    store = open_store(tmp_path)
+    adds = [AddFile(f"{number}.parquet", 1, 1) for number in range(9)]
+    create_table(store, SCHEMA, properties=properties, adds=adds)
+    write_checkpoint(store)
+    log = tmp_path / "_delta_log"
+    (first,) = (log / "_sidecars").iterdir()
+    append(Snapshot.read(tmp_path), [AddFile("9.parquet", 1, 1)])
+    write_checkpoint(store)
+    for path in (*log.glob("*.*"), *(log / "_sidecars").iterdir()):
+        os.utime(path, (0, 0))
+    assert _clean(tmp_path, {}) > 0
+    assert {name.partition(".")[0] for name in _names(tmp_path)} == {"1"}
+    assert first.exists()
+    assert Snapshot.read(tmp_path).files.num_rows == 10
+
+
 def test_a_sidecar_that_a_checkpoint_names_with_an_escape_stays(tmp_path: Path) -> None:
     create_table(open_store(tmp_path), SCHEMA, adds=[AddFile("a", 1, 1)])
     log = tmp_path / "_delta_log"

@@ -46,7 +46,8 @@ _SMALL[RemoveFile.KEY] = struct_type(RemoveFile, keys=True, without=("stats", "t
 
 _PIECE = 64 << 20
 """Bytes of the files that become rows at once: a row group."""
-_PIECE_FILES = 100_000
+PIECE_FILES = 100_000
+"""The files that become rows at once, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,8 @@ class CheckpointRows:
     def tables(self) -> Iterator[pa.Table]:
         """The rows in tables of one schema and bounded size; one at least."""
         actions = [self._of_actions()]
-        for start in range(0, max(self.files.num_rows, 1), _PIECE_FILES):
-            files = self.files.slice(start, _PIECE_FILES).whole().combine_chunks()
+        for start in range(0, max(self.files.num_rows, 1), PIECE_FILES):
+            files = self.files.slice(start, PIECE_FILES).whole().combine_chunks()
             for piece in pieces(files, _PIECE):
                 yield pa.concat_tables([*actions, self._of_files(piece)])
                 actions = []

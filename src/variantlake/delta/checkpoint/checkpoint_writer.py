@@ -26,7 +26,8 @@ from variantlake.delta.actions.actions import (
     Transaction,
     natural,
 )
-from variantlake.delta.checkpoint.checkpoint_schema import CheckpointRows
+from variantlake.delta.checkpoint.checkpoint_schema import PIECE_FILES, CheckpointRows
+from variantlake.delta.checkpoint.clustered_order import clustered_order
 from variantlake.delta.checkpoint.sidecar_reuse import (
     ReusedSidecars,
     no_sidecars,
@@ -168,7 +169,7 @@ def _sidecars(
     """The rows of each new sidecar; tombstones stand in one of their own, as they change most."""
     removes: list[Action] = _tombstones(state, metadata)
     always = clustering_columns(state.domains)
-    files = reused.others
+    files = clustered_order(reused.others, metadata, state.domains, PIECE_FILES)
     rows = CheckpointRows(("remove",), removes, files.slice(0, 0), protocol, metadata, always)
     if removes or not (files.num_rows or reused.count):
         yield rows
