@@ -28,11 +28,13 @@ from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor,
 from variantlake.delta.checkpoint import checkpoint_schema, checkpoint_writer
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log import checkpoint_texts
+from variantlake.delta.log.checkpoint_reader import CheckpointPart
 from variantlake.delta.log.file_paths import AbsolutePaths
-from variantlake.delta.log.parted_files import is_unread
+from variantlake.delta.log.parted_files import PartedFiles, is_unread
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.delta.schema.ddl import parse_table_ddl
+from variantlake.delta.stats.columns.files_part import FilesPart
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.delta.transaction.creation import create_table
@@ -41,6 +43,7 @@ from variantlake.errors import AbsolutePathRefused, MalformedLog
 from variantlake.planning.choose_files import MAX_KEPT_SAMPLE
 from variantlake.planning.kept_files import KeepFiles, without_skipped
 from variantlake.planning.log_files import LogFiles
+from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.table_scan import Scan, scan_of
 from variantlake.storage.opening import open_store
 
@@ -270,6 +273,32 @@ def test_a_scan_that_was_planned_by_parts_gives_places_by_all_files(tmp_path: Pa
     assert scan.choice.table.left_out.files == 4
     (place,) = scan.places()
     assert scan.snapshot.files["path"][place.number].as_py() in place.file.path
+
+
+def test_a_condition_that_comes_again_reads_no_parts(tmp_path: Path) -> None:
+    _table(tmp_path)
+    decoded = DecodedLog()
+    with in_parts():
+        parted = _read(tmp_path)
+    assert isinstance(parted.files, PartedFiles)
+    read = CheckpointPart.read
+    with patch.object(CheckpointPart, "read", autospec=True, side_effect=read) as asked:
+        for where, again in (("n = 7", 1), ("n = 7", 1), ("n = 8", 2)):
+            choice = scan_of(parted, "*", where, None, decoded).choice
+            assert choice.read_files == 3
+            assert asked.call_count == again * len(parted.files.parts)
+
+
+def test_a_part_that_one_conjunct_skips_is_not_asked_by_the_next(tmp_path: Path) -> None:
+    _table(tmp_path)
+    with in_parts():
+        parted = _read(tmp_path)
+    asked = FilesPart.variant_bounds
+    with patch.object(FilesPart, "variant_bounds", autospec=True, side_effect=asked) as bounds_of:
+        scan = scan_of(parted, "*", "day = 'never' AND event:a::bigint = 3", None)
+        assert scan.choice.read_files == 0
+        assert not bounds_of.called
+        assert [each["files"] for each in scan.explain().to_dict()["skipped_by"]] == [20]
 
 
 def test_a_missing_sidecar_is_named_when_the_table_is_opened_and_later(tmp_path: Path) -> None:

@@ -29,6 +29,9 @@ _FEW = 8
 
 _Kept = tuple[LogicalFiles, LeftOut]
 
+_REMEMBERED, _REMEMBERED_FILES = 16, 1 << 16
+"""The last conditions whose files are remembered with the version, and the most files of each."""
+
 
 @dataclass(frozen=True, slots=True)
 class KeepFiles:
@@ -87,6 +90,10 @@ def without_skipped(
     snapshot, parted = files.snapshot, files.snapshot.files
     if predicate is None or not is_unread(parted):
         return files
+    key = ("kept", predicate, tuple(sorted((partition_types or {}).items())))
+    known = files.memo.get(key)
+    if isinstance(known, LogFiles):
+        return known
     task = KeepFiles(snapshot.without_files(), parted.shares(), predicate, partition_types)
     if run is None:
         numbers = range(len(task.shares))
@@ -97,7 +104,12 @@ def without_skipped(
     for _, more in found:
         left_out = left_out.plus(more)
     kept = LogicalFiles.joined(each for each, _ in found)
-    return LogFiles(snapshot.with_files(kept), left_out=left_out)
+    columns = LogFiles(snapshot.with_files(kept), left_out=left_out)
+    if kept.num_rows <= _REMEMBERED_FILES:
+        while len(files.memo) >= _REMEMBERED:
+            files.memo.pop(next(iter(list(files.memo)), None), None)  # other threads may add
+        files.memo[key] = columns
+    return columns
 
 
 def _in_order(payloads: Iterable[bytes]) -> list[_Kept]:

@@ -115,7 +115,7 @@ def read_checkpoint(
 PARTED_BYTES = 4 << 20
 """A smaller checkpoint is read at once, without a look at how many files it has."""
 
-PARTED_FILES = 2_000_000
+PARTED_FILES = 4_000_000
 """From this many files on they stay in the checkpoint: in memory a million take 100 MB."""
 
 PART_FILES = 500_000

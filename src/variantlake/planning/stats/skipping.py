@@ -56,6 +56,8 @@ class Skipper:
             for number, part in enumerate(self.conjuncts):
                 never = found.may(part) & TRUE == 0
                 skipped[never & (skipped == NOT_SKIPPED)] = number
+                if not (skipped == NOT_SKIPPED).any():
+                    break  # what the other conjuncts ask for is not read
             return skipped
 
         return np.concatenate(by_piece(files, work))

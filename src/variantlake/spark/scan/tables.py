@@ -29,7 +29,7 @@ from variantlake.scan.footers import Footers
 from variantlake.spark.scan.stored_types import is_beyond_spark
 from variantlake.spark.session.schemas import spark_schema, stored_schema
 
-JOB_FILES = 4_000_000
+JOB_FILES = 5_000_000
 """From this many files on, a Spark job finds those that a query reads: it takes half a second."""
 
 _REMEMBERED_TABLES = 64
