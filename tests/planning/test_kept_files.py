@@ -361,12 +361,16 @@ def test_absolute_paths_are_refused_when_they_are_read(tmp_path: Path) -> None:
         parted.files.whole()
 
 
-def test_a_file_that_is_there_twice_is_refused_when_all_are_read(tmp_path: Path) -> None:
+def test_a_file_that_is_there_twice_is_refused_when_it_is_kept(tmp_path: Path) -> None:
     _table(tmp_path)
     first, second, *_ = _sidecars(tmp_path)
     second.write_bytes(first.read_bytes())
     with in_parts():
         parted = _read(tmp_path)
+    adds: Any = pq.ParquetFile(first).read()["add"].to_pylist()
+    at = next(re.findall(r"\d+", add["path"])[0] for add in adds if add)
+    with pytest.raises(MalformedLog, match="twice"):
+        _ = scan_of(parted, "*", f"n = {at}", None).choice
     with pytest.raises(MalformedLog, match="twice"):
         parted.files.whole()
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from variantlake.delta.log.logical_files import LogicalFiles
-from variantlake.delta.log.parted_files import PartedFiles, is_unread
+from variantlake.delta.log.parted_files import PartedFiles, check_unique, is_unread
+from variantlake.delta.log.path_index import PathIndex
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.errors import VariantLakeError
+from variantlake.errors import VariantLakeError, in_file
 from variantlake.expressions.tree import Predicate
 from variantlake.parquet.stats.fact_columns import Int64s, map_parts
 from variantlake.planning.files import LeftOut
@@ -85,7 +86,8 @@ def without_skipped(
     """The files of a version that a condition keeps, if they are not in memory; else all.
 
     `run` runs a job if there is somewhere to run it; without it threads of this process share the
-    parts. What was `left_out` is counted. Raises as `PartedFiles.read`.
+    parts. What was `left_out` is counted. Raises as `PartedFiles.read`, and MalformedLog for a file
+    that is there, and kept, twice.
     """
     snapshot, parted = files.snapshot, files.snapshot.files
     if predicate is None or not is_unread(parted):
@@ -104,6 +106,8 @@ def without_skipped(
     for _, more in found:
         left_out = left_out.plus(more)
     kept = LogicalFiles.joined(each for each, _ in found)
+    with in_file(snapshot.store.uri):
+        check_unique(kept, PathIndex())
     columns = LogFiles(snapshot.with_files(kept), left_out=left_out)
     if kept.num_rows <= _REMEMBERED_FILES:
         while len(files.memo) >= _REMEMBERED:
