@@ -13,11 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.change_feed import CHANGE_FEED
+from variantlake.delta.protocol.row_tracking import RowIdColumns
 from variantlake.dml.delete import MAX_DECISIONS
 from variantlake.dml.files.change_feed import FOLDER, change_plan
 from variantlake.dml.files.new_files import NewFiles
 from variantlake.dml.merge.evolution import Evolution
-from variantlake.dml.removed_rows import ROW_TRACKING, is_on
+from variantlake.dml.removed_rows import is_on
 from variantlake.dml.result import ChangeResult
 from variantlake.dml.row_actions import (
     DELETED,
@@ -29,7 +30,6 @@ from variantlake.dml.row_actions import (
 )
 from variantlake.dml.row_change import NewRows, RowChange, check_not_append_only
 from variantlake.dml.row_conflicts import FilesMoved
-from variantlake.errors import UnsupportedFeature
 from variantlake.jobs.tasks import collect, results_of
 from variantlake.quoting import Parts, quote_identifier
 from variantlake.shredding.inference.infer import InferenceOptions
@@ -41,7 +41,7 @@ from variantlake.spark.dml.change_task import (
 )
 from variantlake.spark.dml.changed_rows import TARGET, RowsText
 from variantlake.spark.dml.merged_rows import CLAUSE
-from variantlake.spark.dml.row_places import LOCATION, PlacedTables
+from variantlake.spark.dml.row_places import LOCATION, ROW_ID, PlacedTables
 from variantlake.spark.load.append_task import AppendTask
 from variantlake.spark.load.constraints import evaluated, numbered_where, refusals
 from variantlake.spark.query.names import Resolve
@@ -123,7 +123,6 @@ class ChangeRunner:
         snapshot = table.snapshot
         if statement.operation != "MERGE":  # which may do no more than insert
             check_not_append_only(snapshot)
-        _check_row_ids(snapshot, updated=statement.updates)
         target = TableWrite.of(snapshot, evaluated=True, numbered=True)
         runner = self.runner(PlacedTables(self.tables, table))
         resolve = _with_target(resolve)
@@ -133,6 +132,9 @@ class ChangeRunner:
         frame = frame.select(*(quote_identifier(each) for each in frame.columns if each != CLAUSE))
         frame, _ = evaluated(frame, snapshot, only=f"{ACTION} >= {UPDATED}")
         plan = target.file_plan(new_load_id(), LoadOptions())
+        if ROW_ID in frame.columns and (ids := RowIdColumns.of(snapshot.properties)) is not None:
+            frame = frame.withColumnRenamed(ROW_ID, ids.row_id)
+            plan = replace(plan, hidden=ids.fields())
         files = NewFiles(target, plan)
         feed = is_on(snapshot, CHANGE_FEED) and statement.operation != "DELETE"
         folder = target.store.join(FOLDER)
@@ -191,17 +193,6 @@ def row_change(
         preimages,
         watched,
     )
-
-
-def _check_row_ids(snapshot: Snapshot, *, updated: bool) -> None:
-    if is_on(snapshot, ROW_TRACKING) and updated:
-        raise UnsupportedFeature(
-            "the table tracks its rows (delta.enableRowTracking), and rows that Spark's tasks "
-            "update would lose their row ids",
-            file=snapshot.store.uri,
-            hint="Table.update, Table.merge and Table.upsert keep them, and so does Delta Spark",
-            cli_hint="the local engine keeps them (--engine local), and so does Delta Spark",
-        )
 
 
 def _with_target(resolve: Resolve) -> Resolve:

@@ -5,7 +5,7 @@ The rows that Spark gives begin with ACTION, FILE and ROW; the columns of the ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -68,7 +68,9 @@ class ChangeTask:
             kept = list(rows)
             done = self.append.write(number, (batch for _, batch in kept), check)
             feed = replace(self.append, plan=self.changes)
-            written = feed.write(number, map(_with_type, kept), check)
+            hidden = [each.name for each in self.append.plan.hidden]
+            typed = (_with_type(actions, _without(batch, hidden)) for actions, batch in kept)
+            written = feed.write(number, typed, check)
             change_files = tuple(map(change_action, written.adds))
         return PlacedResult(
             done.adds,
@@ -96,8 +98,12 @@ def _new_rows(
             yield leading[0][new], rest if new.all() else rest.filter(pa.array(new))
 
 
-def _with_type(row: tuple[Int64s, pa.RecordBatch]) -> pa.RecordBatch:
-    actions, batch = row
+def _without(batch: pa.RecordBatch, hidden: Sequence[str]) -> pa.RecordBatch:
+    """Rows as the change feed has them, without their ids."""
+    return batch.select([name for name in batch.schema.names if name not in hidden])
+
+
+def _with_type(actions: Int64s, batch: pa.RecordBatch) -> pa.RecordBatch:
     kinds = pa.array(np.where(actions == UPDATED, AFTER, INSERT).tolist(), pa.string())
     return pa.RecordBatch.from_arrays(
         [*batch.columns, kinds],

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.row_tracking import RowIdColumns
 from variantlake.delta.schema.columns_by_path import in_structs, resolved
 from variantlake.delta.schema.table_schema import DataType, StructType
 from variantlake.dml.row_actions import DELETED, INSERTED, UPDATED
@@ -17,7 +18,7 @@ from variantlake.errors import InvalidQuery
 from variantlake.ingest.encode.numbers import check_assigned
 from variantlake.quoting import quote_identifier, quote_string
 from variantlake.spark.dml.change_task import ACTION
-from variantlake.spark.dml.row_places import FILE, ROW
+from variantlake.spark.dml.row_places import FILE, ROW, ROW_ID, row_id_in
 from variantlake.spark.dml.stored_values import StoredValues
 from variantlake.spark.query.table_locations import name_parts
 from variantlake.sql.changes import Assignments, DeleteText, Named, UpdateText
@@ -65,10 +66,14 @@ def updated_rows_text(snapshot: Snapshot, statement: UpdateText, stored: StoredV
         own = f"{target}.{quote_identifier(column.name)}"
         value = given.get(column.name)
         parts.append(own if value is None else stored(column.name, value))
+    names = [column.name for column in columns]
+    if RowIdColumns.of(snapshot.properties) is not None:
+        parts.append(row_id_in(target))
+        names.append(ROW_ID)
     where = "" if statement.where is None else f" WHERE ({statement.where})"
     return RowsText(
         f"SELECT {numbered(parts)} FROM {TARGET} AS {target}{where}",  # noqa: S608
-        (ACTION, FILE, ROW, *(column.name for column in columns)),
+        (ACTION, FILE, ROW, *names),
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.identity_columns import is_identity
+from variantlake.delta.protocol.row_tracking import RowIdColumns
 from variantlake.delta.schema.table_schema import StructField, StructType
 from variantlake.delta.transaction.widen import PROPERTY as WIDENING
 from variantlake.dml.merge.evolution import Evolution, evolution
@@ -22,7 +23,7 @@ from variantlake.ingest.encode.numbers import check_assigned
 from variantlake.quoting import quote_identifier
 from variantlake.spark.dml.change_task import ACTION
 from variantlake.spark.dml.changed_rows import TARGET, RowsText, assigned, numbered
-from variantlake.spark.dml.row_places import FILE, ROW
+from variantlake.spark.dml.row_places import FILE, ROW, ROW_ID, row_id_in
 from variantlake.spark.dml.stored_values import StoredValues
 from variantlake.sql.changes import STAR, Clause, MergeText, check_clauses
 from variantlake.sql.tokens import tokenize
@@ -62,7 +63,9 @@ def merged_rows_text(
     check_clauses(statement.clauses)
     values = [_values(snapshot, each, statement, source_columns) for each in statement.clauses]
     columns = _written_columns(snapshot, values)
-    merge = _Merge(statement, values, columns, stored, counted)
+    tracked = RowIdColumns.of(snapshot.properties) is not None
+    ids = [ROW_ID] if tracked and any(each.then == "update" for each in statement.clauses) else []
+    merge = _Merge(statement, values, columns, stored, counted, has_ids=bool(ids))
     names = {
         "not matched": list(source_columns),
         "not matched by source": [field.name for field in snapshot.schema.fields],
@@ -77,9 +80,10 @@ def merged_rows_text(
     for at, field in enumerate(columns):
         given = [name for name in carried if name.startswith(_VALUE) and name.endswith(f"_{at}")]
         row.append(_either(given) if given else stored(field.name, "NULL"))
+    row += ids  # an inserted row has none yet
     return RowsText(
         f"SELECT {number} AS {CLAUSE}, {numbered(row)} FROM ({text}) AS __vl_merged",  # noqa: S608
-        (CLAUSE, ACTION, FILE, ROW, *(field.name for field in columns)),
+        (CLAUSE, ACTION, FILE, ROW, *(field.name for field in columns), *ids),
         _numbered_rows(columns, merge),
     )
 
@@ -105,13 +109,17 @@ _LETTERS = {"matched": "m", "not matched": "s", "not matched by source": "t"}
 
 @dataclass(frozen=True, slots=True)
 class _Merge:
-    """A MERGE; `values` are what each clause assigns, `columns` those that its rows have."""
+    """A MERGE; `values` are what each clause assigns, `columns` those that its rows have.
+
+    `has_ids` says that updated rows keep their row ids.
+    """
 
     statement: MergeText
     values: Sequence[Mapping[str, str]]
     columns: Sequence[StructField]
     stored: StoredValues
     counted: str
+    has_ids: bool
 
     def clauses(self, kind: str | None = None) -> list[tuple[int, Clause]]:
         """The clauses of a kind, or all, with their numbers."""
@@ -156,6 +164,8 @@ class _Merge:
         here = f"{target}.{ROW} IS NOT NULL AND {source}.{_SOURCE_ROW} IS NOT NULL"
         parts = {FILE: f"{target}.{FILE}", ROW: f"{target}.{ROW}"}
         parts[_SOURCE_ROW] = f"{source}.{_SOURCE_ROW}"
+        if self.has_ids:
+            parts[ROW_ID] = row_id_in(target)
         for side in sides:
             for name, hidden in side.columns.items():
                 parts[hidden] = f"{side.alias}.{quote_identifier(name)}"

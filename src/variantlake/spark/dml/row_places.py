@@ -12,8 +12,10 @@ from dataclasses import replace
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.row_tracking import RowIdColumns
+from variantlake.delta.schema.table_schema import StructType as TableSchema
 from variantlake.delta.stats.columns.log_facts import LogFacts
-from variantlake.errors import UnsupportedFeature
+from variantlake.errors import MalformedLog, UnsupportedFeature
 from variantlake.parquet.stats.fact_columns import FactColumns, Int64s
 from variantlake.planning.files import PartitionColumn, ScanFile
 from variantlake.planning.log_files import LogFiles
@@ -25,6 +27,12 @@ FILE = "__vl_at_file"
 
 ROW = ROW_INDEX
 """The row's place in its file, from 0, deleted rows counted."""
+
+ROW_ID = "__vl_row_id"
+"""The row id that a file itself holds for a row, in a table that tracks its rows."""
+
+BASE = "__vl_base_row_id"
+"""The row id of the first row of a file, as the log has it."""
 
 LOCATION = "variantlake:placed"
 """What names the table in the place of its location."""
@@ -63,11 +71,12 @@ def placed(table: TableVersion) -> TableVersion:
             cli_hint="rename the column",
         )
     more = [StructField(FILE, IntegerType()), StructField(ROW, LongType())]
+    table, ids = _with_ids(table)
     return replace(
         table,
         schema=StructType([*table.schema.fields, *more]),
         stored=StructType([*table.stored.fields, *more]),
-        partition_types={**table.partition_types, FILE: "int"},
+        partition_types={**table.partition_types, FILE: "int", **ids},
         files=PlacedFiles(table.snapshot),
         # So that a plan does not name it: what else reads the table does.
         chosen=True,
@@ -77,23 +86,59 @@ def placed(table: TableVersion) -> TableVersion:
     )
 
 
+def row_id_in(alias: str) -> str:
+    """The row id of a row, as an expression over the table with places of this alias."""
+    return f"coalesce({alias}.{ROW_ID}, {alias}.{BASE} + {alias}.{ROW})"
+
+
+def _with_ids(table: TableVersion) -> tuple[TableVersion, dict[str, str]]:
+    """The table with ROW_ID and BASE, and the type of the latter; as it is without row ids.
+
+    Raises MalformedLog for a file without one.
+    """
+    snapshot = table.snapshot
+    columns = RowIdColumns.of(snapshot.properties)
+    if columns is None:
+        return table, {}
+    if snapshot.files["base_row_id"].null_count:
+        raise MalformedLog(
+            "the table tracks its rows, and a file has no baseRowId", file=snapshot.store.uri
+        )
+    schema = TableSchema((*snapshot.schema.fields, columns.fields()[0]))
+    base = StructField(BASE, LongType())
+    own, stored = (StructField(name, LongType()) for name in (ROW_ID, columns.row_id))
+    placed = replace(
+        table,
+        snapshot=replace(snapshot, schema=schema),
+        schema=StructType([*table.schema.fields, own, base]),
+        stored=StructType([*table.stored.fields, stored, base]),
+    )
+    return placed, {BASE: "bigint"}
+
+
 class PlacedFiles(LogFiles):
-    """The files of a snapshot, each with its number as the value of a partition column."""
+    """The files of a snapshot, each with its number as the value of a partition column.
+
+    With row ids, BASE is another one.
+    """
 
     def __init__(self, snapshot: Snapshot, *, facts: LogFacts | None = None) -> None:
         super().__init__(snapshot, facts=facts)
         self._of = snapshot
+        self._has_ids = RowIdColumns.of(snapshot.properties) is not None
 
     def partition(self, column: str) -> PartitionColumn | None:
         """See FileColumns."""
-        if column != FILE:
+        if column not in (FILE, BASE):
             return super().partition(column)
         return None
 
     def files(self, rows: Int64s) -> Iterator[ScanFile]:
         """See FileColumns."""
-        for number, file in zip(rows.tolist(), super().files(rows), strict=True):
-            yield replace(file, partition={**file.partition, FILE: str(number)})
+        bases = self._of.files["base_row_id"].take(rows).to_pylist()
+        for number, base, file in zip(rows.tolist(), bases, super().files(rows), strict=True):
+            places = {FILE: str(number)} | ({BASE: str(base)} if self._has_ids else {})
+            yield replace(file, partition={**file.partition, **places})
 
     def with_facts(self, rows: Int64s, facts: FactColumns) -> LogFiles:
         """See LogFiles."""
