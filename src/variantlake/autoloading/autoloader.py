@@ -242,7 +242,7 @@ class Autoloader:
             self._snapshot = snapshot = self._newest()
             if snapshot is None or FEATURE in snapshot.features:
                 break
-            snapshot.check_writable()
+            snapshot.check_writable(numbered=True)
             changes = alter.set_properties(snapshot, {f"delta.feature.{FEATURE}": "supported"})
             with contextlib.suppress(CommitConflict):
                 commit(snapshot, changes)

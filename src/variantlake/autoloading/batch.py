@@ -72,10 +72,10 @@ class Job:
     def target(self, snapshot: Snapshot | None) -> TableWrite:
         """The table, or the one that its first batch makes. Raises CommitConflict."""
         if snapshot is not None:
-            return TableWrite.of(snapshot)
+            return TableWrite.of(snapshot, numbered=True)
         properties = {**self.documents.properties, f"delta.feature.{FEATURE}": "supported"}
         new, paths = self.documents.new_columns, tuple(self.documents.wanted.paths)
-        target = TableWrite.open(self.table, new, properties, paths)
+        target = TableWrite.open(self.table, new, properties, paths, numbered=True)
         if target.snapshot is not None:
             # What it says of this autoload was not read: its files may be in the table already.
             raise CommitConflict("another writer has made the table", file=self.table)

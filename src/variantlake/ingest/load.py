@@ -86,6 +86,8 @@ class LoadTask:
                 shredding=self.shredding,
                 bad_rows=bad_rows,
                 check=check,
+                task=number,
+                tasks=len(self.groups),
             )
             result = write_rows(rows, self.files, number, check)
         empty = tuple(split.source.path for split in rows.empty)
@@ -115,9 +117,11 @@ def run_load(
     check_options(progress=progress)
     if snapshot is None:
         paths = tuple(options.wanted.paths)
-        target = TableWrite.open(table, options.new_columns, options.properties, paths)
+        target = TableWrite.open(
+            table, options.new_columns, options.properties, paths, numbered=True
+        )
     else:
-        target = TableWrite.of(snapshot)
+        target = TableWrite.of(snapshot, numbered=True)
     if (known := find_committed_load(target, options.load)) is not None:
         return known  # whatever became of the sources
     named = Documents.of(given, options.format).sources

@@ -70,8 +70,19 @@ class Overwrite:
             snapshot = Snapshot.read(store.uri, version, store=store, applies=applies)
         decided = TableWrite.of(snapshot, evaluated=target.evaluated, numbered=target.numbered)
         return replace(
-            decided, replacing=self.of(snapshot), serializable=self.expected_version is not None
+            decided,
+            replacing=self.of(snapshot),
+            serializable=self.expected_version is not None,
+            parameters=self._parameters(),
         )
+
+    def _parameters(self) -> dict[str, Any]:
+        """What Delta Spark's history says of it besides the mode."""
+        if self.partitions:
+            return {"isDynamicPartitionOverwrite": True}
+        if self.where is None or isinstance(self.where, Mapping):
+            return {}
+        return {"predicate": str(self.where)}
 
     def of(self, snapshot: Snapshot) -> Replacement:
         """What is replaced in a table.

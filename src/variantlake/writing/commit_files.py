@@ -225,7 +225,8 @@ def _commit(
         numbered=target.numbered,
         parameters={
             "mode": "Append" if replaced is None else "Overwrite",
-            "partitionBy": orjson.dumps(list(target.partition_columns)).decode(),
+            "partitionBy": "[]",  # as of a writer that leaves the partitions to the table
+            **target.parameters,
             **_new_contracts(snapshot.properties, metadata.configuration),
         }
         if created is None

@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self
 
 from variantlake.contracts.contract import Contract, contract_property, contracts
 from variantlake.delta.actions.actions import DomainMetadata, Metadata, Protocol
@@ -63,8 +63,9 @@ class TableWrite:
     the others may give way to another writer's. `new_folder` is true if not even the table's
     folder was there. `altered` is the change of the table that comes with the rows (new columns),
     or the whole of a new one; `replacing` says which files they take the place of, `serializable`
-    that no row may be among theirs that others added since the version of `snapshot`. `creation`
-    is a table that must not be there yet, or takes the place of all of `snapshot`.
+    that no row may be among theirs that others added since the version of `snapshot`. `parameters`
+    are what the history says of that. `creation` is a table that must not be there yet, or takes
+    the place of all of `snapshot`.
     """
 
     store: Store
@@ -79,6 +80,7 @@ class TableWrite:
     evaluated: bool = False
     numbered: bool = False
     serializable: bool = False
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     creation: Creation | None = None
 
     @classmethod
@@ -88,11 +90,13 @@ class TableWrite:
         schema: StructType,
         properties: Mapping[str, str],
         partition_columns: Sequence[str] = (),
+        *,
+        numbered: bool = False,
     ) -> Self:
         """The table at `location`, or a new one there.
 
         `schema`, `properties` and `partition_columns` are those of a new table; an existing one
-        keeps its own.
+        keeps its own. `numbered` as in `of`.
 
         Raises NotADeltaTable for a folder that holds something else, UnsupportedFeature for a
         table or a property that we do not write, InvalidValue and InvalidSchema as `new_table`.
@@ -103,7 +107,7 @@ class TableWrite:
         except NotADeltaTable:
             _check_vacant(store)
             return cls.new(store, schema, properties, partition_columns)
-        return cls.of(snapshot)
+        return cls.of(snapshot, numbered=numbered)
 
     @classmethod
     def new(

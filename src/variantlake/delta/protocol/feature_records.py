@@ -29,7 +29,7 @@ class Support(enum.Enum):
     IF_INACTIVE = "while inactive"
     BY_CALLER = "by the scan"
     EVALUATED = "by Spark"
-    NUMBERED = "rows, not documents"
+    NUMBERED = "not by convert"
     NO = "no"
 
 
@@ -350,8 +350,7 @@ FEATURES: dict[str, TableFeature] = {
             write=Support.NUMBERED,
             active=_field_metadata("delta.identity."),
             legacy_writer=6,
-            hint="append rows as dicts or Arrow data, or a DataFrame of Spark: documents get no"
-            " numbers",
+            hint="append rows or documents, which get numbers; files as they are have none",
         ),
         # Only a column that is left out takes its default: the writers of rows see to that.
         TableFeature("allowColumnDefaults", "columns have default values", _DELTA_SPARK),

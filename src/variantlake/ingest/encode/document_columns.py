@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from variantlake.delta.protocol.identity_columns import is_identity
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import (
     DataType,
@@ -99,7 +100,7 @@ class RequestedColumns:
 class DocumentColumns:
     """How the columns beside the documents are filled, by the table's fields; pickles.
 
-    `loaded_at` is in microseconds since the epoch.
+    `loaded_at` is in microseconds since the epoch. `numbers` are identity columns.
     """
 
     documents: StructField
@@ -108,6 +109,7 @@ class DocumentColumns:
     file: StructField | None = None
     moment: StructField | None = None
     loaded_at: int = 0
+    numbers: tuple[StructField, ...] = ()
 
     @classmethod
     def of(
@@ -153,12 +155,14 @@ class DocumentColumns:
                 (wanted.loaded_at_column, _TIMESTAMP),
             )
         )
-        return cls(documents, tuple(folders), tuple(paths), file, moment, at)
+        numbers = (f for f in schema.fields if is_identity(f) and f.name not in partition_columns)
+        return cls(documents, tuple(folders), tuple(paths), file, moment, at, tuple(numbers))
 
     @property
     def filled(self) -> frozenset[str]:
         """Names of all columns that get values."""
-        given = (self.documents, self.file, self.moment, *self.folders, *(f for f, _ in self.paths))
+        beside = (*self.folders, *(field for field, _ in self.paths), *self.numbers)
+        given = (self.documents, self.file, self.moment, *beside)
         return frozenset(field.name for field in given if field is not None)
 
     def check(self, sources: Collection[Source]) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from variantlake.delta.protocol.identity_columns import IdentityColumn
 from variantlake.delta.schema.table_schema import StructField
 from variantlake.delta.schema.table_schema import arrow_type as arrow_form
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.ingest.encode.document_columns import DocumentColumns
 from variantlake.ingest.encode.documents import read_tapes
 from variantlake.ingest.encode.encode import PlainColumn, check_not_null
+from variantlake.ingest.encode.numbers import numbers_from
 from variantlake.ingest.encode.rows import by_partition, partition_texts
 from variantlake.ingest.sources.blocks import bytes_at_once
 from variantlake.ingest.sources.joined import JoinedText, groups, join
@@ -38,6 +41,8 @@ from variantlake.writing.quarantine import BadRow, BadRowLog
 class DocumentRows:
     """The documents of some splits as batches to be stored, each of one partition.
 
+    They are those of one task of `tasks`, which give out the numbers of identity columns in turn.
+
     `empty` are the splits, so far, that held no document, `counts` the source of each split with
     the rows given of it and its bad ones; `notes` are about the Variants of the last batch.
     """
@@ -51,6 +56,8 @@ class DocumentRows:
         shredding: ShreddingSchema,
         bad_rows: BadRowLog,
         check: Callable[[], None],
+        task: int = 0,
+        tasks: int = 1,
     ) -> None:
         self.empty: list[Split] = []
         self.counts: list[tuple[str, int, int]] = []
@@ -60,6 +67,8 @@ class DocumentRows:
         self._splits = splits
         self._columns = columns
         self._check = check
+        self._numbers = [(field, IdentityColumn.of(field)) for field in columns.numbers]
+        self._task, self._tasks, self._place = task, tasks, 0
         self._shredder = Shredder(shredding)
         self._size = bytes_at_once([shredding])
         name = columns.documents.physical_name
@@ -167,6 +176,7 @@ class DocumentRows:
                     array = array.take(np.zeros(kept.num_rows, np.int64))
                 stored = PlainColumn(column, array.type).encode(array)
                 kept = kept.append_column(pa.field(column.physical_name, stored.type), stored)
+        kept = self._numbered(kept)
         constant = {
             name: partition_texts(array.slice(0, 1), self._field(name))[0]
             for name, array in same.items()
@@ -175,6 +185,16 @@ class DocumentRows:
             texts.get(field.name, [constant.get(field.name)]) for field in self._partitioned
         ]
         yield from by_partition(kept, partitions)
+
+    def _numbered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows with their numbers: each task has every so many of them."""
+        for field, column in self._numbers:
+            every = replace(column, step=column.step * self._tasks, mark=None)
+            every = replace(every, start=column.number(self._task))
+            numbers = numbers_from(every, self._place, batch.num_rows)
+            batch = batch.append_column(pa.field(field.physical_name, pa.int64()), numbers)
+        self._place += batch.num_rows
+        return batch
 
     def _field(self, name: str) -> StructField:
         columns = self._columns

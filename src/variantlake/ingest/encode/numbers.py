@@ -61,7 +61,7 @@ def with_numbers_from(table: pa.Table, columns: Sequence[IdentityColumn], place:
     """Rows with the numbers of these columns; `place` says how many rows got some before."""
     for column in columns:
         at = table.schema.get_field_index(column.name)
-        numbers = _numbers(column, place, table.num_rows)
+        numbers = numbers_from(column, place, table.num_rows)
         table = table.set_column(at, table.schema.field(at), numbers)
     return table
 
@@ -86,12 +86,13 @@ def _numbered(
 ) -> Iterator[pa.RecordBatch]:
     place = 0
     for batch in batches:
-        arrays = [*batch.columns, *(_numbers(each, place, batch.num_rows) for each in columns)]
+        arrays = [*batch.columns, *(numbers_from(each, place, batch.num_rows) for each in columns)]
         yield pa.RecordBatch.from_arrays(arrays, schema=whole)
         place += batch.num_rows
 
 
-def _numbers(column: IdentityColumn, place: int, count: int) -> pa.Array[pa.Int64Scalar]:
+def numbers_from(column: IdentityColumn, place: int, count: int) -> pa.Array[pa.Int64Scalar]:
+    """The next numbers of a column, from the one at a place on. Raises LimitExceeded."""
     if not count:
         return pa.array([], pa.int64())
     first, _last = column.number(place), column.number(place + count - 1)
