@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from variantlake.delta.transaction.manifests import MODE
+from variantlake.errors import InvalidQuery
 from variantlake.sql import upkeep as parts
 from variantlake.sql.inserts import InsertText, parse_insert, with_defaults
 from variantlake.sql.upkeep import Moment, Upkeep, parse_upkeep
@@ -38,14 +40,23 @@ STATEMENTS: list[tuple[str, Upkeep]] = [
         "CREATE TABLE IF NOT EXISTS u SHALLOW CLONE t",
         parts.CloneTable("u", "t", Moment(), False, False, True),
     ),
+    ("OPTIMIZE t ZORDER BY (a, s.b)", parts.OptimizeTable("t", z_order=("a", "s.b"))),
+    (
+        "OPTIMIZE t WHERE p = 1 ZORDER BY a, b",
+        parts.OptimizeTable("t", "p = 1", z_order=("a", "b")),
+    ),
+    ("GENERATE symlink_format_manifest FOR TABLE t", parts.GenerateManifest("t", MODE)),
+    ("DROP TABLE IF EXISTS a.b PURGE", parts.DropTable("a.b", True)),
+    ("DROP TABLE t", parts.DropTable("t", False)),
     ("TRUNCATE TABLE t", parts.TruncateTable("t")),
     ("ANALYZE TABLE t COMPUTE DELTA STATISTICS", parts.AnalyzeTable("t")),
 ]
 
 OTHERS = [
     "SELECT 1",
-    "OPTIMIZE t ZORDER BY (a)",
-    "OPTIMIZE t WHERE p = 1 ZORDER BY (a)",
+    "OPTIMIZE t ZORDER BY ()",
+    "DROP VIEW t",
+    "GENERATE FOR TABLE t",
     "VACUUM t RETAIN many HOURS",
     "VACUUM t INVENTORY x",
     "REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))",
@@ -105,3 +116,11 @@ def test_defaults_stand_for_what_the_column_has() -> None:
     assert with_defaults(given, default) == "VALUES (1, d1), (d0, f(DEFAULT, 'DEFAULT'))"
     for other in ("VALUES 1, 2", "SELECT DEFAULT", "VALUES (1) AS t(a)"):
         assert with_defaults(other, default) == other
+
+
+def test_what_replaces_rows_by_keys_is_told_apart() -> None:
+    for by in ("USING (p)", "ON t.p = s.p"):
+        found = parse_insert(f"INSERT INTO t REPLACE {by} SELECT 1")
+        assert found == InsertText("t", "SELECT 1", replaces_by=by.split(" ")[0])
+    with pytest.raises(InvalidQuery, match="BY NAME stands"):
+        parse_insert("INSERT INTO t REPLACE WHERE p = 1 BY NAME SELECT 1 AS p")

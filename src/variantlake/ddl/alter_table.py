@@ -9,6 +9,7 @@ from typing import Protocol
 import pyarrow.compute as pc
 
 from variantlake.contracts.contract import Contract, contract_property
+from variantlake.ddl.replace_columns import replace_columns
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.identity_columns import IdentityColumn
 from variantlake.delta.protocol.known_properties import check_properties
@@ -162,6 +163,8 @@ def _changes(snapshot: Snapshot, change: parts.Alteration) -> Changes | None:
             return alter_columns.drop_columns(snapshot, columns, missing_ok=missing_ok)
         case parts.AddColumns(columns):
             return alter.add_fields(snapshot, [_new_field(each) for each in columns])
+        case parts.ReplaceColumns(ddl):
+            return replace_columns(snapshot, ddl)
         case parts.CommentColumn(column, comment):
             return alter_columns.set_column_comment(snapshot, column, comment)
         case parts.CommentTable(comment):

@@ -52,6 +52,13 @@ class AddColumns:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplaceColumns:
+    """`REPLACE COLUMNS (columns)`, as they are declared."""
+
+    columns: str
+
+
+@dataclass(frozen=True, slots=True)
 class CommentColumn:
     """`ALTER COLUMN column COMMENT 'comment'`."""
 
@@ -149,9 +156,10 @@ class SyncIdentity:
 
 @dataclass(frozen=True, slots=True)
 class DropFeature:
-    """`DROP FEATURE name`."""
+    """`DROP FEATURE name [TRUNCATE HISTORY]`."""
 
     name: str
+    truncates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +173,7 @@ Alteration = (
     RenameColumn
     | DropColumns
     | AddColumns
+    | ReplaceColumns
     | ColumnChange
     | ChangeColumns
     | ClusterBy
@@ -215,7 +224,8 @@ def parse_alteration(text: str) -> Alteration:
             hint="RENAME COLUMN a TO b, DROP COLUMN a, ADD COLUMN a INT, ALTER COLUMN a COMMENT"
             " 'x' | FIRST | AFTER b | TYPE BIGINT | SET DEFAULT 1 | DROP DEFAULT | SET NOT NULL"
             " | DROP NOT NULL (of several columns with commas) | SYNC IDENTITY,"
-            " ADD CONSTRAINT c CHECK (...), DROP CONSTRAINT c, CLUSTER BY (a), DROP FEATURE f,"
+            " REPLACE COLUMNS (a INT, b INT), ADD CONSTRAINT c CHECK (...), DROP CONSTRAINT c,"
+            " CLUSTER BY (a), DROP FEATURE f,"
             " SET or UNSET TBLPROPERTIES (...)",
         )
     return parsed.change
@@ -235,13 +245,19 @@ class _AlterCursor(TokenCursor):
             return None if name is None else DropConstraint(name, missing_ok)
         if self.take("DROP", "FEATURE"):
             feature = self.word_or_name()
-            return None if feature is None else DropFeature(feature)
+            truncates = self.take("TRUNCATE", "HISTORY")
+            return None if feature is None else DropFeature(feature, truncates)
         if self.take("DROP", "COLUMNS") or self.take("DROP", "COLUMN"):
             return self._dropped()
         if self.take("ADD", "CONSTRAINT"):
             return self._constraint()
         if self.take("ADD", "COLUMNS") or self.take("ADD", "COLUMN"):
             return self._added()
+        if self.take("REPLACE", "COLUMNS"):
+            start = self.at + 1
+            self.close()
+            columns = self.span(start, self.at - 1)
+            return ReplaceColumns(columns) if columns else None
         if self.take("SET", "TBLPROPERTIES"):
             properties = self.properties()
             return None if properties is None else SetProperties(properties)
@@ -286,6 +302,14 @@ class _AlterCursor(TokenCursor):
         return AddConstraint(name, self.span(start, self.at - 1))
 
     def _added(self) -> AddColumns | None:
+        if self.take("IF", "NOT", "EXISTS"):
+            raise InvalidQuery(
+                "ADD COLUMN has no IF NOT EXISTS",
+                hint="look for the column in the table's schema first; loads with"
+                " merge_schema=True add the columns that are missing",
+                cli_hint="`variantlake info` lists the columns; ingest --merge-schema adds those"
+                " that are missing",
+            )
         opened = self.take("(")
         columns = list[ColumnToAdd]()
         while (column := self.column()) is not None:

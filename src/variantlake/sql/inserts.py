@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from variantlake.errors import InvalidQuery
 from variantlake.sql.statements import verb_of
 from variantlake.sql.token_cursor import TokenCursor
 
@@ -20,7 +21,8 @@ class InsertText:
 
     `columns` are those of the rows, in their order; none for those of the table. `partition` has
     the partition columns that are named, and the texts of their values; None for those that the
-    rows have. `where` is the condition of REPLACE WHERE.
+    rows have. `where` is the condition of REPLACE WHERE, `replaces_by` what follows REPLACE in the
+    forms that Spark parses and Delta does not run: `USING` or `ON`.
     """
 
     table: str
@@ -30,10 +32,14 @@ class InsertText:
     overwrites: bool = False
     partition: Mapping[str, str | None] | None = None
     where: str | None = None
+    replaces_by: str = ""
 
 
 def parse_insert(text: str) -> InsertText | None:
-    """The parts of an INSERT; None for any other text."""
+    """The parts of an INSERT; None for any other text.
+
+    Raises InvalidQuery for an order of its parts that Spark does not take.
+    """
     verb, rest = verb_of(text)
     return _InsertCursor(rest).insert() if verb == "INSERT" else None
 
@@ -72,12 +78,22 @@ class _InsertCursor(TokenCursor):
             parts = [TokenCursor(item).word_or_name() for item in self.items()]
             columns = tuple(name for name in parts if name is not None)
         by_name = self.take("BY", "NAME")
-        where = self.until(*_QUERIES[:-1]) if self.take("REPLACE", "WHERE") else None
+        where, replaces_by = None, ""
+        if self.take("REPLACE", "WHERE"):
+            where = self.until("BY", *_QUERIES[:-1])
+            if self.take("BY", "NAME"):
+                raise InvalidQuery(
+                    "BY NAME stands behind REPLACE WHERE",
+                    hint="INSERT INTO t BY NAME REPLACE WHERE",
+                )
+        elif self.word(self.at) == "REPLACE" and self.word(self.at + 1) in ("USING", "ON"):
+            replaces_by = self.word(self.at + 1)
+            self.until(*_QUERIES[:-1])
         starts = self.word(self.at) in _QUERIES
         query = self.rest()
         if table is None or not starts or (by_name and columns):
             return None
-        return InsertText(table, query, columns, by_name, overwrites, partition, where)
+        return InsertText(table, query, columns, by_name, overwrites, partition, where, replaces_by)
 
     def _partition(self) -> dict[str, str | None] | None:
         if not self.take("PARTITION"):

@@ -25,15 +25,15 @@ _DETAIL = (
 _ALTER = (
     (
         "Table.alter('RENAME COLUMN a TO b') runs what follows the name, lake.sql the whole;"
-        " instead of REPLACE COLUMNS: DROP COLUMNS and ADD COLUMNS; instead of RENAME TO and SET"
+        " instead of RENAME TO and SET"
         " LOCATION: lake.register(name, path), or move the folder; partitions come with their rows"
     ),
     "`variantlake alter` changes columns, `variantlake set` properties",
 )
 _OPTIMIZE = (
     (
-        f"{_SQL}, lake.optimize(...) and Table.optimize(...), too; instead of ZORDER BY:"
-        " ALTER TABLE ... CLUSTER BY (a) and OPTIMIZE, or lake.cluster(...)"
+        f"{_SQL}, lake.optimize(...) and Table.optimize(...), too; Table.set_clustering(...) and"
+        " cluster() order rows as ZORDER BY does"
     ),
     "`variantlake optimize` compacts files, `variantlake cluster` orders them",
 )
@@ -72,13 +72,16 @@ _INSTEAD = {
     "DESCRIBE DETAIL": _DETAIL,
     "DESC HISTORY": _HISTORY,
     "DESCRIBE HISTORY": _HISTORY,
-    "DROP": ("remove the table's folder", "remove the table's folder"),
+    "DROP": (
+        f"{_SQL} for names of lake.register(...); files stay: remove the table's folder",
+        "remove the table's folder",
+    ),
     "FSCK": (
         "Table.health(orphans=True) lists files that are not needed",
         "`variantlake check` names files that are missing",
     ),
     "GENERATE": (
-        "Table.export(...) writes files for readers without Delta",
+        f"{_SQL}; Table.export(...) writes files for readers without Delta",
         "`variantlake export` writes files for readers without Delta",
     ),
     "INSERT": (

@@ -59,12 +59,16 @@ class ShowProperties:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeTable:
-    """`OPTIMIZE table [FULL] [WHERE condition]`; `purges` for `REORG TABLE ... APPLY (PURGE)`."""
+    """`OPTIMIZE table [FULL] [WHERE condition] [ZORDER BY (columns)]`.
+
+    `purges` for `REORG TABLE ... APPLY (PURGE)`.
+    """
 
     table: str
     where: str | None = None
     full: bool = False
     purges: bool = False
+    z_order: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,22 @@ class AnalyzeTable:
     table: str
 
 
+@dataclass(frozen=True, slots=True)
+class GenerateManifest:
+    """`GENERATE mode FOR TABLE table`."""
+
+    table: str
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    """`DROP TABLE [IF EXISTS] table [PURGE]`."""
+
+    table: str
+    missing_ok: bool
+
+
 Upkeep = (
     DescribeHistory
     | DescribeDetail
@@ -132,6 +152,8 @@ Upkeep = (
     | CloneTable
     | TruncateTable
     | AnalyzeTable
+    | GenerateManifest
+    | DropTable
 )
 
 
@@ -190,7 +212,19 @@ class _UpkeepCursor(TokenCursor):
         table = self.name()
         full = self.take("FULL")
         where = self.until("ZORDER") if self.take("WHERE") else None
-        return None if table is None else OptimizeTable(table, where, full)
+        if table is None or not self.take("ZORDER", "BY"):
+            return None if table is None else OptimizeTable(table, where, full)
+        items = self.items() or self._listed()
+        return OptimizeTable(table, where, full, z_order=tuple(items)) if items else None
+
+    def _listed(self) -> list[str]:
+        """Names with commas between them."""
+        found = list[str]()
+        while (name := self.name()) is not None:
+            found.append(name)
+            if not self.take(","):
+                break
+        return found
 
     def reorg(self) -> Upkeep | None:
         self.take("TABLE")
@@ -244,6 +278,19 @@ class _UpkeepCursor(TokenCursor):
         table = self.name() if self.take("TABLE") else None
         return None if table is None else TruncateTable(table)
 
+    def generate(self) -> Upkeep | None:
+        mode = self.word_or_name()
+        table = self.name() if self.take("FOR", "TABLE") else None
+        return None if mode is None or table is None else GenerateManifest(table, mode)
+
+    def drop(self) -> Upkeep | None:
+        if not self.take("TABLE"):
+            return None
+        missing_ok = self.take("IF", "EXISTS")
+        table = self.name()
+        self.take("PURGE")
+        return None if table is None else DropTable(table, missing_ok)
+
     def analyze(self) -> Upkeep | None:
         table = self.name() if self.take("TABLE") else None
         if table is None or not self.take("COMPUTE"):
@@ -278,4 +325,6 @@ _VERBS = {
     "CREATE": _UpkeepCursor.create,
     "TRUNCATE": _UpkeepCursor.truncate,
     "ANALYZE": _UpkeepCursor.analyze,
+    "GENERATE": _UpkeepCursor.generate,
+    "DROP": _UpkeepCursor.drop,
 }

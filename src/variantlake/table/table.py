@@ -1775,27 +1775,32 @@ class Table(AllRows):
         progress: OnProgress | None = None,
         commit_properties: CommitProperties = None,
     ) -> ReshredResult:
-        """Remove `variantShredding` from the table's protocol, for readers that lack it.
+        """Remove a feature from the table's protocol, for readers and writers that lack it.
 
-        The table is unshredded first, see `unshred`. Readers without the feature then read the
-        newest version and all later ones; older versions still need it. Their checkpoints are kept
-        by the feature `checkpointProtection`, which comes instead and binds writers alone. Other
+        First the table stops using it. `variantShredding`: the files are unshredded, see `unshred`.
+        `deletionVectors`: files with deleted rows are rewritten. `rowTracking`: row ids go.
+        `inCommitTimestamp`, `v2Checkpoint`: their properties are switched off.
+        `checkConstraints`: the constraints must be dropped before. Also `vacuumProtocolCheck`,
+        `materializePartitionColumns` and `domainMetadata`.
+
+        If the feature binds readers, older versions still need it. Their checkpoints are kept by
+        the feature `checkpointProtection`, which comes instead and binds writers alone. Other
         writers must wait: an append at the same time makes it fail.
 
         Args:
-            name: `variantShredding` or `variantShredding-preview`, as the table has it.
+            name: The feature, as the table has it.
             dry_run: Say what would be rewritten, and do nothing.
             progress: Called a few times a second while files are rewritten.
             commit_properties: As for `append`.
 
         Raises:
             InvalidValue: The table does not have the feature.
-            UnsupportedFeature: Any other feature; Delta Spark may drop it.
+            UnsupportedFeature: A feature that cannot be dropped, or that the table still needs.
             CommitConflict: Another writer changed the table in the meantime; repeat.
             MalformedFile, MissingSource: A file that cannot be read, with file and row.
         """
         from variantlake.jobs.threads import run_in_threads
-        from variantlake.maintenance.reshredding.drop_feature import drop_feature
+        from variantlake.maintenance.drop_feature import drop_feature
 
         return drop_feature(
             self._newest(), name, run_in_threads, dry_run=dry_run, progress=progress

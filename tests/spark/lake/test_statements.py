@@ -99,10 +99,14 @@ def test_inserts_bring_the_rows_that_delta_spark_brings(twins: Twins) -> None:
         ours, theirs = (rows(each) for each in twins.both("SELECT * FROM {t}"))
         assert ours == theirs, statement
         (version, operation, mine), other = twins.newest()
-        assert (version, operation, mine["mode"]) == (*other[:2], other[2]["mode"])
+        names = "mode", "partitionBy"
+        assert (version, operation) == other[:2]
+        assert [mine[name] for name in names] == [other[2][name] for name in names]
+        assert mine.keys() == other[2].keys(), statement
     for dynamic in ("INSERT OVERWRITE {t} BY NAME SELECT 1 AS id, 'new' AS p",):
         with changed(twins.spark, {"spark.sql.sources.partitionOverwriteMode": "dynamic"}):
             twins.both(dynamic)
+        assert twins.newest()[0] == twins.newest()[1]
         ours, theirs = (rows(each) for each in twins.both("SELECT * FROM {t}"))
         assert ours == theirs
     read = rows(twins.spark.read.format("delta").load(str(twins.folder / "ours")))
@@ -155,7 +159,7 @@ REFUSED: list[tuple[str, type[Exception], str]] = [
     ("VACUUM {t} RETAIN 0 HOURS", InvalidValue, "retention"),
     ("CREATE TABLE {t} SHALLOW CLONE {t}", CommitConflict, "a table already"),
     ("ALTER TABLE {t} DROP FEATURE nope", InvalidValue, "does not have the feature"),
-    ("ALTER TABLE {t} REPLACE COLUMNS (a INT)", UnsupportedFeature, "ALTER is not"),
+    ("ALTER TABLE {t} REPLACE COLUMNS (a INT)", UnsupportedFeature, "which may mean new names"),
 ]
 
 
@@ -231,6 +235,70 @@ def test_upkeep_without_the_jar(twins: Twins) -> None:
         assert made.collect() == []
     assert twins.newest()[0][1:] == twins.newest()[1][1:]
     assert twins.ours("SELECT * FROM {t}").collect() == []
+
+
+def test_manifests_are_those_of_delta_spark(twins: Twins) -> None:
+    for each in (
+        "INSERT INTO {t} (id, p) VALUES (1, 'a b/c%=d'), (2, NULL), (3, 'é')",
+        "GENERATE symlink_format_manifest FOR TABLE {t}",
+    ):
+        twins.both(each)
+    _assert_manifests(twins.folder, 3)
+    twins.both("DELETE FROM {t} WHERE id = 3")
+    twins.both("GENERATE SYMLINK_FORMAT_MANIFEST FOR TABLE {t}")
+    _assert_manifests(twins.folder, 2)
+    with pytest.raises(InvalidQuery, match="no mode 'other'"):
+        twins.ours("GENERATE other FOR TABLE {t}")
+    twins.ours("INSERT INTO {t} (id) SELECT id FROM range(5, 9, 1, 1)")
+    twins.ours("DELETE FROM {t} WHERE id = 5")
+    with pytest.raises(UnsupportedFeature, match="deletion vectors"):
+        twins.ours("GENERATE symlink_format_manifest FOR TABLE {t}")
+
+
+def _assert_manifests(folder: Path, count: int) -> None:
+    ours, theirs = (
+        {
+            str(path.relative_to(folder / name)): path.read_text().splitlines()
+            for path in (folder / name).glob("_symlink_format_manifest/**/manifest")
+        }
+        for name in ("ours", "theirs")
+    )
+    assert ours.keys() == theirs.keys()
+    assert len(ours) == count
+    for lines in ours.values():
+        assert all(Path(line.removeprefix("file:")).exists() for line in lines)
+
+
+def test_optimize_orders_rows_by_columns(twins: Twins) -> None:
+    for _ in range(2):
+        twins.both("INSERT INTO {t} (id, n, p) SELECT id, id * 7 % 10, 'x' FROM range(0, 10, 1, 1)")
+    twins.both("OPTIMIZE {t} ZORDER BY (n, id)")
+    (mine, other) = (each[2] for each in twins.newest())
+    assert mine["zOrderBy"] == other["zOrderBy"] == '["n","id"]'
+    left, right = (rows(each) for each in twins.both("SELECT id, n, p FROM {t}"))
+    assert left == right
+    refused = {"(p)": "partition column", "(nope)": "no column", "(st)": "cannot cluster"}
+    for columns, why in refused.items():
+        with pytest.raises(InvalidSchema, match=why):
+            twins.ours(f"OPTIMIZE {{t}} ZORDER BY {columns}")
+    clustered = twins.folder / "clustered"
+    vl.Table.create(clustered, "a INT", cluster_by="a")
+    twins.lake.register("own.c", clustered)
+    with pytest.raises(UnsupportedFeature, match="is clustered"):
+        twins.lake.sql("OPTIMIZE own.c ZORDER BY (a)")
+
+
+def test_dropping_a_table_drops_its_name(twins: Twins) -> None:
+    name = f"delta.`{twins.folder / 'ours'}`"
+    assert twins.lake.sql(f"DROP TABLE {name}").collect() == []
+    assert twins.lake.sql(f"DROP TABLE IF EXISTS delta.`{twins.folder / 'nope'}`").collect() == []
+    with pytest.raises(InvalidQuery, match="of this statement alone"):
+        twins.lake.sql("DROP TABLE u", tables={"u": twins.folder / "ours"})
+    assert twins.lake.sql("DROP TABLE `OWN`.t").collect() == []
+    with pytest.raises(InvalidQuery, match="TABLE_OR_VIEW_NOT_FOUND"):
+        twins.lake.sql("SELECT * FROM own.t")
+    assert twins.lake.sql("DROP TABLE IF EXISTS own.t").collect() == []
+    assert twins.lake.read(twins.folder / "ours").columns[0] == "id"
 
 
 def test_an_identity_column_goes_on_behind_its_rows(

@@ -1,4 +1,4 @@
-"""`variantlake drop-feature`: for readers that lack the feature of shredded Variants."""
+"""`variantlake drop-feature`: for readers and writers that lack a feature."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ def drop_feature(
     dry_run: Annotated[bool, dry_run_option("rewritten")] = False,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:
-    """Remove variantShredding from a table's protocol, for readers that lack it.
+    """Remove a feature from a table's protocol, for readers and writers that lack it.
 
-    All files are unshredded first. Older versions still need the feature.
+    variantShredding, deletionVectors, rowTracking, inCommitTimestamp, v2Checkpoint,
+    vacuumProtocolCheck, checkConstraints, materializePartitionColumns or domainMetadata. Files that
+    need it are rewritten first. Older versions still need the feature.
     """
     opened = Table.open(table)
     with rewriting() as progress:

@@ -24,6 +24,7 @@ from variantlake.errors import InvalidValue, MalformedLog
 
 DOMAIN = "delta.rowTracking"
 PROPERTY = "delta.enableRowTracking"
+SUSPENDED = "delta.rowTrackingSuspended"
 
 _HIGH_WATER_MARK = "rowIdHighWaterMark"
 ROW_ID = "delta.rowTracking.materializedRowIdColumnName"
@@ -38,7 +39,7 @@ def materialized_columns() -> dict[str, str]:
 
 def assigns_ids(features: Iterable[str], properties: Mapping[str, str]) -> bool:
     """Whether files that are added must get row ids: when supported, unless suspended."""
-    suspended = properties.get("delta.rowTrackingSuspended", "").lower() == "true"
+    suspended = properties.get(SUSPENDED, "").lower() == "true"
     return "rowTracking" in features and not suspended
 
 

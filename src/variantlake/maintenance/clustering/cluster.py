@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.clustering import clustering_domain
+from variantlake.delta.schema.columns_by_path import field_path
+from variantlake.errors import InvalidSchema
 from variantlake.jobs.tasks import Runner
 from variantlake.maintenance.clustering.plan_clustering import ClusterPlan, plan_clustering
 from variantlake.maintenance.rewrite.commit_rewrite import Operation
@@ -40,12 +44,16 @@ class ClusterResult(RewriteResult):
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """What a run is asked for: see `Table.cluster`. Raises InvalidValue for what cannot be."""
+    """What a run is asked for: see `Table.cluster`. Raises InvalidValue for what cannot be.
+
+    `by` are columns to order all files by once (ZORDER BY), if the table has no order of its own.
+    """
 
     where: str | None = None
     budget_bytes: int | None = None
     target_file_size: int = CLUSTERED_FILE_BYTES
     digest: bool = True
+    by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_whole("target_file_size", self.target_file_size)
@@ -84,6 +92,8 @@ def cluster(
     turns: list[int] = []
 
     def planned(newest: Snapshot, budget: int | None) -> ClusterPlan:
+        if options.by:
+            newest = _ordered_by(newest, options.by)
         return plan_clustering(
             newest,
             chosen=chosen(newest),
@@ -122,7 +132,7 @@ def cluster(
     )
     if dry_run or not first.groups:
         return result
-    operation = Operation.optimize(where, result.paths)
+    operation = Operation.optimize(where, result.paths, once=bool(options.by))
     waiting = [first]
 
     def next_plan(newest: Snapshot) -> ClusterPlan:
@@ -140,6 +150,18 @@ def cluster(
         read_share_after=after.read_share[0],
         seconds=time.perf_counter() - started,
     )
+
+
+def _ordered_by(snapshot: Snapshot, columns: Sequence[str]) -> Snapshot:
+    """The table as one that is clustered by these columns. Raises InvalidSchema."""
+    for column in columns:
+        if field_path(snapshot.schema, column)[0] in snapshot.partition_columns:
+            raise InvalidSchema(
+                f"{column} is a partition column: a file has one value of it",
+                hint="order by columns that the table is not partitioned by",
+            )
+    domain = clustering_domain(snapshot.schema, columns, ())
+    return replace(snapshot, domains={**snapshot.domains, domain.domain: domain})
 
 
 def _done(plan: ClusterPlan, newest: Snapshot) -> int:

@@ -38,14 +38,18 @@ class Operation:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def optimize(cls, where: str | None, by: Sequence[str] = ()) -> Self:
-        """With what Delta Spark says of it, so that its history and streams know it."""
+    def optimize(cls, where: str | None, by: Sequence[str] = (), *, once: bool = False) -> Self:
+        """With what Delta Spark says of it, so that its history and streams know it.
+
+        `once` says that the table is not clustered by these columns: that is ZORDER BY.
+        """
+        order = orjson.dumps(list(by)).decode()
         return cls(
             parameters={
                 "predicate": predicate(where),
-                "zOrderBy": "[]",
+                "zOrderBy": order if once else "[]",
                 "auto": "false",
-                "clusterBy": orjson.dumps(list(by)).decode(),
+                "clusterBy": "[]" if once else order,
             }
         )
 

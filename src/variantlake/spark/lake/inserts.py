@@ -48,6 +48,11 @@ class Inserts:
         Raises InvalidQuery for rows that have not the columns that they should have, else as
         `Lake.append` and `Lake.overwrite`.
         """
+        if text.replaces_by:
+            raise UnsupportedFeature(
+                f"INSERT ... REPLACE {text.replaces_by} does not run on Delta tables",
+                hint="INSERT ... REPLACE WHERE names the rows that go; MERGE finds them by keys",
+            )
         snapshot = self._session.tables.open(location).snapshot
         names = _columns(snapshot, text)
         defaults = {field.name: field.default or "NULL" for field in snapshot.schema.fields}
@@ -86,7 +91,7 @@ class Inserts:
         frame.createOrReplaceTempView(view)
         statement = Statement(
             "WRITE",
-            {"mode": "Overwrite", "predicate": where},
+            {"mode": "Overwrite", "partitionBy": "[]", "predicate": where},
             lambda *_: replaced_rows_text(target, where, view, frame.columns, numbers),
             lambda *_: True,
         )

@@ -1108,12 +1108,12 @@ class Lake(Shown):
         progress: OnProgress | None = None,
         commit_properties: CommitProperties = None,
     ) -> ReshredResult:
-        """Take `variantShredding` out of a table's protocol, for readers that lack it.
+        """Take a feature out of a table's protocol, for readers and writers that lack it.
 
-        Spark's executors unshred the files first. `table` is its name, path or URL, as for `read`;
-        else as `Table.drop_feature`.
+        Spark's executors rewrite the files that need it first. `table` is its name, path or URL,
+        as for `read`; else as `Table.drop_feature`.
         """
-        from variantlake.maintenance.reshredding.drop_feature import drop_feature
+        from variantlake.maintenance.drop_feature import drop_feature
 
         snapshot = self._session.snapshot(table)
         runner = self._session.rewriter(snapshot)

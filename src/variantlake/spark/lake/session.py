@@ -84,6 +84,20 @@ class LakeSession:
         """The newest version of such a table."""
         return self.tables.open(self.written_to(table)).snapshot
 
+    def forget(self, text: str, tables: Mapping[str, Location] | None) -> bool:
+        """Take a registered name away, as DROP TABLE does; the table's files stay.
+
+        False for a name that was not registered. Raises InvalidQuery for one of `tables`.
+        """
+        name = text.replace("`", "").lower()
+        if name in {each.lower() for each in tables or {}}:
+            raise InvalidQuery(
+                f"{text} is a name of this statement alone: there is nothing to drop",
+                hint="leave it out of tables=",
+                cli_hint="",
+            )
+        return self.names.pop(name, None) is not None
+
     def rewriter(self, snapshot: Snapshot) -> Runner:
         """What rewrites files of a table on Spark's executors."""
         return task_runner(self.spark, f"rewrite files of {snapshot.store.uri}")

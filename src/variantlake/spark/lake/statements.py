@@ -60,7 +60,7 @@ from variantlake.sql.inserts import InsertText, parse_insert
 from variantlake.sql.splice import splice
 from variantlake.sql.token_tables import short_qualifiers
 from variantlake.sql.tokens import tokenize
-from variantlake.sql.upkeep import CloneTable, Upkeep, parse_upkeep
+from variantlake.sql.upkeep import CloneTable, DropTable, Upkeep, parse_upkeep
 
 if TYPE_CHECKING:
     from variantlake.dml.result import ChangeResult
@@ -114,6 +114,8 @@ class LakeStatements:
                 raise error from None
 
         whole = parse_upkeep(query) or parse_insert(query)
+        if isinstance(whole, DropTable) and self._session.forget(whole.table, tables):
+            return self._session.spark.createDataFrame([], StructType([]))
         location = None if whole is None else self._location_of(whole.table, tables)
         if whole is not None and location is not None:
             own = functools.partial(self._whole, location, whole, args, tables)
@@ -210,8 +212,14 @@ class LakeStatements:
             return self._session.frame(found, delta_name(location))
 
         if isinstance(change, DropFeature):
-            from variantlake.maintenance.reshredding.drop_feature import drop_feature
+            from variantlake.maintenance.drop_feature import drop_feature
 
+            if change.truncates:
+                raise UnsupportedFeature(
+                    "DROP FEATURE ... TRUNCATE HISTORY is not supported",
+                    hint="DROP FEATURE alone drops it from the newest version, and keeps the older"
+                    " ones; Delta Spark truncates the history",
+                )
             snapshot = self._session.tables.open(location).snapshot
             run = self._session.rewriter(snapshot)
             return drop_feature(snapshot, change.name, run).version or 0

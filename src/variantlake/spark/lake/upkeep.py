@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -19,9 +20,17 @@ from variantlake.delta.protocol.clustering import clustering_columns, clustering
 from variantlake.delta.transaction.analyze import analyze
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
+from variantlake.delta.transaction.manifests import MODE as MANIFESTS
+from variantlake.delta.transaction.manifests import write_manifests
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.dml.row_change import check_not_append_only
-from variantlake.errors import CommitConflict, InvalidSchema
+from variantlake.errors import (
+    CommitConflict,
+    InvalidQuery,
+    InvalidSchema,
+    NotADeltaTable,
+    UnsupportedFeature,
+)
 from variantlake.maintenance.cloning.clone import CloneResult, clone
 from variantlake.maintenance.restore import restore, version_of
 from variantlake.maintenance.vacuuming.vacuum import vacuum
@@ -91,6 +100,14 @@ class TableStatements:
             case parts.AnalyzeTable():
                 analyze(self._snapshot(location))
                 return self._rows([], "")
+            case parts.GenerateManifest(_, mode):
+                _generate(self._snapshot(location), mode)
+                return self._rows([], "")
+            case parts.DropTable(table, missing_ok):
+                # As in Delta Spark: a table that is named by its path is in no catalog.
+                if not missing_ok and not has_log(open_store(location)):
+                    raise NotADeltaTable(f"there is no table {table}")
+                return self._rows([], "")
         return self._described(self._snapshot(location), text)
 
     def _described(self, snapshot: Snapshot, text: parts.Upkeep) -> DataFrame:
@@ -158,9 +175,15 @@ class TableStatements:
         run = self._session.rewriter(snapshot)
         done: RewriteResult
         clustered = False
-        if _is_clustered(snapshot) and not text.purges:
+        if text.z_order and _is_clustered(snapshot):
+            raise UnsupportedFeature(
+                "the table is clustered, and has its order by that",
+                hint="OPTIMIZE without ZORDER BY orders its rows; ALTER TABLE ... CLUSTER BY NONE"
+                " ends that",
+            )
+        if text.z_order or (_is_clustered(snapshot) and not text.purges):
             options = ClusterOptions.of(text.where, None, CLUSTERED_FILE_BYTES, digest=True)
-            done = cluster(snapshot, run, options)
+            done = cluster(snapshot, run, replace(options, by=text.z_order))
             clustered = bool(done.versions)
         if not clustered:  # small files in order are still small files
             compaction = CompactionOptions.of(
@@ -203,6 +226,12 @@ class TableStatements:
         columns = ", ".join(map(quote_identifier, names))
         source = delta_name(snapshot.store.uri)
         return self._session.query(f"SELECT DISTINCT {columns} FROM {source}")  # noqa: S608
+
+
+def _generate(snapshot: Snapshot, mode: str) -> None:
+    if mode.lower() != MANIFESTS:
+        raise InvalidQuery(f"GENERATE has no mode {mode!r}", hint=f"it generates {MANIFESTS}")
+    write_manifests(snapshot)
 
 
 def _truncate(snapshot: Snapshot) -> None:

@@ -38,6 +38,10 @@ def or_invalid(run: Callable[[], T], sources: Mapping[str, str]) -> T:
 
 
 _PATHS = "a path in a VARIANT column is written event:a.b[0]['odd key']::string"
+_METADATA = (
+    "_metadata (files, row ids) is of Spark's own reader of Delta tables: spark.sql(...) with Delta's"
+    " jar, and without vl.spark.accelerate, reads it"
+)
 _TABLES = "a table is named by its location, as in delta.`path`, or as the catalog knows it"
 _SYNTAX = "PARSE_SYNTAX_ERROR"
 _HINTS = {
@@ -58,6 +62,8 @@ _HINTS = {
 def _hints(error: Exception) -> Hints:
     """What to do about a refusal, by the beginning of Spark's name for it."""
     condition = error.getCondition() if isinstance(error, PySparkException) else None
+    if condition is not None and "_metadata`" in str(error).partition("\n")[0]:
+        return Hints(hint=_METADATA, cli_hint=_METADATA)
     name = _SYNTAX if _has_no_words(error) else (condition or "").partition(".")[0]
     return _HINTS.get(name, Hints(hint="", cli_hint=""))
 

@@ -14,7 +14,7 @@ from tests.cli.command import run
 from variantlake.delta.log.last_checkpoint import read_last_checkpoint
 from variantlake.delta.protocol.features import VARIANT_SHREDDING, reader_features
 from variantlake.errors import InvalidValue, UnsupportedFeature
-from variantlake.maintenance.reshredding.drop_feature import PROTECTED
+from variantlake.maintenance.drop_feature import PROTECTED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,6 +94,96 @@ def test_other_features_are_left_to_delta_spark(tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="does not have the feature 'rowTracking'"):
         table.drop_feature("rowTracking")
     assert table.refresh().version == table.version
+
+
+COLUMNS = "n INT, p STRING"
+DROPPED = {
+    "deletionVectors": {"delta.enableDeletionVectors": "true"},
+    "rowTracking": {"delta.enableRowTracking": "true"},
+    "inCommitTimestamp": {"delta.enableInCommitTimestamps": "true"},
+    "v2Checkpoint": {"delta.checkpointPolicy": "v2"},
+    "vacuumProtocolCheck": {"delta.feature.vacuumProtocolCheck": "supported"},
+    "materializePartitionColumns": {"delta.enableMaterializePartitionColumnsFeature": "true"},
+    "checkConstraints": {"delta.feature.checkConstraints": "supported"},
+    "domainMetadata": {"delta.feature.domainMetadata": "supported"},
+}
+
+
+def dropped(path: Path, name: str, mode: str = "none") -> vl.Table:
+    """A table from which a feature was dropped after changes of rows."""
+    properties = {**DROPPED[name], "delta.columnMapping.mode": mode}
+    table = vl.Table.create(path, COLUMNS, partition_by=["p"], properties=properties)
+    table.append([{"n": n, "p": "ab"[n % 2]} for n in range(20)])
+    table.delete("n = 3")
+    table.update({"n": vl.expr("n + 100")}, "n = 4")
+    assert table.drop_feature(name, dry_run=True).dry_run
+    table.drop_feature(name)
+    return table.refresh()
+
+
+RIGHT = sorted({*range(20), 104} - {3, 4})
+
+
+def rows_of(table: vl.Table) -> list[int]:
+    return sorted(n for n in table.scan("n").to_arrow()["n"].to_pylist() if n is not None)
+
+
+@pytest.mark.parametrize("mode", ["none", "name"])
+@pytest.mark.parametrize("name", DROPPED)
+def test_each_feature_that_can_be_dropped(tmp_path: Path, name: str, mode: str) -> None:
+    table = dropped(tmp_path, name, mode)
+    protocol = table.protocol
+    assert name not in table.snapshot.features
+    readers = ["columnMapping"] if mode == "name" else []
+    assert list(reader_features(protocol)) == readers
+    assert protocol.min_reader_version == 1 + len(readers)
+    assert not {key for key in DROPPED[name] if table.properties.get(key) == "true"}
+    assert rows_of(table) == RIGHT
+    for version in range(1, table.version):
+        assert len(rows_of(vl.Table.open(tmp_path, version))) in (19, 20)
+    table.append([{"n": 200, "p": "a"}])
+    table.update({"n": 201}, "n = 200")
+    table.delete("n = 0")
+    assert rows_of(table.refresh()) == [*RIGHT[1:], 201]
+    table.checkpoint()
+    table.restore(1)
+    assert rows_of(table.refresh()) == list(range(20))
+
+
+def test_what_the_table_still_needs_is_named(tmp_path: Path) -> None:
+    table = vl.Table.create(
+        tmp_path,
+        COLUMNS,
+        properties={"delta.enableRowTracking": "true", "delta.columnMapping.mode": "name"},
+    )
+    table.alter("ADD CONSTRAINT small CHECK (n < 100)")
+    table = table.refresh()
+    for name, why in {
+        "checkConstraints": "CHECK constraints: small",
+        "domainMetadata": "features of the table need it: rowTracking",
+        "columnMapping": "columnMapping cannot be dropped here",
+        "invariants": "invariants cannot be dropped here",
+    }.items():
+        with pytest.raises(UnsupportedFeature, match=why):
+            table.drop_feature(name)
+    assert table.refresh().version == table.version
+
+
+@pytest.mark.spark
+def test_delta_spark_reads_and_writes_what_is_left(
+    delta_spark: SparkSession, tmp_path: Path
+) -> None:
+    for name in DROPPED:
+        table = dropped(tmp_path / name, name)
+        source = f"delta.`{table.uri}`"
+        found = delta_spark.sql(f"SELECT n FROM {source}").collect()
+        assert sorted(row.n for row in found) == RIGHT, name
+        delta_spark.sql(f"INSERT INTO {source} VALUES (300, 'a')")
+        delta_spark.sql(f"DELETE FROM {source} WHERE n = 0")
+        detail = delta_spark.sql(f"DESCRIBE DETAIL {source}").collect()[0]
+        assert name not in detail.tableFeatures
+        assert detail.minReaderVersion == 1
+        assert rows_of(table.refresh()) == [*RIGHT[1:], 300], name
 
 
 @pytest.mark.spark

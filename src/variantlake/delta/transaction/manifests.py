@@ -1,0 +1,81 @@
+"""Manifests that name a table's files, for engines that read lists of Parquet files.
+
+As Delta Spark's GENERATE writes them: a file of locations, one for each partition. Hive's reader of
+symlinks (Presto, Trino, Athena, Redshift) takes such a folder for a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from variantlake.delta.actions.actions import AddFile
+from variantlake.delta.log.file_paths import locate
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.schema.column_mapping import is_mapped
+from variantlake.errors import UnsupportedFeature
+from variantlake.storage.list_files import Folder, walk
+from variantlake.storage.store import is_local
+
+FOLDER = "_symlink_format_manifest"
+MODE = "symlink_format_manifest"
+PROPERTY = "delta.compatibility.symlinkFormatManifest.enabled"
+NULL = "__HIVE_DEFAULT_PARTITION__"
+
+_ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | set(map(chr, range(1, 32)))
+
+
+def write_manifests(snapshot: Snapshot) -> int:
+    """Write the manifests of a version, and remove those of partitions that are gone; their number.
+
+    Raises UnsupportedFeature for a table whose files alone are not its rows.
+    """
+    files = list(snapshot.add_files())
+    _check_plain(snapshot, files)
+    texts = dict[str, list[str]]()
+    if not snapshot.partition_columns:
+        texts[f"{FOLDER}/manifest"] = []
+    for add in files:
+        path = f"{FOLDER}/{_partition(add, snapshot.partition_columns)}manifest"
+        texts.setdefault(path, []).append(_location(add, snapshot.store.uri))
+    for path, lines in texts.items():
+        snapshot.store.put(path, "".join(f"{line}\n" for line in lines).encode())
+    old = walk(snapshot.store, lambda folder: folder.split("/")[0] == FOLDER)
+    for each in old:
+        is_own = not isinstance(each, Folder) and each.path.startswith(f"{FOLDER}/")
+        if is_own and each.path.endswith("/manifest") and each.path not in texts:
+            snapshot.store.delete(each.path)
+    return len(texts)
+
+
+def _check_plain(snapshot: Snapshot, files: Sequence[AddFile]) -> None:
+    if is_mapped(snapshot.metadata.configuration):
+        raise UnsupportedFeature(
+            "the table has column mapping: readers of its files alone do not know the names",
+            file=snapshot.store.uri,
+            hint="Table.export(...) writes files with the table's names",
+            cli_hint="`variantlake export` writes files with the table's names",
+        )
+    if any(add.deletion_vector is not None for add in files):
+        raise UnsupportedFeature(
+            "files of the table have deletion vectors: readers of files alone see deleted rows",
+            file=snapshot.store.uri,
+            hint="REORG TABLE ... APPLY (PURGE), or Table.optimize(purge=True), rewrites them",
+            cli_hint="`variantlake optimize --purge` rewrites them",
+        )
+
+
+def _partition(add: AddFile, columns: Sequence[str]) -> str:
+    """The folders of a file's partition, as Hive names them."""
+    values = ((name, add.partition_values.get(name)) for name in columns)
+    return "".join(
+        f"{_escaped(name)}={NULL if not value else _escaped(value)}/" for name, value in values
+    )
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"%{ord(each):02X}" if each in _ESCAPED else each for each in text)
+
+
+def _location(add: AddFile, root: str) -> str:
+    found = locate(add.path, root)
+    return f"file:{found}" if is_local(found) else found

@@ -1,0 +1,304 @@
+"""Dropping a feature from a table, for readers and writers that lack it.
+
+First the table stops using it: files are written anew, or properties go. Then the protocol of the
+newest version no longer lists the feature. If it binds readers, older versions still need it, so
+readers without it must never have to read them: the version of the change gets a checkpoint, which
+the feature `checkpointProtection` keeps from being cleaned away. That is what Delta Spark's DROP
+FEATURE does without TRUNCATE HISTORY. Spec: PROTOCOL, "Protocol Evolution"; Delta's RFC "Checkpoint
+Protection".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+from variantlake.delta.actions.actions import DomainMetadata, Protocol
+from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.feature_records import FEATURES
+from variantlake.delta.protocol.features import VARIANT_SHREDDING, reader_features, writer_features
+from variantlake.delta.protocol.needed_features import extended_protocol
+from variantlake.delta.protocol.properties import constraints
+from variantlake.delta.protocol.row_tracking import DOMAIN, ROW_COMMIT_VERSION, ROW_ID, SUSPENDED
+from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING
+from variantlake.delta.transaction.commit import commit
+from variantlake.delta.transaction.conflicts import Changes, whole_table
+from variantlake.errors import CommitConflict, InvalidValue, UnsupportedFeature, did_you_mean
+from variantlake.jobs.tasks import Runner
+from variantlake.maintenance.optimize import optimize
+from variantlake.maintenance.plan_compaction import CompactionOptions
+from variantlake.maintenance.reshredding.reshred import ReshredOptions, ReshredResult, reshred
+from variantlake.maintenance.rewrite.run import RewriteResult
+from variantlake.progress import OnProgress
+from variantlake.writing.options.file_sizes import TARGET_FILE_BYTES
+
+PROTECTED = "delta.requireCheckpointProtectionBeforeVersion"
+
+
+@dataclass(frozen=True, slots=True)
+class _Drop:
+    """One call: the table, and how files are rewritten."""
+
+    snapshot: Snapshot
+    run: Runner
+    dry_run: bool
+    progress: OnProgress | None
+
+
+def drop_feature(
+    snapshot: Snapshot,
+    name: str,
+    run: Runner,
+    *,
+    dry_run: bool = False,
+    progress: OnProgress | None = None,
+) -> ReshredResult:
+    """Take a feature out of the table's protocol; gives what was rewritten, and the version.
+
+    Raises as `Table.drop_feature`.
+    """
+    check_droppable(snapshot, name)
+    names = VARIANT_SHREDDING if name in VARIANT_SHREDDING else (name,)
+    drop = _Drop(snapshot, run, dry_run, progress)
+    rewritten = _UNUSED[names[0]](drop)
+    if dry_run:
+        return rewritten
+    snapshot = snapshot.refresh()
+    protected = any(FEATURES[each].reader for each in names)
+    version = _without(snapshot, name, names, protected=protected)
+    return replace(rewritten, version=version)
+
+
+def _without(snapshot: Snapshot, name: str, names: Collection[str], *, protected: bool) -> int:
+    """Commit the protocol without some features, and the properties of theirs; the version."""
+    if protected:
+        write_checkpoint(snapshot.store, snapshot.version)
+    version = snapshot.version + 1
+    configuration = {
+        key: value
+        for key, value in snapshot.metadata.configuration.items()
+        if key not in _PROPERTIES.get(name, ())
+    }
+    if protected:
+        # A checkpoint that an older drop protects stays protected: only the newest can be younger.
+        configuration[PROTECTED] = str(version)
+    more = ["checkpointProtection"] if protected else []
+    mark = snapshot.domains.get(DOMAIN) if name == "rowTracking" else None
+    done = commit(
+        snapshot,
+        Changes(
+            "DROP FEATURE",
+            protocol=extended_protocol(_listing(snapshot.protocol, names), more),
+            metadata=replace(snapshot.metadata, configuration=configuration),
+            domains=() if mark is None else (DomainMetadata(DOMAIN, mark.configuration, True),),
+            # A write at the same time may use the feature.
+            reads=whole_table,
+            serializable=True,
+            parameters={"featureName": name, "truncateHistory": False},
+        ),
+    )
+    if not protected:
+        return done
+    newest = snapshot.refresh()
+    if done != version:
+        configuration[PROTECTED] = str(done)
+        metadata = replace(newest.metadata, configuration=configuration)
+        commit(newest, Changes("SET TBLPROPERTIES", metadata=metadata))
+        newest = newest.refresh()
+    write_checkpoint(newest.store, newest.version)
+    return newest.version
+
+
+def _listing(protocol: Protocol, without: Collection[str]) -> Protocol:
+    reader, writer = (
+        tuple(name for name in listed if name not in without)
+        for listed in (reader_features(protocol), writer_features(protocol))
+    )
+    if reader in ((), ("columnMapping",)):  # which readers know that know no list
+        return Protocol(1 + len(reader), 7, None, writer)
+    return Protocol(3, 7, reader, writer)
+
+
+def _unshredded(drop: _Drop) -> ReshredResult:
+    options = ReshredOptions(unshred=True)
+    return reshred(drop.snapshot, drop.run, options, dry_run=drop.dry_run, progress=drop.progress)
+
+
+def _without_vectors(drop: _Drop) -> ReshredResult:
+    snapshot = drop.snapshot
+    if not drop.dry_run:
+        snapshot = _with_properties(snapshot, {"delta.enableDeletionVectors": None})
+    options = CompactionOptions.of(TARGET_FILE_BYTES, 0.0, purge=True)
+    done = optimize(
+        snapshot, drop.run, options=options, dry_run=drop.dry_run, progress=drop.progress
+    )
+    if not drop.dry_run and any(
+        add.deletion_vector is not None for add in snapshot.refresh().add_files()
+    ):
+        raise CommitConflict(
+            "another writer deleted rows by deletion vectors meanwhile",
+            file=snapshot.store.uri,
+            hint="nothing is lost: repeat it",
+        )
+    return _as_result(done, snapshot)
+
+
+def _without_row_ids(drop: _Drop) -> ReshredResult:
+    """The files forget their row ids; first no new ones are given out."""
+    if drop.dry_run:
+        return _untouched(drop)
+    snapshot = _with_properties(drop.snapshot, {ROW_TRACKING: "false", SUSPENDED: "true"})
+    adds = tuple(
+        replace(add, base_row_id=None, default_row_commit_version=None, data_change=False)
+        for add in snapshot.add_files()
+    )
+    if adds:
+        commit(
+            snapshot,
+            Changes("ROW TRACKING UNBACKFILL", adds=adds, evaluated=True, kept=True, numbered=True),
+        )
+    return _untouched(drop)
+
+
+def _with_classic_checkpoints(drop: _Drop) -> ReshredResult:
+    if not drop.dry_run:
+        _with_properties(drop.snapshot, {"delta.checkpointPolicy": "classic"})
+    return _untouched(drop)
+
+
+def _without_own_times(drop: _Drop) -> ReshredResult:
+    if not drop.dry_run:
+        of_enablement = dict.fromkeys(_TIME_ENABLEMENT)
+        _with_properties(
+            drop.snapshot, {"delta.enableInCommitTimestamps": "false", **of_enablement}
+        )
+    return _untouched(drop)
+
+
+def _without_constraints(drop: _Drop) -> ReshredResult:
+    there = ", ".join(constraints(drop.snapshot.properties))
+    if there:
+        raise UnsupportedFeature(
+            f"the table has CHECK constraints: {there}",
+            file=drop.snapshot.store.uri,
+            hint="drop them first: Table.drop_constraint(...), ALTER TABLE ... DROP CONSTRAINT",
+            cli_hint="drop them first: `variantlake alter TABLE 'DROP CONSTRAINT name'`",
+        )
+    return _untouched(drop)
+
+
+def _without_domains(drop: _Drop) -> ReshredResult:
+    """Raises UnsupportedFeature while something keeps its facts there."""
+    listed = (*writer_features(drop.snapshot.protocol), *reader_features(drop.snapshot.protocol))
+    needed = [name for name in listed if "domainMetadata" in _needs(name)]
+    keeps = needed or list(drop.snapshot.domains)
+    if keeps:
+        what = "features" if needed else "metadata domains"
+        raise UnsupportedFeature(
+            f"domainMetadata cannot be dropped: {what} of the table need it: {', '.join(keeps)}",
+            file=drop.snapshot.store.uri,
+            hint="drop these first" if needed else "a copy of the table has none of them",
+        )
+    return _untouched(drop)
+
+
+def _untouched(drop: _Drop) -> ReshredResult:
+    """No file has to be written anew."""
+    return ReshredResult(
+        version=None if drop.dry_run else drop.snapshot.version,
+        dry_run=drop.dry_run,
+        files_checked=drop.snapshot.files.num_rows,
+    )
+
+
+def _needs(name: str) -> tuple[str, ...]:
+    feature = FEATURES.get(name)
+    return () if feature is None else feature.needs
+
+
+def _as_result(done: RewriteResult, snapshot: Snapshot) -> ReshredResult:
+    fields: dict[str, Any] = {
+        name: getattr(done, name) for name in RewriteResult.__dataclass_fields__
+    }
+    return ReshredResult(**fields, files_checked=snapshot.files.num_rows)
+
+
+def _with_properties(snapshot: Snapshot, properties: dict[str, str | None]) -> Snapshot:
+    """The table with these properties, None for one that goes; features stay as they are."""
+    configuration = dict(snapshot.metadata.configuration)
+    for name, value in properties.items():
+        if value is None:
+            configuration.pop(name, None)
+        else:
+            configuration[name] = value
+    if configuration == snapshot.metadata.configuration:
+        return snapshot
+    commit(
+        snapshot,
+        Changes(
+            "SET TBLPROPERTIES",
+            metadata=replace(snapshot.metadata, configuration=configuration),
+            parameters={"properties": {k: v for k, v in properties.items() if v is not None}},
+        ),
+    )
+    return snapshot.refresh()
+
+
+_TIME_ENABLEMENT = (
+    "delta.inCommitTimestampEnablementVersion",
+    "delta.inCommitTimestampEnablementTimestamp",
+)
+
+_UNUSED: dict[str, Callable[[_Drop], ReshredResult]] = {
+    "checkConstraints": _without_constraints,
+    "deletionVectors": _without_vectors,
+    "domainMetadata": _without_domains,
+    "inCommitTimestamp": _without_own_times,
+    "materializePartitionColumns": _untouched,
+    "rowTracking": _without_row_ids,
+    "v2Checkpoint": _with_classic_checkpoints,
+    "vacuumProtocolCheck": _untouched,
+    VARIANT_SHREDDING[0]: _unshredded,
+}
+"""What makes a table do without a feature, by its name."""
+
+_PROPERTIES = {
+    "materializePartitionColumns": ("delta.enableMaterializePartitionColumnsFeature",),
+    "rowTracking": (ROW_TRACKING, SUSPENDED, ROW_ID, ROW_COMMIT_VERSION),
+    **dict.fromkeys(VARIANT_SHREDDING, ("delta.enableVariantShredding",)),
+}
+"""What else goes with a feature."""
+
+_BY_DELTA_SPARK = ("columnMapping", "typeWidening", "typeWidening-preview", "checkpointProtection")
+
+
+def check_droppable(snapshot: Snapshot, name: str) -> None:
+    """Raise for a feature that the table does not have, or that cannot be dropped here."""
+    if not isinstance(name, str):
+        raise InvalidValue(f"a feature is {name!r}", hint="its name, as in variantShredding")
+    listed = dict.fromkeys(
+        (*writer_features(snapshot.protocol), *reader_features(snapshot.protocol))
+    )
+    # The preview is the same feature under another name; both go.
+    meant = VARIANT_SHREDDING if name in VARIANT_SHREDDING else (name,)
+    if listed.keys().isdisjoint(meant):
+        raise InvalidValue(
+            f"the table does not have the feature {name!r}",
+            file=snapshot.store.uri,
+            hint=("" if name in FEATURES else did_you_mean(name, [*listed, *FEATURES]))
+            or f"its features: {', '.join(listed)}",
+        )
+    if meant[0] in _UNUSED:
+        return
+    if name in _BY_DELTA_SPARK:
+        more = " TRUNCATE HISTORY" if name == "checkpointProtection" else ""
+        hint = f"ALTER TABLE ... DROP FEATURE `{name}`{more} in Delta Spark does it"
+    else:
+        hint = "no engine drops it: copy the rows into a table that is made without it"
+    raise UnsupportedFeature(
+        f"the feature {name} cannot be dropped here, only {', '.join(_UNUSED)}",
+        file=snapshot.store.uri,
+        hint=hint,
+    )
