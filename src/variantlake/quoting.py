@@ -24,3 +24,10 @@ def quote_identifier(name: str) -> str:
 def quote_string(text: str) -> str:
     """The text as an SQL string literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def unquoted(name: str) -> str:
+    """The name that a text in backticks says; any other text as it is."""
+    inner = name[1:-1]
+    is_quoted = len(name) > 2 and name[0] == name[-1] == "`" and "`" not in inner.replace("``", "")
+    return inner.replace("``", "`") if is_quoted else name

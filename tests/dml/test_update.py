@@ -21,6 +21,7 @@ from variantlake.errors import (
     PathTypeMismatch,
     UnsupportedFeature,
 )
+from variantlake.quoting import quote_identifier
 
 
 def days(table: vl.Table) -> dict[int, Any]:
@@ -303,3 +304,22 @@ def test_what_paths_refuse(
     with pytest.raises(error, match=match):
         nested.update(values)
     assert nested.refresh().version == version
+
+
+@pytest.mark.parametrize("name", ["a b", "x.y", "tick`s", "`", "ünï", "é=1"])
+def test_names_are_set_with_quotes_and_without(tmp_path: Path, name: str) -> None:
+    quoted = quote_identifier(name)
+    mapped = {"delta.columnMapping.mode": "name"}
+    table = vl.Table.create(tmp_path, f"id INT, {quoted} INT", properties=mapped)
+    table.append([{"id": 1, name: 1}, {"id": 2, name: 2}])
+    table.update({name: 10}, "id = 1")
+    table.update({quoted: vl.expr(f"{quoted} + 10")}, "id = 2")
+    table.merge(
+        [{"id": 1}],
+        "t.id = s.id",
+        f"WHEN MATCHED THEN UPDATE SET {quoted} = 5",
+    )
+    found = table.refresh().to_pylist()
+    assert sorted(row[name] for row in found) == [5, 12]
+    with pytest.raises(InvalidQuery, match="no column"):
+        table.update({"`nope`": 1})

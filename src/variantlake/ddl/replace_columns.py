@@ -100,8 +100,10 @@ class _Differences:
                 if come
                 else f"leaves out {left_out}, and the table has no column mapping"
             )
-            hint = _ONE_BY_ONE if self.mapped else f"name all columns that it has; or {_DROPS}"
-            raise UnsupportedFeature(f"REPLACE COLUMNS {why}", hint=hint)
+            hint = cli_hint = _ONE_BY_ONE
+            if not self.mapped:
+                hint, cli_hint = (f"name all columns that it has; or {each}" for each in _DROPS)
+            raise UnsupportedFeature(f"REPLACE COLUMNS {why}", hint=hint, cli_hint=cli_hint)
         self.dropped += [(*parent, each.name) for each in gone]
         self.added += [alter.NewField(parent, each) for each in come]
         for each in new.fields:
@@ -134,7 +136,10 @@ class _Differences:
                 self.widened.append((path, spark_name(new)))
 
 
-_DROPS = "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name'), which lets columns be dropped"
+_DROPS = (
+    "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name'), which lets columns be dropped",
+    "`variantlake set TABLE delta.columnMapping.mode=name`, which lets columns be dropped",
+)
 
 
 def _done(snapshot: Snapshot, differences: _Differences) -> Snapshot:

@@ -33,6 +33,7 @@ from variantlake.expressions.tree import Expression, Literal, Ref
 from variantlake.expressions.typing import SPARK_RUNS_IT, refused, spark_type
 from variantlake.ingest.encode.numbers import check_assigned
 from variantlake.paths import Path
+from variantlake.quoting import unquoted
 from variantlake.scan.casts import extract
 from variantlake.scan.column_reads import as_type
 from variantlake.shredding.arrays import AnyArray, AnyField
@@ -72,7 +73,7 @@ class NewValues:
                     f"what is set is named by text, not by {describe_type(column)}",
                     hint="{'event:user.name': 'Ada'}",
                 )
-            name = column if column in fields else names.get(column.lower(), "")
+            name = column if column in fields else names.get(unquoted(column).lower(), "")
             if not name and ":" in column:
                 if len(assigned_path(text, column).column) > 1:
                     raise refused("a path of a Variant in a struct to assign to")

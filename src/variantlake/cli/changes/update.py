@@ -20,6 +20,7 @@ from variantlake.cli.terminal.options import (
 )
 from variantlake.cli.terminal.output import print_json, print_line
 from variantlake.delta.schema.table_schema import DataType, VariantType, arrow_type
+from variantlake.quoting import unquoted
 from variantlake.shown import counted, size
 from variantlake.storage.opening import open_store
 from variantlake.units import moment
@@ -86,7 +87,7 @@ def update(
 
 def _value(table: vl.Table, name: str, text: str) -> Any:
     """A value as the command line gives it, for this column."""
-    field = table.schema.get(name)
+    field = table.schema.find(unquoted(name))
     if field is not None and not isinstance(field.type, VariantType):
         return _of_type(field.type, name, text)
     try:

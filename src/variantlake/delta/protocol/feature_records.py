@@ -350,7 +350,7 @@ FEATURES: dict[str, TableFeature] = {
             write=Support.NUMBERED,
             active=_field_metadata("delta.identity."),
             legacy_writer=6,
-            hint="append rows or documents, which get numbers; files as they are have none",
+            hint="append rows, documents or a DataFrame of Spark, which get numbers",
         ),
         # Only a column that is left out takes its default: the writers of rows see to that.
         TableFeature("allowColumnDefaults", "columns have default values", _DELTA_SPARK),

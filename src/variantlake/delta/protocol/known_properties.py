@@ -32,8 +32,7 @@ RESIDUAL_SHARE = "variantlake.maxResidualShare"
 _REFUSED = re.compile(
     r"delta\.(enableIcebergCompat.*|enableIcebergWriterCompat.*|universalFormat\..*"
     r"|clusteringColumns|coordinatedCommits\..*|redirect(ReaderWriter|WriterOnly)-preview"
-    r"|compatibility\.symlinkFormatManifest\.enabled|castIcebergTimeType"
-    r"|ignoreIcebergBucketPartition)"
+    r"|castIcebergTimeType|ignoreIcebergBucketPartition)"
 )
 SET_BY_WRITERS = re.compile(
     r"delta\.(columnMapping\.maxColumnId|rowTracking\..*|inCommitTimestampEnablement.*"
@@ -83,6 +82,7 @@ VALUES = {
     "delta.checkpointInterval": _NATURAL,
     "delta.checkpointPolicy": re.compile(r"classic|v2"),
     "delta.checkpointRetentionDuration": _DURATION,
+    "delta.compatibility.symlinkFormatManifest.enabled": _BOOLEAN,
     "delta.columnMapping.mode": re.compile(r"none|name|id", re.IGNORECASE),
     "delta.dataSkippingNumIndexedCols": re.compile(r"-1|\d{1,9}"),
     STATS_COLUMNS: _ANY,

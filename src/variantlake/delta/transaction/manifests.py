@@ -6,15 +6,15 @@ symlinks (Presto, Trino, Athena, Redshift) takes such a folder for a table.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from variantlake.delta.actions.actions import AddFile
+from variantlake.delta.actions.actions import AddFile, Metadata
 from variantlake.delta.log.file_paths import locate
-from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.logical_files import LogicalFiles, adds_of
 from variantlake.delta.schema.column_mapping import is_mapped
 from variantlake.errors import UnsupportedFeature
 from variantlake.storage.list_files import Folder, walk
-from variantlake.storage.store import is_local
+from variantlake.storage.store import Store, is_local
 
 FOLDER = "_symlink_format_manifest"
 MODE = "symlink_format_manifest"
@@ -24,41 +24,45 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | set(map(chr, range(1, 32)))
 
 
-def write_manifests(snapshot: Snapshot) -> int:
+def write_manifests(store: Store, metadata: Metadata, files: LogicalFiles) -> int:
     """Write the manifests of a version, and remove those of partitions that are gone; their number.
 
     Raises UnsupportedFeature for a table whose files alone are not its rows.
     """
-    files = list(snapshot.add_files())
-    _check_plain(snapshot, files)
+    adds = list(adds_of(files))
+    _check_plain(store, metadata, adds)
     texts = dict[str, list[str]]()
-    if not snapshot.partition_columns:
+    if not metadata.partition_columns:
         texts[f"{FOLDER}/manifest"] = []
-    for add in files:
-        path = f"{FOLDER}/{_partition(add, snapshot.partition_columns)}manifest"
-        texts.setdefault(path, []).append(_location(add, snapshot.store.uri))
+    for add in adds:
+        path = f"{FOLDER}/{_partition(add, metadata.partition_columns)}manifest"
+        texts.setdefault(path, []).append(_location(add, store.uri))
     for path, lines in texts.items():
-        snapshot.store.put(path, "".join(f"{line}\n" for line in lines).encode())
-    old = walk(snapshot.store, lambda folder: folder.split("/")[0] == FOLDER)
-    for each in old:
+        store.put(path, "".join(f"{line}\n" for line in lines).encode())
+    for each in walk(store, lambda folder: folder.split("/")[0] == FOLDER):
         is_own = not isinstance(each, Folder) and each.path.startswith(f"{FOLDER}/")
         if is_own and each.path.endswith("/manifest") and each.path not in texts:
-            snapshot.store.delete(each.path)
+            store.delete(each.path)
     return len(texts)
 
 
-def _check_plain(snapshot: Snapshot, files: Sequence[AddFile]) -> None:
-    if is_mapped(snapshot.metadata.configuration):
+def is_kept_up(properties: Mapping[str, str]) -> bool:
+    """Whether each commit of a table writes its manifests anew."""
+    return properties.get(PROPERTY, "").lower() == "true"
+
+
+def _check_plain(store: Store, metadata: Metadata, adds: Sequence[AddFile]) -> None:
+    if is_mapped(metadata.configuration):
         raise UnsupportedFeature(
             "the table has column mapping: readers of its files alone do not know the names",
-            file=snapshot.store.uri,
+            file=store.uri,
             hint="Table.export(...) writes files with the table's names",
             cli_hint="`variantlake export` writes files with the table's names",
         )
-    if any(add.deletion_vector is not None for add in files):
+    if any(add.deletion_vector is not None for add in adds):
         raise UnsupportedFeature(
             "files of the table have deletion vectors: readers of files alone see deleted rows",
-            file=snapshot.store.uri,
+            file=store.uri,
             hint="REORG TABLE ... APPLY (PURGE), or Table.optimize(purge=True), rewrites them",
             cli_hint="`variantlake optimize --purge` rewrites them",
         )

@@ -1,6 +1,7 @@
 """What follows a commit: its checksum; when one is due a checkpoint and a cleanup of the log.
 
-If checkpoints are rare, commits are compacted between them.
+A table that wants manifests gets them anew. If checkpoints are rare, commits are compacted between
+them.
 
 The commit stands whatever becomes of these: a version is as good without, so that a failure is a
 warning.
@@ -21,12 +22,15 @@ from variantlake.delta.log.reconciliation import LogState
 from variantlake.delta.log.version_checksum import write_checksum
 from variantlake.delta.protocol.intervals import DAY_MILLIS
 from variantlake.delta.protocol.named_versions import named_versions
+from variantlake.delta.transaction.manifests import is_kept_up, write_manifests
 from variantlake.storage.store import Entry, Store
 
 
 def run_post_commit_hooks(store: Store, version: int, state: LogState) -> None:
     """Do what the table's properties want after the commit of `version`, which made `state`."""
     properties = {} if state.metadata is None else dict(state.metadata.configuration)
+    if (metadata := state.metadata) is not None and is_kept_up(properties):
+        _attempt("manifest", version, lambda: write_manifests(store, metadata, state.files))
     _attempt("checksum", version, lambda: write_checksum(store, version, state))
     if checkpoint_due(version, properties) and not _is_early(store, version, state, properties):
         # It asks the protocol first: without a checkpoint there is no cleanup.

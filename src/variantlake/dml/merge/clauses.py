@@ -26,6 +26,7 @@ from variantlake.expressions.rows import of_refs, truth_of
 from variantlake.expressions.tree import Expression, Predicate, Ref, refs
 from variantlake.ingest.encode.numbers import check_assigned
 from variantlake.parquet.stats.fact_columns import Int64s
+from variantlake.quoting import unquoted
 from variantlake.scan.chosen_rows import cast_error
 from variantlake.sql.changes import STAR, Clause
 from variantlake.sql.select import QueryText
@@ -178,9 +179,8 @@ class _Reader:
         prefix = f"{self.target_name}."
         if name.lower().startswith(prefix.lower()):
             name = name[len(prefix) :]
-        name = name[1:-1].replace("``", "`") if name[:1] == name[-1:] == "`" else name
         for field in fields:
-            if field.name.lower() == name.lower():
+            if field.name.lower() == unquoted(name).lower():
                 return field
         raise InvalidQuery(
             f"the table has no column {written}", hint=f"it has {', '.join(f.name for f in fields)}"

@@ -231,7 +231,7 @@ class TableStatements:
 def _generate(snapshot: Snapshot, mode: str) -> None:
     if mode.lower() != MANIFESTS:
         raise InvalidQuery(f"GENERATE has no mode {mode!r}", hint=f"it generates {MANIFESTS}")
-    write_manifests(snapshot)
+    write_manifests(snapshot.store, snapshot.metadata, snapshot.files)
 
 
 def _truncate(snapshot: Snapshot) -> None:

@@ -39,8 +39,8 @@ def or_invalid(run: Callable[[], T], sources: Mapping[str, str]) -> T:
 
 _PATHS = "a path in a VARIANT column is written event:a.b[0]['odd key']::string"
 _METADATA = (
-    "_metadata (files, row ids) is of Spark's own reader of Delta tables: spark.sql(...) with Delta's"
-    " jar, and without vl.spark.accelerate, reads it"
+    "_metadata (files, row ids) is of Spark's own reader of Delta tables: spark.sql(...) with"
+    " Delta's jar, and without vl.spark.accelerate, reads it"
 )
 _TABLES = "a table is named by its location, as in delta.`path`, or as the catalog knows it"
 _SYNTAX = "PARSE_SYNTAX_ERROR"
