@@ -202,3 +202,28 @@ def test_a_file_can_be_read_before_it_is_in_its_place(tmp_path: Path) -> None:
     file = DigestFile.of(snapshot, add)
     digester = FileDigester(snapshot)
     assert digester.digest(file, source=str(elsewhere)) == table.digest()
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        ("TIMESTAMP", "2024-01-31T01:02:03.5Z", "2024-01-31 01:02:03.5"),
+        ("TIMESTAMP_NTZ", "2024-01-31 01:02:03", "2024-01-31 01:02:03.0"),
+        ("DECIMAL(8,3)", "1.500", "1.5"),
+        ("DOUBLE", "100.0", "1.0E2"),
+        ("FLOAT", "-0.5", "-0.50"),
+    ],
+)
+def test_a_partition_value_is_one_in_whatever_text(
+    tmp_path: Path, kind: str, value: str, text: str
+) -> None:
+    digests: list[object] = []
+    for written in (value, text, None):
+        folder = tmp_path / str(len(digests))
+        vl.Table.create(folder, f"n INT, p {kind}", partition_by=["p"])
+        vl.Table.open(folder).append([{"n": 1, "p": None}])
+        commit = folder / f"_delta_log/{1:020}.json"
+        commit.write_text(commit.read_text().replace('"p":null', f'"p":{json.dumps(written)}'))
+        (folder / f"_delta_log/{1:020}.crc").unlink()
+        digests.append(vl.Table.open(folder).digest())
+    assert digests[0] == digests[1] != digests[2]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +21,13 @@ from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.char_types import char_length, declared_type
 from variantlake.delta.schema.char_values import padded
-from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
+from variantlake.delta.schema.table_schema import (
+    PrimitiveType,
+    StructField,
+    StructType,
+    VariantType,
+)
+from variantlake.delta.stats.partition_values import partition_key
 from variantlake.errors import VariantLakeError, in_file
 from variantlake.kernels.digest.rows import Digest, RowSums
 from variantlake.kernels.native.declared import Int64s
@@ -80,9 +87,7 @@ class RowDigester:
         self._as_stored = as_stored
         partition = frozenset(table.partition_columns)
         self._fields = tuple(f for f in table.schema.fields if f.name not in partition)
-        self._lengths = {
-            f.physical_name: char_length(f) for f in table.schema.fields if f.name in partition
-        }
+        self._partitions = {f.physical_name: f for f in table.schema.fields if f.name in partition}
         self._variants = frozenset(table.schema.variant_columns(physical=True))
         self._local = threading.local()
 
@@ -129,8 +134,23 @@ class RowDigester:
         for name in sorted(partition):
             # The protocol writes NULL as null or as an empty text.
             text = partition[name] or None
-            length = self._lengths.get(name, 0)
-            sums.add_constant(name, text if text is None else text.ljust(length))
+            field = self._partitions.get(name)
+            if text is not None and field is not None:
+                text = _one_text(text, field)
+            sums.add_constant(name, text)
+
+
+def _one_text(text: str, field: StructField) -> str:
+    """A text that all texts of a partition value share."""
+    kind = field.type
+    if isinstance(kind, PrimitiveType) and kind.name in _SEVERAL_TEXTS:
+        key = partition_key(text, kind)
+        return str(key.normalize() if isinstance(key, Decimal) else key)
+    return text.ljust(char_length(field))
+
+
+_SEVERAL_TEXTS = ("timestamp", "timestamp_ntz", "float", "double", "decimal")
+"""Types whose values writers write in several ways."""
 
 
 @dataclass(frozen=True, slots=True)
