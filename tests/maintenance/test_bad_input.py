@@ -69,7 +69,7 @@ BAD: dict[str, tuple[Call, type[VariantLakeError], str, str]] = {
     ),
     "another feature": (
         ("drop_feature", {"name": "variantType"}, ["drop-feature", "variantType"]),
-        UnsupportedFeature, "variantType cannot be dropped here", "Delta Spark may do it",
+        UnsupportedFeature, "variantType cannot be dropped here", "no engine drops it",
     ),
     "versions from the end": (
         ("check_rewrite", {"from_version": 9, "to_version": 1},
