@@ -301,6 +301,19 @@ def test_a_part_that_one_conjunct_skips_is_not_asked_by_the_next(tmp_path: Path)
         assert [each["files"] for each in scan.explain().to_dict()["skipped_by"]] == [20]
 
 
+def test_a_commit_reads_no_parts(tmp_path: Path) -> None:
+    _table(tmp_path)
+    with in_parts():
+        parted = _read(tmp_path)
+    commit(parted, Changes("WRITE", adds=(_add(7, "new.parquet"),)))
+    newest = parted.refresh()
+    assert is_unread(parted.files)
+    assert is_unread(newest.files)
+    assert not (tmp_path / "_delta_log/00000000000000000001.crc").exists()
+    assert scan_of(newest, "*", "n = 7", None).choice.read_files == 4
+    assert _keys(_read(tmp_path)) == _keys(newest)
+
+
 def test_a_missing_sidecar_is_named_when_the_table_is_opened_and_later(tmp_path: Path) -> None:
     _table(tmp_path)
     with in_parts():

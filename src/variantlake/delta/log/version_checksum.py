@@ -58,10 +58,14 @@ MAX_CHECKSUM_BYTES = 64 << 20
 def write_checksum(store: Store, version: int, state: LogState) -> None:
     """Write the checksum of a version that is in the log, unless there is one.
 
+    None of a table whose files are not in memory: it would have all of them read.
+
     Raises UnsupportedFeature, by name, for a protocol that we must not write.
     """
     if state.protocol is not None:
         check_log_writable(state.protocol)
+    if is_unread(state.files):
+        return
     store.put_if_absent(checksum_path(version), orjson.dumps(checksum(state)))
 
 

@@ -18,6 +18,7 @@ from variantlake.delta.checkpoint.log_cleanup import clean_log
 from variantlake.delta.checkpoint.log_compaction import INTERVAL, compaction_due, write_compaction
 from variantlake.delta.log.last_checkpoint import read_last_checkpoint
 from variantlake.delta.log.log_segment import LOG, commit_path, commit_version
+from variantlake.delta.log.parted_files import is_unread
 from variantlake.delta.log.reconciliation import LogState
 from variantlake.delta.log.version_checksum import write_checksum
 from variantlake.delta.protocol.intervals import DAY_MILLIS
@@ -58,7 +59,8 @@ def _is_early(store: Store, version: int, state: LogState, properties: Mapping[s
     last = None if "delta.checkpointInterval" in properties else read_last_checkpoint(store)
     if last is None or not 0 < version - last < LATEST:
         return False
-    most, size = BYTES_OF_FILE * state.files.num_rows, 0
+    files = state.files
+    most, size = BYTES_OF_FILE * (files.most_rows if is_unread(files) else files.num_rows), 0
     for number in range(last + 1, version + 1):
         commit = store.entry(commit_path(number)) if size <= most else None
         if commit is None:
