@@ -16,6 +16,7 @@ from variantlake.engine.codes import (
     Coded,
     NumberedPairs,
     coded,
+    coded_parts,
     different,
     different_of_parts,
 )
@@ -97,3 +98,23 @@ def test_different_pairs_are_those_of_a_set(data: st.DataObject, in_a_table: boo
             listed = list(zip(*(each.tolist() for each in found), strict=True))
             assert len(listed) == len(set(listed))
             assert set(listed) == wanted
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["a", "b", "c", "dd", None]), min_size=1, max_size=9),
+        min_size=1,
+        max_size=4,
+    ),
+    st.booleans(),
+)
+def test_keys_of_parts_are_those_of_their_rows(parts: list[list[str | None]], one: bool) -> None:
+    """Whether they are dictionaries, texts, or some of both."""
+    keys = []
+    for number, part in enumerate(parts):
+        array: Any = pa.array(part, pa.string())
+        column = coded(array.dictionary_encode() if number % 2 or one else array)
+        keys.append(column.keys_of(np.arange(len(part))))
+    found = coded_parts(keys)
+    values = found.values.to_pylist()
+    assert [values[code] for code in found.codes] == [each for part in parts for each in part]

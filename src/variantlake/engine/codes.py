@@ -12,7 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.arrays import arrow_array, numpy_array
-from variantlake.expressions.arrays import checked, entry_codes, numbers, ordered, valid, with_null
+from variantlake.expressions.arrays import (
+    checked,
+    entry_codes,
+    numbers,
+    one_array,
+    ordered,
+    valid,
+    with_null,
+)
 from variantlake.kernels.columns.groups import (
     CHOSEN,
     FULL,
@@ -117,6 +125,14 @@ class Coded:
             return self.values
         return self.values.take(arrow_array(self.codes[rows]))
 
+    def keys_of(self, rows: Int64s) -> Any:
+        """The same; a dictionary array if most of its entries are there, which copies no text."""
+        is_text = pa.types.is_string(self.values.type)
+        if not is_text or rows is self.first or 2 * len(rows) < len(self.values):
+            return self.of_rows(rows)
+        codes = arrow_array(self.codes[rows].astype(np.int32))
+        return pa.DictionaryArray.from_arrays(codes, self.values, safe=False)
+
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
@@ -145,6 +161,19 @@ def coded(array: Any) -> Coded:
         array = array.dictionary_encode("encode")
     values = array.dictionary
     return Coded(entry_codes(array), with_null(values) if array.indices.null_count else values)
+
+
+def coded_parts(parts: Sequence[Any]) -> Coded:
+    """The keys of several parts, one after the other: see `Coded.keys_of`."""
+    if not any(isinstance(part, pa.DictionaryArray) for part in parts):
+        return coded(one_array(parts))
+    entries = [part.dictionary if isinstance(part, pa.DictionaryArray) else part for part in parts]
+    every, codes, start = coded(one_array(entries)), [], 0
+    for part, own in zip(parts, entries, strict=True):
+        numbers = every.codes[start : start + len(own)]
+        start += len(own)
+        codes.append(numbers if part is own else numbers[numpy_array(part.indices)])
+    return Coded(np.concatenate(codes), every.values)
 
 
 def _near(array: Any) -> Coded | None:
@@ -207,7 +236,7 @@ def different(ids: Int64s, count: int, column: Coded) -> tuple[Int64s, Int64s]:
         there = np.zeros(count * column.size, np.uint8)
         if column.size:
             checked(mark_pairs(ids, column.codes, column.size, there))
-        return _listed(there, column.size, len(ids))
+        return _listed(there, column.size)
     pairs = ids * column.size + column.codes
     found = pairs[_numbered(pairs, count * column.size).first]
     return found // column.size, found % column.size
@@ -237,12 +266,14 @@ def different_of_parts(
         checked(
             mark_numbered_pairs(part.groups, part.numbers, part.codes, part.entries, size, there)
         )
-    return _listed(there, size, rows)
+    return _listed(there, size)
 
 
-def _listed(there: npt.NDArray[np.uint8], size: int, rows: int) -> tuple[Int64s, Int64s]:
-    """The pairs that a table has, of so many rows."""
-    groups, codes = (np.empty(min(rows, len(there)), np.int64) for _ in range(2))
+def _listed(there: npt.NDArray[np.uint8], size: int) -> tuple[Int64s, Int64s]:
+    """The pairs that a table has."""
+    # Room for these alone: new memory takes more time than to count them.
+    pairs = int(np.count_nonzero(there.view(np.bool_)))
+    groups, codes = (np.empty(pairs, np.int64) for _ in range(2))
     found = list_pairs(there, max(size, 1), groups, codes)
     checked(found)
     return groups[:found], codes[:found]

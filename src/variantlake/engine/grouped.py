@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from variantlake.engine.codes import coded, group
+from variantlake.engine.codes import coded, coded_parts, group
 from variantlake.engine.reading import Counted, Known
 from variantlake.engine.states import Distinct, State, known_state, state_of, typed
-from variantlake.expressions.arrays import one_array
 from variantlake.expressions.rows import evaluate
 from variantlake.expressions.tree import Aggregate, Expression
 from variantlake.expressions.typing import scalar
@@ -51,7 +50,7 @@ def part_of_rows(
         array = None if argument is None else evaluate_used(argument, known, rows)
         states.append(state_of(aggregate, array, found.ids, found.count, some.sizes))
     return PartialGroups(
-        tuple(column.of_rows(found.first) for column in columns),
+        tuple(column.keys_of(found.first) for column in columns),
         tuple(states),
         found.count,
     )
@@ -80,7 +79,7 @@ def part_of_log(
 def merged(parts: Sequence[PartialGroups]) -> PartialGroups:
     """The parts as one, in which no two groups have the same keys."""
     first, *others = parts
-    columns = [coded(one_array([part.keys[at] for part in parts])) for at in range(len(first.keys))]
+    columns = [coded_parts([part.keys[at] for part in parts]) for at in range(len(first.keys))]
     count = sum(part.count for part in parts)
     found = group(columns, count)
     states = [

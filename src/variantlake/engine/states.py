@@ -28,9 +28,10 @@ from variantlake.engine.codes import (
     unscaled,
 )
 from variantlake.errors import InvalidValue, UnsupportedFeature
-from variantlake.expressions.arrays import numbers, one_array, plain, valid
+from variantlake.expressions.arrays import checked, numbers, one_array, plain, valid
 from variantlake.expressions.tree import Aggregate
 from variantlake.expressions.typing import scalar
+from variantlake.kernels.columns.aggregates import add_groups, count_groups, reach_groups
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.shredding.fit import raw_array
@@ -96,10 +97,17 @@ def _counted(ids: Int64s, count: int, sizes: Int64s | None = None) -> Int64s:
     if sizes is None:
         if count == 1:
             return np.array([len(ids)], np.int64)
-        return np.bincount(ids, minlength=count).astype(np.int64)
+        counts = np.zeros((_COUNTERS if count <= _MANY else 1, count), np.int64)
+        checked(count_groups(ids, count, counts.reshape(-1)))
+        summed: Int64s = counts.sum(axis=0)
+        return summed
     found = np.zeros(count, np.int64)
-    np.add.at(found, ids, sizes)
+    checked(add_groups(ids, sizes, found))
     return found
+
+
+_COUNTERS, _MANY = 4, 1 << 12
+"""Counters of each of so many groups: more do not stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +151,10 @@ class Distinct:
         if not there.all():
             kept = there[codes]
             groups, codes = groups[kept], codes[kept]
-        # Conditions may have left a few of a dictionary's entries.
+        # Conditions may have left a few of a dictionary's entries; most of them are not copied.
         used = np.zeros(len(values), np.bool_)
         used[codes] = True
-        if used.all():
+        if 2 * int(np.count_nonzero(used)) >= len(values):
             return cls(groups, codes, values, count)
         places = arrow_array(np.flatnonzero(used))
         return cls(groups, (np.cumsum(used) - 1)[codes], values.take(places), count)
@@ -191,17 +199,12 @@ class Extreme:
     ) -> Extreme:
         """Of rows: the rank of each, whether it has a value, and its group."""
         ranks, there, ids = rows
-        if not there.all():
-            ranks, ids = ranks[there], ids[there]
-        has = np.zeros(count, np.bool_)
-        has[ids] = True
-        limits = np.iinfo(np.int64)
-        found = np.full(count, limits.min if greatest else limits.max, np.int64)
-        if count == 1:
-            found[:] = (np.max if greatest else np.min)(ranks, initial=found[0])
-        else:
-            (np.maximum if greatest else np.minimum).at(found, ids, ranks)
-        return cls(greatest, type_, found, has)
+        flip = 0 if greatest else -1
+        found = np.full(count, np.iinfo(np.int64).min, np.int64)
+        has = np.zeros(count, np.uint8)
+        counted = np.empty(0, np.uint8) if there.all() else there.view(np.uint8)
+        checked(reach_groups(ids, ranks, counted, flip, found, has))
+        return cls(greatest, type_, found ^ flip, has.view(np.bool_))
 
     def merged(self, others: Sequence[Self], ids: Int64s, count: int) -> Extreme:
         """See State."""

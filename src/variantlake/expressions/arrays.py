@@ -22,6 +22,7 @@ from variantlake.kernels.columns.entries import (
     copy_texts,
     place_texts,
 )
+from variantlake.kernels.columns.places import gather_codes, gather_longs
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.shredding.arrays import AnyArray
 
@@ -43,9 +44,23 @@ class Values:
     def take(self, places: Int64s) -> Values:
         """Some rows, by their places. Arrow takes rows faster than it filters them."""
         return Values(
-            self.array.take(arrow_array(places, pa.int64())),
+            at_places(self.array, places),
             None if self.failed is None else self.failed[places],
         )
+
+
+def repeated(values: Values, times: Int64s) -> Values:
+    """Each row so many times, one after the other."""
+    array: Any = values.array
+    if not isinstance(array, pa.DictionaryArray) or values.failed is not None:
+        return values.take(np.repeat(np.arange(len(times)), times))
+    codes: Any = np.repeat(numpy_array(array.indices).astype(np.int32), times)
+    there = None
+    if array.null_count:
+        packed: Any = np.packbits(np.repeat(valid(array), times), bitorder="little")
+        there = pa.py_buffer(packed)
+    indices = pa.Array.from_buffers(pa.int32(), len(codes), [there, pa.py_buffer(codes)])
+    return Values(pa.DictionaryArray.from_arrays(indices, array.dictionary, safe=False))
 
 
 def joined_values(parts: Sequence[Values]) -> Values:
@@ -91,6 +106,42 @@ def _texts(array: Any) -> Any:
     bits = indices.buffers()[0] if indices.null_count else None
     return pa.Array.from_buffers(pa.string(), rows, [bits, offsets, text.slice(0, size)])
 
+
+def at_places(array: Any, places: Int64s) -> Any:
+    """What Arrow's `take` gives; codes, integers and moments in half of its time."""
+    rows: Any = array.indices if isinstance(array, pa.DictionaryArray) else array
+    gather = _GATHERS.get(rows.type)
+    if gather is None or len(places) < _FEW:
+        return array.take(arrow_array(places, pa.int64()))
+    kernel, dtype = gather
+    bits, words = rows.buffers()
+    own = np.frombuffer(words, dtype)[rows.offset : rows.offset + len(rows)]
+    bitmap = np.frombuffer(bits, np.uint8) if rows.null_count else _NO_BITS
+    memory: Any = pa.allocate_buffer(len(places) * dtype.itemsize)
+    valid: _Bytes = np.empty(len(places) if len(bitmap) else 0, np.uint8)
+    found = kernel(own, bitmap, rows.offset, places, np.frombuffer(memory, dtype), valid)
+    checked(found)
+    there: Any = None
+    if found < len(places):
+        packed: Any = np.packbits(valid, bitorder="little")
+        there = pa.py_buffer(packed)
+    made = pa.Array.from_buffers(rows.type, len(places), [there, memory])
+    if rows is array:
+        return made
+    return pa.DictionaryArray.from_arrays(made, array.dictionary, safe=False)
+
+
+_FEW = 64
+"""Rows that Arrow takes in less time than a kernel begins."""
+_INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
+_GATHERS: dict[Any, tuple[Any, np.dtype[Any]]] = {
+    pa.int32(): (gather_codes, _INT32),
+    pa.date32(): (gather_codes, _INT32),
+    pa.int64(): (gather_longs, _INT64),
+    pa.timestamp("us"): (gather_longs, _INT64),
+    pa.timestamp("us", "UTC"): (gather_longs, _INT64),
+}
+"""The kernels of types of fixed width."""
 
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
 

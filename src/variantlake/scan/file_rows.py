@@ -23,7 +23,7 @@ from variantlake.delta.schema.char_values import padded, padded_to
 from variantlake.delta.schema.table_schema import DataType, StructField, StructType, arrow_type
 from variantlake.delta.stats.partition_values import partition_array
 from variantlake.errors import VariantLakeError, in_file
-from variantlake.expressions.arrays import Values, one_array
+from variantlake.expressions.arrays import Values, at_places, one_array
 from variantlake.expressions.tree import Ref
 from variantlake.parquet.read.chunk_pages import ChunkPlace
 from variantlake.parquet.read.prefetch import ahead
@@ -139,7 +139,7 @@ class FileReader:
         if key not in self._cached:
             array = self._typed.decoded(ref, reading, row_group, None if is_whole else places)
             if array is not None and not is_whole:
-                return converted(array.take(arrow_array(places)), ref, reading)
+                return converted(at_places(array, places), ref, reading)
             if array is None:
                 array = self._typed.read(ref, reading, row_group)
             self._cached[key] = converted(array, ref, reading)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from variantlake.arrays import arrow_array
 from variantlake.errors import VariantLakeError
-from variantlake.expressions.arrays import Values, joined_values
+from variantlake.expressions.arrays import Values, at_places, joined_values
 from variantlake.expressions.tree import Ref
 from variantlake.parquet.read.chunk_values import read_joined
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
@@ -81,7 +80,7 @@ class _Groups:
                 return None
             array = as_stored(read_joined(there, places), reading.stored)
             if array is not None and places is not None:
-                array = array.take(arrow_array(places))
+                array = at_places(array, places)
             return None if array is None else converted(array, ref, reading)
         except VariantLakeError:
             return None  # which names its file if that is read alone

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from variantlake.expressions.arrays import Values
+from variantlake.expressions.arrays import Values, repeated
 from variantlake.expressions.tree import Ref
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 
@@ -30,8 +30,10 @@ class Runs:
 
     def in_rows(self, places: Int64s) -> Values:
         """The column in some rows."""
-        numbers = np.repeat(np.arange(len(self.ends)), np.diff(self.ends, prepend=0))
-        return self.values.take(numbers if len(places) == len(numbers) else numbers[places])
+        sizes = np.diff(self.ends, prepend=0)
+        if len(places) == sizes.sum():
+            return repeated(self.values, sizes)
+        return self.values.take(np.repeat(np.arange(len(sizes)), sizes)[places])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from variantlake.kernels.native.declared import Bytes, BytesIn, Int64s, Int64sIn, int64, uint64
 from variantlake.kernels.native.jit import entry
-from variantlake.kernels.tape.words import load64
+from variantlake.kernels.tape.words import load8, load64, trailing_zeros
 
 
 @entry
@@ -53,7 +53,7 @@ def mark_numbered_pairs(
 def list_pairs(there: BytesIn, size: int, groups: Int64s, codes: Int64s) -> int:
     """Write the pairs whose byte is set, in order; returns how many there are, or -1.
 
-    there: uint8, `size` for each group. groups, codes: int64, room for all pairs. Allocates
+    there: uint8, 0 or 1, `size` for each group. groups, codes: int64, room for all pairs. Allocates
     nothing, never raises.
     """
     if size <= 0 or codes.size < groups.size:
@@ -63,16 +63,22 @@ def list_pairs(there: BytesIn, size: int, groups: Int64s, codes: Int64s) -> int:
         if at + 8 <= there.size and load64(there, at) == 0:
             at += 8
             continue
-        for place in range(at, min(at + 8, int64(there.size))):
-            if there[uint64(place)] == 0:
-                continue
+        word = int64(0)
+        if at + 8 <= there.size:
+            word = load64(there, at)
+        else:
+            for k in range(int64(there.size) - at):
+                word |= load8(there, at + int64(k)) << (8 * int64(k))
+        while word != 0:
+            place = at + (int64(trailing_zeros(word)) >> 3)
+            word &= word - 1
             while place - start >= size:
                 group += 1
                 start += size
             if found >= groups.size:
                 return -1
             groups[uint64(found)] = group
-            codes[uint64(found)] = int64(place) - start
+            codes[uint64(found)] = place - start
             found += 1
         at += 8
     return found
