@@ -23,8 +23,7 @@ from benchmarks.report import table
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.maintenance.digest import DigestFile, FileDigester, RowDigester
 from variantlake.parquet.metadata.footer import read_footer
-from variantlake.parquet.read.parquet_source import open_parquet
-from variantlake.parquet.read.reader import BATCH_ROWS
+from variantlake.parquet.read.parquet_source import BATCH_ROWS, open_parquet
 from variantlake.parquet.write.copy_row_groups import copy_row_groups, open_source
 from variantlake.parquet.write.file_writer import FileWriter
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -11,12 +12,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from variantlake.loading import load
 from variantlake.table import Table
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "variantlake"
 
 # Top to bottom: a module may import from its own part and from those before it.
 LAYERS = [
+    "loading",
     "shown",
     "errors",
     "familiar_names",
@@ -276,3 +279,30 @@ def test_what_runs_does_not_import_the_compiler(module: Path) -> None:
     compiler = "variantlake.kernels.compile"
     if "compile" not in module.relative_to(PACKAGE).parts:
         assert not {name for name in imported(module) if name.startswith(compiler)}
+
+
+def test_a_query_of_local_files_loads_no_clients_and_no_writer(tmp_path: Path) -> None:
+    """They take some 30 ms of the first query of a process."""
+    Table.create(tmp_path / "t", "k INT").append(pa.table({"k": pa.array([1], pa.int32())}))
+    code = (
+        "import sys, variantlake as vl\n"
+        f"vl.Table.open({str(tmp_path / 't')!r}).sql('SELECT count(*) FROM t').to_arrow()\n"
+        "heavy = ('obstore', 'pyarrow.parquet', 'pyarrow.fs', 'subprocess', 'configparser')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_garbage_is_looked_for_again_once_modules_are_loaded() -> None:
+    gc.collect()
+    assert load("json", "decimal").__name__ == "decimal"
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        load("decimal")
+        assert not gc.isenabled()
+        with pytest.raises(ModuleNotFoundError):
+            load("nothing_of_this_name")
+    finally:
+        gc.enable()

@@ -6,8 +6,6 @@ touched, so that the command line can answer Ctrl-C from its first moment.
 
 from __future__ import annotations
 
-import importlib
-
 from variantlake.errors import (
     AbsolutePathRefused,
     CommitConflict,
@@ -37,6 +35,7 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
+from variantlake.loading import load
 
 TYPE_CHECKING = False  # type checkers take it for true; `typing` itself loads slowly
 if TYPE_CHECKING:
@@ -283,9 +282,9 @@ def __getattr__(name: str) -> Any:
 
         value: Any = version("variantlake")
     elif name in _HOMES:
-        value = getattr(importlib.import_module(_HOMES[name]), name)
+        value = getattr(load(_HOMES[name]), name)
     elif name in _MODULES:
-        value = importlib.import_module(f"variantlake.{name}")
+        value = load(f"variantlake.{name}")
     else:
         from variantlake.familiar_names import no_such_name
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypedDict
@@ -233,6 +232,8 @@ class MissingDependency(VariantLakeError, RuntimeError):
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint with the known name that is most like this one; empty if none is."""
     names = {each.lower(): each for each in known}
+    import difflib  # which only a wrong name needs
+
     close = difflib.get_close_matches(name.lower(), names, 1, 0.75)
     return f"did you mean {names[close[0]]}?" if close else ""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import html
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -68,6 +67,8 @@ class CommitResult(Result):
 
 def html_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Rows for a notebook, below the names of their columns if there are any; None is empty."""
+    import html  # which loads slowly, for notebooks alone
+
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
     lines = [f"<tr>{head}</tr>"] if names else []
     for row in rows:

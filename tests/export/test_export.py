@@ -18,7 +18,7 @@ import variantlake as vl
 from tests.cli.command import run
 from variantlake.errors import InvalidValue, MissingSource, StoreFailed
 from variantlake.export.export import export_rows
-from variantlake.parquet.read.reader import BATCH_ROWS
+from variantlake.parquet.read.parquet_source import BATCH_ROWS
 
 ROWS: list[dict[str, Any]] = [
     {"id": 1, "name": 'a, "b"', "day": dt.date(2026, 1, 2), "event": {"a": 1, "b": [True, None]}},

@@ -19,7 +19,7 @@ _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 """What ends a process from outside: commands tidy up as after Ctrl-C."""
 
 _INTERRUPTED = 130
-_OBJECTS = 50_000
+_OBJECTS = 200_000
 """So many new objects before Python looks for garbage among them."""
 _ended_by: list[int] = []
 

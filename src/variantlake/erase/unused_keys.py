@@ -30,8 +30,7 @@ from variantlake.errors import InvalidSchema, MalformedVariant, in_file
 from variantlake.kernels.tape.dictionary import used_keys
 from variantlake.kernels.variant.variant_reader import VariantReader
 from variantlake.parquet.metadata.footer import Footer, read_footer
-from variantlake.parquet.read.parquet_source import ParquetSource, open_parquet
-from variantlake.parquet.read.reader import BATCH_ROWS
+from variantlake.parquet.read.parquet_source import BATCH_ROWS, ParquetSource, open_parquet
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.stats.facts import facts_of
 from variantlake.parquet.variant.variant_group import GroupNode, VariantGroup, parse_group

@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from variantlake.errors import InvalidValue, MissingSource, VariantLakeError
 from variantlake.export.row_texts import csv_cells, csv_lines, joined, json_lines
-from variantlake.parquet.read.parquet_source import BATCH_BYTES
-from variantlake.parquet.read.reader import BATCH_ROWS
+from variantlake.parquet.read.parquet_source import BATCH_BYTES, BATCH_ROWS
 from variantlake.parquet.write.table_writer import Shredding, find_variants, write_batches
 from variantlake.progress import OnProgress, Progress
 from variantlake.shown import Result

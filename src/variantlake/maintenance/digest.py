@@ -33,9 +33,8 @@ from variantlake.kernels.digest.rows import Digest, RowSums
 from variantlake.kernels.native.declared import Int64s
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
-from variantlake.parquet.read.parquet_source import ParquetSource, open_parquet
+from variantlake.parquet.read.parquet_source import BATCH_ROWS, ParquetSource, open_parquet
 from variantlake.parquet.read.prefetch import ahead
-from variantlake.parquet.read.reader import BATCH_ROWS
 from variantlake.parquet.variant.variant_columns import ColumnWithVariants, column_of, is_variant
 from variantlake.parquet.variant.variant_group import parse_group
 from variantlake.scan.conform import conformed, find_field

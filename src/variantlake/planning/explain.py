@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import html
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -116,6 +114,8 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the text."""
+        import html
+
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def to_dict(self) -> dict[str, Any]:
@@ -314,6 +314,8 @@ def _suggest(ref: Ref, layouts: Sequence[ShreddingSchema]) -> tuple[str, ...]:
                 known[path_text(path)] = path
     wanted = path_text(ref.path)
     by_case = [text for text in known if fold_key(text) == fold_key(wanted)]
+    import difflib
+
     close = difflib.get_close_matches(wanted, known, MAX_SUGGESTIONS, _CLOSENESS)
     found = list(dict.fromkeys((*by_case, *close)))[:MAX_SUGGESTIONS]
     return tuple(str(replace(ref, path=known[text], type="variant", strict=True)) for text in found)

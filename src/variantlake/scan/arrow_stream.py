@@ -6,7 +6,6 @@ DuckDB reads as its own VARIANT. Spec: Arrow, "Canonical Extension Types", "Parq
 
 from __future__ import annotations
 
-import html
 import importlib
 import os
 from collections.abc import Iterator
@@ -201,6 +200,8 @@ class ArrowStream(Shown):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first ten rows, or why they cannot be read."""
+        import html
+
         try:
             rows = self.head(_SHOWN_ROWS).to_arrow()
         except VariantLakeError as error:

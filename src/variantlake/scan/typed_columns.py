@@ -17,9 +17,8 @@ from variantlake.expressions.arrays import Values, one_array
 from variantlake.expressions.tree import Ref
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.chunk_pages import ChunkPlace
-from variantlake.parquet.read.parquet_source import open_parquet
+from variantlake.parquet.read.parquet_source import BATCH_ROWS, open_parquet
 from variantlake.parquet.read.path_values import GroupMembers
-from variantlake.parquet.read.reader import BATCH_ROWS
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.variant.group_parts import list_element
 from variantlake.paths import Path

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from variantlake.errors import MissingSource
 from variantlake.storage.input_file import InputFile
-from variantlake.storage.objects import ObjectStore, check_url, open_object
 from variantlake.storage.schemes import check_location
 from variantlake.storage.store import LocalStore, Store, is_local, local_path, location_text
 from variantlake.storage.unreachable import disk_hint
@@ -31,6 +30,9 @@ def open_store(location: str | os.PathLike[str]) -> Store:
     text = check_location(location_text(location))
     if is_local(text):
         return LocalStore(Path(local_path(text)).absolute())
+    # Its client loads slowly, and tables of local files need none.
+    from variantlake.storage.objects import ObjectStore, check_url
+
     check_url(text.rstrip("/"))
     return ObjectStore(text.rstrip("/"))
 
@@ -40,6 +42,8 @@ def store_of(location: str) -> tuple[Store, str]:
     if is_local(location):
         path = Path(local_path(location)).absolute()
         return LocalStore(path.parent), path.name
+    from variantlake.storage.objects import open_object
+
     return open_object(location)
 
 
@@ -56,6 +60,8 @@ def open_file(source: Source) -> InputFile:
     location = os.fspath(source)
     if is_local(location):
         return _open_local(local_path(location))
+    from variantlake.storage.objects import open_object
+
     store, name = open_object(location)
     return store.open(name)
 

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from variantlake.errors import InvalidValue, describe_type
-from variantlake.storage.aws_profiles import default_options, profile_options
 
 RETRY_SECONDS = "VARIANTLAKE_RETRY_SECONDS"
 """How long a request that fails is tried again."""
@@ -236,9 +235,13 @@ def _with_profile(options: dict[str, str]) -> dict[str, str]:
     if "AWS_ACCESS_KEY_ID" in options or "AWS_SKIP_SIGNATURE" in options:
         return options
     if name:
+        from variantlake.storage.aws_profiles import profile_options
+
         return _over(profile_options(name), options)
     if any(os.environ.get(variable) for variable in SIGNS_ELSEWHERE):
         return options
+    from variantlake.storage.aws_profiles import default_options
+
     return _over(default_options(), options)
 
 

@@ -6,7 +6,6 @@ Each method is a docstring and a call into the room that does the work.
 from __future__ import annotations
 
 import functools
-import html
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,6 +50,7 @@ from variantlake.errors import (
     in_memory,
 )
 from variantlake.export.keywords import ExportKeywords
+from variantlake.loading import load
 from variantlake.progress import OnProgress
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.shown import CommitResult, counted, html_table
@@ -347,6 +347,8 @@ class Table(AllRows):
 
     def _repr_html_(self) -> str:
         """What a notebook shows of the table: where it is and its columns, without reading rows."""
+        import html
+
         columns = ((item.name, item.type) for item in self.schema.fields)
         return (
             f"<p><b>{html.escape(self.uri)}</b>, version {self.version:,}, "
@@ -489,6 +491,7 @@ class Table(AllRows):
             >>> t.scan(["id", "event:kind::string AS kind"], where="event:n::int > 1").to_pylist()
             [{'id': 2, 'kind': 'b'}]
         """
+        load("variantlake.scan.table_scan")
         from variantlake.scan.table_scan import scan_of
 
         version = self._current()
@@ -554,6 +557,7 @@ class Table(AllRows):
                 read.
             MissingDependency: DuckDB is not installed.
         """
+        load("variantlake.engine.text", "variantlake.engine.run")
         from variantlake.engine.text import names_of_table
 
         if not isinstance(query, str):

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from variantlake.delta.protocol import cluster_paths
 from variantlake.delta.protocol.feature_records import FEATURES
 from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature, did_you_mean
-from variantlake.parquet.write.file_writer import Compression
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.inference.hints import parse_hints
+
+if TYPE_CHECKING:  # writing loads much that reading needs not
+    from variantlake.parquet.write.file_writer import Compression
 
 SHREDDING_PROPERTY = "delta.enableVariantShredding"
 FEATURE_PREFIX = "delta.feature."

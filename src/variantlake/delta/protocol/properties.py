@@ -6,7 +6,7 @@ Spec: PROTOCOL, "Table Properties".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from variantlake.delta.protocol import cluster_paths, learned_schemas
 from variantlake.delta.protocol.known_properties import (
@@ -23,10 +23,12 @@ from variantlake.delta.protocol.known_properties import (
 )
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.errors import InvalidSchema, UnsupportedFeature, did_you_mean
-from variantlake.parquet.write.file_writer import Compression
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.shredding.inference.hints import Hint, parse_hints
 from variantlake.shredding.schema import ShreddingSchema
+
+if TYPE_CHECKING:  # writing loads much that reading needs not
+    from variantlake.parquet.write.file_writer import Compression
 
 DEFAULT_RESIDUAL_SHARE = 0.3
 

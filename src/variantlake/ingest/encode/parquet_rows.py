@@ -14,7 +14,8 @@ import pyarrow as pa
 from variantlake.batches import packed
 from variantlake.errors import InvalidPath, VariantLakeError
 from variantlake.parquet.metadata.footer import Footer, RowGroup
-from variantlake.parquet.read.reader import BATCH_ROWS, VariantFile
+from variantlake.parquet.read.parquet_source import BATCH_ROWS
+from variantlake.parquet.read.reader import VariantFile
 from variantlake.shredding.layout import is_variant_type
 
 BATCH_BYTES = 4 << 20

@@ -24,7 +24,7 @@ from variantlake.kernels.digest.rows import Digest, RowSums
 from variantlake.maintenance.compare_versions import Side, differences
 from variantlake.maintenance.digest import DigestColumns, DigestFile, FileDigester, RowDigester
 from variantlake.parquet.metadata.footer import Footer
-from variantlake.parquet.read.reader import BATCH_ROWS
+from variantlake.parquet.read.parquet_source import BATCH_ROWS
 from variantlake.parquet.write.file_writer import WrittenFile
 
 Input = tuple[str, DeletionVectorDescriptor | None]

@@ -11,8 +11,8 @@ from variantlake.errors import MissingSource, VariantLakeError
 from variantlake.kernels.shredded.check_rows import find_problems
 from variantlake.parquet.metadata.footer import Footer, is_parquet, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
-from variantlake.parquet.read.parquet_source import open_parquet
-from variantlake.parquet.read.reader import BATCH_ROWS, named_groups
+from variantlake.parquet.read.parquet_source import BATCH_ROWS, open_parquet
+from variantlake.parquet.read.reader import named_groups
 from variantlake.parquet.variant.variant_columns import (
     ColumnWithVariants,
     FoundVariants,

@@ -16,8 +16,8 @@ from variantlake.errors import InvalidPath
 from variantlake.kernels.variant.profiler import profile
 from variantlake.kernels.variant.variant_reader import VariantReader
 from variantlake.parquet.metadata.footer import Footer, read_footer
+from variantlake.parquet.read.parquet_source import BATCH_ROWS
 from variantlake.parquet.read.reader import (
-    BATCH_ROWS,
     columns_of_variants,
     iter_batches,
     named_groups,

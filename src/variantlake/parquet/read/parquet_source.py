@@ -21,6 +21,9 @@ from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.shredding.plain_types import viewless_array, viewless_type
 from variantlake.storage.opening import Source, open_file
 
+BATCH_ROWS = 16384
+"""Rows that are taken apart at a time; memory follows this and the page size, not the file."""
+
 WHOLE_BYTES = 256 << 20
 """A column of a row group of more bytes than so many is read in batches."""
 

@@ -16,15 +16,12 @@ import pyarrow as pa
 from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, VariantLakeError, in_file
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
-from variantlake.parquet.read.parquet_source import open_parquet
+from variantlake.parquet.read.parquet_source import BATCH_ROWS, open_parquet
 from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.variant.variant_columns import column_of, result_field, variant_nodes
 from variantlake.progress import OnProgress, Progress
 from variantlake.storage.opening import Source, name_of, open_file
 from variantlake.storage.options import reach_with
-
-BATCH_ROWS = 16384
-"""Rows that are taken apart at a time; memory follows this and the page size, not the file."""
 
 
 def read_table(

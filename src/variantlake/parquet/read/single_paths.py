@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from variantlake.errors import InvalidPath, MalformedFile, VariantLakeError, in_file
 from variantlake.parquet.metadata.footer import Footer, read_footer
-from variantlake.parquet.read.parquet_source import open_parquet
+from variantlake.parquet.read.parquet_source import BATCH_ROWS, open_parquet
 from variantlake.parquet.read.path_values import (
     GroupMembers,
     LegacyPathRequest,
     Mismatch,
     PathRequest,
 )
-from variantlake.parquet.read.reader import BATCH_ROWS, check_batch_rows
+from variantlake.parquet.read.reader import check_batch_rows
 from variantlake.parquet.variant.variant_columns import is_variant
 from variantlake.parquet.variant.variant_group import GroupNode, VariantGroup, parse_group
 from variantlake.paths import ColumnPath, Path

@@ -18,8 +18,7 @@ from variantlake.kernels.variant.profile_limits import ProfileLimits
 from variantlake.kernels.variant.profiler import Profiler
 from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant
 from variantlake.parquet.metadata.annotate import ColumnPath
-from variantlake.parquet.read.parquet_source import BATCH_BYTES
-from variantlake.parquet.read.reader import BATCH_ROWS
+from variantlake.parquet.read.parquet_source import BATCH_BYTES, BATCH_ROWS
 from variantlake.parquet.stats.facts import read_facts
 from variantlake.parquet.write.file_writer import (
     FileWriter,
