@@ -64,7 +64,7 @@ FAILING = (
     "cast(f AS BIGINT) = 1",
 )
 LEFT_TO_SPARK = (
-    "lower(s) = 'z'", "s RLIKE 'a'", "s LIKE u", "s LIKE '%\\\\%'", "greatest(d, f) > 1",
+    "lower(s) = 'z'", "s RLIKE 'a'", "s LIKE u", "greatest(d, f) > 1",
     "cast(dec AS STRING) = '2.00'", "round(d) = 2", "dt + INTERVAL 1 MONTH > dt",
 )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 MOST = 16
 """Queries that are kept: of a large table each holds the numbers of the files that it reads."""
+
+_OF_A_MOMENT = re.compile(r"\b(now|current_[a-z]+|curdate)\b", re.IGNORECASE)
+"""What means another time in the next query."""
 
 
 class PreparedQueries:
@@ -35,7 +39,8 @@ class PreparedQueries:
         if found is None:
             names = dict.fromkeys(names_of_table(snapshot.store.uri), snapshot.schema)
             found = LocalQuery(snapshot, read_query(text, names)[1], decoded)
-        self._kept[text] = found
+        if _OF_A_MOMENT.search(text) is None:
+            self._kept[text] = found
         while len(self._kept) > MOST:
             self._kept.popitem(last=False)
         return found

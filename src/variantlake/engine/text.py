@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
@@ -75,13 +76,14 @@ class _Select:
         self._select = select
         self._columns = columns
         self._utc = utc
-        self._read = Expressions(columns, utc=utc)
+        self._now = time.time_ns() // 1000
+        self._read = Expressions(columns, utc=utc, now=self._now)
         self._outputs = tuple(self._items())
         self._names = self._names_of(self._outputs)
 
     def query(self) -> Query:
         where, limit, having = map(self._select.args.get, ("where", "limit", "having"))
-        above = Expressions(self._columns, utc=self._utc, names=self._names)
+        above = Expressions(self._columns, utc=self._utc, names=self._names, now=self._now)
         keys = self._keys(grouped=having is not None)
         groups = None if having is None else self._having(having.this, keys or ())
         order = tuple(self._order(above))
@@ -165,7 +167,8 @@ class _Select:
                 names.pop(name, None)
             elif (named := names.get(name)) is not None and type_of(named) != type_of(own):
                 names[name] = None
-        return condition(Expressions(self._columns, utc=self._utc, names=names).expression(node))
+        read = Expressions(self._columns, utc=self._utc, names=names, now=self._now)
+        return condition(read.expression(node))
 
     def _named_key(self, node: exp.Expression) -> Expression:
         """Columns come before names of the result here."""

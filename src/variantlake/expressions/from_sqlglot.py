@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from variantlake.errors import InvalidQuery
 from variantlake.expressions.columns import Columns
-from variantlake.expressions.literals import coerced, constant, type_name
+from variantlake.expressions.literals import DAY, coerced, constant, type_name
 from variantlake.expressions.signatures import call, explicit_cast, zoned
 from variantlake.expressions.sqlglot_functions import Read, only, read_function
 from variantlake.expressions.tree import (
@@ -64,14 +64,21 @@ _AGGREGATES: dict[type[exp.Expression], str] = {
 class Expressions:
     """Reads expressions over one table; `utc` as in `QueryText`.
 
-    `names` gives what a name of the result means, for texts that may use those.
+    `names` gives what a name of the result means, for texts that may use those. `now` is what
+    `now()` means, in microseconds since 1970; without it only Spark knows.
     """
 
     def __init__(
-        self, columns: Columns, *, utc: bool, names: Mapping[str, Expression | None] | None = None
+        self,
+        columns: Columns,
+        *,
+        utc: bool,
+        names: Mapping[str, Expression | None] | None = None,
+        now: int | None = None,
     ) -> None:
         self._columns = columns
         self._utc = utc
+        self._now = now if utc else None
         self._names = names or {}
 
     def expression(self, node: exp.Expression, *, inside: bool = False) -> Expression:
@@ -114,6 +121,10 @@ class Expressions:
             return ref
         if _is_constant(node):
             return constant(node, utc=self._utc)
+        if isinstance(node, exp.CurrentTimestamp | exp.CurrentDate) and self._now is not None:
+            only(node)
+            is_day = isinstance(node, exp.CurrentDate)
+            return Literal(self._now // DAY, "date") if is_day else Literal(self._now, "timestamp")
 
         def read(*nodes: exp.Expression) -> list[Expression]:
             return [self._read(each, inside=inside) for each in nodes]
@@ -201,16 +212,12 @@ class Expressions:
             case exp.StartsWith():
                 (operand,) = read(node.this)
                 return StartsWith(operand, _text(operand, node.expression))
-            case exp.Like():
+            case exp.Like() | exp.ILike():
                 (operand,) = read(node.this)
                 return _like(operand, node)
-            case exp.ILike():
-                (operand,) = read(node.this)
-                pattern = _text(operand, node.expression)
-                if not pattern.isascii():
-                    raise refused("an ILIKE of other than ASCII")
-                found = call("like", call("lower", operand), Literal(pattern.lower(), "string"))
-                return Not(found) if node.args.get("negate") else found
+            case exp.Escape(this=exp.Like() as like):
+                (operand,) = read(like.this)
+                return _like(operand, like, _text(operand, node.expression))
             case exp.NullSafeNEQ():
                 return Not(self._compare("<=>", *_padded(read(node.this, node.expression))))
         if type(node) in _COMPARISONS:
@@ -296,16 +303,47 @@ def _text(operand: Expression, text: exp.Expression) -> str:
     return str(text.this)
 
 
-def _like(operand: Expression, node: exp.Like) -> Expression:
-    pattern = _text(operand, node.expression)
+def _like(operand: Expression, node: exp.Like | exp.ILike, escape: str = "\\") -> Expression:
+    """LIKE and ILIKE, also ANY and ALL of several patterns; NOT is of each of these."""
+    several = node.expression if isinstance(node.expression, exp.Any | exp.All) else None
+    texts = [node.expression] if several is None else several.this.unnest().expressions
+    terms = []
+    for text in texts or [several.this.unnest() if several else node.expression]:
+        term = _matches(operand, _text(operand, text), escape, any_case=isinstance(node, exp.ILike))
+        terms.append(Not(term) if node.args.get("negate") else term)
+    if len(terms) == 1:
+        return terms[0]
+    return Or(tuple(terms)) if isinstance(several, exp.Any) else And(tuple(terms))
+
+
+def _matches(operand: Expression, pattern: str, escape: str, *, any_case: bool) -> Expression:
+    pattern = _with_backslashes(pattern, escape)
+    if any_case:
+        if not pattern.isascii():
+            raise refused("an ILIKE of other than ASCII")
+        return call("like", call("lower", operand), Literal(pattern.lower(), "string"))
     prefix, wildcard, rest = pattern.partition("%")
     if rest.strip("%") or "_" in prefix or "\\" in prefix:
-        found = call("like", operand, Literal(pattern, "string"))
-        return Not(found) if node.args.get("negate") else found
-    found = StartsWith(operand, prefix)
+        return call("like", operand, Literal(pattern, "string"))
     if not wildcard:
-        found = Compare("=", operand, Literal(prefix, "string"))
-    return Not(found) if node.args.get("negate") else found
+        return Compare("=", operand, Literal(prefix, "string"))
+    return StartsWith(operand, prefix)
+
+
+def _with_backslashes(pattern: str, escape: str) -> str:
+    """A pattern whose wildcards are escaped by backslashes, as they are without ESCAPE."""
+    if len(escape) != 1 or escape in "%_":
+        raise refused(f"the escape {escape!r}")
+    parts, characters = list[str](), iter(pattern)
+    for character in characters:
+        if character != escape:
+            parts.append("\\\\" if character == "\\" else character)
+            continue
+        escaped = next(characters, "")
+        if escaped not in ("%", "_", escape):
+            raise refused(f"a pattern with {character + escaped!r}")
+        parts.append(f"\\{escaped}" if escaped in ("%", "_", "\\") else escaped)
+    return "".join(parts)
 
 
 def _counted_if(where: Expression) -> Expression:
@@ -317,7 +355,7 @@ def _is_constant(node: exp.Expression) -> bool:
         return _is_constant(node.this)
     if isinstance(node, exp.Cast):
         return isinstance(node.this, exp.Literal)
-    return isinstance(node, exp.Literal | exp.Null | exp.Boolean)
+    return isinstance(node, exp.Literal | exp.Null | exp.Boolean | exp.HexString)
 
 
 def _counts_rows(node: exp.Expression) -> bool:

@@ -141,6 +141,13 @@ def _rounded(expression: Call, values: Sequence[Values]) -> Values:
     return Values(arrow_array(whole, pa.int64(), mask=~there), given.failed)
 
 
+def _root(_expression: Call, values: Sequence[Values]) -> Values:
+    (given,) = values
+    with np.errstate(invalid="ignore"):
+        found = np.sqrt(numbers(given.array))
+    return Values(arrow_array(found, pa.float64(), mask=~valid(given.array)), given.failed)
+
+
 _BITS: dict[str, Callable[..., Any]] = {
     "bit_and": pc.bit_wise_and,
     "bit_or": pc.bit_wise_or,
@@ -158,7 +165,10 @@ def _extreme(expression: Call, values: Sequence[Values]) -> Values:
     function: Any = (
         pc.max_element_wise if expression.function == "greatest" else pc.min_element_wise
     )
-    return Values(function(*(plain(each.array) for each in values)), either(values))
+    arrays = [plain(each.array) for each in values]
+    if expression.type.kind is Kind.TIMESTAMP:  # which Arrow's function does not take
+        arrays = [array.cast(pa.int64()) for array in arrays]
+    return Values(function(*arrays).cast(expression.type.arrow), either(values))
 
 
 # --- Choices --------------------------------------------------------------------------------------
@@ -335,6 +345,15 @@ def _shifted_days(expression: Call, values: Sequence[Values]) -> Values:
     return Values(days.cast(expression.type.arrow), either(values))
 
 
+def _later(expression: Call, values: Sequence[Values]) -> Values:
+    given, micros = values[0], expression.arguments[1]
+    own, there = numbers(given.array.cast(pa.int64())), valid(given.array)
+    by = int(micros.value or 0) if isinstance(micros, Literal) else 0
+    beyond = there & ((own > 2**63 - 1 - by) if by >= 0 else (own < -(2**63) - by))
+    found = arrow_array(np.where(beyond, 0, own) + by, pa.int64(), mask=~there)
+    return _failing(found.cast(expression.type.arrow), given.failed, beyond)
+
+
 def _truncated(expression: Call, values: Sequence[Values]) -> Values:
     (given, _), floor = values, cast("Any", pc.floor_temporal)
     _check_years(given.array)
@@ -351,6 +370,8 @@ FUNCTIONS: dict[str, Callable[[Call, Sequence[Values]], Values]] = {
     **dict.fromkeys(("greatest", "least"), _extreme),
     **dict.fromkeys(_BITS, _bit_function),
     **dict.fromkeys(("floor", "ceil"), _rounded),
+    "sqrt": _root,
+    "timestamp_add": _later,
     "length": _length,
     "upper": _letters,
     "lower": _letters,

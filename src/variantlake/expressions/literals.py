@@ -40,12 +40,18 @@ _TYPES = {
     exp.DType.BINARY: "binary",
     exp.DType.VARIANT: "variant",
 }
+DAY = 86_400_000_000
+"""Microseconds."""
 WHOLE_NUMBER = re.compile(rf"[0-9]{{1,{MAX_PRECISION}}}")
 """An integer that Spark takes, at least as a decimal."""
 _DECIMAL = re.compile(r"[0-9]*\.[0-9]+|[0-9]+\.[0-9]*")
 _EXPONENT = re.compile(r"([0-9]+\.?|[0-9]*\.[0-9]+)[eE][+-]?[0-9]+")
 _EXACT = 1 << 24
 """All whole numbers up to this one are values of FLOAT."""
+_WHOLE_TEXT = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER_TEXT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_BOOLEANS = {"true": True, "false": False}
+_NO_NUMBERS = {"nan": math.nan, "infinity": math.inf, "-infinity": -math.inf}
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ISO_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?")
 
@@ -67,6 +73,10 @@ def coerced(operand: Expression, literal: Literal, *, utc: bool) -> Literal:
         Kind.TIMESTAMP_NTZ,
     ):
         return moment(literal.value, target, utc=utc)
+    if isinstance(literal.value, str) and (other := _of_text(literal.value, target)) is not None:
+        return other
+    if literal.type == "date" and (target.kind is Kind.TIMESTAMP_NTZ or (utc and is_time(target))):
+        return Literal(int(literal.value) * DAY, target.ddl.lower())
     if target.kind is Kind.FLOAT and type(literal.value) is int and abs(literal.value) <= _EXACT:
         # Spark compares them as FLOAT, in ANSI mode as DOUBLE: both hold this number.
         return Literal(float(literal.value), "double")
@@ -79,6 +89,24 @@ def coerced(operand: Expression, literal: Literal, *, utc: bool) -> Literal:
             error.hint = error.cli_hint = f"read it as text: {read} = {literal}"
         raise error
     return literal
+
+
+def is_time(type_: ShreddedType) -> bool:
+    """Whether values of the type are moments."""
+    return type_.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ)
+
+
+def _of_text(text: str, target: ShreddedType) -> Literal | None:
+    """A text as Spark casts it in ANSI mode beside another type; None for what is not that sure."""
+    if target.kind in INT_LIMITS and _WHOLE_TEXT.fullmatch(text):
+        return Literal(int(text), "bigint")
+    if target.kind in (Kind.FLOAT, Kind.DOUBLE) and _NUMBER_TEXT.fullmatch(text):
+        return Literal(float(text), "double")
+    if target.kind is Kind.BOOLEAN and text.lower() in _BOOLEANS:
+        return Literal(_BOOLEANS[text.lower()], "boolean")
+    if target.kind is Kind.BINARY:
+        return Literal(text.encode(), "binary")
+    return None
 
 
 def constant(node: exp.Expression, *, utc: bool) -> Literal:
@@ -94,6 +122,8 @@ def constant(node: exp.Expression, *, utc: bool) -> Literal:
             return Literal(node.this, "string")
         case exp.Literal():
             return _number(node.this)
+        case exp.HexString() if len(str(node.this)) % 2 == 0:
+            return Literal(bytes.fromhex(str(node.this)), "binary")
         case exp.Neg():
             number = constant(node.this, utc=utc)
             if isinstance(number.value, int | float | Decimal):
@@ -134,6 +164,10 @@ def _typed(node: exp.Cast, *, utc: bool) -> Literal:
             return moment(text, target, utc=utc)
         if target.kind is Kind.STRING:
             return Literal(text, type_)
+        if target.kind is Kind.DOUBLE and text.lower() in _NO_NUMBERS:
+            return Literal(_NO_NUMBERS[text.lower()], type_)
+        if target.kind is Kind.DOUBLE and _NUMBER_TEXT.fullmatch(text):
+            return Literal(float(text), type_)
     elif target is not None and target.kind is Kind.DOUBLE:
         return Literal(float(text), type_)
     elif (

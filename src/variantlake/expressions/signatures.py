@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from decimal import Decimal
 
+from variantlake.expressions.literals import moment
 from variantlake.expressions.tree import Call, Expression, Literal, below
 from variantlake.expressions.typing import (
     BIGINT,
@@ -13,7 +16,9 @@ from variantlake.expressions.typing import (
     INT_DIGITS,
     STRING,
     cast,
+    compare,
     condition,
+    is_null,
     no_char,
     refused,
     scalar,
@@ -35,6 +40,9 @@ def call(function: str, *arguments: Expression) -> Expression:
 
 
 def _arithmetic(function: str, arguments: list[Expression]) -> Expression:
+    if function != "multiply" and (days := _of_days(function, arguments)) is not None:
+        return days
+    arguments = _as_decimals(arguments)
     left, right = together(function, arguments)
     own = scalar(left)
     if own.kind in INT_DIGITS or own.kind is Kind.DOUBLE:
@@ -48,6 +56,30 @@ def _arithmetic(function: str, arguments: list[Expression]) -> Expression:
             if precision <= MAX_PRECISION:
                 return Call(function, (left, right), ShreddedType(Kind.DECIMAL, precision, scale))
     raise refused(f"{function} of {scalar(arguments[0]).ddl} and {scalar(arguments[1]).ddl}")
+
+
+def _of_days(function: str, arguments: list[Expression]) -> Expression | None:
+    """A day and a number of days; None for anything else."""
+    left, right = arguments
+    if function == "add" and type_of(right) == _DATE:
+        left, right = right, left
+    if type_of(left) != _DATE or scalar(right).kind not in INT_DIGITS:
+        return None
+    return call("date_add", left, right if function == "add" else call("negate", right))
+
+
+def _as_decimals(arguments: list[Expression]) -> list[Expression]:
+    """Integers beside a decimal as decimals of all their digits; a constant has those it needs."""
+    if Kind.DECIMAL not in {scalar(each).kind for each in arguments}:
+        return arguments
+    return [
+        Literal(Decimal(int(each.value)), f"decimal({len(str(abs(int(each.value))))},0)")
+        if isinstance(each, Literal) and type(each.value) is int
+        else cast(each, ShreddedType(Kind.DECIMAL, INT_DIGITS[scalar(each).kind], 0))
+        if scalar(each).kind in INT_DIGITS
+        else each
+        for each in arguments
+    ]
 
 
 def _sum_of_decimals(one: ShreddedType, other: ShreddedType) -> tuple[int, int]:
@@ -79,10 +111,29 @@ def _whole_division(function: str, arguments: list[Expression]) -> Expression:
     return Call(function, (left, right), scalar(left))
 
 
+def _negated(function: str, arguments: list[Expression]) -> Expression:
+    (argument,) = arguments
+    if isinstance(argument, Literal) and type(argument.value) is int:
+        return Literal(-argument.value, argument.type)
+    return _sign(function, arguments)
+
+
+def _root(function: str, arguments: list[Expression]) -> Expression:
+    (argument,) = arguments
+    return Call(function, (cast(argument, DOUBLE),), DOUBLE)
+
+
+def _is_nan(_function: str, arguments: list[Expression]) -> Expression:
+    """False of NULL."""
+    (argument,) = arguments
+    same = compare("=", cast(argument, DOUBLE), Literal(math.nan, "double"))
+    return call("case", is_null(argument), Literal(value=False, type="boolean"), same)
+
+
 def _sign(function: str, arguments: list[Expression]) -> Expression:
     (argument,) = arguments
     own = scalar(argument)
-    if own.kind not in INT_DIGITS and own.kind is not Kind.DOUBLE:
+    if own.kind not in (*INT_DIGITS, Kind.DOUBLE, Kind.DECIMAL):
         raise refused(f"{function} of {own.ddl}")
     return Call(function, (argument,), own)
 
@@ -167,9 +218,8 @@ def _strings(result: ShreddedType) -> _Types:
 def _pattern(function: str, arguments: list[Expression]) -> Expression:
     """Of a string and a constant one."""
     text, pattern = arguments
-    is_constant = isinstance(pattern, Literal) and isinstance(pattern.value, str)
-    if not is_constant or (function == "like" and "\\" in f"{pattern}"):
-        raise refused(f"{function} by other than a constant without backslashes")
+    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+        raise refused(f"{function} by other than a constant")
     return _strings(BOOLEAN)(function, [text, pattern])
 
 
@@ -201,13 +251,50 @@ def _part(function: str, arguments: list[Expression]) -> Expression:
 
 def _day_function(function: str, arguments: list[Expression]) -> Expression:
     """A day and a number of days, or another day."""
-    day, other = arguments
+    day, other = (_day_of(each) for each in arguments)
     wanted = _DATE if function == "datediff" else INT
     if scalar(day) != _DATE or (scalar(other) != wanted and wanted is _DATE):
         raise refused(f"{function} of {scalar(day).ddl} and {scalar(other).ddl}")
     if wanted is INT:
+        if (
+            isinstance(day, Literal)
+            and isinstance(other, Literal)
+            and None
+            not in (
+                day.value,
+                other.value,
+            )
+        ):
+            return Literal(_amount(day) + _amount(other), "date")
         return Call(function, (day, cast(other, INT)), _DATE)
     return Call(function, (day, other), INT)
+
+
+def _day_of(given: Expression) -> Expression:
+    """What is given, a text as a day."""
+    if isinstance(given, Literal) and isinstance(given.value, str):
+        return moment(given.value, _DATE, utc=False)
+    return given
+
+
+def _amount(given: Literal) -> int:
+    return int(given.value or 0)
+
+
+def _later(function: str, arguments: list[Expression]) -> Expression:
+    """A moment and a number of microseconds."""
+    operand, micros = arguments
+    if scalar(operand).kind not in _TIMESTAMPS or not isinstance(micros, Literal):
+        raise refused(f"{function} of {scalar(operand).ddl}")
+    if isinstance(operand, Literal) and operand.value is not None:
+        return Literal(_amount(operand) + _amount(micros), operand.type)
+    return Call(function, (operand, micros), scalar(operand))
+
+
+def _to_date(_function: str, arguments: list[Expression]) -> Expression:
+    (argument,) = arguments
+    day = _day_of(argument)
+    return day if type_of(day) == _DATE else explicit_cast(day, _DATE)
 
 
 def _truncated(function: str, arguments: list[Expression]) -> Expression:
@@ -228,7 +315,7 @@ def _is_zoned(part: Call) -> bool:
     own = type_of(part.arguments[0]) if part.arguments else None
     if part.function == "cast":
         return {own, part.type} == {_DATE, _TIMESTAMP}
-    return own == _TIMESTAMP and part.function in (*_PARTS, "date_trunc")
+    return own == _TIMESTAMP and part.function in (*_PARTS, "date_trunc", "timestamp_add")
 
 
 DAY_PARTS = ("year", "month", "day", "quarter", "dayofweek", "dayofyear")
@@ -238,7 +325,12 @@ _TYPES: dict[str, _Types] = {
     **dict.fromkeys(("add", "subtract", "multiply"), _arithmetic),
     "divide": _divide,
     **dict.fromkeys(("div", "remainder"), _whole_division),
-    **dict.fromkeys(("negate", "abs"), _sign),
+    "negate": _negated,
+    "abs": _sign,
+    "sqrt": _root,
+    "isnan": _is_nan,
+    "timestamp_add": _later,
+    "to_date": _to_date,
     "coalesce": _alike,
     **dict.fromkeys(("greatest", "least"), _extreme),
     **dict.fromkeys(("bit_and", "bit_or", "bit_xor", "bit_not"), _bits),

@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from variantlake.expressions.signatures import call
+from variantlake.expressions.literals import DAY
+from variantlake.expressions.signatures import call, explicit_cast
 from variantlake.expressions.tree import Expression, Literal, Not
 from variantlake.expressions.typing import NULL, is_null, refused, type_text
+from variantlake.types import Kind, ShreddedType
 
 Read = Callable[..., list[Expression]]
 """Reads nodes as expressions."""
@@ -48,8 +50,16 @@ _UNARY: dict[type[exp.Expression], str] = {
     exp.Floor: "floor",
     exp.Ceil: "ceil",
     exp.BitwiseNot: "bit_not",
+    exp.IsNan: "isnan",
+    exp.Sqrt: "sqrt",
+    exp.TsOrDsToDate: "to_date",
 }
 _NAMED = ("timestamp_micros", "timestamp_millis", "timestamp_seconds")
+_CASTS = {
+    "bigint": ShreddedType(Kind.INT64),
+    "smallint": ShreddedType(Kind.INT16),
+    "tinyint": ShreddedType(Kind.INT8),
+}
 _HARMLESS = {"typed", "safe", "coalesce", "big_int", "this", "expression", "expressions"}
 """What sqlglot notes of operators beside their operands."""
 
@@ -57,8 +67,8 @@ _HARMLESS = {"typed", "safe", "coalesce", "big_int", "this", "expression", "expr
 def read_function(node: exp.Expression, read: Read) -> Expression:
     """A function or an operator of what `read` gives. Raises UnsupportedFeature for others."""
     if type(node) in _BINARY:
-        if (interval := node.expression).__class__ is exp.Interval:
-            return _moved(node, interval, read)
+        if isinstance(node.expression, exp.Interval) or isinstance(node.this, exp.Interval):
+            return _moved(node, read)
         dates = ("unit",) if isinstance(node, exp.DateDiff | exp.TsOrDsAdd) else ()
         only(node, *_HARMLESS, *dates)
         if dates and str(node.args["unit"]).upper() != "DAY":
@@ -76,6 +86,9 @@ def read_function(node: exp.Expression, read: Read) -> Expression:
         return special(node, read)
     if isinstance(node, exp.Anonymous):
         name = str(node.this).lower()
+        if name in _CASTS and len(node.expressions) == 1:
+            (operand,) = read(*node.expressions)
+            return explicit_cast(operand, _CASTS[name])
         if name in _NAMED and len(node.expressions) == 1:
             return call(name, *read(*node.expressions))
         if name in ("isnull", "isnotnull") and len(node.expressions) == 1:
@@ -118,14 +131,23 @@ def _left(node: exp.Expression, read: Read) -> Expression:
     return call("substring", text, Literal(1, type_text(length)), length)
 
 
-def _moved(node: exp.Expression, interval: exp.Interval, read: Read) -> Expression:
-    """A day and an interval of whole days."""
-    count, unit = interval.this, interval.args.get("unit")
+_INTERVALS = {"DAY": DAY, "HOUR": DAY // 24, "MINUTE": DAY // 1440, "SECOND": DAY // 86400}
+
+
+def _moved(node: exp.Expression, read: Read) -> Expression:
+    """A day and an interval of days, or a moment and one of days, hours, minutes or seconds."""
+    operand, interval = node.this, node.expression
+    if isinstance(operand, exp.Interval) and isinstance(node, exp.Add):
+        operand, interval = interval, operand
+    count, unit = interval.this, str(interval.args.get("unit")).upper().removesuffix("S")
     number = str(count.this) if isinstance(count, exp.Literal) else ""
-    if type(node) not in (exp.Add, exp.Sub) or str(unit) != "DAY" or not number.isdecimal():
-        raise refused("an INTERVAL of other than days")
-    days = int(number) if isinstance(node, exp.Add) else -int(number)
-    return call("date_add", *read(node.this), Literal(days, "int"))
+    if type(node) not in (exp.Add, exp.Sub) or unit not in _INTERVALS or not number.isdecimal():
+        raise refused("an INTERVAL of other than days, hours, minutes or seconds")
+    many = int(number) if isinstance(node, exp.Add) else -int(number)
+    (moved,) = read(operand)
+    if unit == "DAY" and type_text(moved) == "date":
+        return call("date_add", moved, Literal(many, "int"))
+    return call("timestamp_add", moved, Literal(many * _INTERVALS[unit], "bigint"))
 
 
 def _trim(node: exp.Expression, read: Read) -> Expression:
@@ -137,6 +159,10 @@ def _trim(node: exp.Expression, read: Read) -> Expression:
 def _extreme(node: exp.Expression, read: Read) -> Expression:
     function = "greatest" if isinstance(node, exp.Greatest) else "least"
     return call(function, *read(node.this, *node.expressions))
+
+
+def _extracted(node: exp.Expression, read: Read) -> Expression:
+    return call(str(node.this).lower(), *read(node.expression))
 
 
 def _nvl2(node: exp.Expression, read: Read) -> Expression:
@@ -178,6 +204,7 @@ _SPECIAL: dict[type[exp.Expression], Callable[[exp.Expression, Read], Expression
     exp.Greatest: _extreme,
     exp.Least: _extreme,
     exp.Nvl2: _nvl2,
+    exp.Extract: _extracted,
     exp.TimestampTrunc: _truncated,
     exp.DateTrunc: _truncated,
 }

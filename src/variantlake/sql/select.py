@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
@@ -72,7 +73,8 @@ class QueryText:
                 raise InvalidQuery("the condition is empty", hint="leave it out to mean all rows")
             select = parse_select(text, "SELECT 1 WHERE ")
             only_parts(select, "expressions", "where")
-            return Expressions(self._columns, utc=self._utc).condition(select.args["where"].this)
+            read = Expressions(self._columns, utc=self._utc, now=time.time_ns() // 1000)
+            return read.condition(select.args["where"].this)
 
     def node(self, text: str) -> exp.Expression:
         """The tree of an expression, which is not understood yet. Raises as `value`."""
