@@ -579,7 +579,7 @@ MUTATIONS = (
     ),
     Mutation(
         38, "no row is asked for the condition",
-        "Reading.tasks", "None if is_certain else self.scan.predicate", "None",
+        "Reading._tasks", "None if is_certain else self.scan.predicate", "None",
     ),
     Mutation(
         38, "NULL is taken for the first entry of a column",

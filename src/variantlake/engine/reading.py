@@ -21,6 +21,7 @@ from variantlake.planning.stats.exact_facts import KnownFiles
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.chosen_rows import chosen_alike, chosen_rows, rows_that_fulfil
 from variantlake.scan.decoded_log import DecodedLog
+from variantlake.scan.file_layouts import MOST_FILES
 from variantlake.scan.file_rows import FileReader, Rows
 from variantlake.scan.file_tasks import SMALL_VALUES, FileTask, tasks_of
 from variantlake.scan.several_files import JoinedRows, joined_groups
@@ -94,6 +95,14 @@ class Reading:
 
         If they are fewer than threads, parts of large ones.
         """
+        return self._tasks() if self._few_tasks is None else iter(self._few_tasks)
+
+    @cached_property
+    def _few_tasks(self) -> Sequence[list[FileTask]] | None:
+        """The tasks, to keep for the next run of the query; None if the files are many."""
+        return tuple(self._tasks()) if len(self.log_answer.read) <= MOST_FILES else None
+
+    def _tasks(self) -> Iterator[list[FileTask]]:
         threads = pa.cpu_count()
         read, table = self.log_answer.read, self.scan.choice.table
         # Files of one condition follow each other, and can be read together.

@@ -224,7 +224,15 @@ class Scan(ArrowStream):
 
     def stored(self, ref: Ref) -> Ref:
         """A column or path by the names that files have."""
-        return stored_ref(self.snapshot, ref)
+        found = self._stored.get(ref)
+        if found is None:
+            found = self._stored[ref] = stored_ref(self.snapshot, ref)
+        return found
+
+    @cached_property
+    def _stored(self) -> dict[Ref, Ref]:
+        """Of the columns and paths that were asked for: each row group asks again."""
+        return {}
 
     def type_of(self, ref: Ref) -> pa.DataType:
         """The Arrow type that a column or path has in a result."""
