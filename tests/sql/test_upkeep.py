@@ -118,6 +118,14 @@ def test_defaults_stand_for_what_the_column_has() -> None:
         assert with_defaults(other, default) == other
 
 
+def test_tables_before_an_insert_belong_to_its_query() -> None:
+    found = parse_insert("WITH a AS (SELECT 1 AS x), b AS (SELECT * FROM a) INSERT INTO t SELECT 1")
+    tables = "WITH a AS (SELECT 1 AS x), b AS (SELECT * FROM a)"
+    assert found == InsertText("t", f"{tables} SELECT 1")
+    assert parse_insert("WITH a AS (SELECT 1) SELECT * FROM a") is None
+    assert parse_insert("WITH a AS (SELECT 1) INSERT INTO t WITH b AS (SELECT 2) SELECT 1") is None
+
+
 def test_what_replaces_rows_by_keys_is_told_apart() -> None:
     for by in ("USING (p)", "ON t.p = s.p"):
         found = parse_insert(f"INSERT INTO t REPLACE {by} SELECT 1")

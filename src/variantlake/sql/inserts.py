@@ -6,10 +6,10 @@ A statement of another form gives None, and is Spark's to judge.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from variantlake.errors import InvalidQuery
-from variantlake.sql.statements import verb_of
+from variantlake.sql.statements import first_word, verb_of
 from variantlake.sql.token_cursor import TokenCursor
 
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
@@ -41,7 +41,21 @@ def parse_insert(text: str) -> InsertText | None:
     Raises InvalidQuery for an order of its parts that Spark does not take.
     """
     verb, rest = verb_of(text)
+    if verb == "WITH":
+        return _with_tables(text) if "insert" in text.lower() else None
     return _InsertCursor(rest).insert() if verb == "INSERT" else None
+
+
+def _with_tables(text: str) -> InsertText | None:
+    """`WITH ... INSERT INTO ...`: the query has these tables."""
+    cursor = TokenCursor(text)
+    tables = cursor.until("INSERT", "SELECT", "FROM", "VALUES", "TABLE")
+    if not cursor.take("INSERT"):
+        return None
+    insert = _InsertCursor(cursor.rest()).insert()
+    if insert is None or first_word(insert.query) == "WITH":
+        return None
+    return replace(insert, query=f"{tables} {insert.query}")
 
 
 def with_defaults(query: str, default: Callable[[int], str]) -> str:

@@ -129,6 +129,39 @@ _INSTEAD = {
 }
 
 
+# What a lake runs of them, for a statement of another form.
+_FORMS = {
+    "ALTER": (
+        "ALTER TABLE t with ADD, DROP, REPLACE, RENAME, ALTER or CHANGE COLUMN, SET or UNSET"
+        " TBLPROPERTIES, ADD CONSTRAINT c CHECK (...), DROP CONSTRAINT, CLUSTER BY, DROP FEATURE;"
+        " instead of RENAME TO and SET LOCATION: lake.register(name, path), or move the folder;"
+        " partitions come with their rows"
+    ),
+    "ANALYZE": "ANALYZE TABLE t COMPUTE STATISTICS",
+    "COMMENT": "COMMENT ON TABLE t IS 'x'; ALTER TABLE t ALTER COLUMN a COMMENT 'x'",
+    "DELETE": "DELETE FROM t [AS a] [WHERE ...]",
+    "DESC": "DESCRIBE [EXTENDED] t, DESCRIBE HISTORY t [LIMIT n], DESCRIBE DETAIL t",
+    "DESCRIBE": "DESCRIBE [EXTENDED] t, DESCRIBE HISTORY t [LIMIT n], DESCRIBE DETAIL t",
+    "DROP": "DROP TABLE [IF EXISTS] t",
+    "GENERATE": "GENERATE symlink_format_manifest FOR TABLE t",
+    "INSERT": (
+        "INSERT INTO or OVERWRITE t [PARTITION (p = 'x')] [(a, b)] [BY NAME] [REPLACE WHERE ...]"
+        " and VALUES or a query; the table has no alias"
+    ),
+    "MERGE": "MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON ... WHEN [NOT] MATCHED ...",
+    "OPTIMIZE": "OPTIMIZE t [WHERE ...] [ZORDER BY (a, b)]",
+    "REORG": "REORG TABLE t [WHERE ...] APPLY (PURGE)",
+    "RESTORE": "RESTORE TABLE t TO VERSION AS OF n, or TO TIMESTAMP AS OF '...'",
+    "SHOW": (
+        "SHOW COLUMNS IN t, SHOW PARTITIONS t, SHOW TBLPROPERTIES t [('key')]; a lake has no list"
+        " of tables"
+    ),
+    "TRUNCATE": "TRUNCATE TABLE t; DELETE FROM t WHERE p = 'x' empties a partition",
+    "UPDATE": "UPDATE t [AS a] SET a = 1, s.x = 2 [WHERE ...]; an array or a map is set as a whole",
+    "VACUUM": "VACUUM t [LITE] [RETAIN n HOURS] [DRY RUN]",
+}
+
+
 def first_word(text: str) -> str:
     """The word that a statement starts with, in capitals; empty if none does."""
     return verb_of(text)[0]
@@ -138,6 +171,17 @@ def verb_of(text: str) -> tuple[str, str]:
     """The first word of a statement, in capitals, and what follows it."""
     found = _WORDS.match(text)
     return ("", text) if found is None else (found[1].upper(), text[found.end(1) :])
+
+
+def not_run_by_lake(text: str) -> UnsupportedFeature | None:
+    """The error for a statement that a lake does not run in this form; None as `not_a_query`."""
+    word = first_word(text)
+    form = _FORMS.get(word)
+    if form is None:
+        return not_a_query(text)
+    return UnsupportedFeature(
+        f"{word} is not supported in this form", hint=f"lake.sql runs {form}", cli_hint=""
+    )
 
 
 def not_a_query(text: str) -> UnsupportedFeature | None:

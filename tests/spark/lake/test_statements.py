@@ -81,6 +81,7 @@ INSERTS = [
     "INSERT INTO {t} (id, st) SELECT 61, named_struct('y', 1, 'x', 'by place')",
     "INSERT INTO {t} SELECT id + 10, n, s, d, f, st, v, p FROM {t} WHERE id < 3",
     "INSERT INTO {t} TABLE {t}",
+    "WITH few AS (SELECT 71 AS id, 'w' AS p) INSERT INTO {t} (id, p) SELECT id, p FROM few",
     f"INSERT INTO {{t}} PARTITION (p = 'z') VALUES (7, 1, 's', {ROW})",
     f"INSERT INTO {{t}} PARTITION (p) VALUES (8, 1, 's', {ROW}, 'w')",
     f"INSERT OVERWRITE {{t}} PARTITION (p = 'z') VALUES (9, 1, 's', {ROW})",
@@ -159,6 +160,8 @@ REFUSED: list[tuple[str, type[Exception], str]] = [
     ("VACUUM {t} RETAIN 0 HOURS", InvalidValue, "retention"),
     ("CREATE TABLE {t} SHALLOW CLONE {t}", CommitConflict, "a table already"),
     ("ALTER TABLE {t} DROP FEATURE nope", InvalidValue, "does not have the feature"),
+    ("TRUNCATE TABLE {t} PARTITION (p = 'a')", UnsupportedFeature, "not supported in this form"),
+    ("ALTER TABLE {t} ADD PARTITION (p = 'a')", UnsupportedFeature, "partitions come with"),
     ("ALTER TABLE {t} REPLACE COLUMNS (a INT)", UnsupportedFeature, "which may mean new names"),
 ]
 

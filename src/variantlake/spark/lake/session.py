@@ -30,7 +30,7 @@ from variantlake.spark.session.arguments import (
 from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.jobs import planning_job, task_runner
 from variantlake.spark.session.jvm import is_connect
-from variantlake.sql.statements import not_a_query
+from variantlake.sql.statements import not_run_by_lake
 
 if TYPE_CHECKING:
     from variantlake.jobs.tasks import Runner
@@ -142,7 +142,7 @@ class LakeSession:
             if any(sign in error.message for sign in _LACKS_DELTA):
                 if without_delta is not None:
                     return without_delta()
-                raise not_a_query(text) or error from None
+                raise not_run_by_lake(text) or error from None
             raise
 
 
