@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +18,6 @@ from variantlake.delta.schema.table_schema import (
     StructType,
     VariantType,
     arrow_type,
-    spark_name,
 )
 from variantlake.dml.field_values import AssignedFields, Constant, FieldChanges, field_at
 from variantlake.dml.path_values import PathChange, PathChanges, assigned_path, function_changes
@@ -30,15 +28,15 @@ from variantlake.expressions.arrays import Values, column_at, plain
 from variantlake.expressions.from_python import Expr, VariantPath, constant
 from variantlake.expressions.rows import evaluate, of_refs
 from variantlake.expressions.tree import Expression, Literal, Ref
-from variantlake.expressions.typing import SPARK_RUNS_IT, refused, spark_type
+from variantlake.expressions.typing import refused
 from variantlake.ingest.encode.numbers import check_assigned
 from variantlake.paths import Path
 from variantlake.quoting import unquoted
+from variantlake.scan.assignments import assigned, scalar_of, sql_name
 from variantlake.scan.casts import extract
 from variantlake.scan.column_reads import as_type
 from variantlake.shredding.arrays import AnyArray, AnyField
-from variantlake.shredding.fit import raw_array
-from variantlake.shredding.layout import VARIANT_TYPE, is_variant_type
+from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.sql.select import QueryText
 
 NewValue = Expression | Variant | PathChanges | FieldChanges | Constant
@@ -137,14 +135,14 @@ def column_of(
             value.applied(old, lambda new, field: column_of(new, field, in_rows, rows)), wanted
         )
     if isinstance(value, Literal):
-        array = pa.repeat(_scalar(value, wanted, name), rows)
+        array = pa.repeat(scalar_of(value, wanted, name), rows)
         return array
     found = evaluate(value, of_refs(in_rows), rows)
     if found.failed is not None and found.failed.any():
         raise InvalidValue(
             f"a value cannot be cast: {value}", hint="try_variant_get gives NULL instead"
         )
-    array = _assigned(plain(found.array), wanted, name)
+    array = assigned(plain(found.array), wanted, name)
     return array
 
 
@@ -216,13 +214,13 @@ def _value(text: QueryText, value: Any, field: StructField) -> NewValue:
     found = text_value(text, constant(value), field)
     if isinstance(found, Literal):
         try:
-            _scalar(found, arrow_type(field.type), field.name)  # refused before any work
+            scalar_of(found, arrow_type(field.type), field.name)  # refused before any work
         except UnsupportedFeature:
             hint, cli_hint = "give a value of the column's type", ""
             if isinstance(value, str):
                 hint, cli_hint = _hint_of_text(value, field.type), "--set-sql takes SQL"
             raise InvalidValue(
-                f"the column {field.name!r} is {_sql_name(arrow_type(field.type))}, and does not "
+                f"the column {field.name!r} is {sql_name(arrow_type(field.type))}, and does not "
                 f"take {describe_type(value)}, {value!r:.60}",
                 hint=hint,
                 cli_hint=cli_hint,
@@ -236,61 +234,3 @@ def _hint_of_text(value: str, wanted: DataType) -> str:
         word = wanted.name.upper()
         return f"give a {'date' if word == 'DATE' else 'datetime'}, or vl.expr(\"{word} '…'\")"
     return f"vl.expr({value!r:.40}) is SQL"
-
-
-def _scalar(value: Literal, wanted: Any, name: str) -> Any:
-    """A constant as the column holds it."""
-    if value.value is None:
-        return pa.scalar(None, wanted)
-    if isinstance(value.value, Decimal | int) and pa.types.is_floating(wanted):
-        return pa.scalar(float(value.value), wanted)
-    kind = spark_type(value.type)
-    if kind is None:
-        raise _refused(value.type, wanted, name)
-    return _assigned(raw_array([value.value], kind), wanted, name)[0]
-
-
-def _assigned(array: Any, wanted: Any, name: str) -> Any:
-    """Values as the column holds them, if nothing of them is lost."""
-    if array.type == wanted:
-        return array
-    if pa.types.is_nested(wanted):
-        return _nested(array, wanted, name)
-    if not _widens(array.type, wanted):
-        raise _refused(_sql_name(array.type), wanted, name)
-    try:
-        return array.cast(wanted)
-    except pa.ArrowInvalid as error:
-        raise InvalidValue(f"a value does not fit the column {name!r}: {error}") from None
-
-
-def _nested(array: Any, wanted: Any, name: str) -> Any:
-    """Nested values of a type that differs only in what may be NULL."""
-    given, needed = (str(kind).replace(" not null", "") for kind in (array.type, wanted))
-    if given != needed:
-        raise _refused(_sql_name(array.type), wanted, name)
-    return as_type(array, wanted)
-
-
-def _widens(given: Any, wanted: Any) -> bool:
-    types = pa.types
-    if types.is_integer(given):
-        return types.is_integer(wanted) or types.is_decimal(wanted)
-    if types.is_decimal(given):
-        return types.is_decimal(wanted) and bool(given.scale <= wanted.scale)
-    return types.is_float32(given) and types.is_float64(wanted)
-
-
-def _refused(given: str, wanted: Any, name: str) -> UnsupportedFeature:
-    return UnsupportedFeature(
-        f"the local engine does not store {given} values in the column {name!r}, which is "
-        f"{_sql_name(wanted)}",
-        **SPARK_RUNS_IT,
-    )
-
-
-def _sql_name(arrow: Any) -> str:
-    """A type of Arrow as Spark's DDL writes it."""
-    if is_variant_type(arrow):
-        return "VARIANT"
-    return spark_name(StructType.from_arrow(pa.schema([("it", arrow)])).fields[0].type).upper()

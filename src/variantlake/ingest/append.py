@@ -16,6 +16,7 @@ from variantlake.ingest.commit_load import (
     find_committed_load,
     load_attributes,
 )
+from variantlake.ingest.encode.defaults import defaulted_rows
 from variantlake.ingest.encode.numbers import numbered_rows
 from variantlake.ingest.encode.rows import TableRows, given_schema
 from variantlake.ingest.learning.relearn import relearned
@@ -47,9 +48,10 @@ def append_arrow(
 ) -> LoadResult:
     """Append rows to the table of `snapshot` in one commit.
 
-    Columns go by name, those that are left out are NULL; those that the table does not have become
-    columns of it with `merge_schema`. A Variant column without a shredding schema gets one from the
-    first rows, which the table keeps. `overwrite` says which rows they take the place of.
+    Columns go by name, those that are left out have their default, or are NULL; those that the
+    table does not have become columns of it with `merge_schema`. A Variant column without a
+    shredding schema gets one from the first rows, which the table keeps. `overwrite` says which
+    rows they take the place of.
     Nothing to do, no commit: the version is that of `snapshot`.
 
     Raises InvalidSchema for data that do not fit the table, InvalidJson, MalformedVariant,
@@ -67,7 +69,7 @@ def append_arrow(
     if merge_schema:
         target = target.with_columns(given_schema(reader.schema, json_columns))
     check_unique(target, options)
-    reader = numbered_rows(reader, target.schema)
+    reader = numbered_rows(defaulted_rows(reader, target.schema), target.schema)
     target = relearned(target)
     target = target.with_contract(options.contract)
     plan = target.load_plan(new_load_id(), options)

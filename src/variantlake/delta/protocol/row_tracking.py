@@ -148,6 +148,7 @@ def _num_records(add: AddFile) -> int:
     if count is None:
         raise InvalidValue(
             f"file {add.path!r} has no numRecords, which row ids need",
-            hint="the table has the feature rowTracking",
+            hint="Table.analyze() counts the rows of such files",
+            cli_hint="`variantlake analyze` counts the rows of such files",
         )
     return count

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import urllib.parse
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +34,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.expressions.tree import Ref
+from variantlake.ingest.encode.defaults import default_of
 from variantlake.ingest.sources.sources import Source
 from variantlake.parquet.read.path_values import Mismatch, PathRequest
 from variantlake.paths import Path
@@ -100,7 +101,8 @@ class RequestedColumns:
 class DocumentColumns:
     """How the columns beside the documents are filled, by the table's fields; pickles.
 
-    `loaded_at` is in microseconds since the epoch. `numbers` are identity columns.
+    `loaded_at` is in microseconds since the epoch. `numbers` are identity columns, `defaults` other
+    columns with their values, each as an array of one row.
     """
 
     documents: StructField
@@ -110,6 +112,7 @@ class DocumentColumns:
     moment: StructField | None = None
     loaded_at: int = 0
     numbers: tuple[StructField, ...] = ()
+    defaults: tuple[tuple[StructField, AnyArray], ...] = ()
 
     @classmethod
     def of(
@@ -156,12 +159,16 @@ class DocumentColumns:
             )
         )
         numbers = (f for f in schema.fields if is_identity(f) and f.name not in partition_columns)
-        return cls(documents, tuple(folders), tuple(paths), file, moment, at, tuple(numbers))
+        made = cls(documents, tuple(folders), tuple(paths), file, moment, at, tuple(numbers))
+        others = (f for f in schema.fields if f.name not in made.filled)
+        defaults = ((f, array) for f in others if (array := default_of(f)) is not None)
+        return replace(made, defaults=tuple(defaults))
 
     @property
     def filled(self) -> frozenset[str]:
         """Names of all columns that get values."""
-        beside = (*self.folders, *(field for field, _ in self.paths), *self.numbers)
+        others = (field for field, _ in (*self.paths, *self.defaults))
+        beside = (*self.folders, *others, *self.numbers)
         given = (self.documents, self.file, self.moment, *beside)
         return frozenset(field.name for field in given if field is not None)
 

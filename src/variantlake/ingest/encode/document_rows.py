@@ -176,6 +176,10 @@ class DocumentRows:
                     array = array.take(np.zeros(kept.num_rows, np.int64))
                 stored = PlainColumn(column, array.type).encode(array)
                 kept = kept.append_column(pa.field(column.physical_name, stored.type), stored)
+        for field, array in self._columns.defaults:
+            constant_array = array.take(np.zeros(kept.num_rows, np.int64))
+            stored = PlainColumn(field, array.type).encode(constant_array)
+            kept = kept.append_column(pa.field(field.physical_name, stored.type), stored)
         kept = self._numbered(kept)
         constant = {
             name: partition_texts(array.slice(0, 1), self._field(name))[0]

@@ -1,0 +1,74 @@
+"""Values of SQL as a column holds them: what an assignment converts, and what it refuses."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from variantlake.delta.schema.table_schema import StructType, spark_name
+from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.expressions.tree import Literal
+from variantlake.expressions.typing import SPARK_RUNS_IT, spark_type
+from variantlake.scan.column_reads import as_type
+from variantlake.shredding.fit import raw_array
+from variantlake.shredding.layout import is_variant_type
+
+
+def scalar_of(value: Literal, wanted: Any, name: str) -> Any:
+    """A constant as the column holds it."""
+    if value.value is None:
+        return pa.scalar(None, wanted)
+    if isinstance(value.value, Decimal | int) and pa.types.is_floating(wanted):
+        return pa.scalar(float(value.value), wanted)
+    kind = spark_type(value.type)
+    if kind is None:
+        raise _refused(value.type, wanted, name)
+    return assigned(raw_array([value.value], kind), wanted, name)[0]
+
+
+def assigned(array: Any, wanted: Any, name: str) -> Any:
+    """Values as the column holds them, if nothing of them is lost."""
+    if array.type == wanted:
+        return array
+    if pa.types.is_nested(wanted):
+        return _nested(array, wanted, name)
+    if not _widens(array.type, wanted):
+        raise _refused(sql_name(array.type), wanted, name)
+    try:
+        return array.cast(wanted)
+    except pa.ArrowInvalid as error:
+        raise InvalidValue(f"a value does not fit the column {name!r}: {error}") from None
+
+
+def _nested(array: Any, wanted: Any, name: str) -> Any:
+    """Nested values of a type that differs only in what may be NULL."""
+    given, needed = (str(kind).replace(" not null", "") for kind in (array.type, wanted))
+    if given != needed:
+        raise _refused(sql_name(array.type), wanted, name)
+    return as_type(array, wanted)
+
+
+def _widens(given: Any, wanted: Any) -> bool:
+    types = pa.types
+    if types.is_integer(given):
+        return types.is_integer(wanted) or types.is_decimal(wanted)
+    if types.is_decimal(given):
+        return types.is_decimal(wanted) and bool(given.scale <= wanted.scale)
+    return types.is_float32(given) and types.is_float64(wanted)
+
+
+def _refused(given: str, wanted: Any, name: str) -> UnsupportedFeature:
+    return UnsupportedFeature(
+        f"the local engine does not store {given} values in the column {name!r}, which is "
+        f"{sql_name(wanted)}",
+        **SPARK_RUNS_IT,
+    )
+
+
+def sql_name(arrow: Any) -> str:
+    """A type of Arrow as Spark's DDL writes it."""
+    if is_variant_type(arrow):
+        return "VARIANT"
+    return spark_name(StructType.from_arrow(pa.schema([("it", arrow)])).fields[0].type).upper()
