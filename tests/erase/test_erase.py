@@ -197,3 +197,13 @@ def test_an_error_names_the_row_of_the_file(tmp_path: Path) -> None:
     assert "delete the row first" in caught.value.hint
     vl.Table.open(tmp_path).delete("id = 7")
     assert vl.Table.open(tmp_path).erase("id = 1").rows_erased == 1
+
+
+def test_rows_that_stay_keep_their_numbers(tmp_path: Path) -> None:
+    columns = "id BIGINT GENERATED ALWAYS AS IDENTITY, n INT"
+    table = vl.Table.create(tmp_path, columns)
+    table.append([{"n": n} for n in range(4)])
+    table.erase("n = 1")
+    table.append([{"n": 9}])
+    found = sorted((row["id"], row["n"]) for row in table.refresh().to_pylist())
+    assert found == [(1, 0), (3, 2), (4, 3), (5, 9)]

@@ -151,6 +151,7 @@ def _written(
         change_files=change_files,
         reads=whole_table,
         evaluated=True,
+        numbered=True,  # the rows that stay have their numbers
         keeps_row_ids=is_on(snapshot, ROW_TRACKING) or not rewritten,
         file_metrics=False,
         parameters={"predicate": predicate_parameter("erased")},

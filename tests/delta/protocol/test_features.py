@@ -147,7 +147,7 @@ def test_rows_that_spark_evaluated_may_be_written(
     check_writable(_protocol(name), properties, schema, evaluated=True)
     with pytest.raises(UnsupportedFeature) as caught:
         check_writable(_protocol(name), properties, schema)
-    assert "append a DataFrame through Spark" in caught.value.hint
+    assert "write through Spark (lake.append" in caught.value.hint
 
 
 @pytest.mark.parametrize("name", ["catalogManaged", "quantumTables"])

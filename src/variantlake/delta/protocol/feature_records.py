@@ -94,7 +94,10 @@ class TableFeature:
 
 
 _SWITCHED_OFF = ("", "false", "none", "classic")
-_SPARK_EVALUATES = "append a DataFrame through Spark, which evaluates the table's SQL expressions"
+_SPARK_EVALUATES = (
+    "write through Spark (lake.append, lake.update, lake.merge), which evaluates the table's SQL"
+    " expressions"
+)
 _ASK_THE_CATALOG = (
     "only the catalog that manages this table knows its newest commits: read and write it through"
     " the catalog, with an engine that supports it"
