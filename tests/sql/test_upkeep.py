@@ -15,6 +15,7 @@ STATEMENTS: list[tuple[str, Upkeep]] = [
     ("-- why\ndesc history delta.`/x y`;", parts.DescribeHistory("delta.`/x y`")),
     ("DESCRIBE history", parts.DescribeColumns("history", False)),
     ("DESCRIBE TABLE EXTENDED t", parts.DescribeColumns("t", True)),
+    ("DESCRIBE TABLE EXTENDED a.t `b c`", parts.DescribeColumn("a.t", "b c")),
     ("DESCRIBE DETAIL t", parts.DescribeDetail("t")),
     ("SHOW COLUMNS FROM t", parts.ShowColumns("t")),
     ("SHOW PARTITIONS t", parts.ShowPartitions("t")),

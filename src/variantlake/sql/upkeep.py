@@ -36,6 +36,14 @@ class DescribeColumns:
 
 
 @dataclass(frozen=True, slots=True)
+class DescribeColumn:
+    """`DESCRIBE [TABLE] [EXTENDED | FORMATTED] table column`."""
+
+    table: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
 class ShowColumns:
     """`SHOW COLUMNS IN table`."""
 
@@ -143,6 +151,7 @@ Upkeep = (
     DescribeHistory
     | DescribeDetail
     | DescribeColumns
+    | DescribeColumn
     | ShowColumns
     | ShowPartitions
     | ShowProperties
@@ -185,7 +194,10 @@ class _UpkeepCursor(TokenCursor):
         self.take("TABLE")
         extended = self.take("EXTENDED") or self.take("FORMATTED")
         table = self.name()
-        return None if table is None else DescribeColumns(table, extended)
+        if table is None or self.done:
+            return None if table is None else DescribeColumns(table, extended)
+        column = self.word_or_name()
+        return None if column is None else DescribeColumn(table, column)
 
     def _history(self, table: str) -> DescribeHistory | None:
         if not self.take("LIMIT"):

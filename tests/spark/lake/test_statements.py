@@ -199,6 +199,9 @@ def test_tables_are_described_as_by_delta_spark(twins: Twins) -> None:
         assert mine[name] == other[name], name
     ours, theirs = twins.both("DESCRIBE HISTORY {t} LIMIT 2")
     assert ours.schema.simpleString() == theirs.schema.simpleString()
+    for column in ("n", "S"):
+        left, right = twins.both(f"DESCRIBE TABLE EXTENDED {{t}} {column}")
+        assert (left.columns, left.collect()) == (right.columns, right.collect()[:3])
     assert [row.operation for row in ours.collect()] == [row.operation for row in theirs.collect()]
     on_ours = twins.spark.sql(f"DESCRIBE HISTORY delta.`{twins.folder / 'ours'}` LIMIT 2")
     assert ours.collect() == on_ours.collect()
@@ -289,6 +292,23 @@ def test_optimize_orders_rows_by_columns(twins: Twins) -> None:
     twins.lake.register("own.c", clustered)
     with pytest.raises(UnsupportedFeature, match="is clustered"):
         twins.lake.sql("OPTIMIZE own.c ZORDER BY (a)")
+
+
+def test_changes_are_a_table_of_queries(twins: Twins) -> None:
+    feed = "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+    for each in (
+        feed,
+        INSERTS[0],
+        "UPDATE {t} SET n = 1 WHERE id = 1",
+        "DELETE FROM {t} WHERE id = 2",
+    ):
+        twins.both(each)
+    path = twins.folder / "theirs"
+    query = "SELECT c._change_type, c.id, c.n FROM table_changes('{t}', 2, 5) AS c WHERE id > 0"
+    found = rows(twins.lake.sql(query.format(t="own.t")))
+    assert found == rows(twins.spark.sql(query.format(t=f"delta.`{path}`")))
+    assert len(found) == 5
+    assert twins.spark.sql("SHOW VIEWS LIKE '__vl*'").collect() == []
 
 
 def test_dropping_a_table_drops_its_name(twins: Twins) -> None:

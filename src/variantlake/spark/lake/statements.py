@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -22,7 +23,7 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
-from variantlake.quoting import Parts
+from variantlake.quoting import Parts, quote_string
 from variantlake.spark.lake.session import LakeSession
 from variantlake.spark.query.names import delta_name
 from variantlake.spark.query.table_locations import (
@@ -34,6 +35,7 @@ from variantlake.spark.session.arguments import (
     is_frame,
 )
 from variantlake.spark.session.char_columns import char_columns, pads
+from variantlake.spark.session.jvm import is_connect
 from variantlake.spark.session.refusals import REFUSALS, quiet
 from variantlake.spark.session.settings import (
     ANSI,
@@ -57,7 +59,8 @@ from variantlake.sql.changes import (
 )
 from variantlake.sql.create import parse_create
 from variantlake.sql.inserts import InsertText, parse_insert
-from variantlake.sql.splice import splice
+from variantlake.sql.splice import Splice, splice
+from variantlake.sql.table_functions import TableChanges, table_changes_in
 from variantlake.sql.token_tables import short_qualifiers
 from variantlake.sql.tokens import tokenize
 from variantlake.sql.upkeep import CloneTable, DropTable, Upkeep, parse_upkeep
@@ -113,6 +116,9 @@ class LakeStatements:
                     error.hint = f"Delta Spark refuses it too: {said}"
                 raise error from None
 
+        changes = [each for each in table_changes_in(query) if self._is_ours(each, tables)]
+        if changes and not is_connect(self._session.spark):
+            return self._over_changes(query, changes, args, tables)
         whole = parse_upkeep(query) or parse_insert(query)
         if isinstance(whole, DropTable) and self._session.forget(whole.table, tables):
             return self._session.spark.createDataFrame([], StructType([]))
@@ -152,6 +158,41 @@ class LakeStatements:
         kind = type(parsed).__name__.removesuffix("Text").upper()
         rows: DataFrame = result_rows(self._session.spark, kind, done)
         return rows
+
+    def _is_ours(self, call: TableChanges, tables: Mapping[str, Location] | None) -> bool:
+        return self._location_of(call.table, tables) is not None
+
+    def _over_changes(
+        self,
+        query: str,
+        calls: Sequence[TableChanges],
+        args: Any,
+        tables: Mapping[str, Location] | None,
+    ) -> DataFrame:
+        """A query with views of the changed rows in the place of calls of `table_changes`."""
+        from variantlake.spark.lake.change_feed import read_changes
+        from variantlake.spark.lake.upkeep import TableStatements
+
+        statements = TableStatements(self._session)
+
+        def time_of(end: int | str | None) -> dt.datetime | None:
+            return statements.time_of(quote_string(end)) if isinstance(end, str) else None
+
+        with ExitStack() as views:
+            spliced = []
+            for call in calls:
+                location = self._location_of(call.table, tables) or ""
+                frame = read_changes(
+                    self._session,
+                    self._session.tables.open(location).snapshot,
+                    versions=(_version(call.first), _version(call.last)),
+                    times=(time_of(call.first), time_of(call.last)),
+                    items=["*"],
+                    where=None,
+                )
+                view = views.enter_context(self.named_source(frame))
+                spliced.append(Splice(*call.span, view))
+            return self._session.query(splice(query, spliced), args, tables)
 
     def _whole(
         self,
@@ -352,3 +393,7 @@ class LakeStatements:
             yield view
         finally:
             self._session.spark.catalog.dropTempView(view)
+
+
+def _version(end: int | str | None) -> int | None:
+    return end if isinstance(end, int) else None

@@ -17,6 +17,7 @@ from variantlake.delta.log.logical_files import bytes_of
 from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.clustering import clustering_columns, clustering_names
+from variantlake.delta.schema.columns_by_path import field_path
 from variantlake.delta.transaction.analyze import analyze
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
@@ -72,6 +73,7 @@ _CLONE = (
     " num_copied_files BIGINT, removed_files_size BIGINT, copied_files_size BIGINT"
 )
 _COLUMNS = "col_name STRING, data_type STRING, comment STRING"
+_FACTS = "info_name STRING, info_value STRING"
 _KEYS = "key STRING, value STRING"
 
 
@@ -118,6 +120,8 @@ class TableStatements:
                 return self._rows([_detail_row(snapshot)], _DETAIL)
             case parts.DescribeColumns(_, extended):
                 return self._rows(_column_rows(snapshot, extended=extended), _COLUMNS)
+            case parts.DescribeColumn(_, column):
+                return self._rows(_column_facts(snapshot, column), _FACTS)
             case parts.ShowColumns():
                 names = [(field.name,) for field in snapshot.schema.fields]
                 return self._rows(names, "col_name STRING")
@@ -137,9 +141,9 @@ class TableStatements:
         newest = self._snapshot(location)
         if moment == parts.Moment():
             return newest
-        return version_of(newest, moment.version, self._time(moment.timestamp))
+        return version_of(newest, moment.version, self.time_of(moment.timestamp))
 
-    def _time(self, text: str | None) -> dt.datetime | None:
+    def time_of(self, text: str | None) -> dt.datetime | None:
         """The time that an expression says, in the session's time zone."""
         if text is None:
             return None
@@ -196,7 +200,7 @@ class TableStatements:
 
     def _restore(self, location: str, text: parts.RestoreTable) -> DataFrame:
         moment = text.moment
-        time = self._time(moment.timestamp)
+        time = self.time_of(moment.timestamp)
         done = restore(self._snapshot(location), moment.version, timestamp=time)
         row = (
             done.table_bytes,
@@ -323,6 +327,16 @@ def _column_rows(snapshot: Snapshot, *, extended: bool) -> list[tuple[str, str, 
             ("Table Properties", f"[{shown}]", ""),
         ]
     return rows
+
+
+def _column_facts(snapshot: Snapshot, column: str) -> list[tuple[str, str]]:
+    """What Spark says of one column. Raises InvalidSchema for one that is not there."""
+    (name, *_) = field_path(snapshot.schema, quote_identifier(column))
+    columns = StructType.fromJson(orjson.loads(snapshot.schema.to_json()))
+    field = columns[name]
+    comment = (field.metadata or {}).get("comment", "NULL")
+    kind = field.dataType.simpleString()
+    return [("col_name", column), ("data_type", kind), ("comment", comment)]
 
 
 def _property_rows(snapshot: Snapshot, key: str | None) -> list[tuple[str, str]]:
