@@ -147,3 +147,11 @@ def test_changed_bytes_of_joined_chunks_give_sound_arrays_or_none(
         else:
             found.cast(pa.binary()).validate(full=True)
     assert refused > 100
+
+
+@pytest.mark.rule(36)
+def test_rule_36_dictionaries_without_entries_are_joined() -> None:
+    nothing = written(pa.array([None] * 40, pa.string()), **DICTIONARY)
+    some = written(pa.array([None, "a"] * 20, pa.string()), **DICTIONARY)
+    assert values_of(joined([nothing, nothing])) == [None] * 80
+    assert values_of(joined([nothing, some])) == [None] * 40 + [None, "a"] * 20

@@ -248,7 +248,7 @@ def _codes(chunk: ChunkPages) -> Any:
     found = chunk.decoded(parts.pages, parts.wanted, parts.values, decode)
     if found is None:
         return None
-    if len(parts.counts) > 1 and _REPEATED * len(entries) <= len(codes):
+    if len(parts.counts) > 1 and 0 < _REPEATED * len(entries) <= len(codes):
         # Dictionaries of neighbours are alike, and each entry counts for what is done to entries.
         unique: Any = entries.dictionary_encode()
         codes, entries = np.take(numpy_array(unique.indices), codes), unique.dictionary
