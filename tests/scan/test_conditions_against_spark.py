@@ -66,7 +66,16 @@ ts <= current_timestamp() + INTERVAL 1 SECOND; da >= current_date() - INTERVAL 3
 bigint(id) = 3
 smallint(b % 100) = 0
 """
+PRECEDENCE = """
+(id & 3 | 4) = 7; (id & 3 ^ 1) = 2; (id ^ 1 | 4) = 6; (id | 1 | 2) = 3;
+id & 1 + 1 = 2; id = 1 = true
+id > 1 = bo; bo = (id < 4); (id IS NULL) = true; NOT id = 3 AND bo;
+NOT id > 2 OR bo; bo = true IS NULL
+id = 1 OR id = 2 AND bo; - id * 2 = -4; id - 1 - 1 = 1; id * 3 % 4 = 1; NOT id BETWEEN 1 AND 3
+((id | 1) & 2) = 2
+"""
 GROUPS = {
+    "precedence": PRECEDENCE,
     "text": TEXT_BESIDE_OTHERS,
     "like": LIKES,
     "binary": BINARY,
@@ -164,6 +173,9 @@ def _now_of(table: vl.Table) -> dt.datetime:
         "bi = X'6'", "s LIKE 'a' ESCAPE '%'", "da + 1.5 > '2024-01-01'",
         "da - DATE'2024-01-01' > 1",
         "ts + INTERVAL 1 MONTH > ts", "ts + INTERVAL '1 2' DAY TO HOUR > ts", "now(3) > ts",
+        "(id | 1 & 2) = 3", "(1 | 2 & 4) = id", "(id | 1 ^ 3) = 3", "id > 1 = id < 4",
+        "id IN (1, 2) = true", "bo = id BETWEEN 1 AND 2", "bo = s LIKE 'a%'",
+        "s LIKE 'a%' = true", "bo = NOT bo",
         "double('1_0') > d", "extract(EPOCH FROM ts) > 1", "id + INTERVAL 1 DAY > 3",
     ],
 )  # fmt: skip

@@ -219,9 +219,11 @@ class Expressions:
                 (operand,) = read(like.this)
                 return _like(operand, like, _text(operand, node.expression))
             case exp.NullSafeNEQ():
+                _check_operands(node)
                 return Not(self._compare("<=>", *_padded(read(node.this, node.expression))))
         if type(node) in _COMPARISONS:
             op = _COMPARISONS[type(node)]
+            _check_operands(node)
             return self._compare(op, *_padded(read(node.this, node.expression)))
         return None
 
@@ -272,6 +274,20 @@ class Expressions:
             parts += [decides, result]
         default = node.args.get("default")
         return call("case", *parts, *([NULL] if default is None else read(default)))
+
+
+def _check_operands(node: exp.Expression) -> None:
+    """Refuse `a = b < c`: Spark's comparisons bind alike and from the left, sqlglot's do not.
+
+    Of `a = b IS NULL` and its like Spark compares first, and takes none before a comparison.
+    """
+    if isinstance(node.this, _PREDICATES) or isinstance(
+        node.expression, (*_PREDICATES, *_COMPARISONS, exp.NullSafeNEQ)
+    ):
+        raise refused("a comparison of a condition without parentheses")
+
+
+_PREDICATES = (exp.Between, exp.In, exp.Is, exp.Like, exp.ILike, exp.Escape, exp.Not)
 
 
 def _padded(operands: list[Expression]) -> list[Expression]:

@@ -69,6 +69,7 @@ def read_function(node: exp.Expression, read: Read) -> Expression:
     if type(node) in _BINARY:
         if isinstance(node.expression, exp.Interval) or isinstance(node.this, exp.Interval):
             return _moved(node, read)
+        _check_bits(node)
         dates = ("unit",) if isinstance(node, exp.DateDiff | exp.TsOrDsAdd) else ()
         only(node, *_HARMLESS, *dates)
         if dates and str(node.args["unit"]).upper() != "DAY":
@@ -96,6 +97,16 @@ def read_function(node: exp.Expression, read: Read) -> Expression:
             return found if name == "isnull" else Not(found)
         raise refused(f"the function {name}")
     raise refused(f"the expression {type(node).__name__.upper()}")
+
+
+_BITS = (exp.BitwiseAnd, exp.BitwiseXor, exp.BitwiseOr)
+"""Spark's order, from those that bind most; sqlglot takes them from the left."""
+
+
+def _check_bits(node: exp.Expression) -> None:
+    both = isinstance(node, _BITS) and isinstance(node.this, _BITS)
+    if both and _BITS.index(type(node.this)) > _BITS.index(type(node)):
+        raise refused("bits of several kinds without parentheses")
 
 
 def only(node: exp.Expression, *parts: str) -> None:
