@@ -23,6 +23,7 @@ from tests.delta.tables import (
 )
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.checkpoint import checkpoint_writer
+from variantlake.delta.log import checkpoint_reader, snapshot_state
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.transaction.creation import create_table
 from variantlake.errors import MalformedLog, MissingSource
@@ -126,6 +127,25 @@ def test_a_version_before_the_checkpoint_was_cleaned_up(tmp_path: Path) -> None:
     with pytest.raises(MissingSource, match="cleaned up") as caught:
         Snapshot.read(table, 0)
     assert "1" in caught.value.hint
+
+
+def test_a_cleanup_beside_a_reader_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes the checkpoint that the reader has listed, and the commits behind it."""
+    table = _table(tmp_path)
+    write_checkpoint(tmp_path, _classic(3), [*STATE, *FILES])
+    first = write_checkpoint(tmp_path, _classic(1), [*STATE, *FILES])
+
+    def read(*args: Any, **options: Any) -> Any:
+        first.unlink(missing_ok=True)
+        (first.parent / f"{2:020d}.json").unlink(missing_ok=True)
+        return checkpoint_reader.read_checkpoint(*args, **options)
+
+    monkeypatch.setattr(snapshot_state, "read_checkpoint", read)
+    with pytest.raises(MissingSource, match="cleaned up"):
+        Snapshot.read(table, 2)
+    assert Snapshot.read(table).version == 3
 
 
 def test_a_checkpoint_alone_is_a_table(tmp_path: Path) -> None:

@@ -55,10 +55,14 @@ def read_state(
         try:
             segment = find_segment(store, version, without=unreadable)
         except (MalformedLog, MissingSource) as error:
-            if unreadable:
+            if not unreadable:
+                raise
+            # A cleanup of the log may have taken the checkpoint: then this says what is left.
+            latest = find_segment(store, version).checkpoint
+            if latest is None or latest.version in unreadable:
                 # Without the damaged checkpoint the version cannot be had: that is what to say.
                 raise next(iter(unreadable.values())) from error
-            raise
+            continue
         state = LogState(removes={} if tombstones else None)
         if segment.checkpoint is not None:
             try:
