@@ -32,7 +32,7 @@ def test_wrong_arguments_are_told_where_they_belong(spark: SparkSession, tmp_pat
         (lambda: lake.explain("SELECT * FROM t", tables=text), "tables={'t'"),
         (lambda: lake.register("t", frame), "createOrReplaceTempView"),
         (lambda: lake.sql(frame), "lake.sql"),
-        (lambda: lake.append(tmp_path / "t", text), "lake.ingest"),
+        (lambda: lake.append(tmp_path / "t", wrong_number), "vl.ndjson"),
         (lambda: lake.append(nothing, frame), "location"),
         (lambda: lake.read(nothing), "location"),
         (lambda: lake.table(tmp_path / "t", text), "whole number"),
