@@ -553,7 +553,7 @@ MUTATIONS = (
     ),
     Mutation(
         36, "a page with few of the rows that are left counts as one with none",
-        "ChunkPages.wanted", "np.diff(...) > 0",
+        "ChunkPages.needed_pages", "np.diff(...) > 0",
         "np.diff(np.searchsorted(self.places, starts)) > 1",
     ),
     Mutation(

@@ -87,7 +87,7 @@ class ChunkPages:
         codes = set(self.pages[~is_entries, ENCODING].tolist())
         return entries <= {PLAIN, PLAIN_DICTIONARY} and codes <= {CODES, PLAIN_DICTIONARY}
 
-    def wanted(self, pages: Int64s) -> Int64s:
+    def needed_pages(self, pages: Int64s) -> Int64s:
         """The pages that hold rows which are asked for."""
         if self.places is None:
             return np.arange(len(pages))

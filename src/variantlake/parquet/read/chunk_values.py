@@ -177,7 +177,7 @@ def _decimals(chunk: ChunkPages) -> Any:
         return None
     if not 0 <= logical.scale <= logical.precision <= 38 or not logical.precision:
         return None
-    wanted = chunk.wanted(chunk.pages)
+    wanted = chunk.needed_pages(chunk.pages)
     parts = chunk.bytes.parts(chunk.pages[wanted].tolist())
     if parts is None:
         return None
@@ -220,7 +220,7 @@ def _with_entries(chunk: ChunkPages) -> _Parts | None:
     """What stands in dictionaries and pages, which are unpacked in one go."""
     is_entries = chunk.pages[:, KIND] == DICTIONARY_PAGE
     own = chunk.pages[~is_entries]
-    wanted, at = chunk.wanted(own), np.flatnonzero(is_entries)
+    wanted, at = chunk.needed_pages(own), np.flatnonzero(is_entries)
     parts = chunk.bytes.parts(
         chunk.pages[np.concatenate([at, np.flatnonzero(~is_entries)[wanted]])].tolist()
     )
@@ -257,7 +257,7 @@ def _codes(chunk: ChunkPages) -> Any:
 
 def _texts(chunk: ChunkPages) -> Any:
     """Texts that share their beginnings with those before them."""
-    wanted = chunk.wanted(chunk.pages)
+    wanted = chunk.needed_pages(chunk.pages)
     parts = chunk.bytes.parts(chunk.pages[wanted].tolist())
     if parts is None:
         return None
