@@ -76,7 +76,7 @@ def coerced(operand: Expression, literal: Literal, *, utc: bool) -> Literal:
     if isinstance(literal.value, str) and (other := _of_text(literal.value, target)) is not None:
         return other
     if literal.type == "date" and (target.kind is Kind.TIMESTAMP_NTZ or (utc and is_time(target))):
-        return Literal(int(literal.value) * DAY, target.ddl.lower())
+        return within(Literal(int(literal.value) * DAY, target.ddl.lower()), Kind.INT64)
     if target.kind is Kind.FLOAT and type(literal.value) is int and abs(literal.value) <= _EXACT:
         # Spark compares them as FLOAT, in ANSI mode as DOUBLE: both hold this number.
         return Literal(float(literal.value), "double")
@@ -88,6 +88,13 @@ def coerced(operand: Expression, literal: Literal, *, utc: bool) -> Literal:
             read = replace(operand, type="string")
             error.hint = error.cli_hint = f"read it as text: {read} = {literal}"
         raise error
+    return literal
+
+
+def within(literal: Literal, kind: Kind) -> Literal:
+    """A constant number of days or microseconds. Raises UnsupportedFeature for one too large."""
+    if not -INT_LIMITS[kind] <= int(literal.value or 0) < INT_LIMITS[kind]:
+        raise refused("a day, a moment or an INTERVAL beyond those that Spark holds")
     return literal
 
 

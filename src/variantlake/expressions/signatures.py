@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 
-from variantlake.expressions.literals import moment
+from variantlake.expressions.literals import moment, within
 from variantlake.expressions.tree import Call, Expression, Literal, below
 from variantlake.expressions.typing import (
     BIGINT,
@@ -265,7 +265,7 @@ def _day_function(function: str, arguments: list[Expression]) -> Expression:
                 other.value,
             )
         ):
-            return Literal(_amount(day) + _amount(other), "date")
+            return within(Literal(_amount(day) + _amount(other), "date"), Kind.INT32)
         return Call(function, (day, cast(other, INT)), _DATE)
     return Call(function, (day, other), INT)
 
@@ -287,7 +287,7 @@ def _later(function: str, arguments: list[Expression]) -> Expression:
     if scalar(operand).kind not in _TIMESTAMPS or not isinstance(micros, Literal):
         raise refused(f"{function} of {scalar(operand).ddl}")
     if isinstance(operand, Literal) and operand.value is not None:
-        return Literal(_amount(operand) + _amount(micros), operand.type)
+        return within(Literal(_amount(operand) + _amount(micros), operand.type), Kind.INT64)
     return Call(function, (operand, micros), scalar(operand))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from variantlake.expressions.literals import DAY
+from variantlake.expressions.literals import DAY, within
 from variantlake.expressions.signatures import call, explicit_cast
 from variantlake.expressions.tree import Expression, Literal, Not
 from variantlake.expressions.typing import NULL, is_null, refused, type_text
@@ -157,8 +157,9 @@ def _moved(node: exp.Expression, read: Read) -> Expression:
     many = int(number) if isinstance(node, exp.Add) else -int(number)
     (moved,) = read(operand)
     if unit == "DAY" and type_text(moved) == "date":
-        return call("date_add", moved, Literal(many, "int"))
-    return call("timestamp_add", moved, Literal(many * _INTERVALS[unit], "bigint"))
+        return call("date_add", moved, within(Literal(many, "int"), Kind.INT32))
+    micros = within(Literal(many * _INTERVALS[unit], "bigint"), Kind.INT64)
+    return call("timestamp_add", moved, micros)
 
 
 def _trim(node: exp.Expression, read: Read) -> Expression:
