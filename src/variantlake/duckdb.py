@@ -45,6 +45,7 @@ def attach(
 
     Raises:
         InvalidQuery: As `Table.scan`; two columns with one name.
+        InvalidValue: What is no connection, or no name.
         UnsupportedFeature: As `Table.scan`; DuckDB is not installed, or too old.
     """
     try:
@@ -61,4 +62,6 @@ def attach(
             hint="duckdb.connect()",
             cli_hint="",
         )
+    if not isinstance(name, str) or not name:
+        raise InvalidValue(f"no table is called {name!r:.60}", hint="give it a name", cli_hint="")
     connection.register(name, DuckDBSource(pushed))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +112,41 @@ def test_a_field_that_cannot_be_set_is_named(
     with pytest.raises(error, match=said):
         table.update(new)
     assert table.refresh().version == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "stored"),
+    [
+        ("f", "n", 3.0),
+        ("f", "m", -1.555),
+        ("g", "n", 3.0),
+        ("n", "m", -1),
+        ("n", "f", 2),
+        ("r", "n", Decimal("3.00")),
+        ("r", "m", Decimal("-1.56")),
+        ("text", "n", "3"),
+        ("text", "n > 2", "true"),
+        ("text", "day", "2026-01-02"),
+        ("n", "f * 1e10", InvalidValue),
+        ("r", "n * 1000 * 1000 * 1000", InvalidValue),
+        ("n", "text", UnsupportedFeature),
+        ("n", "n > 2", UnsupportedFeature),
+        ("r", "f", UnsupportedFeature),
+    ],
+)
+def test_values_are_stored_as_spark_stores_them(
+    tmp_path: Path, column: str, value: str, stored: Any
+) -> None:
+    ddl = "n INT, f DOUBLE, g FLOAT, m DECIMAL(9,3), r DECIMAL(9,2), text STRING, day DATE"
+    table = vl.Table.create(tmp_path / "t", ddl)
+    row = {"n": 3, "f": 2.7, "m": Decimal("-1.555"), "text": "a", "day": dt.date(2026, 1, 2)}
+    table.append([row])
+    if isinstance(stored, type):
+        with pytest.raises(stored):
+            table.update({column: vl.expr(value)})
+        return
+    table.update({column: vl.expr(value)})
+    assert table.scan(column).to_pylist() == [{column: stored}]
 
 
 @pytest.mark.parametrize(

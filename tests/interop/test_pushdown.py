@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import duckdb
 import polars as pl
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 import variantlake as vl
 from tests.strategies import MORE
-from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
 from variantlake.storage.opening import open_file
 
 SELECT = [
@@ -273,12 +274,23 @@ def test_what_is_refused(table: vl.Table, monkeypatch: pytest.MonkeyPatch) -> No
         vl.scan_polars(table, "id, event:n::int AS id")
     with duckdb.connect() as own, pytest.raises(InvalidQuery, match="one name"):
         vl.duckdb.attach(own, "events", table, "id, event:n::int AS id")
+    for name in ("", 7):
+        with duckdb.connect() as own, pytest.raises(InvalidValue, match="no table is called"):
+            vl.duckdb.attach(own, name, table)  # type: ignore[arg-type]
     monkeypatch.setitem(__import__("sys").modules, "polars.io.plugins", None)
     monkeypatch.setitem(__import__("sys").modules, "variantlake.interop.duckdb_source", None)
     with pytest.raises(UnsupportedFeature, match="Polars is not installed"):
         vl.scan_polars(table)
     with duckdb.connect() as own, pytest.raises(UnsupportedFeature, match="DuckDB 2 is not"):
         vl.duckdb.attach(own, "events", table)
+
+
+def test_polars_refuses_a_condition_where_all_files_are_skipped(table: vl.Table) -> None:
+    noon = dt.datetime(2026, 1, 1, 12, tzinfo=ZoneInfo("Europe/Berlin"))
+    refused = (pl.col("at") == noon) & (pl.col("id") < -5)
+    for frame in (pl.DataFrame(table.scan(SELECT)).lazy(), vl.scan_polars(table, SELECT)):
+        with pytest.raises(pl.exceptions.SchemaError):
+            frame.filter(refused).collect()
 
 
 def test_a_table_may_be_told_by_where_it_is(table: vl.Table) -> None:

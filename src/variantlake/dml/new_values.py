@@ -27,6 +27,7 @@ from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature, d
 from variantlake.expressions.arrays import Values, column_at, plain
 from variantlake.expressions.from_python import Expr, VariantPath, constant
 from variantlake.expressions.rows import evaluate, of_refs
+from variantlake.expressions.signatures import stored_as
 from variantlake.expressions.tree import Expression, Literal, Ref
 from variantlake.expressions.typing import refused
 from variantlake.ingest.encode.numbers import check_assigned
@@ -36,8 +37,9 @@ from variantlake.scan.assignments import assigned, scalar_of, sql_name
 from variantlake.scan.casts import extract
 from variantlake.scan.column_reads import as_type
 from variantlake.shredding.arrays import AnyArray, AnyField
-from variantlake.shredding.layout import VARIANT_TYPE
+from variantlake.shredding.layout import VARIANT_TYPE, is_variant_type
 from variantlake.sql.select import QueryText
+from variantlake.types import ShreddedType
 
 NewValue = Expression | Variant | PathChanges | FieldChanges | Constant
 
@@ -137,13 +139,20 @@ def column_of(
     if isinstance(value, Literal):
         array = pa.repeat(scalar_of(value, wanted, name), rows)
         return array
-    found = evaluate(value, of_refs(in_rows), rows)
+    found = evaluate(_stored(value, wanted), of_refs(in_rows), rows)
     if found.failed is not None and found.failed.any():
         raise InvalidValue(
             f"a value cannot be cast: {value}", hint="try_variant_get gives NULL instead"
         )
     array = assigned(plain(found.array), wanted, name)
     return array
+
+
+def _stored(value: Expression, wanted: Any) -> Expression:
+    """What a column of Arrow's type stores of a value."""
+    if pa.types.is_nested(wanted) or is_variant_type(wanted):
+        return value
+    return stored_as(value, ShreddedType.from_arrow(wanted))
 
 
 class AssignedPaths:

@@ -190,6 +190,34 @@ _CASTS = frozenset(
 )
 """Casts that a user may write: implicit ones are those of `cast` alone."""
 
+_STORED = frozenset(
+    {
+        *((own, wanted) for own in INT_DIGITS for wanted in (Kind.FLOAT, Kind.DOUBLE)),
+        (Kind.DOUBLE, Kind.FLOAT),
+        *(
+            (own, wanted)
+            for own, wanted in _CASTS
+            if Kind.BOOLEAN not in (own, wanted)
+            and not (own in INT_DIGITS and wanted in INT_DIGITS)
+        ),
+        (Kind.BOOLEAN, Kind.STRING),
+    }
+)
+"""Casts by which Spark stores a value in a column, where the value need not survive as it is."""
+
+
+def stored_as(expression: Expression, wanted: ShreddedType) -> Expression:
+    """What a column of this type stores of an expression, by ANSI's rules of assignment.
+
+    The expression itself if these do not convert it. Raises UnsupportedFeature as `explicit_cast`.
+    """
+    own = type_of(expression)
+    if own is None or (own.kind, wanted.kind) not in _STORED:
+        return expression
+    if wanted.kind is Kind.FLOAT:
+        return Call("cast", (expression,), wanted)
+    return explicit_cast(expression, wanted)
+
 
 def _case(function: str, arguments: list[Expression]) -> Expression:
     """Conditions and results in turns, and what is given else."""

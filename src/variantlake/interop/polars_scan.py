@@ -72,10 +72,14 @@ def scan_polars(
         scan = pushed.narrowed(
             names if columns is None else columns, () if rows is not None else conditions, rows
         )
+        batch = None
         for batch in scan.to_batches():
             # Of a pyarrow table Polars forgets that Variants in structs and lists are Variants.
             frame = pl.DataFrame(pa.RecordBatchReader.from_batches(scan.schema, [batch]))
             yield frame if filtered is None else frame.filter(filtered)
+        if batch is None and filtered is not None:
+            # A condition that Polars refuses is refused where all files are skipped, too.
+            yield pl.DataFrame(scan.schema.empty_table()).filter(filtered)
 
     empty = pl.DataFrame(pushed.scan.schema.empty_table())
     return register_io_source(source, schema=empty.schema, is_pure=True)

@@ -11,9 +11,13 @@ from variantlake.delta.schema.table_schema import StructType, spark_name
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.expressions.tree import Literal
 from variantlake.expressions.typing import SPARK_RUNS_IT, spark_type
+from variantlake.scan.casts import cast_raw, nearest_doubles
 from variantlake.scan.column_reads import as_type
-from variantlake.shredding.fit import raw_array
+from variantlake.shredding.fit import raw_array, raws_of
 from variantlake.shredding.layout import is_variant_type
+from variantlake.types import ShreddedType
+
+_WHOLE_NUMBERS = pa.decimal128(19, 0)
 
 
 def scalar_of(value: Literal, wanted: Any, name: str) -> Any:
@@ -29,13 +33,19 @@ def scalar_of(value: Literal, wanted: Any, name: str) -> Any:
 
 
 def assigned(array: Any, wanted: Any, name: str) -> Any:
-    """Values as the column holds them, if nothing of them is lost."""
+    """Values as the column holds them; a decimal is rounded to its digits behind the point."""
     if array.type == wanted:
         return array
     if pa.types.is_nested(wanted):
         return _nested(array, wanted, name)
+    if pa.types.is_decimal(array.type) and pa.types.is_float64(wanted):
+        return nearest_doubles(array)
+    if _rounds(array.type, wanted):
+        return _rounded(array, wanted, name)
     if not _widens(array.type, wanted):
         raise _refused(sql_name(array.type), wanted, name)
+    if pa.types.is_integer(array.type) and pa.types.is_decimal(wanted):
+        array = array.cast(_WHOLE_NUMBERS)  # Arrow asks for room for every number of the type
     try:
         return array.cast(wanted)
     except pa.ArrowInvalid as error:
@@ -48,6 +58,26 @@ def _nested(array: Any, wanted: Any, name: str) -> Any:
     if given != needed:
         raise _refused(sql_name(array.type), wanted, name)
     return as_type(array, wanted)
+
+
+def _rounded(array: Any, wanted: Any, name: str) -> Any:
+    """Decimals with fewer digits behind the point, rounded half up."""
+    stored, requested = ShreddedType.from_arrow(array.type), ShreddedType.from_arrow(wanted)
+    each = array.dictionary_encode()
+    raws = raws_of(each.dictionary)
+    found = [None if raw is None else cast_raw(raw, stored, requested) for raw in raws]
+    made = raw_array(found, requested).take(each.indices)
+    if made.null_count > array.null_count:
+        raise InvalidValue(f"a value does not fit the column {name!r}, {sql_name(wanted)}")
+    return made
+
+
+def _rounds(given: Any, wanted: Any) -> bool:
+    return (
+        pa.types.is_decimal(given)
+        and pa.types.is_decimal(wanted)
+        and bool(given.scale > wanted.scale)
+    )
 
 
 def _widens(given: Any, wanted: Any) -> bool:

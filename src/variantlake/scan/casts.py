@@ -83,13 +83,13 @@ def _direct(array: AnyArray, stored: ShreddedType, requested: ShreddedType) -> A
     if stored.kind is Kind.DECIMAL and requested.kind is Kind.INT64:
         return array.cast(pa.int64(), safe=False)  # towards zero
     if stored.kind is Kind.DECIMAL and requested.kind is Kind.DOUBLE:
-        return _nearest_doubles(array)
+        return nearest_doubles(array)
     if (stored.kind, requested.kind) == (Kind.FLOAT, Kind.DOUBLE):
         return array.cast(pa.float64())
     return None
 
 
-def _nearest_doubles(array: AnyArray) -> AnyArray:
+def nearest_doubles(array: AnyArray) -> AnyArray:
     """Decimals as doubles; Arrow's own cast may miss the nearest by one."""
     held: Any = array.buffers()[1]
     words = np.frombuffer(held or b"", np.int64)

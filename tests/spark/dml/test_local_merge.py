@@ -56,6 +56,11 @@ MERGES = [
         f"{OTHERS} AND t.day = 'd1' THEN UPDATE SET n = t.n * 10, event = NULL",
     ),
     ("false", INSERT),
+    (  # values of other types than the columns, as Spark stores them
+        "t.id = s.id",
+        f"{UPDATE} d = s.n * 1.25, day = s.id, n = t.n * 2.5",
+        "WHEN NOT MATCHED THEN INSERT (id, n, d) VALUES (s.d * 2, s.d, s.n)",
+    ),
 ]
 
 
