@@ -27,6 +27,7 @@ from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.errors import InvalidValue, MissingSource
 from variantlake.maintenance.restore_state import Difference, difference
+from variantlake.maintenance.vacuuming.running import are_expired, check_no_vacuum
 from variantlake.progress import OnProgress, Progress
 from variantlake.shown import Result
 from variantlake.storage.opening import store_of
@@ -83,7 +84,7 @@ def restore(
         raise InvalidValue(f"missing is {missing!r}", hint="one of 'refuse', 'skip'")
     old = version_of(newest, version, timestamp)
     found = difference(newest, old)
-    gone = _MissingFiles.of(old, found.back, progress)
+    gone = MissingFiles.of(old, found.back, progress)
     if gone.count and missing == "refuse" and not dry_run:
         raise gone.error(old, found.back.num_rows)
     if gone.count and missing == "skip":
@@ -91,10 +92,14 @@ def restore(
     result = _result(newest, old, found, gone, dry_run=dry_run)
     if dry_run:
         return result
+    revives = are_expired(newest, found.back)
+    if revives:
+        check_no_vacuum(newest)
     asked = None if timestamp is None else _text(timestamp)
     changes = _changes(found, result, None if timestamp else old.version, asked)
+    changes = replace(changes, revives=revives)
     committed = commit(newest, changes)
-    lost = _MissingFiles.of(old, found.back)
+    lost = MissingFiles.of(old, found.back)
     if lost.count:
         raise lost.error_since(old, committed)
     seconds = time.perf_counter() - started
@@ -155,7 +160,7 @@ def _changes(
 
 
 def _result(
-    newest: Snapshot, old: Snapshot, found: Difference, gone: _MissingFiles, *, dry_run: bool
+    newest: Snapshot, old: Snapshot, found: Difference, gone: MissingFiles, *, dry_run: bool
 ) -> RestoreResult:
     back, removed = bytes_of(found.back), bytes_of(found.gone)
     return RestoreResult(
@@ -174,7 +179,7 @@ def _result(
 
 
 @dataclass(frozen=True, slots=True)
-class _MissingFiles:
+class MissingFiles:
     """Which files of those that come back are not in the store: how many, the first ones' names."""
 
     count: int
@@ -184,7 +189,8 @@ class _MissingFiles:
     @classmethod
     def of(
         cls, old: Snapshot, back: LogicalFiles, progress: OnProgress | None = None
-    ) -> _MissingFiles:
+    ) -> MissingFiles:
+        """Look for the files `back` of a version, each with its deletion vector."""
         names: list[str] = []
         is_there: list[bool] = []
         count = 0
@@ -199,6 +205,7 @@ class _MissingFiles:
         return cls(count, names, is_there)
 
     def error(self, old: Snapshot, of: int) -> MissingSource:
+        """For a restore that commits nothing."""
         return MissingSource(
             f"{self.count:,} of the {of:,} files that version {old.version} needs back are gone: "
             f"{self._named()}",
@@ -210,11 +217,20 @@ class _MissingFiles:
         )
 
     def error_since(self, old: Snapshot, committed: int) -> MissingSource:
+        """For a restore that has committed."""
         return MissingSource(
             f"version {old.version} was restored as version {committed}, and meanwhile a vacuum "
             f"removed {self.count:,} of its files: {self._named()}",
             file=old.store.uri,
             hint=f"restore version {committed - 1}, or a newer one than {old.version}",
+        )
+
+    def error_named(self, version: int, location: str) -> MissingSource:
+        """For a version that cannot be read any more."""
+        return MissingSource(
+            f"{self.count:,} files of version {version} are gone: {self._named()}",
+            file=location,
+            hint="a vacuum removed them; name a newer version",
         )
 
     def _named(self) -> str:

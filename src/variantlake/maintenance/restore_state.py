@@ -68,14 +68,19 @@ def difference(newest: Snapshot, old: Snapshot) -> Difference:
         configuration=_configuration(newest.metadata.configuration, old.metadata.configuration),
     )
     check_writable(protocol, dict(metadata.configuration), old.schema, evaluated=True, kept=True)
-    there, wanted = keys_of(newest.files), keys_of(old.files)
     return Difference(
-        back=old.files.filter(pc.invert(pc.is_in(wanted, value_set=one_chunk(there)))),
-        gone=newest.files.filter(pc.invert(pc.is_in(there, value_set=one_chunk(wanted)))),
+        back=files_only_in(old, newest),
+        gone=files_only_in(newest, old),
         metadata=None if metadata == newest.metadata else metadata,
         protocol=None if protocol == newest.protocol else protocol,
         domains=_clustering(newest, old),
     )
+
+
+def files_only_in(one: Snapshot, other: Snapshot) -> LogicalFiles:
+    """The live files of one version that are not live in the other."""
+    are_shared = pc.is_in(keys_of(one.files), value_set=one_chunk(keys_of(other.files)))
+    return one.files.filter(pc.invert(are_shared))
 
 
 def with_given_out(old: StructType, newest: StructType) -> StructType:

@@ -2057,15 +2057,16 @@ class Table(AllRows):
 
         Raises:
             InvalidValue: Not a name, or another version has it.
-            MissingSource: There is no such version.
-            CommitConflict: Another writer gave the name meanwhile.
+            MissingSource: There is no such version, or a vacuum has removed files of it.
+            CommitConflict: Another writer gave the name meanwhile, or a vacuum may be removing
+                files of the version.
             UnsupportedFeature: The table needs a feature that we do not write.
 
         Examples:
             >>> t.tag("audit").version
             1
         """
-        from variantlake.delta.transaction.name_versions import name_version
+        from variantlake.maintenance.name_versions import name_version
 
         number = self.version if version is None else version
         return name_version(self._newest(), name, number, move=move)
@@ -2076,7 +2077,7 @@ class Table(AllRows):
 
         Raises MissingSource if no version has the name, else as `tag`.
         """
-        from variantlake.delta.transaction.name_versions import remove_name
+        from variantlake.maintenance.name_versions import remove_name
 
         return remove_name(self._newest(), name)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from variantlake.delta.transaction.creation import create_table
 from variantlake.errors import MalformedLog, MissingSource
 from variantlake.parquet.metadata.footer import read_footer
 from variantlake.storage.opening import open_store
+from variantlake.storage.store import Entry, LocalStore
 
 STRINGS = pa.map_(pa.string(), pa.string())
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
@@ -143,6 +145,27 @@ def test_a_cleanup_beside_a_reader_is_no_damage(
         return checkpoint_reader.read_checkpoint(*args, **options)
 
     monkeypatch.setattr(snapshot_state, "read_checkpoint", read)
+    with pytest.raises(MissingSource, match="cleaned up"):
+        Snapshot.read(table, 2)
+    assert Snapshot.read(table).version == 3
+
+
+def test_a_listing_beside_a_cleanup_is_no_hole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first page names a checkpoint; the commits behind it are gone at the second page."""
+    table = _table(tmp_path)
+    write_checkpoint(tmp_path, _classic(3), [*STATE, *FILES])
+    first = write_checkpoint(tmp_path, _classic(1), [*STATE, *FILES])
+    listed = LocalStore.list_from
+
+    def torn(store: LocalStore, *args: Any) -> Iterator[Entry]:
+        entries = list(listed(store, *args))
+        (first.parent / f"{2:020d}.json").unlink(missing_ok=True)
+        first.unlink(missing_ok=True)
+        return (entry for entry in entries if not entry.path.endswith(f"{2:020d}.json"))
+
+    monkeypatch.setattr(LocalStore, "list_from", torn)
     with pytest.raises(MissingSource, match="cleaned up"):
         Snapshot.read(table, 2)
     assert Snapshot.read(table).version == 3

@@ -24,6 +24,8 @@ _CHECKSUM = re.compile(r"(\d{20})\.crc")
 _CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _PART = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
 _V2 = re.compile(r"(\d{20})\.checkpoint\.[0-9A-Za-z-]{36}\.(?:json|parquet)")
+_LISTINGS = 5
+"""How many may each name other files, before a hole in the last one counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +100,30 @@ def find_segment(
             segment = _segment(store, listing, version, without)
             if segment is not None:
                 return segment
-    listing = _read_names(store.list_from(LOG))
-    segment = _segment(store, listing, version, without)
+    segment = _segment_of_all(store, version, without)
     if segment is None:
         raise _not_a_table(store)
     return segment
+
+
+def _segment_of_all(
+    store: Store, version: int | None, without: Collection[int]
+) -> LogSegment | None:
+    """As `_segment`, from all names of the log.
+
+    A listing has pages, and beside a cleanup it may name a checkpoint and no more the commits that
+    follow it. So a hole counts if the next listing names the same files.
+    """
+    listing = _read_names(store.list_from(LOG))
+    for _ in range(_LISTINGS):
+        try:
+            return _segment(store, listing, version, without)
+        except MalformedLog:
+            again = _read_names(store.list_from(LOG))
+            if again == listing:
+                raise
+            listing = again
+    return _segment(store, listing, version, without)
 
 
 def has_log(store: Store) -> bool:

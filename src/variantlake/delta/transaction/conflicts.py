@@ -29,6 +29,9 @@ from variantlake.errors import CommitConflict
 LOAD_ID = "loadId"
 """Of `commitInfo`: the id of a load that has none from its caller. See `ingest`."""
 
+VACUUM_START = "VACUUM START"
+"""The operation of the commit before the first file of a vacuum goes."""
+
 Reads = Callable[[StringMap], bool]
 """Which files a change depends on, by their partition values."""
 
@@ -53,8 +56,9 @@ class Changes:
     through the table's SQL expressions, `kept` that they were in the table before, `numbered` that
     they have the numbers of identity columns. `rebased` puts
     it on the ground of a commit that came first. `keeps_row_ids` is false if a row gets another
-    row id than it had. `provenance` are fields of `commitInfo` in the place of those that follow
-    from the rest.
+    row id than it had. `revives` says that files come back, or are kept, which a vacuum may be
+    removing. `provenance` are fields of `commitInfo` in the place of those that follow from the
+    rest.
     """
 
     operation: str
@@ -73,6 +77,7 @@ class Changes:
     rebased: Rebase | None = None
     file_metrics: bool = True
     keeps_row_ids: bool = True
+    revives: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -110,6 +115,8 @@ def check_conflicts(
                 raise _conflict(version, f"recorded progress of application {action.app_id!r}")
             case CommitInfo() if action.fields.get(LOAD_ID) in applications:
                 raise _conflict(version, "is this load, whose repeat this one is")
+            case CommitInfo() if changes.revives and action.fields.get("operation") == VACUUM_START:
+                raise _conflict(version, "started to vacuum files that this one needs")
             case DomainMetadata() if action.domain in domains:
                 raise _conflict(version, f"changed the metadata domain {action.domain!r}")
             case RemoveFile() if decode_path(action.path) in touched:

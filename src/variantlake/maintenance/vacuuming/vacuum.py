@@ -24,7 +24,7 @@ from variantlake.delta.log.log_segment import commits_after
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.intervals import property_millis
 from variantlake.delta.transaction.commit import commit
-from variantlake.delta.transaction.conflicts import Changes
+from variantlake.delta.transaction.conflicts import VACUUM_START, Changes
 from variantlake.errors import CommitConflict, InvalidValue, StoreFailed, VariantLakeError
 from variantlake.logs import logger
 from variantlake.maintenance.vacuuming.deletion import Deletion, delete_empty_folders, delete_files
@@ -273,7 +273,7 @@ class _Run:
             "sizeOfDataToDelete": str(self.unneeded.size),
         }
         # A change of the protocol or the properties since is a conflict: nothing is gone yet.
-        changes = Changes("VACUUM START", parameters=parameters, metrics=metrics, provenance=_BLIND)
+        changes = Changes(VACUUM_START, parameters=parameters, metrics=metrics, provenance=_BLIND)
         return commit(self.snapshot, changes)
 
     def _still_unneeded(self, paths: list[str]) -> list[str]:

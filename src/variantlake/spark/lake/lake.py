@@ -18,7 +18,6 @@ from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log.snapshot import HistoryEntry
 from variantlake.delta.protocol.named_versions import NamedVersion, named_versions
 from variantlake.delta.transaction.analyze import AnalyzeResult, analyze
-from variantlake.delta.transaction.name_versions import name_version, remove_name
 from variantlake.dml.merge.builder import MergeBuilder
 from variantlake.encoding.variant import Variant
 from variantlake.erase.erase import EraseResult, erase
@@ -30,6 +29,7 @@ from variantlake.expressions.from_python import Expr, VariantPath, constant
 from variantlake.maintenance.cloning.clone import CloneResult, clone
 from variantlake.maintenance.health import health
 from variantlake.maintenance.health_findings import Health
+from variantlake.maintenance.name_versions import name_version, remove_name
 from variantlake.maintenance.reshredding.drift import Drift, drift
 from variantlake.maintenance.restore import Missing, RestoreResult, restore, version_of
 from variantlake.maintenance.vacuuming.listing import UnneededFile

@@ -17,6 +17,9 @@ from variantlake.delta.protocol.needed_features import extended_protocol
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.errors import InvalidValue
+from variantlake.maintenance.restore import MissingFiles
+from variantlake.maintenance.restore_state import files_only_in
+from variantlake.maintenance.vacuuming.running import are_expired, check_no_vacuum
 
 
 def name_version(newest: Snapshot, name: str, version: int, *, move: bool = False) -> NamedVersion:
@@ -33,8 +36,7 @@ def name_version(newest: Snapshot, name: str, version: int, *, move: bool = Fals
             hint="move=True moves it, and untag removes it",
             cli_hint="--move moves it, and --delete removes it",
         )
-    if version != newest.version:
-        newest.at(version)  # raises if there is no such version
+    revives = version != newest.version and _needs_expired_files(newest, version)
     named = NamedVersion(name, version, time.time_ns() // 1_000_000)
     protocol = extended_protocol(newest.protocol, [FEATURE])
     changes = Changes(
@@ -42,10 +44,24 @@ def name_version(newest: Snapshot, name: str, version: int, *, move: bool = Fals
         domains=(named.domain(),),
         protocol=None if protocol == newest.protocol else protocol,
         file_metrics=False,
+        revives=revives,
         parameters={"name": name, "version": version},
     )
     commit(newest, changes)
     return named
+
+
+def _needs_expired_files(newest: Snapshot, version: int) -> bool:
+    """Whether the version has files that a vacuum may remove. Raises if one has, or does."""
+    old = newest.at(version)
+    back = files_only_in(old, newest)
+    if not are_expired(newest, back):
+        return False
+    check_no_vacuum(newest)
+    gone = MissingFiles.of(old, back)
+    if gone.count:
+        raise gone.error_named(version, newest.store.uri)
+    return True
 
 
 def remove_name(newest: Snapshot, name: str) -> NamedVersion:
