@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import variantlake as vl
@@ -150,6 +151,57 @@ def test_each_feature_that_can_be_dropped(tmp_path: Path, name: str, mode: str) 
     assert rows_of(table.refresh()) == list(range(20))
 
 
+ROW: dict[str, Any] = {"a": 1, "s": {"x": 1, "y": 2}, "l": [1], "m": [(1, 2)]}
+
+
+def widened(path: Path) -> vl.Table:
+    """A table with files from before and after the types of columns and their parts got wider."""
+    table = vl.Table.create(path, "a INT, s STRUCT<x: INT, y: INT>, l ARRAY<INT>, m MAP<INT, INT>")
+    table.append([ROW])
+    table.change_type("a", "BIGINT", enable_type_widening=True)
+    table.append([ROW])
+    for part in ("s.x", "l.element", "m.value"):
+        table.change_type(part, "BIGINT")
+    table.append([{**ROW, "a": 2**40}])
+    return table
+
+
+@pytest.mark.parametrize("mode", ["none", "name"])
+def test_files_with_narrow_types_are_rewritten(tmp_path: Path, mode: str) -> None:
+    table = widened(tmp_path)
+    if mode == "name":
+        table.rename_column("s.x", "z", enable_column_mapping=True)
+    kept = set(table.snapshot.files["path"].to_pylist())
+    assert table.drop_feature("typeWidening", dry_run=True).files_read == 2
+    done = table.drop_feature("typeWidening")
+    assert (done.files_read, done.rows_rewritten) == (2, 2)
+    files = list(map(str, table.files()["path"].to_pylist()))
+    assert len(kept & set(files)) == 1
+    assert len({str(pq.read_schema(tmp_path / file).types) for file in files}) == 1
+    assert "typeChanges" not in table.snapshot.metadata.schema_string
+    assert "delta.enableTypeWidening" not in table.properties
+    assert "typeWidening" not in table.snapshot.features
+    rows = table.sql("SELECT a, s.y AS y, l, m FROM t ORDER BY a").to_pylist()
+    right = {"a": 1, "y": 2, "l": [1], "m": [(1, 2)]}
+    assert rows == [right, right, {**right, "a": 2**40}]
+
+
+def test_files_of_vectors_stay_until_the_retention_is_over(tmp_path: Path) -> None:
+    """A program that knows no vectors finds them among the removed files, as of Delta Spark."""
+    table = vl.Table.create(tmp_path, "n INT", properties={"delta.enableDeletionVectors": "true"})
+    table.append([{"n": n} for n in range(10_000)])
+    table.delete("n % 3 = 0")
+    (vector,) = tmp_path.glob("*.bin")
+    table.drop_feature("deletionVectors")
+    said = next(each for each in table.history() if each.operation == "Deletion Vector Tombstones")
+    lines = (tmp_path / f"_delta_log/{said.version:020}.json").read_text().splitlines()
+    removes = [json.loads(line)["remove"] for line in lines if "remove" in json.loads(line)]
+    assert [(each["path"], each["dataChange"]) for each in removes] == [(vector.name, False)]
+    assert removes[0]["deletionTimestamp"] > 0
+    assert table.vacuum(dry_run=True).files_unneeded == 0
+    assert vl.Table.open(tmp_path, 2).scan().count() == table.scan().count() == 6_666
+
+
 def test_what_the_table_still_needs_is_named(tmp_path: Path) -> None:
     table = vl.Table.create(
         tmp_path,
@@ -184,6 +236,10 @@ def test_delta_spark_reads_and_writes_what_is_left(
         assert name not in detail.tableFeatures
         assert detail.minReaderVersion == 1
         assert rows_of(table.refresh()) == [*RIGHT[1:], 300], name
+    table = widened(tmp_path / "widened")
+    table.drop_feature("typeWidening")
+    rows = delta_spark.sql(f"SELECT a, s.x, l[0], m[1] FROM delta.`{table.uri}` ORDER BY a")
+    assert [tuple(row) for row in rows.collect()] == [(1, 1, 1, 2), (1, 1, 1, 2), (2**40, 1, 1, 2)]
 
 
 @pytest.mark.spark

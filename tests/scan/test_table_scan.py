@@ -177,6 +177,17 @@ def test_what_only_spark_takes_is_refused_by_name(text: str) -> None:
     assert "Spark" in caught.value.hint
 
 
+def test_a_backslash_in_backticks_is_one(tmp_path: Path) -> None:
+    some = vl.Table.create(tmp_path / "t", r"`a\b` INT, `c\` INT, `q``q` STRING")
+    some.append([{"a\\b": 1, "c\\": 2, "q`q": "it's"}])
+    text = r"SELECT `a\b`, max(`c\`) AS `\` FROM t WHERE `q``q` = 'it\'s' GROUP BY `a\b`"
+    assert some.sql(text).to_pylist() == [{"a\\b": 1, "\\": 2}]
+    some.update({"a\\b": vl.expr(r"`c\` + 1")}, r"`a\b` = 1")
+    assert some.scan(r"`a\b`", r"`a\b` > 2").to_pylist() == [{"a\\b": 3}]
+    some.delete(r"`c\` = 2")
+    assert some.scan().count() == 0
+
+
 def test_a_path_of_numbers_beside_text_is_refused_with_what_to_write() -> None:
     with pytest.raises(UnsupportedFeature, match="which is int, with 'x'") as caught:
         QueryText(SCHEMA).condition("event:a::int = 'x'")

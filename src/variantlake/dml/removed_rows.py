@@ -12,6 +12,7 @@ from variantlake.delta.actions.actions import AddFile, DeletionVectorDescriptor
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.change_feed import CHANGE_FEED
+from variantlake.delta.protocol.properties import VECTORS
 from variantlake.dml.files.vector_stats import wide_stats
 from variantlake.dml.read_rows import rows_at
 from variantlake.parquet.metadata.footer import read_footer
@@ -21,7 +22,6 @@ from variantlake.planning.files import NO_ROWS, ScanFile
 ALMOST_EMPTY = 16
 """A file that keeps fewer than one row of so many is written anew: readers pay for all of it."""
 
-VECTORS = "delta.enableDeletionVectors"
 ROW_TRACKING = "delta.enableRowTracking"
 
 

@@ -14,19 +14,27 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
-from variantlake.delta.actions.actions import DomainMetadata, Protocol
+import orjson
+
+from variantlake.delta.actions.actions import DomainMetadata, Protocol, RemoveFile
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
+from variantlake.delta.log.deletion_vectors import vector_path
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.log.snapshot_state import read_removes
 from variantlake.delta.protocol.feature_records import FEATURES
 from variantlake.delta.protocol.features import VARIANT_SHREDDING, reader_features, writer_features
 from variantlake.delta.protocol.needed_features import extended_protocol
-from variantlake.delta.protocol.properties import constraints
+from variantlake.delta.protocol.properties import VECTORS, constraints
 from variantlake.delta.protocol.row_tracking import DOMAIN, ROW_COMMIT_VERSION, ROW_ID, SUSPENDED
 from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING
+from variantlake.delta.schema.table_schema import without_metadata
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
+from variantlake.delta.transaction.widen import CHANGES_KEY, PREVIEW
+from variantlake.delta.transaction.widen import PROPERTY as TYPE_WIDENING
 from variantlake.errors import CommitConflict, InvalidValue, UnsupportedFeature, did_you_mean
 from variantlake.jobs.tasks import Runner
+from variantlake.maintenance.dropped_columns import NarrowTypes
 from variantlake.maintenance.optimize import optimize
 from variantlake.maintenance.plan_compaction import CompactionOptions
 from variantlake.maintenance.reshredding.reshred import ReshredOptions, ReshredResult, reshred
@@ -86,12 +94,15 @@ def _without(snapshot: Snapshot, name: str, names: Collection[str], *, protected
         configuration[PROTECTED] = str(version)
     more = ["checkpointProtection"] if protected else []
     mark = snapshot.domains.get(DOMAIN) if name == "rowTracking" else None
+    schema = snapshot.metadata.schema_string
+    if name in _WIDENING:
+        schema = without_metadata(snapshot.schema, CHANGES_KEY).to_json()
     done = commit(
         snapshot,
         Changes(
             "DROP FEATURE",
             protocol=extended_protocol(_listing(snapshot.protocol, names), more),
-            metadata=replace(snapshot.metadata, configuration=configuration),
+            metadata=replace(snapshot.metadata, configuration=configuration, schema_string=schema),
             domains=() if mark is None else (DomainMetadata(DOMAIN, mark.configuration, True),),
             # A write at the same time may use the feature.
             reads=whole_table,
@@ -129,7 +140,7 @@ def _unshredded(drop: _Drop) -> ReshredResult:
 def _without_vectors(drop: _Drop) -> ReshredResult:
     snapshot = drop.snapshot
     if not drop.dry_run:
-        snapshot = _with_properties(snapshot, {"delta.enableDeletionVectors": None})
+        snapshot = _with_properties(snapshot, {VECTORS: None})
     options = CompactionOptions.of(TARGET_FILE_BYTES, 0.0, purge=True)
     done = optimize(
         snapshot, drop.run, options=options, dry_run=drop.dry_run, progress=drop.progress
@@ -142,6 +153,41 @@ def _without_vectors(drop: _Drop) -> ReshredResult:
             file=snapshot.store.uri,
             hint="nothing is lost: repeat it",
         )
+    if not drop.dry_run:
+        _remove_vectors(snapshot.refresh())
+    return _as_result(done, snapshot)
+
+
+def _remove_vectors(snapshot: Snapshot) -> None:
+    """Name the files of vectors of removed files as removed, too, as Delta Spark does.
+
+    A vacuum by a program that knows no vectors would delete them at once, and older versions need
+    them until the retention is over.
+    """
+    store, last = snapshot.store, dict[str, int]()
+    for removed in read_removes(store, snapshot.version).values():
+        vector = removed.deletion_vector
+        if vector is not None and vector.storage_type != "i":
+            path = vector_path(store, vector)
+            last[path] = max(last.get(path, 0), removed.deletion_timestamp or 0)
+    removes = tuple(RemoveFile(path, at, data_change=False) for path, at in last.items())
+    if removes:
+        commit(snapshot, Changes("Deletion Vector Tombstones", removes=removes, file_metrics=False))
+
+
+def _with_present_types(drop: _Drop) -> ReshredResult:
+    """Files with values of a type that a column had before get those of its type now."""
+    snapshot = drop.snapshot
+    if not drop.dry_run:
+        snapshot = _with_properties(snapshot, {TYPE_WIDENING: None})
+    done = optimize(
+        snapshot,
+        drop.run,
+        options=CompactionOptions(max_deleted_share=1.0, purge=True),
+        dry_run=drop.dry_run,
+        progress=drop.progress,
+        dropped=NarrowTypes(),
+    )
     return _as_result(done, snapshot)
 
 
@@ -235,14 +281,15 @@ def _with_properties(snapshot: Snapshot, properties: dict[str, str | None]) -> S
             configuration[name] = value
     if configuration == snapshot.metadata.configuration:
         return snapshot
-    commit(
-        snapshot,
-        Changes(
-            "SET TBLPROPERTIES",
-            metadata=replace(snapshot.metadata, configuration=configuration),
-            parameters={"properties": {k: v for k, v in properties.items() if v is not None}},
-        ),
-    )
+    taken_away = [name for name, value in properties.items() if value is None]
+    if len(taken_away) == len(properties):
+        names = orjson.dumps(taken_away).decode()
+        operation, parameters = "UNSET TBLPROPERTIES", {"properties": names, "ifExists": True}
+    else:
+        kept = orjson.dumps({k: v for k, v in properties.items() if v is not None}).decode()
+        operation, parameters = "SET TBLPROPERTIES", {"properties": kept}
+    metadata = replace(snapshot.metadata, configuration=configuration)
+    commit(snapshot, Changes(operation, metadata=metadata, parameters=parameters))
     return snapshot.refresh()
 
 
@@ -251,6 +298,8 @@ _TIME_ENABLEMENT = (
     "delta.inCommitTimestampEnablementTimestamp",
 )
 
+_WIDENING = ("typeWidening", PREVIEW)
+
 _UNUSED: dict[str, Callable[[_Drop], ReshredResult]] = {
     "checkConstraints": _without_constraints,
     "deletionVectors": _without_vectors,
@@ -258,6 +307,7 @@ _UNUSED: dict[str, Callable[[_Drop], ReshredResult]] = {
     "inCommitTimestamp": _without_own_times,
     "materializePartitionColumns": _untouched,
     "rowTracking": _without_row_ids,
+    **dict.fromkeys(_WIDENING, _with_present_types),
     "v2Checkpoint": _with_classic_checkpoints,
     "vacuumProtocolCheck": _untouched,
     VARIANT_SHREDDING[0]: _unshredded,
@@ -271,7 +321,7 @@ _PROPERTIES = {
 }
 """What else goes with a feature."""
 
-_BY_DELTA_SPARK = ("columnMapping", "typeWidening", "typeWidening-preview", "checkpointProtection")
+_BY_DELTA_SPARK = ("columnMapping", "checkpointProtection")
 
 
 def check_droppable(snapshot: Snapshot, name: str) -> None:

@@ -1,16 +1,27 @@
-"""Which files still hold columns, or fields of structs, that the table no longer has."""
+"""Which files still hold columns that the table dropped, or values of a type before it widened."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.row_tracking import ROW_COMMIT_VERSION, ROW_ID
-from variantlake.delta.schema.column_mapping import has_others
-from variantlake.delta.schema.table_schema import StructType
+from variantlake.delta.schema.column_mapping import ID_KEY, has_others, inner_nodes
+from variantlake.delta.schema.table_schema import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructType,
+    arrow_type,
+)
+from variantlake.delta.transaction.widen import CHANGES_KEY
+from variantlake.parquet.metadata.arrow_types import arrow_type_of
 from variantlake.parquet.metadata.footer import read_footer
+from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.planning.files import ScanFile
 from variantlake.planning.log_files import LogFiles
@@ -19,14 +30,17 @@ _THREADS = 16
 
 
 class DroppedColumns:
-    """Asks the footers of files, each of them once for one schema of the table."""
+    """Files with columns, or fields of structs, that the table no longer has.
+
+    Asks the footers of files, each of them once for one schema of the table.
+    """
 
     def __init__(self) -> None:
         self._schema = StructType(())
         self._answers: dict[str, bool] = {}
 
     def of(self, snapshot: Snapshot, files: LogFiles, rows: Int64s) -> Bools:
-        """For each file of the version whether it is one of these rows and holds such a column.
+        """For each file of the version whether it is one of these rows and holds such values.
 
         Raises MalformedFile, MissingSource for a footer that cannot be read.
         """
@@ -34,16 +48,43 @@ class DroppedColumns:
             self._schema, self._answers = snapshot.schema, {}
         new = [file for file in files.files(rows) if file.path not in self._answers]
         if new:
-            own = {snapshot.properties.get(key) for key in (ROW_ID, ROW_COMMIT_VERSION)}
             with ThreadPoolExecutor(min(_THREADS, len(new))) as pool:
-                found = pool.map(lambda file: _holds_others(snapshot.schema, file, own), new)
+                found = pool.map(lambda file: self._holds(snapshot, file), new)
                 self._answers.update(zip((file.path for file in new), found, strict=True))
         held = np.zeros(snapshot.files.num_rows, bool)
         held[rows] = [self._answers[file.path] for file in files.files(rows)]
         return held
 
+    def _holds(self, snapshot: Snapshot, file: ScanFile) -> bool:
+        """Whether a file has columns besides the table's and those in which rows keep their ids."""
+        own = {snapshot.properties.get(key) for key in (ROW_ID, ROW_COMMIT_VERSION)}
+        nodes = read_footer(file.path).schema.children
+        return has_others(snapshot.schema, [node for node in nodes if node.name not in own])
 
-def _holds_others(schema: StructType, file: ScanFile, own: set[str | None]) -> bool:
-    """Whether a file has columns besides the table's and `own`, in which rows keep their ids."""
-    nodes = read_footer(file.path).schema.children
-    return has_others(schema, [node for node in nodes if node.name not in own])
+
+class NarrowTypes(DroppedColumns):
+    """Files with values of a type that a column had before it was widened."""
+
+    def _holds(self, snapshot: Snapshot, file: ScanFile) -> bool:
+        return _any_narrow(snapshot.schema, read_footer(file.path).schema.children)
+
+
+def _any_narrow(columns: StructType, nodes: Sequence[SchemaNode]) -> bool:
+    named = {node.name.lower(): node for node in nodes}
+    numbered: dict[Any, SchemaNode] = {each.field_id: each for each in nodes if each.field_id}
+    for item in columns.fields:
+        node = numbered.get(item.metadata.get(ID_KEY)) or named.get(item.physical_name.lower())
+        if node is not None and _is_narrow(item.type, node, widened=CHANGES_KEY in item.metadata):
+            return True
+    return False
+
+
+def _is_narrow(type_: DataType, node: SchemaNode, *, widened: bool) -> bool:
+    """Whether a column's node, or a part of it, has another type than the table's."""
+    if isinstance(type_, StructType):
+        return _any_narrow(type_, node.children)
+    if isinstance(type_, ArrayType | MapType):
+        parts = inner_nodes(type_, node)
+        # A list in a form of other writers: its file is rewritten with the table's types.
+        return any(_is_narrow(*each, widened=widened) for each in parts) if parts else widened
+    return widened and arrow_type_of(node) != arrow_type(type_)

@@ -64,15 +64,17 @@ def optimize(
     dry_run: bool = False,
     digest: bool = True,
     progress: OnProgress | None = None,
+    dropped: DroppedColumns | None = None,
 ) -> OptimizeResult:
     """Compact the files that may match `where`, with this runner of tasks.
 
-    Raises as `Table.optimize`.
+    `dropped` says which files a purge rewrites, besides those with deleted rows. Raises
+    as `Table.optimize`.
     """
     started = time.perf_counter()
     chosen = files_matching(snapshot, where)
 
-    dropped = DroppedColumns()
+    dropped = dropped or DroppedColumns()
 
     def prepare(newest: Snapshot) -> CompactionPlan:
         return plan_compaction(newest, options, chosen(newest), digest=digest, dropped=dropped)

@@ -125,7 +125,7 @@ def parse_select(written: str, start: str = "") -> exp.Select:
     Raises InvalidQuery and UnsupportedFeature.
     """
     text = start + written
-    if "\\" in _ESCAPED.sub("", text):
+    if "\\" in _ESCAPED.sub("", _without_names(text)):
         raise UnsupportedFeature(
             "the local engine accepts backslashes only before quotes and backslashes",
             **SPARK_RUNS_IT,
@@ -152,11 +152,23 @@ def parse_select(written: str, start: str = "") -> exp.Select:
     if not isinstance(parsed, exp.Select):
         raise refused("a statement that is not a SELECT")
     if "\\" in text and any(isinstance(key.this, str) for key in parsed.find_all(exp.JSONPathKey)):
-        raise refused("a path behind a colon, beside a backslash,")
+        raise refused("a path behind a colon beside a backslash")
     _check_lists(parsed)
     if parsed.find(exp.JSONExtract):
         _check_paths(text)
     return parsed
+
+
+def _without_names(text: str) -> str:
+    """The text without names in backticks, in which a backslash stands for itself."""
+    if "\\" not in text or "`" not in text:
+        return text
+    parts, start = [], 0
+    for token in tokenize(text):
+        if token.token_type is TokenType.IDENTIFIER and text[token.start] == "`":
+            parts.append(text[start : token.start])
+            start = token.end + 1
+    return "".join((*parts, text[start:]))
 
 
 def why_unparsed(error: Exception) -> str:

@@ -1782,7 +1782,8 @@ class Table(AllRows):
         """Remove a feature from the table's protocol, for readers and writers that lack it.
 
         First the table stops using it. `variantShredding`: the files are unshredded, see `unshred`.
-        `deletionVectors`: files with deleted rows are rewritten. `rowTracking`: row ids go.
+        `deletionVectors`: files with deleted rows are rewritten. `typeWidening`: files with values
+        of older types are. `rowTracking`: row ids go.
         `inCommitTimestamp`, `v2Checkpoint`: their properties are switched off.
         `checkConstraints`: the constraints must be dropped before. Also `vacuumProtocolCheck`,
         `materializePartitionColumns` and `domainMetadata`.

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import variantlake as vl
-from variantlake.delta.transaction.manifests import FOLDER, PROPERTY, write_manifests
+from variantlake.delta.protocol.properties import MANIFESTS
+from variantlake.delta.transaction.manifests import FOLDER, write_manifests
 from variantlake.errors import UnsupportedFeature
 
 
@@ -24,7 +25,7 @@ def _listed(table: Path) -> dict[str, list[Path]]:
 
 def test_each_commit_keeps_up_the_manifests_of_a_table_that_has_them(tmp_path: Path) -> None:
     table = vl.Table.create(
-        tmp_path, "n INT, p STRING", partition_by=["p"], properties={PROPERTY: "true"}
+        tmp_path, "n INT, p STRING", partition_by=["p"], properties={MANIFESTS: "true"}
     )
     assert _listed(tmp_path) == {}
     table.append([{"n": 1, "p": "a/b"}, {"n": 2, "p": None}, {"n": 3, "p": 'x="y'}])
@@ -55,3 +56,10 @@ def test_files_that_are_not_the_rows_are_not_listed(tmp_path: Path, name: str) -
     with pytest.raises(UnsupportedFeature):
         write_manifests(snapshot.store, snapshot.metadata, snapshot.files)
     assert not (tmp_path / FOLDER).exists()
+    other = vl.Table.create(tmp_path / "other", "n INT", properties={MANIFESTS: "true"})
+    with pytest.raises(UnsupportedFeature, match="readers of manifests know files alone"):
+        other.set_properties({name: value})
+    with pytest.raises(UnsupportedFeature, match="readers of manifests know files alone"):
+        table.set_properties({MANIFESTS: "true"})
+    with pytest.raises(UnsupportedFeature, match="readers of manifests know files alone"):
+        vl.Table.create(tmp_path / "third", "n INT", properties={name: value, MANIFESTS: "true"})

@@ -93,15 +93,20 @@ def _log_file(store: Store, vector: DeletionVectorDescriptor) -> tuple[str, str]
 
 def vector_location(store: Store, vector: DeletionVectorDescriptor) -> str:
     """The file of a vector that is not inline, in the form of `Snapshot.location`."""
+    return locate(vector_path(store, vector), store.uri)
+
+
+def vector_path(store: Store, vector: DeletionVectorDescriptor) -> str:
+    """The file of a vector that is not inline, as a log names files."""
     if vector.storage_type == "p":
-        return locate(vector.path_or_inline_dv, store.uri)
+        return vector.path_or_inline_dv
     text = vector.path_or_inline_dv
     prefix, encoded = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
     data = z85.decode(encoded)
     if len(data) != 16 or (prefix and not prefix.isalnum()):
         raise MalformedLog(f"{text!r} names no deletion vector", file=store.uri)
     name = f"deletion_vector_{uuid.UUID(bytes=data)}.bin"
-    return locate(f"{prefix}/{name}" if prefix else name, store.uri)
+    return f"{prefix}/{name}" if prefix else name
 
 
 def _inline(vector: DeletionVectorDescriptor) -> bytes:

@@ -19,7 +19,11 @@ from variantlake.delta.protocol.known_properties import (
     is_of_protocol,
 )
 from variantlake.delta.protocol.needed_features import needed_features, new_protocol
-from variantlake.delta.protocol.properties import check_clustering, of_table
+from variantlake.delta.protocol.properties import (
+    check_clustering,
+    check_manifests,
+    of_table,
+)
 from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING_PROPERTY
 from variantlake.delta.protocol.row_tracking import materialized_columns
 from variantlake.delta.schema.column_mapping import is_mapped, with_mapping
@@ -97,6 +101,7 @@ def check_schema(
     # Under column mapping files have names of their own.
     _check_names(schema, "", any_name=is_mapped(properties))
     check_change_feed(schema, properties)
+    check_manifests(properties)
     _check_expressions(schema)
     for column in partition_columns:
         field = schema.get(column)

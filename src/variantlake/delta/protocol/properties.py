@@ -21,6 +21,7 @@ from variantlake.delta.protocol.known_properties import (
     VALUES,
     checked,
 )
+from variantlake.delta.schema.column_mapping import is_mapped
 from variantlake.delta.schema.table_schema import StructType, VariantType
 from variantlake.errors import InvalidSchema, UnsupportedFeature, did_you_mean
 from variantlake.shredding.ddl import format_ddl, parse_ddl
@@ -31,6 +32,8 @@ if TYPE_CHECKING:  # writing loads much that reading needs not
     from variantlake.parquet.write.file_writer import Compression
 
 DEFAULT_RESIDUAL_SHARE = 0.3
+MANIFESTS = "delta.compatibility.symlinkFormatManifest.enabled"
+VECTORS = "delta.enableDeletionVectors"
 
 
 def of_table(properties: Mapping[str, str], schema: StructType) -> dict[str, str]:
@@ -185,6 +188,24 @@ def page_version(properties: Mapping[str, str]) -> Literal["1.0", "2.0"]:
             hint="the property delta.parquet.format.version names it",
         )
     return "1.0" if text == "1.0.0" else "2.0"
+
+
+def check_manifests(properties: Mapping[str, str]) -> None:
+    """Refuse manifests, which name files, for a table whose files alone are not its rows.
+
+    Raises UnsupportedFeature.
+    """
+    if properties.get(MANIFESTS, "").lower() != "true":
+        return
+    if is_mapped(properties):
+        what, hint = "column mapping", "Table.export(...) writes plain files"
+    elif properties.get(VECTORS, "").lower() == "true":
+        what, hint = "deletion vectors", f"set {VECTORS} to 'false'"
+    else:
+        return
+    raise UnsupportedFeature(
+        f"{MANIFESTS} does not go with {what}: readers of manifests know files alone", hint=hint
+    )
 
 
 def constraints(properties: Mapping[str, str]) -> dict[str, str]:

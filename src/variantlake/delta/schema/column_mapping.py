@@ -134,10 +134,10 @@ def has_others(columns: StructType, nodes: Sequence[SchemaNode]) -> bool:
 def _has_others_inside(type_: DataType, node: SchemaNode) -> bool:
     if isinstance(type_, StructType):
         return has_others(type_, node.children)
-    return any(_has_others_inside(kind, part) for kind, part in _inner(type_, node))
+    return any(_has_others_inside(kind, part) for kind, part in inner_nodes(type_, node))
 
 
-def _inner(type_: DataType, node: SchemaNode) -> list[tuple[DataType, SchemaNode]]:
+def inner_nodes(type_: DataType, node: SchemaNode) -> list[tuple[DataType, SchemaNode]]:
     """The parts of an array or a map with their nodes; none if the file writes others."""
     parts = [part for level in node.children for part in level.children]
     kinds: tuple[DataType, ...] = ()
@@ -151,7 +151,7 @@ def _inner(type_: DataType, node: SchemaNode) -> list[tuple[DataType, SchemaNode
 def _has_case_inside(type_: DataType, node: SchemaNode) -> bool:
     if isinstance(type_, StructType):
         return have_case(type_, node.children)
-    return all(_has_case_inside(kind, part) for kind, part in _inner(type_, node))
+    return all(_has_case_inside(kind, part) for kind, part in inner_nodes(type_, node))
 
 
 def _has_names_inside(type_: DataType, node: SchemaNode) -> bool:

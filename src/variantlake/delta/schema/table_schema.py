@@ -283,14 +283,28 @@ def with_parts(type_: DataType, change: Callable[[DataType], DataType]) -> DataT
 
 def without_comments(type_: DataType) -> DataType:
     """A type without the comments of its fields, which say nothing of what files hold."""
-    parts = with_parts(type_, without_comments)
-    if not isinstance(parts, StructType):
-        return parts
-    bare = (
-        replace(item, metadata={k: v for k, v in item.metadata.items() if k != "comment"})
-        for item in parts.fields
+    if isinstance(type_, StructType):
+        return without_metadata(type_, "comment")
+    return with_parts(type_, without_comments)
+
+
+def without_metadata(schema: StructType, key: str) -> StructType:
+    """A struct whose fields, at any depth, have no such key in their metadata."""
+
+    def bare(type_: DataType) -> DataType:
+        if isinstance(type_, StructType):
+            return without_metadata(type_, key)
+        return with_parts(type_, bare)
+
+    fields = (
+        replace(
+            item,
+            type=bare(item.type),
+            metadata={k: v for k, v in item.metadata.items() if k != key},
+        )
+        for item in schema.fields
     )
-    return StructType(tuple(bare))
+    return StructType(tuple(fields))
 
 
 def _type_to_json(type_: DataType) -> Any:

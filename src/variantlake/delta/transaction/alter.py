@@ -28,7 +28,14 @@ from variantlake.delta.protocol.known_properties import (
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
 from variantlake.delta.protocol.needed_features import extended_protocol, needed_features
 from variantlake.delta.protocol.new_table import check_schema
-from variantlake.delta.protocol.properties import check_clustering, constraints, of_table
+from variantlake.delta.protocol.properties import (
+    MANIFESTS,
+    VECTORS,
+    check_clustering,
+    check_manifests,
+    constraints,
+    of_table,
+)
 from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING_PROPERTY
 from variantlake.delta.protocol.row_tracking import materialized_columns
 from variantlake.delta.schema.char_types import declared_type, with_declaration
@@ -77,6 +84,8 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes
     check_clustering(configuration, schema, snapshot.partition_columns)
     if CHANGE_FEED in kept:
         check_change_feed(schema, configuration)
+    if kept.keys() & {MANIFESTS, MODE, VECTORS}:
+        check_manifests(configuration)
     if kept.get(ROW_TRACKING_PROPERTY, "").lower() == "true":
         configuration = {**materialized_columns(), **configuration}
     protocol = extended_protocol(snapshot.protocol, needed_features(schema, properties))

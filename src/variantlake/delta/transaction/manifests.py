@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from variantlake.delta.actions.actions import AddFile, Metadata
 from variantlake.delta.log.file_paths import locate
 from variantlake.delta.log.logical_files import LogicalFiles, adds_of
+from variantlake.delta.protocol.properties import MANIFESTS
 from variantlake.delta.schema.column_mapping import is_mapped
 from variantlake.errors import UnsupportedFeature
 from variantlake.storage.list_files import Folder, walk
@@ -18,7 +19,6 @@ from variantlake.storage.store import Store, is_local
 
 FOLDER = "_symlink_format_manifest"
 MODE = "symlink_format_manifest"
-PROPERTY = "delta.compatibility.symlinkFormatManifest.enabled"
 NULL = "__HIVE_DEFAULT_PARTITION__"
 
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | set(map(chr, range(1, 32)))
@@ -48,7 +48,7 @@ def write_manifests(store: Store, metadata: Metadata, files: LogicalFiles) -> in
 
 def is_kept_up(properties: Mapping[str, str]) -> bool:
     """Whether each commit of a table writes its manifests anew."""
-    return properties.get(PROPERTY, "").lower() == "true"
+    return properties.get(MANIFESTS, "").lower() == "true"
 
 
 def _check_plain(store: Store, metadata: Metadata, adds: Sequence[AddFile]) -> None:

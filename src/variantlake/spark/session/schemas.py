@@ -22,11 +22,11 @@ _PARQUET_ID = "parquet.field.id"
 def spark_schema(columns: StructType) -> StructType:
     """The columns without what only Delta needs; each may be NULL, since files may lack it.
 
-    What Spark knows a CHAR or VARCHAR by is kept.
+    Comments are kept, and what Spark knows a CHAR or VARCHAR by.
     """
     return StructType(
         [
-            StructField(item.name, _plain(item.dataType), metadata=_declaration(item))
+            StructField(item.name, _plain(item.dataType), metadata=_shown_metadata(item))
             for item in columns.fields
         ]
     )
@@ -74,9 +74,9 @@ def same_columns(one: DataFrame, other: DataFrame) -> bool:
     ]
 
 
-def _declaration(item: StructField) -> dict[str, Any]:
+def _shown_metadata(item: StructField) -> dict[str, Any]:
     metadata: dict[str, Any] = item.metadata or {}
-    return {DECLARED: metadata[DECLARED]} if DECLARED in metadata else {}
+    return {key: metadata[key] for key in ("comment", DECLARED) if key in metadata}
 
 
 def _plain(type_: DataType) -> DataType:
