@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import inspect
 import pickle
 import re
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import variantlake as vl
-from variantlake.familiar_names import _OURS, _VERBS
+from variantlake.familiar_names import _OURS, _PACKAGES, _VERBS
 from variantlake.scan.arrow_stream import ArrowStream
 
 
@@ -47,6 +48,14 @@ def test_the_error_of_a_property_is_its_own(
     monkeypatch.setattr(vl.Table, "version", property(broken))
     with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'rows'"):
         _ = table.version
+
+
+@pytest.mark.parametrize("name", sorted(_PACKAGES))
+def test_a_package_that_is_called_says_what_to_call(name: str) -> None:
+    package = importlib.import_module(f"variantlake.{name}")
+    with pytest.raises(TypeError, match=rf"vl.{name} is not a function: vl.Table.open\(location\)"):
+        package("events")  # type: ignore[operator]  # as users do
+    assert callable(getattr(vl.Table, name, vl.Table.open))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
+from types import ModuleType
 
 from variantlake.errors import did_you_mean
 
@@ -17,6 +19,7 @@ _OURS = {
     "column_names": "schema has the columns",
     "columns": "schema has the columns",
     "compact": "optimize() joins small files",
+    "create": "vl.Table.create(location, schema) makes a table",
     "connect": "vl.Table.open(location) opens a table, and vl.spark.connect(spark) is for Spark",
     "detail": "schema, properties, protocol, files() and history() tell about the table",
     "describe": "schema, properties, protocol, files() and history() tell about the table",
@@ -33,15 +36,18 @@ _OURS = {
     "group_by": "sql('SELECT ... GROUP BY 1') makes groups",
     "groupby": "sql('SELECT ... GROUP BY 1') makes groups",
     "ingest": "Table.append(source) loads files, and vl.spark.connect(spark).ingest in tasks",
+    "info": "schema, properties, protocol, files() and history() tell about the table",
     "insert": "append(rows) adds rows",
     "is_deltatable": "Table.open raises NotADeltaTable if there is no table",
     "join": "sql(..., engine='duckdb') joins",
     "limit": "scan(limit=10) or head(10) limits the rows",
     "load": "append(source) loads files",
+    "location": "uri is where the table is",
     "mirror": "vl.mirror(table, target, 'event:id::bigint AS id') makes a mirror",
     "num_rows": "count() counts the rows",
     "open": "vl.Table.open(location) opens a table",
     "order_by": "sql('SELECT ... ORDER BY 1') orders the rows",
+    "path": "uri is where the table is",
     "pl": "to_polars() gives the rows",
     "query": "sql('SELECT ...') runs a query",
     "read": "vl.Table.open(location).scan() reads a table",
@@ -64,6 +70,7 @@ _OURS = {
     "where": "scan(where=...) filters",
     "write": "append(rows) and overwrite(rows) write",
     "write_csv": _EXPORT.format("csv"),
+    "write_deltalake": "vl.Table.create(location, schema).append(rows) writes a table",
     "write_json": _EXPORT.format("jsonl"),
     "write_parquet": _EXPORT.format("parquet"),
     "write_table": "vl.Table.create(location, schema).append(rows) writes a table",
@@ -73,6 +80,31 @@ _VERBS = frozenset(
     {"append", "delete", "history", "merge", "optimize", "overwrite", "restore", "update", "upsert"}
 )
 """Methods of a table that people look for in the module."""
+
+_PACKAGES = {
+    "erase": "vl.Table.open(location).erase(where) removes rows and their history",
+    "export": "vl.Table.open(location).export('rows.parquet') writes the rows into a file",
+    "report": "vl.Table.open(location).report() makes a report",
+    "scan": "vl.Table.open(location).scan() reads a table",
+    "sql": "vl.Table.open(location).sql('SELECT ... FROM t') queries a table, and"
+    " vl.spark.connect(spark).sql(...) any of them",
+    "table": "vl.Table.open(location) opens a table",
+}
+"""Packages of ours that people take for functions, and what does what they want."""
+
+
+class Package(ModuleType):
+    """A package that says what to call when it is called."""
+
+    def __call__(self, *_: object, **__: object) -> None:
+        """Raise TypeError with what to write instead."""
+        name = self.__name__.rpartition(".")[2]
+        raise TypeError(f"vl.{name} is not a function: {_PACKAGES[name]}")
+
+
+def say_what_to_call(name: str) -> None:
+    """Make the package of this name a Package."""
+    sys.modules[name].__class__ = Package
 
 
 def no_such_name(owner: str, name: str, known: Collection[str], hint: str = "") -> AttributeError:

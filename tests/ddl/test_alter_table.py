@@ -409,3 +409,25 @@ def test_a_new_table_may_have_expressions_that_only_spark_takes(tmp_path: Path) 
     table = vl.Table.create(tmp_path / "t", columns)
     assert [field.name for field in table.schema.fields if field.default] == ["at", "n"]
     assert [field.name for field in table.schema.fields if field.generation] == ["day", "kind"]
+
+
+def test_clustering_by_nothing_leaves_a_table_that_is_not_clustered(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "a INT")
+    assert table.alter("CLUSTER BY NONE").version == 0
+    table.alter("CLUSTER BY (a)")
+    assert table.alter("CLUSTER BY NONE").version == 2
+
+
+def test_forms_that_people_try_first(tmp_path: Path) -> None:
+    table = vl.Table.create(
+        tmp_path / "t",
+        "a INT, b INT, c INT, d INT",
+        properties={"delta.columnMapping.mode": "name"},
+    )
+    table.drop_columns(["a", "b"])
+    table.drop_columns("c")
+    table.add_column("e f", "STRING")
+    assert table.schema.names == ["d", "e f"]
+    with pytest.raises(InvalidQuery, match="is a whole statement") as caught:
+        table.alter("ALTER TABLE t DROP COLUMN d")
+    assert "leave out ALTER TABLE" in caught.value.hint

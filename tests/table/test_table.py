@@ -56,8 +56,11 @@ def test_a_schema_may_be_one_of_arrow(tmp_path: Path) -> None:
     made = vl.Table.create(tmp_path / "t", pa.schema(fields), partition_by="day")
     text = vl.Table.create(tmp_path / "u", "id BIGINT NOT NULL, day DATE, event VARIANT")
     assert made.schema == text.schema
-    with pytest.raises(InvalidValue, match="a dict is not a schema"):
-        vl.Table.create(tmp_path / "v", {"id": "BIGINT"})  # type: ignore[arg-type]
+    names = {"id": "BIGINT NOT NULL", "day": "DATE", "event": "VARIANT"}
+    assert vl.Table.create(tmp_path / "w", names).schema == text.schema
+    assert text.schema.names == list(names)
+    with pytest.raises(InvalidValue, match="a list is not a schema"):
+        vl.Table.create(tmp_path / "v", [("id", "BIGINT")])  # type: ignore[arg-type]
     with pytest.raises(InvalidSchema):
         vl.Table.create(tmp_path / "v", pa.schema([("m", pa.month_day_nano_interval())]))
 

@@ -203,13 +203,20 @@ def _without_row_ids(drop: _Drop) -> ReshredResult:
     if adds:
         commit(
             snapshot,
-            Changes("ROW TRACKING UNBACKFILL", adds=adds, evaluated=True, kept=True, numbered=True),
+            Changes(
+                "ROW TRACKING UNBACKFILL",
+                adds=adds,
+                evaluated=True,
+                kept=True,
+                numbered=True,
+                parameters={"batchId": "0"},
+            ),
         )
     return _untouched(drop)
 
 
 def _with_classic_checkpoints(drop: _Drop) -> ReshredResult:
-    if not drop.dry_run:
+    if not drop.dry_run and "delta.checkpointPolicy" in drop.snapshot.properties:
         _with_properties(drop.snapshot, {"delta.checkpointPolicy": "classic"})
     return _untouched(drop)
 
@@ -217,9 +224,7 @@ def _with_classic_checkpoints(drop: _Drop) -> ReshredResult:
 def _without_own_times(drop: _Drop) -> ReshredResult:
     if not drop.dry_run:
         of_enablement = dict.fromkeys(_TIME_ENABLEMENT)
-        _with_properties(
-            drop.snapshot, {"delta.enableInCommitTimestamps": "false", **of_enablement}
-        )
+        _with_properties(drop.snapshot, {"delta.enableInCommitTimestamps": None, **of_enablement})
     return _untouched(drop)
 
 
@@ -281,9 +286,9 @@ def _with_properties(snapshot: Snapshot, properties: dict[str, str | None]) -> S
             configuration[name] = value
     if configuration == snapshot.metadata.configuration:
         return snapshot
-    taken_away = [name for name, value in properties.items() if value is None]
-    if len(taken_away) == len(properties):
-        names = orjson.dumps(taken_away).decode()
+    if not any(properties.values()):
+        gone = [name for name in properties if name in snapshot.metadata.configuration]
+        names = orjson.dumps(gone).decode()
         operation, parameters = "UNSET TBLPROPERTIES", {"properties": names, "ifExists": True}
     else:
         kept = orjson.dumps({k: v for k, v in properties.items() if v is not None}).decode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -65,11 +65,12 @@ def optimize(
     digest: bool = True,
     progress: OnProgress | None = None,
     dropped: DroppedColumns | None = None,
+    z_order: Sequence[str] = (),
 ) -> OptimizeResult:
     """Compact the files that may match `where`, with this runner of tasks.
 
-    `dropped` says which files a purge rewrites, besides those with deleted rows. Raises
-    as `Table.optimize`.
+    `dropped` says which files a purge rewrites, besides those with deleted rows; `z_order` names
+    columns in whose order the rows are already. Raises as `Table.optimize`.
     """
     started = time.perf_counter()
     chosen = files_matching(snapshot, where)
@@ -81,7 +82,9 @@ def optimize(
 
     if dry_run:
         return _expected(prepare(snapshot), started)
-    operation = Operation.purge(where) if options.purge else Operation.optimize(where)
+    operation = Operation.optimize(where, z_order, once=bool(z_order))
+    if options.purge:
+        operation = Operation.purge(where)
     totals = RewriteTotals()
     for turn in itertools.count():
         before = _to_join(snapshot)

@@ -218,6 +218,12 @@ def parse_alteration(text: str) -> Alteration:
     """
     # Behind the words before it: sqlglot takes some that begin a text as a whole statement.
     parsed = parse_alter(f"ALTER TABLE t {text}")
+    if parsed is None and parse_alter(text) is not None:
+        raise InvalidQuery(
+            f"{text!r} is a whole statement",
+            hint="leave out ALTER TABLE and the table's name; lake.sql(...) takes the whole",
+            cli_hint="leave out ALTER TABLE and the table's name",
+        )
     if parsed is None:
         raise InvalidQuery(
             f"{text!r} does not change a table",

@@ -29,6 +29,7 @@ class TableClauses:
     cluster_by: tuple[str, ...] = ()
     comment: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
     location: str | None = None
 
 
@@ -139,6 +140,8 @@ class _CreateCursor(TokenCursor):
             return {"comment": self.text()}
         if self.take("TBLPROPERTIES"):
             return {"properties": self.properties() or {}}
+        if self.take("OPTIONS"):
+            return {"options": self.properties() or {}}
         if self.take("LOCATION"):
             return {"location": self.text()}
         return None

@@ -22,7 +22,8 @@ class InsertText:
     `columns` are those of the rows, in their order; none for those of the table. `partition` has
     the partition columns that are named, and the texts of their values; None for those that the
     rows have. `where` is the condition of REPLACE WHERE, `replaces_by` what follows REPLACE in the
-    forms that Spark parses and Delta does not run: `USING` or `ON`.
+    forms that Spark parses and Delta does not run: `USING` or `ON`. With `evolves` the table gets
+    the columns of the rows that it lacks.
     """
 
     table: str
@@ -33,6 +34,7 @@ class InsertText:
     partition: Mapping[str, str | None] | None = None
     where: str | None = None
     replaces_by: str = ""
+    evolves: bool = False
 
 
 def parse_insert(text: str) -> InsertText | None:
@@ -81,6 +83,7 @@ class _InsertCursor(TokenCursor):
     """Reads what follows INSERT."""
 
     def insert(self) -> InsertText | None:
+        evolves = self.take("WITH", "SCHEMA", "EVOLUTION")
         overwrites = self.take("OVERWRITE")
         if not overwrites and not self.take("INTO"):
             return None
@@ -107,7 +110,9 @@ class _InsertCursor(TokenCursor):
         query = self.rest()
         if table is None or not starts or (by_name and columns):
             return None
-        return InsertText(table, query, columns, by_name, overwrites, partition, where, replaces_by)
+        return InsertText(
+            table, query, columns, by_name, overwrites, partition, where, replaces_by, evolves
+        )
 
     def _partition(self) -> dict[str, str | None] | None:
         if not self.take("PARTITION"):

@@ -145,8 +145,8 @@ _FORMS = {
     "DROP": "DROP TABLE [IF EXISTS] t",
     "GENERATE": "GENERATE symlink_format_manifest FOR TABLE t",
     "INSERT": (
-        "INSERT INTO or OVERWRITE t [PARTITION (p = 'x')] [(a, b)] [BY NAME] [REPLACE WHERE ...]"
-        " and VALUES or a query; the table has no alias"
+        "INSERT [WITH SCHEMA EVOLUTION] INTO or OVERWRITE t [PARTITION (p = 'x')] [(a, b)]"
+        " [BY NAME] [REPLACE WHERE ...] and VALUES or a query; the table has no alias"
     ),
     "MERGE": "MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON ... WHEN [NOT] MATCHED ...",
     "OPTIMIZE": "OPTIMIZE t [WHERE ...] [ZORDER BY (a, b)]",

@@ -52,9 +52,10 @@ class ShowColumns:
 
 @dataclass(frozen=True, slots=True)
 class ShowPartitions:
-    """`SHOW PARTITIONS table`."""
+    """`SHOW PARTITIONS table [PARTITION (p = 'x')]`, its values as a condition."""
 
     table: str
+    where: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,13 @@ class GenerateManifest:
 
 
 @dataclass(frozen=True, slots=True)
+class RefreshTable:
+    """`REFRESH TABLE table`."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
 class DropTable:
     """`DROP TABLE [IF EXISTS] table [PURGE]`."""
 
@@ -162,6 +170,7 @@ Upkeep = (
     | TruncateTable
     | AnalyzeTable
     | GenerateManifest
+    | RefreshTable
     | DropTable
 )
 
@@ -211,7 +220,9 @@ class _UpkeepCursor(TokenCursor):
             return None if table is None else ShowColumns(table)
         if self.take("PARTITIONS"):
             table = self.name()
-            return None if table is None else ShowPartitions(table)
+            chosen = self.items() if self.take("PARTITION") else []
+            where = " AND ".join(f"({each})" for each in chosen) or None
+            return None if table is None else ShowPartitions(table, where)
         if self.take("TBLPROPERTIES"):
             table = self.name()
             key = self.key() if self.take("(") else None
@@ -295,6 +306,11 @@ class _UpkeepCursor(TokenCursor):
         table = self.name() if self.take("FOR", "TABLE") else None
         return None if mode is None or table is None else GenerateManifest(table, mode)
 
+    def refresh(self) -> Upkeep | None:
+        self.take("TABLE")
+        table = self.name()
+        return None if table is None else RefreshTable(table)
+
     def drop(self) -> Upkeep | None:
         if not self.take("TABLE"):
             return None
@@ -338,5 +354,6 @@ _VERBS = {
     "TRUNCATE": _UpkeepCursor.truncate,
     "ANALYZE": _UpkeepCursor.analyze,
     "GENERATE": _UpkeepCursor.generate,
+    "REFRESH": _UpkeepCursor.refresh,
     "DROP": _UpkeepCursor.drop,
 }

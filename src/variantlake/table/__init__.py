@@ -5,6 +5,9 @@ In: a location. Out: `Table`, whose methods are grouped by what they do, one mod
 
 from __future__ import annotations
 
+from variantlake.familiar_names import say_what_to_call
 from variantlake.table.table import Table
 
 __all__ = ["Table"]
+
+say_what_to_call(__name__)

@@ -52,6 +52,7 @@ from variantlake.errors import (
 from variantlake.export.keywords import ExportKeywords
 from variantlake.loading import load
 from variantlake.progress import OnProgress
+from variantlake.quoting import identifier
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.shown import CommitResult, counted, html_table
 from variantlake.shredding.ddl import format_ddl, parse_ddl
@@ -180,7 +181,7 @@ class Table(AllRows):
     def create(
         cls,
         location: str | os.PathLike[str],
-        schema: str | StructType | pa.Schema,
+        schema: str | StructType | pa.Schema | Mapping[str, str],
         *,
         exist_ok: bool = False,
         replace: bool = False,
@@ -1418,7 +1419,7 @@ class Table(AllRows):
     @_writes
     def drop_columns(
         self,
-        *columns: str,
+        *columns: str | Sequence[str],
         missing_ok: bool = False,
         enable_column_mapping: bool = False,
         commit_properties: CommitProperties = None,
@@ -1429,7 +1430,7 @@ class Table(AllRows):
         versions have the columns still.
 
         Args:
-            *columns: As for `rename_column`.
+            *columns: As for `rename_column`; a list of them does, too.
             missing_ok: Pass over columns that the table does not have.
             enable_column_mapping: As for `rename_column`.
             commit_properties: As for `append`.
@@ -1445,7 +1446,7 @@ class Table(AllRows):
         snapshot = self._newest()
         changes = alter_columns.drop_columns(
             snapshot,
-            columns,
+            [name for each in columns for name in _names(each)],
             missing_ok=missing_ok,
             enable_column_mapping=enable_column_mapping,
         )
@@ -1609,12 +1610,17 @@ class Table(AllRows):
 
     @_writes
     def add_column(
-        self, column: str, *, commit_properties: CommitProperties = None
+        self,
+        column: str,
+        type: str | None = None,  # noqa: A002 - as SQL calls it
+        *,
+        commit_properties: CommitProperties = None,
     ) -> CommitResult:
         """Add columns at the end, NULL in existing rows; gives the new version.
 
         Args:
             column: DDL of one or more columns, `note STRING`. A VARIANT column adds its features.
+            type: The type of the one column that `column` names.
             commit_properties: As for `append`.
 
         Raises:
@@ -1628,7 +1634,8 @@ class Table(AllRows):
         from variantlake.delta.transaction import alter
 
         snapshot = self._newest()
-        changes = alter.add_columns(snapshot, parse_table_ddl(column))
+        ddl = column if type is None else f"{identifier(column)} {type}"
+        changes = alter.add_columns(snapshot, parse_table_ddl(ddl))
         return _committed(snapshot, changes)
 
     def drift(self, column: str | None = None, *, progress: OnProgress | None = None) -> Drift:
@@ -2304,6 +2311,8 @@ def _columns(schema: object) -> StructType:
         return given_schema(schema, ())
     if isinstance(schema, StructType):
         return schema
+    if isinstance(schema, Mapping) and all(isinstance(each, str) for each in schema.values()):
+        return parse_table_ddl(", ".join(f"{identifier(str(k))} {v}" for k, v in schema.items()))
     raise InvalidValue(
         f"{describe_type(schema)} is not a schema",
         hint="give columns as text, 'event VARIANT, day DATE', or as an Arrow schema",

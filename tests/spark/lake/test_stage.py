@@ -93,3 +93,14 @@ def test_what_only_a_commit_decides_is_refused(
 ) -> None:
     with pytest.raises(vl.InvalidValue):
         lake.stage(table, _frame(delta_spark, 1), **options)  # type: ignore[arg-type]  # of both
+
+
+def test_rows_of_python_and_files_are_staged_like_those_of_append(
+    lake: Lake, tmp_path: Path
+) -> None:
+    table = vl.Table.create(tmp_path / "t", "n INT, event VARIANT")
+    (tmp_path / "a.ndjson").write_text('{"a": 2}\n')
+    lake.stage(table, [{"n": 1, "event": {"a": 1}}]).publish()
+    lake.stage(table, tmp_path / "*.ndjson").publish()
+    found = lake.sql(f"SELECT n, event:a::int AS a FROM delta.`{table.uri}` ORDER BY a").collect()
+    assert list(map(tuple, found)) == [(1, 1), (None, 2)]

@@ -90,6 +90,8 @@ INSERTS = [
     "INSERT INTO {t} BY NAME REPLACE WHERE id IN (2, 60) SELECT 99 AS n, 2 AS id",
     "INSERT INTO {t} REPLACE WHERE id = -1 SELECT * FROM {t} WHERE false",
     "INSERT OVERWRITE {t} BY NAME SELECT id, p FROM {t} WHERE id = 1",
+    "INSERT WITH SCHEMA EVOLUTION INTO {t} BY NAME SELECT 12 AS id, 'n' AS newcol, 3 AS N",
+    "INSERT WITH SCHEMA EVOLUTION INTO {t} SELECT *, 1.5BD AS dec FROM {t} WHERE id = 12",
 ]
 
 
@@ -227,6 +229,9 @@ def test_upkeep_without_the_jar(twins: Twins) -> None:
     found = twins.ours("VACUUM {t} RETAIN 1000 HOURS DRY RUN")
     assert (found.columns, found.collect()) == (["path"], [])
     assert twins.ours("VACUUM {t}").columns == ["path"]
+    twins.ours("VACUUM {t} RETAIN 200 HOURS")
+    said = vl.Table.open(twins.folder / "ours").history(2)[1].info["operationParameters"]
+    assert int(said["specifiedRetentionMillis"]) == 200 * 3_600_000
     restored = [each.collect()[0] for each in twins.both("RESTORE TABLE {t} TO VERSION AS OF 3")]
     assert restored[0].num_restored_files == restored[1].num_restored_files == 2
     assert restored[0].asDict().keys() == restored[1].asDict().keys()

@@ -124,6 +124,11 @@ class StructType:
         columns = zip(self.fields, nulls, strict=True)
         return f"StructType({', '.join(f'{item.name} {item.type}{n}' for item, n in columns)})"
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the fields, in order."""
+        return [item.name for item in self.fields]
+
     def get(self, name: str) -> StructField | None:
         """The field of exactly this name."""
         if not self._by_name:

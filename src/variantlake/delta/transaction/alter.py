@@ -152,14 +152,17 @@ def drop_constraint(snapshot: Snapshot, name: str) -> Changes:
     return metadata_changes(snapshot, "DROP CONSTRAINT", metadata, snapshot.protocol, parameters)
 
 
-def cluster_by(snapshot: Snapshot, columns: Sequence[str]) -> Changes:
+def cluster_by(snapshot: Snapshot, columns: Sequence[str]) -> Changes | None:
     """Cluster the table by other columns, by none if there are none; no file is rewritten.
 
-    Raises InvalidSchema for a column that is missing or has no order, and beside partitions.
+    None for none of a table that is not clustered. Raises InvalidSchema for a column that is
+    missing or has no order, and beside partitions.
     """
     partitions = snapshot.partition_columns
     domain = clustering_domain(snapshot.schema, columns, partitions)
     before = clustering_names(snapshot.schema, snapshot.domains)
+    if not columns and domain.domain not in snapshot.domains:
+        return None
     after = clustering_names(snapshot.schema, {domain.domain: domain})
     protocol = extended_protocol(snapshot.protocol, ["clustering"] if columns else [])
     parameters = {

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import orjson
+
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.needed_features import extended_protocol
 from variantlake.delta.transaction.commit import commit
@@ -23,7 +25,9 @@ def backfill_row_ids(snapshot: Snapshot) -> Snapshot:
     """
     protocol = extended_protocol(snapshot.protocol, ["rowTracking"])
     if protocol != snapshot.protocol:
-        commit(snapshot, Changes("UPGRADE PROTOCOL", protocol=protocol))
+        parameters = {"newProtocol": orjson.dumps(protocol.to_json()).decode()}
+        changes = Changes("UPGRADE PROTOCOL", protocol=protocol, parameters=parameters)
+        commit(snapshot, changes)
         snapshot = snapshot.refresh()
     without = [
         replace(add, data_change=False)
@@ -31,6 +35,8 @@ def backfill_row_ids(snapshot: Snapshot) -> Snapshot:
         if add.base_row_id is None or add.default_row_commit_version is None
     ]
     if without:
-        commit(snapshot, Changes("ROW TRACKING BACKFILL", adds=tuple(without)))
+        parameters = {"batchId": "0"}
+        changes = Changes("ROW TRACKING BACKFILL", adds=tuple(without), parameters=parameters)
+        commit(snapshot, changes)
         snapshot = snapshot.refresh()
     return snapshot

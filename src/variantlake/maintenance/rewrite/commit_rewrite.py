@@ -44,12 +44,14 @@ class Operation:
         `once` says that the table is not clustered by these columns: that is ZORDER BY.
         """
         order = orjson.dumps(list(by)).decode()
+        full = {"isFull": False} if by and not once else {}
         return cls(
             parameters={
                 "predicate": predicate(where),
                 "zOrderBy": order if once else "[]",
-                "auto": "false",
                 "clusterBy": "[]" if once else order,
+                "auto": False,
+                **full,
             }
         )
 

@@ -61,14 +61,28 @@ class Inserts:
             text.query, lambda at: defaults[order[at]] if at < len(order) else "NULL"
         )
         frame = self._session.query(query, args, tables)
-        frame = _by_name(frame, snapshot) if text.by_name else _by_place(frame, names)
+        if text.evolves and not text.by_name:
+            names += frame.columns[len(names) :]
+        by_name = text.by_name
+        frame = _by_name(frame, snapshot, text) if by_name else _by_place(frame, names)
         frame = self._stored(frame, snapshot, text)
         if text.where is not None and not _is_of_partitions(snapshot, text.where):
+            if text.evolves:
+                raise UnsupportedFeature(
+                    "INSERT WITH SCHEMA EVOLUTION does not take REPLACE WHERE over these columns",
+                    hint="ALTER TABLE ... ADD COLUMNS adds the columns before",
+                )
             self._replace(location, snapshot, frame, text.where)
             return
         overwrite = self._overwrite(snapshot, text)
         with refusals():
-            append(self._session.spark, frame, location, overwrite=overwrite)
+            append(
+                self._session.spark,
+                frame,
+                location,
+                overwrite=overwrite,
+                merge_schema=text.evolves,
+            )
 
     def _replace(self, location: str, snapshot: Snapshot, frame: DataFrame, where: str) -> None:
         """Put rows in the place of those that a condition is true of; it must be true of these."""
@@ -112,7 +126,8 @@ class Inserts:
         stored = StoredValues(columns, is_on(self._session.spark, ANSI), type_of)
         values = {name: quote_identifier(name) for name in frame.columns}
         items = [
-            f"{stored(name, value)} AS {quote_identifier(name)}" for name, value in values.items()
+            f"{stored(name, value)} AS {quote_identifier(name)}" if name in columns.names else value
+            for name, value in values.items()
         ]
         for name, value in (text.partition or {}).items():
             if value is not None:
@@ -185,6 +200,9 @@ def _fields_by_place(frame: DataFrame, columns: st.StructType) -> DataFrame:
     items = []
     for field in frame.schema.fields:
         name = quote_identifier(field.name)
+        if field.name not in columns.names:  # one that the table gets
+            items.append(name)
+            continue
         wanted = _with_names(field.dataType, columns[field.name].dataType, field.name)
         same = wanted == field.dataType
         items.append(name if same else f"CAST({name} AS {type_ddl(wanted)}) AS {name}")
@@ -217,5 +235,11 @@ def _with_names(given: st.DataType, wanted: st.DataType, place: str) -> st.DataT
     return given
 
 
-def _by_name(frame: DataFrame, snapshot: Snapshot) -> DataFrame:
-    return frame.toDF(*(_written(snapshot, name) for name in frame.columns))
+def _by_name(frame: DataFrame, snapshot: Snapshot, text: InsertText) -> DataFrame:
+    there = {field.name.lower() for field in snapshot.schema.fields}
+    return frame.toDF(
+        *(
+            name if text.evolves and name.lower() not in there else _written(snapshot, name)
+            for name in frame.columns
+        )
+    )

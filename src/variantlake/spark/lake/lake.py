@@ -554,20 +554,21 @@ class Lake(Shown):
     def stage(
         self,
         table: Location,
-        data: DataFrame | Documents,
+        data: DataFrame | Rows,
         *,
         column: str | None = None,
         json_columns: Collection[str] = (),
         **options: Unpack[DocumentKeywords],
     ) -> Stage:
-        """Write rows as `append` and `ingest` do, but commit nothing; see `Table.stage`.
+        """Write rows as `append` does, but commit nothing; see `Table.stage`.
 
-        Spark's executors write the files, and Spark checks what rows have to fulfil. `Stage.scan`,
+        Spark's executors write what they append, and Spark checks what rows of a DataFrame and of
+        documents have to fulfil. `Stage.scan`,
         `Stage.check`, `Stage.publish` and `Stage.drop` need no Spark.
 
         Args:
             table: Its name, path or URL, as for `read`.
-            data: As for `overwrite`.
+            data: As for `append`.
             column: The VARIANT column that takes documents; the only one unless it is given.
             json_columns: As for `append`.
             **options: As for `append`, and for documents as for `ingest`, but for `merge_schema`
@@ -580,12 +581,19 @@ class Lake(Shown):
                 `append`.
         """
         # Loads the kernels, which queries do without.
+        from variantlake.ingest.inputs import names_documents
         from variantlake.ingest.stage import stage_load
         from variantlake.spark.load.append import append
         from variantlake.spark.load.ingest import ingest
+        from variantlake.table.table import Table
 
         location = self._session.snapshot(table).store.uri
         spark = self._session.spark
+        if not is_frame(data) and not names_documents(data, options.get("format")):
+            here = Table.open(location)
+            return here.stage(data, column=column, json_columns=json_columns, **options)
+        if not is_frame(data):
+            reach_with(data, options.pop("storage_options", None))
 
         def load(staging: Staging) -> LoadResult:
             if is_frame(data):

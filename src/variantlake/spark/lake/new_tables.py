@@ -138,12 +138,14 @@ def _no_rows(snapshot: Snapshot) -> DataFrame:
 
 def _new(text: CreateText, replaced: Snapshot | None) -> Creation:
     clauses = text.clauses
+    # Delta Spark keeps options of a table without rows, under two names.
+    options = {f"option.{key}": value for key, value in clauses.options.items()}
     schema = parse_table_ddl(_columns(text)) if _columns(text) else StructType(())
     return Creation.of(
         replaced,
         schema,
         in_schema(clauses.partition_by, schema),
-        clauses.properties,
+        {**clauses.options, **options, **clauses.properties},
         cluster_columns=in_schema(clauses.cluster_by, schema),
         description=clauses.comment,
         operation=text.operation,

@@ -43,6 +43,7 @@ from variantlake.spark.query.names import delta_name
 from variantlake.spark.query.session_queries import not_a_timestamp
 from variantlake.sql import upkeep as parts
 from variantlake.storage.opening import open_store
+from variantlake.storage.store import is_local
 from variantlake.units import EPOCH
 from variantlake.writing.options.file_sizes import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
 
@@ -95,8 +96,10 @@ class TableStatements:
             case parts.TruncateTable():
                 _truncate(self._snapshot(location))
                 return self._rows([], "")
-            case parts.ShowPartitions():
-                return self._partitions(self._snapshot(location))
+            case parts.ShowPartitions(_, where):
+                return self._partitions(self._snapshot(location), where)
+            case parts.RefreshTable():
+                return self._rows([], "")  # each query reads the newest version
             case parts.RestoreTable():
                 return self._restore(location, text)
             case parts.AnalyzeTable():
@@ -158,12 +161,15 @@ class TableStatements:
         store = snapshot.store
         vacuum(
             snapshot,
-            None if text.hours is None else text.hours * 3600,
+            text.hours,
             dry_run=text.dry_run,
             lite=text.lite,
             on_file=(lambda file: paths.append(store.join(file.path))) if text.dry_run else None,
         )
-        found = paths if text.dry_run else [store.uri]
+        # As Hadoop writes a local path.
+        found = (
+            paths if text.dry_run else [f"file:{store.uri}" if is_local(store.uri) else store.uri]
+        )
         return self._rows([(path,) for path in found], "path STRING")
 
     def _optimize(self, location: str, text: parts.OptimizeTable) -> DataFrame:
@@ -193,7 +199,9 @@ class TableStatements:
             compaction = CompactionOptions.of(
                 TARGET_FILE_BYTES, MAX_DELETED_SHARE, purge=text.purges
             )
-            done = optimize(snapshot, run, where=text.where, options=compaction)
+            done = optimize(
+                snapshot, run, where=text.where, options=compaction, z_order=text.z_order
+            )
         ended = time.time_ns() // 1_000_000
         metrics = optimize_metrics(snapshot, done, considered, started, ended)
         return self._rows([{"path": snapshot.store.uri, "metrics": metrics}], OPTIMIZE)
@@ -223,13 +231,14 @@ class TableStatements:
         done = clone(self._at(source, text.moment), location, deep=text.deep)
         return self._rows([_clone_row(done)], _CLONE)
 
-    def _partitions(self, snapshot: Snapshot) -> DataFrame:
+    def _partitions(self, snapshot: Snapshot, where: str | None) -> DataFrame:
         names = snapshot.partition_columns
         if not names:
             raise InvalidSchema("the table is not partitioned", file=snapshot.store.uri)
         columns = ", ".join(map(quote_identifier, names))
         source = delta_name(snapshot.store.uri)
-        return self._session.query(f"SELECT DISTINCT {columns} FROM {source}")  # noqa: S608
+        chosen = f" WHERE {where}" if where else ""
+        return self._session.query(f"SELECT DISTINCT {columns} FROM {source}{chosen}")  # noqa: S608
 
 
 def _generate(snapshot: Snapshot, mode: str) -> None:

@@ -138,6 +138,8 @@ def append(
         frame, json_columns = evaluated(frame, snapshot, json_columns)
         if merge_schema:
             target = target.with_columns(columns_of(frame.schema, json_columns))
+            said = {**target.parameters, "canMergeSchema": True}
+            target = replace(target, parameters=said)
     target = target.with_contract(chosen.contract)
     check_columns(frame.columns, target.schema.fields, json_columns, target.store.uri)
     check_texts(frame.schema, target, json_columns)

@@ -14,6 +14,7 @@ from variantlake.delta.schema.char_types import char_length_of, declared_type, h
 from variantlake.delta.schema.ddl import DECLARED
 from variantlake.delta.schema.table_schema import ArrayType, DataType, MapType, StructType
 from variantlake.quoting import quote_identifier, quote_string
+from variantlake.spark.session.schemas import SHOWN
 
 _PADS = (
     ("spark.sql.readSideCharPadding", "true"),
@@ -36,14 +37,23 @@ def with_declarations(frame: DataFrame, schema: StructType) -> DataFrame:
     """The table's columns with what Spark knows a CHAR or VARCHAR by."""
     for field in schema.fields:
         if DECLARED in field.metadata:
-            frame = frame.withMetadata(field.name, {DECLARED: field.metadata[DECLARED]})
+            kept = {key: field.metadata[key] for key in SHOWN if key in field.metadata}
+            frame = frame.withMetadata(field.name, kept)
     return frame
 
 
 def without_declarations(columns: types.StructType) -> types.StructType:
     """The columns as Spark reads them if it is not to pad them itself."""
     return types.StructType(
-        [types.StructField(each.name, each.dataType, each.nullable) for each in columns.fields]
+        [
+            types.StructField(
+                each.name,
+                each.dataType,
+                each.nullable,
+                {key: value for key, value in each.metadata.items() if key != DECLARED},
+            )
+            for each in columns.fields
+        ]
     )
 
 

@@ -17,6 +17,8 @@ from variantlake.quoting import quote_identifier
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 _ID = "delta.columnMapping.id"
 _PARQUET_ID = "parquet.field.id"
+SHOWN = ("comment", DECLARED)
+"""What Spark is to know of a column besides its type: keys of its metadata."""
 
 
 def spark_schema(columns: StructType) -> StructType:
@@ -76,7 +78,7 @@ def same_columns(one: DataFrame, other: DataFrame) -> bool:
 
 def _shown_metadata(item: StructField) -> dict[str, Any]:
     metadata: dict[str, Any] = item.metadata or {}
-    return {key: metadata[key] for key in ("comment", DECLARED) if key in metadata}
+    return {key: metadata[key] for key in SHOWN if key in metadata}
 
 
 def _plain(type_: DataType) -> DataType:

@@ -138,4 +138,6 @@ def _mode(name: str | None) -> BadRows | None:
     try:
         return None if name is None else BadRows(name)
     except ValueError:
-        raise InvalidValue(f"mode is {name!r}", hint=f"one of {', '.join(BadRows)}") from None
+        known = ", ".join(BadRows)
+        hint = f"what becomes of bad rows is one of {known}; overwrite(...) replaces rows"
+        raise InvalidValue(f"mode is {name!r}", hint=hint) from None
