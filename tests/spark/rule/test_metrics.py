@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pytest
 
 from tests.spark.layouts import changed
 from tests.spark.rule.test_rule import OFF, make
 from variantlake.spark.lake import connect
+from variantlake.spark.rule import row_groups
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,6 +21,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 READ, READ_BYTES = "number of files read", "size of files read"
 SKIPPED, SKIPPED_BYTES = "number of files skipped", "size of files skipped"
 ROWS = "number of output rows"
+GROUPS, SKIPPED_GROUPS = "number of row groups read", "number of row groups skipped"
 SETTINGS = {"adaptive": {}, "interpreted": {"spark.sql.codegen.wholeStage": "false"}}
 
 
@@ -46,7 +49,11 @@ def in_kibibytes(size: int) -> str:
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_a_scan_tells_what_it_skips(spark: SparkSession, tmp_path: Path, settings: str) -> None:
+def test_a_scan_tells_what_it_skips(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str
+) -> None:
+    at_once = mock.Mock(submit=lambda count, *given: count(*given))
+    monkeypatch.setattr(row_groups, "counting", at_once)
     lake = connect(spark)
     table = make(tmp_path / "t")
     query = f"SELECT id, event:n::int FROM delta.`{table}` WHERE event:kind::string = 'k2'"
@@ -60,6 +67,7 @@ def test_a_scan_tells_what_it_skips(spark: SparkSession, tmp_path: Path, setting
     assert (len(rows), found[ROWS]) == (8, "10")
     assert (found[READ], found[SKIPPED]) == ("1", "3")
     assert explained.read_files == 1
+    assert (found[GROUPS], found[SKIPPED_GROUPS]) == ("1", "0")
     assert found[READ_BYTES] == in_kibibytes(explained.read_bytes)
     assert found[SKIPPED_BYTES] == in_kibibytes(explained.total_bytes - explained.read_bytes)
     assert sorted((each[READ], each[SKIPPED]) for each in both) == [("1", "3"), ("4", "0")]

@@ -40,6 +40,7 @@ from variantlake.spark.query.plans.planned import (
     with_pushed,
 )
 from variantlake.spark.rule.relations import relation_of
+from variantlake.spark.rule.row_groups import count_row_groups
 from variantlake.spark.rule.rule_query import RuleQuery
 from variantlake.spark.scan.dataframe import scan
 from variantlake.spark.scan.path_columns import PathColumn, path_columns
@@ -329,6 +330,7 @@ class RulePlanner:
     ) -> JavaObject:
         aggregates, relations, uses = [], [], []
         rows, scans = [], []
+        scanned: list[PlannedTable] = []
         for each in planned:
             if each.pushed is not None:
                 partial, done = begun[each.view]
@@ -337,6 +339,7 @@ class RulePlanner:
                 continue
             columns = path_columns(each.plan, each.use.refs)
             scans.append(_scan(helper, each, columns))
+            scanned.append(each)
             relations.append({"name": each.view, "columns": _columns(each, columns)})
             for number, ref in each.use.paths:
                 uses.append([number, columns[ref.column[0]].paths.index(ref)])
@@ -347,7 +350,10 @@ class RulePlanner:
             "implied": query.implied({each.view for each in planned if each.pushed is None}),
         }
         frames = [dataset_of(frame) for frame in (*rows, *scans)]
-        return self._listed(orjson.dumps(told).decode(), *frames)
+        answer = self._listed(orjson.dumps(told).decode(), *frames)
+        for each, frame in zip(scanned, scans, strict=True):
+            count_row_groups(helper, each, frame)
+        return answer
 
     def _listed(self, *items: str | JavaObject) -> JavaObject:
         """A list of the JVM: of up to ten items in one crossing, of more in one for each."""

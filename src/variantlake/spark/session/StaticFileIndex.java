@@ -100,8 +100,8 @@ public class StaticFileIndex {
         index.identity = new BigInteger(1, digest).toString(16);
         LogicalPlan plan = LogicalRelation$.MODULE$.apply(
             new Files(
-                (String) known.get("label"), (List) known.get("skipped"), index, fixed, read,
-                scala.Option.empty(),
+                (String) known.get("label"), new Skipped((List) known.get("skipped")), index, fixed,
+                read, scala.Option.empty(),
                 new ParquetFileFormat(),
                 (scala.collection.immutable.Map)
                     scala.collection.immutable.Map$.MODULE$.empty(),
@@ -153,14 +153,60 @@ public class StaticFileIndex {
             scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
     }
 
+    /** Say how many row groups of a table's files are read and skipped, at its first scan here. */
+    public void countRowGroups(Dataset frame, long read, long skipped) {
+        LogicalPlan plan = ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().analyzed();
+        scala.collection.Iterator leaves = plan.collectLeaves().iterator();
+        while (leaves.hasNext()) {
+            Object leaf = leaves.next();
+            if (!(leaf instanceof LogicalRelation)) continue;
+            Object relation = ((LogicalRelation) leaf).relation();
+            if (relation instanceof Files) {
+                ((Files) relation).skipped.count(read, skipped);
+                return;
+            }
+        }
+    }
+
+    /** What of a table a scan does not read; copies of a relation share it. */
+    private static class Skipped {
+        final long files;
+        final long bytes;
+        /** Those that are read, and those that are not; null until somebody has counted them. */
+        private long[] rowGroups;
+        private Scan waiting;
+        private String execution;
+
+        Skipped(List numbers) {
+            files = ((Number) numbers.get(0)).longValue();
+            bytes = ((Number) numbers.get(1)).longValue();
+        }
+
+        /** Footers are read while Spark plans a query, which may have begun. */
+        synchronized void count(long read, long skipped) {
+            rowGroups = new long[] {read, skipped};
+            if (waiting != null) waiting.showRowGroups(rowGroups, execution);
+            waiting = null;
+        }
+
+        synchronized void begin(Scan scan, String query) {
+            if (rowGroups != null) {
+                scan.showRowGroups(rowGroups, query);
+            } else {
+                waiting = scan;
+                execution = query;
+            }
+        }
+    }
+
     /** A relation that plans and Spark's pages call by a label of ours, in the place of `parquet`. */
     public static class Files extends HadoopFsRelation {
         private static final int ASKING_FRAMES = 4;
         private final String label;
-        private final List skipped;
+        private final Skipped skipped;
 
         public Files(
-                String label, List skipped, FileIndex location, StructType constants, StructType data,
+                String label, Skipped skipped, FileIndex location, StructType constants, StructType data,
                 scala.Option buckets, FileFormat format, scala.collection.immutable.Map options,
                 org.apache.spark.sql.SparkSession session) {
             super(location, constants, data, buckets, format, options, session);
@@ -247,6 +293,7 @@ public class StaticFileIndex {
     /** Spark makes others of it by its constructor; a task gets Spark's own, whose class it knows. */
     public static class Scan extends FileSourceScanExec {
         private transient scala.collection.immutable.Map own;
+        private transient scala.collection.immutable.Map every;
 
         public Scan(
                 HadoopFsRelation relation, scala.Option stream,
@@ -276,14 +323,38 @@ public class StaticFileIndex {
 
         /** Spark has set all to zero since the plan was made. */
         public void sendDriverMetrics() {
-            List skipped = ((Files) relation()).skipped;
-            measure("skippedFiles", (Number) skipped.get(0));
-            measure("skippedBytes", (Number) skipped.get(1));
+            Skipped skipped = ((Files) relation()).skipped;
+            measured("skippedFiles", skipped.files);
+            measured("skippedBytes", skipped.bytes);
             super.sendDriverMetrics();
+            skipped.begin(this, sparkContext().getLocalProperty("spark.sql.execution.id"));
         }
 
-        private void measure(String name, Number value) {
-            ((SQLMetric) driverMetrics().apply(name)).set(value.longValue());
+        /** Those of row groups too, which Spark does not send: they may not be counted by then. */
+        public scala.collection.immutable.Map metrics() {
+            if (every == null) {
+                scala.collection.immutable.Map all = super.metrics();
+                all = (scala.collection.immutable.Map) all.updated(
+                    "rowGroups", SQLMetrics$.MODULE$.createMetric(
+                        sparkContext(), "number of row groups read"));
+                every = (scala.collection.immutable.Map) all.updated(
+                    "skippedRowGroups", SQLMetrics$.MODULE$.createMetric(
+                        sparkContext(), "number of row groups skipped"));
+            }
+            return every;
+        }
+
+        void showRowGroups(long[] numbers, String execution) {
+            List counted = new ArrayList();
+            counted.add(measured("rowGroups", numbers[0]));
+            counted.add(measured("skippedRowGroups", numbers[1]));
+            SQLMetrics$.MODULE$.postDriverMetricUpdates(sparkContext(), execution, seq(counted));
+        }
+
+        private SQLMetric measured(String name, long value) {
+            SQLMetric metric = (SQLMetric) metrics().apply(name);
+            metric.set(value);
+            return metric;
         }
 
         /** Spark leaves a plan as it is if its new children equal the old ones. */

@@ -266,6 +266,10 @@ class HelperSession(Files):
             raise _without_file_system(files, error) from error
         return DataFrame(frame, self.spark)
 
+    def count_row_groups(self, scan: DataFrame, read: int, skipped: int) -> None:
+        """Have Spark's pages show at a table's scan how many row groups it reads and skips."""
+        self._files.countRowGroups(dataset_of(scan), read, skipped)
+
     @property
     def parallelism(self) -> int:
         """See Files."""
