@@ -101,11 +101,19 @@ def test_bad_rows_of_csv(tmp_path: Path) -> None:
     assert sorted(map(str, loaded(other, file, mode="null")))[:2] == ["None", "None"]
     with pytest.raises(LimitExceeded):
         loaded(other, file, mode="quarantine", max_bad=1)
+    file.write_bytes(b"id,n\n1,\xdd,3\n2,b\n")  # both at once
+    assert loaded(tmp_path / "both", file, mode="quarantine") == [{"id": 2, "n": "b"}]
 
 
 @pytest.mark.parametrize(
     ("data", "error"),
-    [(b"a,a\n1,2\n", "two columns have the name 'a'"), (b"\xff\n1\n", "names of the columns")],
+    [
+        (b"a,a\n1,2\n", "two columns have the name 'a'"),
+        (b"\xff\n1\n", "names of the columns"),
+        (b'a,b\n1,"cut\n2,x\n', "ends within a quoted cell"),
+        (b'a\n"cut', "ends within a quoted cell"),
+        (b'a,b\n1,2,3\n1,"', "ends within a quoted cell"),
+    ],
 )
 def test_csv_that_is_refused(tmp_path: Path, data: bytes, error: str) -> None:
     (tmp_path / "x.csv").write_bytes(data)
@@ -247,6 +255,21 @@ def test_messagepack(tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="is not a string") as caught:
         loaded(tmp_path, file)
     assert caught.value.row == 1
+
+
+def test_a_length_in_the_header_of_avro_that_no_memory_holds(tmp_path: Path) -> None:
+    pytest.importorskip("fastavro")
+    (tmp_path / "x.avro").write_bytes(b"Obj\x01\x02" + b"\xfe" + b"\xff" * 8 + b"\x01")
+    with pytest.raises(MalformedFile, match="not an Avro file"):
+        loaded(tmp_path, tmp_path / "x.avro")
+
+
+def test_a_key_of_messagepack_that_is_an_array(tmp_path: Path) -> None:
+    pytest.importorskip("msgpack")
+    (tmp_path / "x.mpk").write_bytes(b"\x01\x81\x91\x01\x02\x03")  # 1, {[1]: 2}, 3
+    assert loaded(tmp_path, tmp_path / "x.mpk", mode="quarantine") == [1, 3]
+    with pytest.raises(InvalidValue, match="is not a string"):
+        loaded(tmp_path, tmp_path / "x.mpk")
 
 
 @pytest.mark.parametrize(

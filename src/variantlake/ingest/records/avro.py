@@ -33,7 +33,16 @@ _HEADER = {
         {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": _SYNC}},
     ],
 }
-_BAD = (ValueError, KeyError, IndexError, EOFError, TypeError, OverflowError, ArithmeticError)
+_BAD = (
+    ValueError,
+    KeyError,
+    IndexError,
+    EOFError,
+    TypeError,
+    OverflowError,
+    ArithmeticError,
+    MemoryError,
+)
 """What fastavro raises for bytes that are not a record."""
 
 

@@ -6,9 +6,12 @@ left out; all else is a string. A file whose name ends with `.tsv` has tabs.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
+import re
+import uuid
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any, Literal
@@ -33,6 +36,8 @@ from variantlake.writing.quarantine import BadRow, BadRowLog
 _BLOCK = 8 << 20
 """Bytes that Arrow reads at a time; a row that is longer is an error."""
 
+_PIECE = 1 << 20
+
 _TEXT = pa.large_string()
 _BARE = (
     r"^(?:true|false|0|-?[1-9][0-9]{0,37}"  # as many digits as a decimal has
@@ -46,28 +51,38 @@ def csv_tapes(source: Source, bad_rows: BadRowLog) -> Iterator[Tape]:
     """The rows of a file as documents; the bad ones go to `bad_rows`.
 
     A row is bad that has more or fewer cells than there are names, or is not UTF-8. Raises
-    MalformedFile for a file without names, with a name twice, and for a row that is too long.
+    MalformedFile for a file without names, with a name twice, for a row that is too long, and for
+    a file that ends within a quoted cell.
     """
     names = _names(source)
     refused: list[Any] = []
+    delimiter = _delimiter(source)
+    mark = uuid.uuid4().hex
+    last = f"{uuid.uuid4().hex}{delimiter * len(names)}"
+    ended = False
 
     def refuse(row: Any) -> Literal["skip"]:
-        refused.append(row)
+        nonlocal ended
+        if row.text == last:
+            ended = True
+        else:
+            refused.append(row)
         return "skip"
 
     reader, first = JsonReader(), 0
     try:
         with opened(source) as file:
+            whole: Any = _CheckedText(file, f"\n{last}" if names else "", mark)
             stream = pyarrow.csv.open_csv(
-                file,
+                whole,
                 pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK),
                 pyarrow.csv.ParseOptions(
-                    delimiter=_delimiter(source),
+                    delimiter=delimiter,
                     newlines_in_values=True,
                     invalid_row_handler=refuse,
                 ),
                 pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(names, pa.large_binary()),
+                    column_types=dict.fromkeys(names, _TEXT),
                     strings_can_be_null=True,
                     quoted_strings_can_be_null=False,
                     null_values=[""],
@@ -75,16 +90,20 @@ def csv_tapes(source: Source, bad_rows: BadRowLog) -> Iterator[Tape]:
             )
             for batch in stream:
                 before = bad_rows.count
-                _refuse(source, bad_rows, refused)
-                good = _in_utf8(source, bad_rows, batch, first)
+                _refuse(source, bad_rows, refused, mark)
+                good = _in_utf8(source, bad_rows, batch, first, mark)
                 first += batch.num_rows
                 yield from _nulls(bad_rows, bad_rows.count - before)
                 bad_rows.seen += good.num_rows
                 if good.num_rows:
                     yield _tape(reader, _documents(good))
             before = bad_rows.count
-            _refuse(source, bad_rows, refused)
+            _refuse(source, bad_rows, refused, mark)
             yield from _nulls(bad_rows, bad_rows.count - before)
+            if names and not ended:
+                raise MalformedFile(
+                    "the file ends within a quoted cell", file=source.label, hint="is it complete?"
+                )
     except VariantLakeError:
         raise
     except pa.ArrowInvalid as error:
@@ -92,6 +111,48 @@ def csv_tapes(source: Source, bad_rows: BadRowLog) -> Iterator[Tape]:
             raise MalformedFile(
                 f"the file cannot be read as CSV: {error}", file=source.label, row=first
             ) from None
+
+
+class _CheckedText(io.RawIOBase):
+    """A file in UTF-8, and a row of one cell too many: if Arrow does not see it, a quote is open.
+
+    A byte that is not UTF-8 is `mark` and its two digits: Arrow fails at rows with such a byte that
+    it hands over.
+    """
+
+    def __init__(self, file: io.BufferedReader, row: str, mark: str) -> None:
+        self._file, self._row, self._mark = file, row, mark
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._ready = memoryview(b"")
+        self._is_read = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready and not self._is_read:
+            piece = self._file.read(_PIECE)
+            self._is_read = not piece
+            text = self._decoder.decode(piece, final=self._is_read)
+            self._ready = memoryview(self._encoded(text + (self._row if self._is_read else "")))
+        size = min(len(buffer), len(self._ready))
+        buffer[:size], self._ready = self._ready[:size], self._ready[size:]
+        return size
+
+    def _encoded(self, text: str) -> bytes:
+        try:
+            return text.encode()
+        except UnicodeEncodeError:
+            odd = re.compile("[\udc80-\udcff]")
+            return odd.sub(lambda byte: f"{self._mark}{ord(byte[0]) - 0xDC00:02x}", text).encode()
+
+
+def _original(text: str, mark: str) -> bytes:
+    """The bytes of what `_CheckedText` has read."""
+    parts = text.split(mark)
+    return parts[0].encode() + b"".join(
+        bytes([int(part[:2], 16)]) + part[2:].encode() for part in parts[1:]
+    )
 
 
 def _delimiter(source: Source) -> str:
@@ -121,7 +182,7 @@ def _names(source: Source) -> list[str]:
     return names
 
 
-def _refuse(source: Source, bad_rows: BadRowLog, refused: list[Any]) -> None:
+def _refuse(source: Source, bad_rows: BadRowLog, refused: list[Any], mark: str) -> None:
     """Take what Arrow left out: rows of another number of cells."""
     for row in refused:
         bad_rows.seen += 1
@@ -130,7 +191,7 @@ def _refuse(source: Source, bad_rows: BadRowLog, refused: list[Any]) -> None:
             file=source.label,
             line=row.number,
         )
-        bad_rows.add(BadRow(error, None, row.text.encode()))
+        bad_rows.add(BadRow(error, None, _original(row.text, mark)))
     refused.clear()
 
 
@@ -141,27 +202,22 @@ def _nulls(bad_rows: BadRowLog, count: int) -> Iterator[Tape]:
 
 
 def _in_utf8(
-    source: Source, bad_rows: BadRowLog, batch: pa.RecordBatch, first: int
+    source: Source, bad_rows: BadRowLog, batch: pa.RecordBatch, first: int, mark: str
 ) -> pa.RecordBatch:
-    """The rows as text, without those that are not UTF-8."""
-    schema = pa.schema([pa.field(name, _TEXT) for name in batch.schema.names])
-    try:
-        return batch.cast(schema)
-    except pa.ArrowInvalid:
-        good = []
-        for row in range(batch.num_rows):
-            try:
-                batch.slice(row, 1).cast(schema)
-                good.append(row)
-            except pa.ArrowInvalid:
-                bad_rows.seen += 1
-                error = InvalidValue(
-                    "the row is not UTF-8", file=source.label, row=first + row,
-                    hint="convert the file first: iconv -f LATIN1 -t UTF-8",
-                )  # fmt: skip
-                cells = (cell or b"" for cell in batch.slice(row, 1).to_pylist()[0].values())
-                bad_rows.add(BadRow(error, None, b",".join(cells)))
-        return batch.take(pa.array(good, pa.int64())).cast(schema)
+    """The rows without those that are not UTF-8."""
+    odd = np.zeros(batch.num_rows, np.bool_)
+    for column in batch.columns:
+        marked = compute.match_substring(column, mark).fill_null(fill_value=False)
+        odd |= marked.to_numpy(zero_copy_only=False)
+    for row in map(int, np.flatnonzero(odd)):
+        bad_rows.seen += 1
+        error = InvalidValue(
+            "the row is not UTF-8", file=source.label, row=first + row,
+            hint="convert the file first: iconv -f LATIN1 -t UTF-8",
+        )  # fmt: skip
+        cells = (cell or "" for cell in batch.slice(row, 1).to_pylist()[0].values())
+        bad_rows.add(BadRow(error, None, _original(",".join(cells), mark)))
+    return batch.filter(pa.array(~odd)) if odd.any() else batch
 
 
 def _documents(batch: pa.RecordBatch) -> Any:

@@ -72,6 +72,10 @@ class _Twice(dict[Any, Any]):
     """An object that has a key twice."""
 
 
+class _Keyless(dict[Any, Any]):
+    """An object with a key that is an array or an object."""
+
+
 class _Extension:
     def __init__(self, code: int, _data: bytes) -> None:
         self.code = code
@@ -91,7 +95,10 @@ class _CountedBytes:
 
 
 def _object(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    found = dict(pairs)
+    try:
+        found = dict(pairs)
+    except TypeError:
+        return _Keyless()
     return found if len(found) == len(pairs) else _Twice(pairs)
 
 
@@ -99,6 +106,8 @@ def _plain(value: Any, timestamp: type) -> Any:
     """A value with timestamps as Variants have them. Raises InvalidValue."""
     if isinstance(value, _Twice):
         raise InvalidValue("an object has a key twice")
+    if isinstance(value, _Keyless):
+        raise InvalidValue("a key of an object is not a string")
     if isinstance(value, dict):
         return {key: _plain(each, timestamp) for key, each in value.items()}
     if isinstance(value, list):
