@@ -78,6 +78,8 @@ INSERTS = [
     "INSERT INTO {t} (id, n) VALUES (3, 30)",
     "INSERT INTO {t} (p, ID, s) VALUES ('x', 4, DEFAULT), (DEFAULT, 5, 'five')",
     "INSERT INTO {t} BY NAME SELECT 'y' AS p, 6 AS id, named_struct('y', 1, 'x', 'p') AS st",
+    "INSERT INTO {t} BY NAME SELECT 62L AS id, named_struct('y', 'by name', 'x', 7) AS st",
+    "INSERT INTO {t} BY NAME SELECT 63 AS id, named_struct('y', '7', 'x', 8) AS st",
     "INSERT INTO {t} (id, st) SELECT 61, named_struct('y', 1, 'x', 'by place')",
     "INSERT INTO {t} SELECT id + 10, n, s, d, f, st, v, p FROM {t} WHERE id < 3",
     "INSERT INTO {t} TABLE {t}",

@@ -65,7 +65,8 @@ class Inserts:
             names += frame.columns[len(names) :]
         by_name = text.by_name
         frame = _by_name(frame, snapshot, text) if by_name else _by_place(frame, names)
-        frame = self._stored(frame, snapshot, text)
+        if not (text.by_name and text.where is None and _has_types_of(frame, snapshot, text)):
+            frame = self._stored(frame, snapshot, text)
         if text.where is not None and not _is_of_partitions(snapshot, text.where):
             if text.evolves:
                 raise UnsupportedFeature(
@@ -156,6 +157,33 @@ def _is_of_partitions(snapshot: Snapshot, where: str) -> bool:
     except (InvalidSchema, InvalidQuery, UnsupportedFeature):
         return False
     return True
+
+
+def _has_types_of(frame: DataFrame, snapshot: Snapshot, text: InsertText) -> bool:
+    """Whether all rows are as the table stores them but for the order of fields.
+
+    Delta Spark puts the fields of structs in their places by name then. If any column has to be
+    cast, all of them go by place.
+    """
+    columns = spark_schema(st.StructType.fromJson(orjson.loads(snapshot.schema.to_json())))
+    known = {field.name: field.dataType for field in columns.fields}
+    return not text.partition and all(
+        field.name in known and _sorted(field.dataType) == _sorted(known[field.name])
+        for field in frame.schema.fields
+    )
+
+
+def _sorted(type_: st.DataType) -> st.DataType:
+    """A type with its fields in the order of their names, whatever may be NULL."""
+    match type_:
+        case st.StructType(fields=fields):
+            parts = (st.StructField(each.name, _sorted(each.dataType)) for each in fields)
+            return st.StructType(sorted(parts, key=lambda each: each.name))
+        case st.ArrayType(elementType=element):
+            return st.ArrayType(_sorted(element))
+        case st.MapType(keyType=key, valueType=value):
+            return st.MapType(_sorted(key), _sorted(value))
+    return type_
 
 
 def _columns(snapshot: Snapshot, text: InsertText) -> list[str]:
