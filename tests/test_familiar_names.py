@@ -7,6 +7,7 @@ import importlib
 import inspect
 import pickle
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pyarrow as pa
@@ -112,3 +113,11 @@ def test_a_table_is_copied_and_pickled_as_before(table: vl.Table) -> None:
     assert copy.copy(table) == table
     assert pickle.loads(pickle.dumps(table)) == table  # noqa: S301 - our own
     assert not inspect.isabstract(table)
+
+
+def test_packages_go_to_tasks_by_name() -> None:
+    """A user's function that uses one is pickled with it."""
+    cloudpickle = pytest.importorskip("pyspark.cloudpickle")
+    for name in ("erase", "export", "report", "scan", "sql", "table"):
+        package = import_module(f"variantlake.{name}")
+        assert cloudpickle.loads(cloudpickle.dumps(package)) is package

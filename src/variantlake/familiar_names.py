@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection
+from importlib import import_module
 from types import ModuleType
 
 from variantlake.errors import did_you_mean
@@ -100,6 +101,10 @@ class Package(ModuleType):
         """Raise TypeError with what to write instead."""
         name = self.__name__.rpartition(".")[2]
         raise TypeError(f"vl.{name} is not a function: {_PACKAGES[name]}")
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        """By its name: cloudpickle, which takes functions to Spark's tasks, knows plain modules."""
+        return import_module, (self.__name__,)
 
 
 def say_what_to_call(name: str) -> None:
