@@ -78,7 +78,7 @@ def scan_polars(
             frame = pl.DataFrame(pa.RecordBatchReader.from_batches(scan.schema, [batch]))
             yield frame if filtered is None else frame.filter(filtered)
         if batch is None and filtered is not None:
-            # A condition that Polars refuses is refused where all files are skipped, too.
+            # A condition that Polars refuses is refused if all files are skipped, too.
             yield pl.DataFrame(scan.schema.empty_table()).filter(filtered)
 
     empty = pl.DataFrame(pushed.scan.schema.empty_table())

@@ -96,8 +96,8 @@ def restore(
     if revives:
         check_no_vacuum(newest)
     asked = None if timestamp is None else _text(timestamp)
-    changes = _changes(found, result, None if timestamp else old.version, asked)
-    changes = replace(changes, revives=revives)
+    number = None if timestamp else old.version
+    changes = _changes(found, result, number, asked, revives=revives)
     committed = commit(newest, changes)
     lost = MissingFiles.of(old, found.back)
     if lost.count:
@@ -131,7 +131,12 @@ def _text(timestamp: Time) -> str:
 
 
 def _changes(
-    found: Difference, result: RestoreResult, version: int | None, timestamp: str | None
+    found: Difference,
+    result: RestoreResult,
+    version: int | None,
+    timestamp: str | None,
+    *,
+    revives: bool,
 ) -> Changes:
     return Changes(
         "RESTORE",
@@ -147,6 +152,7 @@ def _changes(
         kept=True,
         file_metrics=False,
         keeps_row_ids=False,
+        revives=revives,
         parameters={"version": version, "timestamp": timestamp},
         metrics={
             "tableSizeAfterRestore": str(result.table_bytes),

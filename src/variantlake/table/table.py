@@ -2022,7 +2022,8 @@ class Table(AllRows):
             MissingSource: There is no such version, or files of it are gone, by name.
             InvalidQuery: No version is as old as `timestamp`, or all are older.
             InvalidValue: Neither a version nor a time is given, or both.
-            CommitConflict: Another writer changed the table meanwhile; nothing was committed.
+            CommitConflict: Another writer changed the table meanwhile, or a vacuum may be removing
+                files of the version; nothing was committed.
             UnsupportedFeature: The version needs a feature that we do not write, or the table is
                 append-only.
 
