@@ -29,6 +29,9 @@ settings.load_profile("bounded")
 # A shell that runs the tests in the background ignores Ctrl-C, and so would all that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# What a test replaces in this process, a worker process would not have.
+os.environ.setdefault("VARIANTLAKE_PROCESSES", "0")
+
 # For processes that start a Spark of their own.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
 

@@ -34,6 +34,7 @@ LAYERS = [
     "arrays",
     "storage",
     "telemetry",
+    "parallel",
     "encoding",
     "shredding",
     "shredding.inference",

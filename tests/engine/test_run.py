@@ -8,6 +8,7 @@ import json
 import random
 from collections.abc import Callable
 from decimal import Decimal
+from itertools import product
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,19 @@ import pytest
 import variantlake as vl
 from tests.engine import twin
 from tests.engine.twin import Row, Term
+from tests.parallel.pools import worker_processes
 from tests.strategies import MORE
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.engine import codes, grouped, reading, run
 from variantlake.engine.reading import Reading
 from variantlake.engine.text import read_query
-from variantlake.errors import InvalidQuery, InvalidValue, OutOfMemory, UnsupportedFeature
+from variantlake.errors import (
+    InvalidQuery,
+    InvalidValue,
+    OutOfMemory,
+    UnsupportedFeature,
+    VariantLakeError,
+)
 from variantlake.expressions.arrays import valid
 from variantlake.scan.file_rows import Rows
 from variantlake.types import ShreddedType
@@ -165,6 +173,33 @@ def test_random_groups_are_those_of_the_twin(
             right = _averaged(shown(wanted_rows), wanted, len(keys))
             assert sorted(shown(ours)) == sorted(right), text
     assert answered > 50
+
+
+@pytest.mark.rule(8, 36)
+def test_worker_processes_give_the_same_groups(
+    table: tuple[vl.Table, list[Row]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, _ = table
+    monkeypatch.setattr(reading, "SMALL_VALUES", 0)
+    texts = [
+        f"SELECT {key.text} AS k, count(*) AS n, count(DISTINCT {other.text}) AS d, "
+        f"min({other.text}) AS a, max({other.text}) AS b, sum({number.text}) AS s "
+        f"FROM t WHERE {where.text} GROUP BY 1"
+        for key, other, number, where in product(KEYS[::3], KEYS[1::3], (PRICE, COLUMN), WHERE[:3])
+    ]
+    right = [shown(found(opened, text)) for text in texts]
+    with worker_processes(run.__name__) as answered:
+        assert [shown(found(opened, text)) for text in texts] == right
+        assert answered.count(True) > len(texts)
+        assert all(answered)
+        # What raises is done again here, and says the same.
+        text = "SELECT event:s::bigint AS n, count(*) FROM t GROUP BY 1"
+        with pytest.raises(VariantLakeError) as error:
+            found(opened, text)
+        assert not all(answered)
+    with pytest.raises(VariantLakeError) as alone:
+        found(opened, text)
+    assert str(error.value) == str(alone.value)
 
 
 def test_little_that_is_columns_is_read_by_one_thread(

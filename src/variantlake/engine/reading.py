@@ -57,6 +57,10 @@ class Reading:
         items = tuple(Item("", column) for column in query.columns)
         self.scan = Scan(snapshot, items, query.where, decoded=decoded or DecodedLog())
 
+    def without_files(self) -> Reading:
+        """The same for a worker process, which is told what files to read; pickles."""
+        return Reading(self.snapshot.without_files(), self.query)
+
     @cached_property
     def log_answer(self) -> KnownFiles:
         """Which files the log answers for, and which are read."""

@@ -7,9 +7,10 @@ are, a row group at a time, strings as dictionaries.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -35,13 +36,14 @@ from variantlake.errors import in_memory
 from variantlake.expressions.arrays import Values
 from variantlake.expressions.tree import Expression, Ref
 from variantlake.expressions.typing import type_of
-from variantlake.parquet.read.prefetch import ahead
+from variantlake.parallel.prefetch import ahead
 from variantlake.planning.explain import Explanation
 from variantlake.scan.arrow_stream import ArrowStream, marked
 from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.file_tasks import FileTask
 from variantlake.scan.table_scan import FOR_USERS
 from variantlake.sql.select import Item
+from variantlake.storage.store import is_local
 
 BATCH_ROWS = 1 << 16
 
@@ -173,22 +175,21 @@ class LocalQuery(ArrowStream):
         if len(self._reading.log_answer.answered):
             yield part_of_log(keys, self.query.aggregates, self._reading.log_answer)
         tasks = self._reading.tasks()
-        found = (
-            map(self._parts_of, tasks) if self._reading.is_small else ahead(tasks, self._parts_of)
-        )
-        for parts in found:
-            yield from parts
+        work: Callable[[list[FileTask]], list[PartialGroups]] = _GroupsOf(self._reading)
+        if self._reading.is_small:
+            yield from chain.from_iterable(map(work, tasks))
+            return
+        # Loads what starts processes: not for each small query.
+        from variantlake.parallel.processes import in_processes
 
-    def _parts_of(self, tasks: list[FileTask]) -> list[PartialGroups]:
-        """The groups of part of a file, or of small ones; threads do this if there is much."""
-        query = self.query
-        stretched = are_of_stretches(query.aggregates)
-        found = [
-            part_of_rows(query.keys or (), query.aggregates, rows)
-            for rows in self._reading.counted(tasks, query.columns, stretched=stretched)
-        ]
-        # Merged with those of other files at the end: once is less work than twice.
-        return found if sum(part.size for part in found) < MERGED else [merged(found)]
+        shared = in_processes(work)
+
+        def groups_of(some: list[FileTask]) -> list[PartialGroups]:
+            # Credentials of an object store stay in this process.
+            are_local = all(is_local(task.file.path) for task in some)
+            return (shared if are_local else work)(some)
+
+        yield from chain.from_iterable(ahead(tasks, groups_of))
 
     def _batch(self, known: Known, rows: int) -> pa.RecordBatch:
         arrays = [evaluate_used(each.expression, known, rows) for each in self.query.outputs]
@@ -215,6 +216,27 @@ class LocalQuery(ArrowStream):
         for start in range(0, rows, BATCH_ROWS):
             size = min(BATCH_ROWS, rows - start)
             yield self._batch({k: _slice(v, start, size) for k, v in known.items()}, size)
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupsOf:
+    """The groups of part of a file, or of small files; pickles."""
+
+    reading: Reading
+
+    def __call__(self, tasks: list[FileTask]) -> list[PartialGroups]:
+        """Of each row group, or of all if they are many."""
+        query = self.reading.query
+        stretched = are_of_stretches(query.aggregates)
+        found = [
+            part_of_rows(query.keys or (), query.aggregates, rows)
+            for rows in self.reading.counted(tasks, query.columns, stretched=stretched)
+        ]
+        # Merged with those of other files at the end: once is less work than twice.
+        return found if sum(part.size for part in found) < MERGED else [merged(found)]
+
+    def __reduce__(self) -> tuple[type[_GroupsOf], tuple[Reading]]:
+        return _GroupsOf, (self.reading.without_files(),)
 
 
 def _slice(values: Values, start: int, size: int) -> Values:

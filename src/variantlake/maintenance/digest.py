@@ -31,10 +31,10 @@ from variantlake.delta.stats.partition_values import partition_key
 from variantlake.errors import VariantLakeError, in_file
 from variantlake.kernels.digest.rows import Digest, RowSums
 from variantlake.kernels.native.declared import Int64s
+from variantlake.parallel.prefetch import ahead
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.parquet_source import BATCH_ROWS, ParquetSource, open_parquet
-from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.variant.variant_columns import ColumnWithVariants, column_of, is_variant
 from variantlake.parquet.variant.variant_group import parse_group
 from variantlake.scan.conform import conformed, find_field

@@ -25,9 +25,9 @@ from variantlake.delta.stats.partition_values import partition_array
 from variantlake.errors import VariantLakeError, in_file
 from variantlake.expressions.arrays import Values, at_places, one_array
 from variantlake.expressions.tree import Ref
+from variantlake.parallel.prefetch import ahead
 from variantlake.parquet.read.chunk_pages import ChunkPlace
 from variantlake.parquet.read.parquet_source import BATCH_ROWS
-from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.planning.exact.readings import NullColumn, PhysicalColumn, Reading
 from variantlake.planning.files import ScanFile

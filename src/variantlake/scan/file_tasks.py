@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TypeVar
 
@@ -57,7 +57,8 @@ def tasks_of(
         ):
             parts = 1 if len(some) > 1 else min(most_parts, -(-some[0].size // PART_BYTES))
             for number in range(max(parts, 1)):
-                yield [FileTask(file, (number, max(parts, 1)), where) for file in some]
+                part = number, max(parts, 1)
+                yield [FileTask(replace(file, facts=None), part, where) for file in some]
 
 
 def together(files: Iterable[tuple[T, int]]) -> Iterator[list[T]]:

@@ -27,7 +27,7 @@ from variantlake.expressions.arrays import plain
 from variantlake.expressions.from_python import Expr, condition_text
 from variantlake.expressions.tree import Predicate, Ref, map_refs, refs
 from variantlake.expressions.typing import spark_type
-from variantlake.parquet.read.prefetch import ahead
+from variantlake.parallel.prefetch import ahead
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.choose_files import FileChoice, choose_files

@@ -51,6 +51,11 @@ def set_tracing(on: bool = True, *, provider: Any = None) -> None:
     _tracer = api.get_tracer("variantlake", tracer_provider=provider)
 
 
+def is_traced() -> bool:
+    """Whether spans are on."""
+    return _tracer is not None
+
+
 def traced(
     name: str,
     attributes: Callable[..., Attributes],

@@ -16,9 +16,9 @@ import pyarrow as pa
 from variantlake.errors import StoreFailed
 from variantlake.maintenance.rewrite.cells import Cells
 from variantlake.maintenance.rewrite.stored_rows import StoredRows
+from variantlake.parallel.prefetch import ahead
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.value_notes import NotesCollector
-from variantlake.parquet.read.prefetch import ahead
 from variantlake.writing.sort_rows import sorted_pieces
 
 MEMORY = 192 << 20

@@ -40,11 +40,11 @@ from variantlake.maintenance.rewrite.groups import (
 from variantlake.maintenance.rewrite.groups import joined as joined_counts
 from variantlake.maintenance.rewrite.proof import RewriteProof
 from variantlake.maintenance.rewrite.stored_columns import ColumnRows, column_rows
+from variantlake.parallel.prefetch import AHEAD_BYTES, ahead
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.parquet_source import open_parquet
-from variantlake.parquet.read.prefetch import AHEAD_BYTES, ahead
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.paths import Path
 from variantlake.shredding.layout import arrow_type

@@ -12,7 +12,7 @@ from variantlake.encoding.json_text import to_json as value_to_json
 from variantlake.errors import InvalidValue, LimitExceeded, VariantLakeError
 from variantlake.kernels.json.json_writer import write_json
 from variantlake.kernels.variant.variant_reader import VariantReader, bad_variant
-from variantlake.parquet.read.prefetch import ahead
+from variantlake.parallel.prefetch import ahead
 from variantlake.shredding.arrays import struct_of
 from variantlake.shredding.layout import METADATA, VALUE, is_variant_type
 

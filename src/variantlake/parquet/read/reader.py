@@ -14,10 +14,10 @@ from typing import Any, Self
 import pyarrow as pa
 
 from variantlake.errors import InvalidPath, InvalidValue, MalformedFile, VariantLakeError, in_file
+from variantlake.parallel.prefetch import ahead
 from variantlake.parquet.metadata.footer import Footer, read_footer
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.parquet_source import BATCH_ROWS, open_parquet
-from variantlake.parquet.read.prefetch import ahead
 from variantlake.parquet.variant.variant_columns import column_of, result_field, variant_nodes
 from variantlake.progress import OnProgress, Progress
 from variantlake.storage.opening import Source, name_of, open_file

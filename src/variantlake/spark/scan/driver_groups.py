@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from variantlake.errors import VariantLakeError
-from variantlake.parquet.read.prefetch import ahead
+from variantlake.parallel.prefetch import ahead
 from variantlake.spark.scan.aggregate_task import AggregateTask, partial_rows
 
 if TYPE_CHECKING:

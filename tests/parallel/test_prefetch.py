@@ -19,7 +19,7 @@ import variantlake as vl
 from tests.strategies import MORE
 from variantlake.encoding.metadata import encode_metadata
 from variantlake.errors import MalformedFile
-from variantlake.parquet.read.prefetch import AHEAD_BYTES, ahead
+from variantlake.parallel.prefetch import AHEAD_BYTES, ahead
 from variantlake.shredding.ddl import parse_ddl
 from variantlake.shredding.layout import arrow_type
 
@@ -27,7 +27,7 @@ from variantlake.shredding.layout import arrow_type
 @pytest.fixture(params=[1, 2, 5], autouse=True)
 def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(pa, "cpu_count", lambda: request.param)
-    monkeypatch.setattr("variantlake.parquet.read.prefetch._pool", None)
+    monkeypatch.setattr("variantlake.parallel.prefetch._pool", None)
     count: int = request.param
     return count
 

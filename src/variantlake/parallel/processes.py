@@ -1,0 +1,241 @@
+"""Worker processes beside this one, for work in which threads wait for the interpreter's lock.
+
+They start once threads have worked for WORTHWHILE_SECONDS on what they could do, and end with this
+process, or after a minute without work. Whatever goes wrong in one of them, this process does the
+work itself, and raises what there is to raise.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import cached_property
+from multiprocessing import Pipe
+from typing import Generic, TypeVar, cast
+
+import pyarrow as pa
+
+from variantlake.errors import InvalidValue
+from variantlake.telemetry.tracing import is_traced
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+VARIABLE = "VARIANTLAKE_PROCESSES"
+"""The environment variable that says how many there are at most; 0 turns them off."""
+
+WORTHWHILE_SECONDS = 1.0
+"""To start a process takes some 0.4 s of a core."""
+
+_MOST = 16
+"""Each takes some 100 MB."""
+
+_LARGE = 4 << 20
+_END_SECONDS = 2.0
+
+_START = (
+    "import sys; sys.path[:] = {path!r}; "
+    "from variantlake.parallel.worker import serve; serve({number}, {module!r})"
+)
+
+
+def in_processes(job: Callable[[T], R]) -> Callable[[T], R]:
+    """`job`, whose calls worker processes take if there are idle ones; threads may make them.
+
+    It, its items and its results pickle, and are small: they are copied. A call that fails in a
+    worker process is made once more in this one, so it must have no effect but its result.
+
+    Raises InvalidValue if VARIABLE is not a number.
+    """
+    return _Shared(job) if _most() else job
+
+
+def _most() -> int:
+    """How many worker processes there may be. Raises InvalidValue."""
+    asked = os.environ.get(VARIABLE) or str(_MOST)
+    if not asked.isdecimal():
+        raise InvalidValue(f"{VARIABLE}={asked} is not a number of processes, such as 0 or 4")
+    # A process of its own has no spans, and an interpreter within a program cannot be started.
+    if is_traced() or not sys.executable or hasattr(sys, "frozen"):
+        return 0
+    cores = pa.cpu_count()
+    return min(cores, int(asked)) if cores > 1 else 0
+
+
+class _Shared(Generic[T, R]):
+    """A job that this process and its worker processes do."""
+
+    def __init__(self, job: Callable[[T], R]) -> None:
+        self._job = job
+        self._is_large = False
+
+    def __call__(self, item: T) -> R:
+        # What is large takes longer to copy than threads to make.
+        worker = None if self._is_large else _workers.take_idle()
+        if worker is not None:
+            try:
+                answer = worker.run(self._packed, item)
+            finally:
+                _workers.put_back(worker)
+            self._is_large |= len(answer) > _LARGE
+            done = pickle.loads(answer) if answer else None  # noqa: S301  # of our own process
+            if done is not None:
+                return cast("R", done[0])
+        start = time.perf_counter()
+        result = self._job(item)
+        _workers.note(time.perf_counter() - start, type(self._job).__module__)
+        return result
+
+    @cached_property
+    def _packed(self) -> bytes:
+        return pickle.dumps(self._job, pickle.HIGHEST_PROTOCOL)
+
+
+class _Worker:
+    """One worker process, which does one call at a time."""
+
+    def __init__(self, module: str) -> None:
+        self._connection, theirs = Pipe()
+        number = theirs.fileno()
+        start = _START.format(path=sys.path, number=number, module=module)
+        with theirs:
+            # In a session of its own Ctrl-C does not reach it: this process answers that.
+            self._process = subprocess.Popen(  # noqa: S603  # this interpreter
+                [sys.executable, "-c", start],
+                pass_fds=(number,),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        self._job: bytes | None = None
+        self.is_ready = False
+        self.is_lost = False
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    def has_news(self) -> bool:
+        """Whether it is ready, which takes a moment, or ended before it was."""
+        if not self.is_ready and not self.is_lost:
+            try:
+                if self._connection.poll():
+                    self._connection.recv_bytes()
+                    self.is_ready = True
+            except (OSError, EOFError):
+                self.is_lost = True
+        return self.is_ready or self.is_lost
+
+    def run(self, job: bytes, item: object) -> bytes:
+        """The answer to a call, as `serve` gives it; nothing if the process fails."""
+        if self.is_lost:
+            return b""
+        # The same query again is the same bytes: the process keeps what it knows of the files.
+        call = pickle.dumps((None if job == self._job else job, item), pickle.HIGHEST_PROTOCOL)
+        self.is_lost = True  # if this is interrupted: its answer would come for the next call
+        try:
+            self._connection.send_bytes(call)
+            answer = self._connection.recv_bytes()
+        except (OSError, EOFError):
+            return b""
+        self._job, self.is_lost = job, False
+        return answer
+
+    def close(self) -> None:
+        """Let it end."""
+        with contextlib.suppress(OSError):
+            self._connection.close()
+
+    def end(self) -> None:
+        """End it, and wait for that."""
+        self.close()
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def disown(self) -> None:
+        """In a forked process: it is the parent's, who waits for its end."""
+        self.close()
+        self._process.returncode = 0
+
+
+class _Workers:
+    """The worker processes of this process: none before there is enough work."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # Under its lock:
+        self._all: list[_Worker] = []
+        self._idle: list[_Worker] = []
+        self._seconds = 0.0
+
+    def take_idle(self) -> _Worker | None:
+        """A worker process without work, which is the caller's until it puts it back."""
+        with self._lock:
+            worker = next((each for each in self._idle if each.has_news()), None)
+            if worker is not None:
+                self._idle.remove(worker)
+            return worker
+
+    def put_back(self, worker: _Worker) -> None:
+        """Let others have it, unless it is lost."""
+        with self._lock:
+            if not worker.is_lost:
+                self._idle.append(worker)
+                return
+            self._all.remove(worker)
+            # Others start if there is as much work again; never, if it could not even start.
+            self._seconds = 0.0 if worker.is_ready else float("-inf")
+        worker.end()
+
+    def note(self, seconds: float, module: str) -> None:
+        """This process has worked so long itself; start the others if that was much."""
+        with self._lock:
+            self._seconds += seconds
+            if self._seconds < WORTHWHILE_SECONDS:
+                return
+            try:
+                while len(self._all) < _most():
+                    worker = _Worker(module)
+                    self._all.append(worker)
+                    self._idle.append(worker)
+            except OSError:  # as many processes or files as the machine allows
+                self._seconds = float("-inf")
+
+    def pids(self) -> list[int]:
+        """The numbers of the processes."""
+        with self._lock:
+            return [worker.pid for worker in self._all]
+
+    def end(self) -> None:
+        """End all of them; others may start."""
+        with self._lock:
+            ending = self._all
+            self._all, self._idle, self._seconds = [], [], 0.0
+        for worker in ending:
+            worker.close()
+        for worker in ending:
+            worker.end()
+
+    def forget(self) -> None:
+        """In a forked process, which has none of them."""
+        self._lock = threading.Lock()
+        for worker in self._all:
+            worker.disown()
+        self._all, self._idle, self._seconds = [], [], 0.0
+
+
+_workers = _Workers()
+atexit.register(_workers.end)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_workers.forget)
