@@ -88,7 +88,7 @@ def test_the_preview_goes_by_either_name(tmp_path: Path) -> None:
         assert numbers(table.refresh()) == [1]
 
 
-def test_other_features_are_left_to_delta_spark(tmp_path: Path) -> None:
+def test_other_features_are_refused(tmp_path: Path) -> None:
     table = make(tmp_path / "t")
     with pytest.raises(UnsupportedFeature, match="variantType cannot be dropped here"):
         table.drop_feature("variantType")
@@ -213,7 +213,6 @@ def test_what_the_table_still_needs_is_named(tmp_path: Path) -> None:
     for name, why in {
         "checkConstraints": "CHECK constraints: small",
         "domainMetadata": "features of the table need it: rowTracking",
-        "columnMapping": "columnMapping cannot be dropped here",
         "invariants": "invariants cannot be dropped here",
     }.items():
         with pytest.raises(UnsupportedFeature, match=why):

@@ -14,6 +14,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.identity_columns import IdentityColumn
 from variantlake.delta.protocol.known_properties import check_properties
 from variantlake.delta.protocol.properties import constraints
+from variantlake.delta.schema.column_mapping import MODE, is_mapped
 from variantlake.delta.schema.columns_by_path import field_path, parse_field_path
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructField, StructType
@@ -22,6 +23,9 @@ from variantlake.delta.transaction.backfill import backfill_row_ids
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.errors import InvalidSchema, InvalidValue
+from variantlake.jobs.tasks import Runner
+from variantlake.jobs.threads import run_in_threads
+from variantlake.maintenance.unmap_columns import unmap_columns
 from variantlake.quoting import quote_identifier
 from variantlake.scan.table_scan import Scan
 from variantlake.sql import alter as parts
@@ -54,17 +58,23 @@ def check_expressions(schema: StructType, checks: RowChecks) -> None:
 
 
 def alter_table(
-    snapshot: Snapshot, change: parts.Alteration, checks: RowChecks, *, always_commits: bool = True
+    snapshot: Snapshot,
+    change: parts.Alteration,
+    checks: RowChecks,
+    *,
+    always_commits: bool = True,
+    run: Runner = run_in_threads,
 ) -> int:
     """Commit a change; the new version, or the one that is there if nothing is left to do.
 
     `always_commits` also commits what leaves the table as it is, as Delta Spark's statements do.
+    `run` rewrites files, if the change needs that.
 
     Raises what the functions of `delta.transaction` raise for it, CommitConflict, and what
     `checks` raise.
     """
     if isinstance(change, parts.SetProperties):
-        return set_properties(snapshot, change.properties, always_commits=always_commits)
+        return set_properties(snapshot, change.properties, always_commits=always_commits, run=run)
     if isinstance(change, parts.UnsetProperties) and always_commits:
         change = replace(change, missing_ok=True)
     if isinstance(change, parts.ChangeColumns):
@@ -85,10 +95,23 @@ def commit_if_changed(snapshot: Snapshot, changes: Changes) -> int:
 
 
 def set_properties(
-    snapshot: Snapshot, properties: Mapping[str, str], *, always_commits: bool = False
+    snapshot: Snapshot,
+    properties: Mapping[str, str],
+    *,
+    always_commits: bool = False,
+    run: Runner = run_in_threads,
 ) -> int:
-    """Set table properties, with row ids for the files that are there if they need them."""
+    """Set table properties, with row ids for the files that are there if they need them.
+
+    Without column mapping `run` rewrites all files. Raises as `alter.set_properties`.
+    """
     properties = check_properties(properties)
+    if properties.get(MODE, "").lower() == "none" and is_mapped(snapshot.metadata.configuration):
+        unmap_columns(snapshot, run, mode="none")
+        snapshot = snapshot.refresh()
+        properties = {name: value for name, value in properties.items() if name != MODE}
+        if not properties:
+            return snapshot.version
     if alter.enables_row_tracking(snapshot, properties):
         snapshot = backfill_row_ids(snapshot)
     changes = alter.set_properties(snapshot, properties)

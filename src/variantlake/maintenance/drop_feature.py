@@ -39,6 +39,7 @@ from variantlake.maintenance.optimize import optimize
 from variantlake.maintenance.plan_compaction import CompactionOptions
 from variantlake.maintenance.reshredding.reshred import ReshredOptions, ReshredResult, reshred
 from variantlake.maintenance.rewrite.run import RewriteResult
+from variantlake.maintenance.unmap_columns import unmap_columns
 from variantlake.progress import OnProgress
 from variantlake.writing.options.file_sizes import TARGET_FILE_BYTES
 
@@ -191,6 +192,18 @@ def _with_present_types(drop: _Drop) -> ReshredResult:
     return _as_result(done, snapshot)
 
 
+def _without_mapping(drop: _Drop) -> ReshredResult:
+    compatible = [name for name in drop.snapshot.features if "columnMapping" in _needs(name)]
+    if compatible:
+        raise UnsupportedFeature(
+            f"columnMapping cannot be dropped: the table needs it for {', '.join(compatible)}",
+            file=drop.snapshot.store.uri,
+            hint="a copy of the rows in a new table has neither",
+        )
+    done = unmap_columns(drop.snapshot, drop.run, dry_run=drop.dry_run, progress=drop.progress)
+    return _as_result(done, drop.snapshot)
+
+
 def _without_row_ids(drop: _Drop) -> ReshredResult:
     """The files forget their row ids; first no new ones are given out."""
     if drop.dry_run:
@@ -307,6 +320,7 @@ _WIDENING = ("typeWidening", PREVIEW)
 
 _UNUSED: dict[str, Callable[[_Drop], ReshredResult]] = {
     "checkConstraints": _without_constraints,
+    "columnMapping": _without_mapping,
     "deletionVectors": _without_vectors,
     "domainMetadata": _without_domains,
     "inCommitTimestamp": _without_own_times,
@@ -326,7 +340,7 @@ _PROPERTIES = {
 }
 """What else goes with a feature."""
 
-_BY_DELTA_SPARK = ("columnMapping", "checkpointProtection")
+_BY_DELTA_SPARK = ("checkpointProtection",)
 
 
 def check_droppable(snapshot: Snapshot, name: str) -> None:

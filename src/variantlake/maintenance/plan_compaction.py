@@ -61,7 +61,8 @@ class CompactionOptions:
 
     Files of less than about `target_file_size` are joined up to that size; a file of whose rows
     more than `max_deleted_share` are deleted is rewritten in any case. With `purge` only files are
-    rewritten of which rows are deleted, or that hold columns that the table dropped. A commit takes
+    rewritten of which rows are deleted, or that hold columns that the table dropped; `every` takes
+    all. A commit takes
     groups of at most `max_bytes_per_commit` and `max_files_per_commit` input files, and at least
     one group.
 
@@ -71,6 +72,7 @@ class CompactionOptions:
     target_file_size: int = TARGET_FILE_BYTES
     max_deleted_share: float = MAX_DELETED_SHARE
     purge: bool = False
+    every: bool = False
     max_bytes_per_commit: int = 64 << 30
     max_files_per_commit: int = 10_000
 
@@ -221,7 +223,9 @@ def plan_compaction(
     live = np.where(records > 0, sizes * (1 - share), sizes).astype(np.int64)
     worn = share > options.max_deleted_share
     small = live < (0 if options.purge else options.target_file_size * _SMALL_SHARE)
-    if options.purge:
+    if options.every:
+        worn[:] = True
+    elif options.purge:
         worn |= (dropped or DroppedColumns()).of(snapshot, log, rows)
     rows = rows[(worn | small)[rows]]
     groups: list[_JoinedRows] = []

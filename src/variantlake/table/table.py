@@ -1173,7 +1173,8 @@ class Table(AllRows):
 
         `{"delta.enableVariantShredding": "true"}` shreds new files, `"false"` does not.
         `{"delta.enableRowTracking": "true"}` first gives row ids to the existing files, in separate
-        commits.
+        commits. `{"delta.columnMapping.mode": "none"}` rewrites all files with the names of columns
+        that the table has now.
 
         Raises:
             InvalidValue: A value that the property cannot have.
@@ -1790,7 +1791,8 @@ class Table(AllRows):
 
         First the table stops using it. `variantShredding`: the files are unshredded, see `unshred`.
         `deletionVectors`: files with deleted rows are rewritten. `typeWidening`: files with values
-        of older types are. `rowTracking`: row ids go.
+        of older types are. `columnMapping`: all files are, with the names of columns that the table
+        has now. `rowTracking`: row ids go.
         `inCommitTimestamp`, `v2Checkpoint`: their properties are switched off.
         `checkConstraints`: the constraints must be dropped before. Also `vacuumProtocolCheck`,
         `materializePartitionColumns` and `domainMetadata`.

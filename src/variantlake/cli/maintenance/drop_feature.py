@@ -25,9 +25,9 @@ def drop_feature(
 ) -> None:
     """Remove a feature from a table's protocol, for readers and writers that lack it.
 
-    variantShredding, deletionVectors, rowTracking, inCommitTimestamp, v2Checkpoint,
-    vacuumProtocolCheck, checkConstraints, materializePartitionColumns or domainMetadata. Files that
-    need it are rewritten first. Older versions still need the feature.
+    variantShredding, deletionVectors, columnMapping, typeWidening, rowTracking, inCommitTimestamp,
+    v2Checkpoint, vacuumProtocolCheck, checkConstraints, materializePartitionColumns or
+    domainMetadata. Files that need it are rewritten first. Older versions still need the feature.
     """
     opened = Table.open(table)
     with rewriting() as progress:

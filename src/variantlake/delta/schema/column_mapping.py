@@ -26,6 +26,7 @@ MODE = "delta.columnMapping.mode"
 MAX_ID = "delta.columnMapping.maxColumnId"
 ID_KEY = "delta.columnMapping.id"
 NAME_KEY = "delta.columnMapping.physicalName"
+NESTED_IDS_KEY = "delta.columnMapping.nested.ids"
 
 _FIELD_ID = b"PARQUET:field_id"
 

@@ -356,7 +356,10 @@ def _check_possible(snapshot: Snapshot, properties: Mapping[str, str]) -> None:
     mode = properties.get(MODE)
     if mode is not None and mode.lower() != own.get(MODE, "none").lower():
         if is_mapped(own):
-            raise UnsupportedFeature(f"{MODE} cannot change from {own[MODE]!r} to {mode!r}")
+            raise UnsupportedFeature(
+                f"{MODE} cannot change from {own[MODE]!r} to {mode!r}",
+                hint="'none' rewrites the files by their columns' names; after that it may",
+            )
         if mode.lower() == "id" and snapshot.files.num_rows:
             raise UnsupportedFeature(
                 f"{MODE} can only become 'name' here: the table's files have no ids of columns"

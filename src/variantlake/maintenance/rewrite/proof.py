@@ -18,7 +18,13 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.char_types import declared_type
 from variantlake.delta.schema.char_values import padded
 from variantlake.delta.schema.column_mapping import physical_type
-from variantlake.delta.schema.table_schema import VOID, VariantType, arrow_type, types_in
+from variantlake.delta.schema.table_schema import (
+    VOID,
+    StructType,
+    VariantType,
+    arrow_type,
+    types_in,
+)
 from variantlake.errors import MalformedFile
 from variantlake.kernels.digest.rows import Digest, RowSums
 from variantlake.maintenance.compare_versions import Side, differences
@@ -40,13 +46,21 @@ class RewriteProof:
     """
 
     def __init__(
-        self, table: Snapshot, partition: Mapping[str, str | None], *, as_stored: bool = False
+        self,
+        table: Snapshot,
+        partition: Mapping[str, str | None],
+        *,
+        as_stored: bool = False,
+        new: StructType | None = None,
     ) -> None:
+        """`new` are the table's columns as new files name them, if they name them otherwise."""
         self._as_stored = as_stored
         self._table = table
         self._partition = partition
         self._digester = RowDigester(table, as_stored=as_stored)
-        self._fields = [f for f in table.schema.fields if f.name not in table.partition_columns]
+        columns = zip(table.schema.fields, (new or table.schema).fields, strict=True)
+        parts = table.partition_columns
+        self._fields = [(old, field) for old, field in columns if old.name not in parts]
         self._before = self._after = Digest()
         self._lock = threading.Lock()
         self._sums = RowSums()
@@ -64,7 +78,7 @@ class RewriteProof:
                 physical_type(field.type) == arrow_type(field.type)
                 and not any(type_ == VOID for type_ in types_in(field.type))
             )
-            for field in self._fields
+            for _, field in self._fields
         )
 
     def columns_of(self, footer: Footer) -> DigestColumns:
@@ -86,14 +100,14 @@ class RewriteProof:
         for batch in rows.to_batches(max_chunksize=BATCH_ROWS):
             self._sums.start(batch.num_rows)
             self._digester.add_partition(self._sums, self._partition)
-            for field in self._fields:
+            for old, field in self._fields:
                 array = batch.column(field.physical_name)
                 if isinstance(field.type, VariantType):
                     add = self._sums.add_stored if self._as_stored else self._sums.add_variants
-                    add(field.physical_name, array)
+                    add(old.physical_name, array)
                 else:
                     array = padded(array, declared_type(field))
-                    self._sums.add_column(field.physical_name, array)
+                    self._sums.add_column(old.physical_name, array)
             digest, _ = self._sums.close()
             self._after += digest
 

@@ -39,7 +39,8 @@ Check = Callable[[], None]
 class RewritePlan:
     """How files of one table version are rewritten; pickles.
 
-    `table` is the version without its files, `files` says how new ones are written.
+    `table` is the version without its files. `files` says how new ones are written: with its
+    schema, whose columns may have other names in files than those of `table` have.
     `digest` has the rows that are read and written compared by their digest.
     """
 
@@ -72,6 +73,13 @@ class RewritePlan:
             RowIdColumns.of(snapshot.properties),
             digest,
         )
+
+    def partition_values(self, group: FileGroup) -> dict[str, str | None]:
+        """The partition values of a group's new files, by their names for the columns."""
+        before, after = self.table.schema.fields, self.files.schema.fields
+        pairs = zip(before, after, strict=True)
+        names = {old.physical_name: new.physical_name for old, new in pairs}
+        return {names.get(name, name): text for name, text in group.partition_values.items()}
 
     def another(self) -> RewritePlan:
         """The same plan under a load id of its own: clean-ups go by load ids."""
@@ -106,21 +114,22 @@ def rewrite_group(
         rows = copied.facts.num_records
         counts = InputCounts(len(group.files), group.bytes, rows)
         return _result(plan, group, {group.apart: [copied]}, rows, {Tier.COPY: counts})
-    form = StoredForm.of(plan.table.schema, plan.files.partition_columns, group, plan.row_ids)
+    partitions, stored = plan.files.partition_columns, plan.files.schema
+    form = StoredForm.of(plan.table.schema, partitions, group, plan.row_ids, new=stored)
     proof = None
     if plan.digest:
         as_stored = all(file.tier is not Tier.SHRED for file in group.files)
-        proof = RewriteProof(plan.table, group.partition_values, as_stored=as_stored)
+        proof = RewriteProof(plan.table, group.partition_values, as_stored=as_stored, new=stored)
     source = InputRows(plan.table, form, proof, cells=group.cells, check=check)
     with ExitStack() as stack, _sink(group, form) as cells:
         outputs = _Outputs(plan, group, form, stack, check=check, proof=proof)
         write = outputs.write if cells is None else cells.add
-        for stored in source.of(group.files):
-            write(stored)
+        for each in source.of(group.files):
+            write(each)
         if cells is not None:
             cells.write(outputs.write, outputs.finish)
         written = outputs.close()
-        kept = sum(each.facts.num_records for own in written.values() for each in own)
+        kept = sum(file.facts.num_records for own in written.values() for file in own)
         if kept != source.rows:
             raise MalformedFile(
                 f"{source.rows} rows were read and {kept} written",
@@ -155,7 +164,7 @@ def _adds(plan: RewritePlan, group: FileGroup, written: _Written) -> Iterator[Ad
         more = {**group.tags, **({APART_TAG: str(apart)} if apart else {})}
         for file in files:
             if file.facts.num_records:
-                add = plan.files.add(file, group.partition_values)
+                add = plan.files.add(file, plan.partition_values(group))
                 yield replace(add, tags={**(add.tags or {}), **more}, data_change=False)
 
 
@@ -200,7 +209,7 @@ class _Outputs:
             self._form.schema,
             self._form.variants,
             self._check,
-            partition_values=self._group.partition_values,
+            partition_values=self._plan.partition_values(self._group),
         )
         opened.watch = self._watch
         self._stack.enter_context(opened)

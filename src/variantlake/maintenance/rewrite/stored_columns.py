@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from variantlake.delta.schema.column_mapping import physical_type
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.delta.schema.table_schema import arrow_type as table_type
 from variantlake.ingest.encode.encode import VariantColumn
@@ -145,7 +146,8 @@ class _Ordinary(ColumnRows):
         array: Any = batch.column(self.node.name)
         if isinstance(array, pa.DictionaryArray):
             array = array.dictionary_decode()
-        if array.type == wanted:
+        # The names of a file's fields may be those of others in new files.
+        if array.type == wanted == physical_type(self.field.type):
             return array, None
         if self.variant is not None:
             array = self.variant.convert(array)

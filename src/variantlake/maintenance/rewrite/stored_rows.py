@@ -69,11 +69,13 @@ _ARROW_BYTES = 6
 class StoredForm:
     """How rows are stored in the new files of a group: `schema` is that of their batches.
 
-    `columns` are the table's without the partition columns; `variants` the paths of all Variants by
-    the names of the Parquet schema; `told_apart` as in FileGroup.
+    `columns` are the table's without the partition columns, as the files have them that are read,
+    `stored` the same as new files have them; `variants` the paths of all Variants by the names of
+    the Parquet schema; `told_apart` as in FileGroup.
     """
 
     columns: tuple[StructField, ...]
+    stored: tuple[StructField, ...]
     schema: pa.Schema
     layouts: Mapping[str, ShreddingSchema]
     told_apart: Mapping[str, frozenset[Path]]
@@ -86,30 +88,33 @@ class StoredForm:
         partition_columns: Collection[str],
         group: FileGroup,
         row_ids: RowIdColumns | None,
+        *,
+        new: StructType | None = None,
     ) -> Self:
-        """The form of a group's files."""
-        columns = tuple(item for item in table.fields if item.name not in partition_columns)
+        """The form of a group's files; `new` are the columns as new files have them."""
+        columns, stored = (
+            tuple(item for item in each.fields if item.name not in partition_columns)
+            for each in (table, new or table)
+        )
         fields = [
             pa.field(
                 item.physical_name,
-                arrow_type(group.layouts[item.physical_name])
+                arrow_type(group.layouts[before.physical_name])
                 if isinstance(item.type, VariantType)
                 else physical_type(item.type),
-                item.physical_name not in group.required,
+                before.physical_name not in group.required,
             )
-            for item in columns
+            for before, item in zip(columns, stored, strict=True)
         ]
         if row_ids is not None:
             fields += [pa.field(name, pa.int64()) for name in row_ids.names]
-        return cls(columns, pa.schema(fields), group.layouts, group.told_apart, row_ids)
+        return cls(columns, stored, pa.schema(fields), group.layouts, group.told_apart, row_ids)
 
     @property
     def variants(self) -> tuple[ColumnPath, ...]:
         """The paths of all Variants, by the names of the Parquet schema."""
         return tuple(
-            path
-            for item in self.columns
-            for path in variant_paths(item.type, (item.physical_name,))
+            path for item in self.stored for path in variant_paths(item.type, (item.physical_name,))
         )
 
 
@@ -319,10 +324,11 @@ class InputRows:
         arrays: list[Any] = []
         notes: dict[ColumnPath, ValueNotes] = {}
         is_alike = True
-        for column, stored in zip(reading.columns, self._form.schema, strict=False):
+        forms = zip(reading.columns, self._form.columns, self._form.schema, strict=False)
+        for column, item, stored in forms:
             array, noted = column.convert(batch, stored.type)
             arrays.append(array)
-            told = self._form.told_apart.get(stored.name, frozenset())
+            told = self._form.told_apart.get(item.physical_name, frozenset())
             if noted is not None:
                 notes[(stored.name,)], goes = column.noted(noted, told, array)
                 is_alike = is_alike and goes

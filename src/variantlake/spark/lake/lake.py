@@ -792,7 +792,9 @@ class Lake(Shown):
 
         `table` is its name, path or URL, as for `read`; else as `Table.set_properties`.
         """
-        return CommitResult(version=set_properties(self._session.snapshot(table), properties))
+        snapshot = self._session.snapshot(table)
+        run = self._session.rewriter(snapshot)
+        return CommitResult(version=set_properties(snapshot, properties, run=run))
 
     @takes_commit_properties
     def analyze(

@@ -252,6 +252,8 @@ class LakeStatements:
             found = self._session.tables.open(location, snapshot.version)
             return self._session.frame(found, delta_name(location))
 
+        snapshot = self._session.tables.open(location).snapshot
+        run = self._session.rewriter(snapshot)
         if isinstance(change, DropFeature):
             from variantlake.maintenance.drop_feature import drop_feature
 
@@ -261,11 +263,9 @@ class LakeStatements:
                     hint="DROP FEATURE alone drops it from the newest version, and keeps the older"
                     " ones; Delta Spark truncates the history",
                 )
-            snapshot = self._session.tables.open(location).snapshot
-            run = self._session.rewriter(snapshot)
             return drop_feature(snapshot, change.name, run).version or 0
         checks = SparkChecks(self._session.spark, rows)
-        return alter_table(self._session.tables.open(location).snapshot, change, checks)
+        return alter_table(snapshot, change, checks, run=run)
 
     def change(
         self,
