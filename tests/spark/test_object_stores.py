@@ -15,8 +15,8 @@ import variantlake as vl
 from tests import s3_server
 from variantlake.parquet.variant.variant_arrays import variant_array
 from variantlake.spark import connect
-from variantlake.spark.registration import register
 from variantlake.spark.session.stores import follow_spark
+from variantlake.spark.streaming.registration import register
 from variantlake.storage.options import (
     fall_back_to,
     options_to_send,

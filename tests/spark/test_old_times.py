@@ -10,7 +10,7 @@ import pytest
 
 import variantlake as vl
 from variantlake.spark import connect
-from variantlake.spark.registration import register
+from variantlake.spark.streaming.registration import register
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

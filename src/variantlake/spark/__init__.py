@@ -15,12 +15,12 @@ from variantlake.errors import MissingDependency
 
 if TYPE_CHECKING:
     from variantlake.spark.lake import Lake, connect
+    from variantlake.spark.lake.accelerate import accelerate, decelerate
     from variantlake.spark.local import local_session
-    from variantlake.spark.registration import register
     from variantlake.spark.rows import json_rows, text_rows
-    from variantlake.spark.rule.accelerate import accelerate, decelerate
     from variantlake.spark.serving import Server, serve
     from variantlake.spark.session.variant_functions import register_functions
+    from variantlake.spark.streaming.registration import register
 
 __all__ = [
     "Lake",
@@ -39,12 +39,12 @@ __all__ = [
 _HOMES = {
     "Lake": "variantlake.spark.lake",
     "Server": "variantlake.spark.serving",
-    "accelerate": "variantlake.spark.rule.accelerate",
+    "accelerate": "variantlake.spark.lake.accelerate",
     "connect": "variantlake.spark.lake",
-    "decelerate": "variantlake.spark.rule.accelerate",
+    "decelerate": "variantlake.spark.lake.accelerate",
     "json_rows": "variantlake.spark.rows",
     "local_session": "variantlake.spark.local",
-    "register": "variantlake.spark.registration",
+    "register": "variantlake.spark.streaming.registration",
     "register_functions": "variantlake.spark.session.variant_functions",
     "serve": "variantlake.spark.serving",
     "text_rows": "variantlake.spark.rows",

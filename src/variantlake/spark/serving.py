@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from variantlake.errors import InvalidValue, MissingDependency, UnsupportedFeature
-from variantlake.spark.registration import register
-from variantlake.spark.rule.accelerate import accelerate
+from variantlake.spark.lake.accelerate import accelerate
 from variantlake.spark.session.arguments import check_session
 from variantlake.spark.session.janino import new_instance
 from variantlake.spark.session.jvm import Java, gateway_of, is_connect, session_of
@@ -88,7 +87,6 @@ def serve(
     port = _free_port(host, port)
     if thrift_port is not None:
         thrift_port = _free_port(host, thrift_port)
-    register(spark)
     accelerate(spark)
     new_instance(spark, "ServedSessions").install(session_of(spark))
     services: list[Java] = [_Connect(spark, host, port)]

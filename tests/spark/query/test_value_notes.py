@@ -17,7 +17,7 @@ import variantlake as vl
 from tests.parquet.write.test_table_writer import of
 from tests.spark.layouts import PLAINLY, changed
 from variantlake.spark.lake import Lake, connect
-from variantlake.spark.registration import register
+from variantlake.spark.streaming.registration import register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

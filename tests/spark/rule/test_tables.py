@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pytest
@@ -150,7 +150,6 @@ def test_versions_and_views(spark: SparkSession, lake: Lake, tables: dict[str, s
 def test_the_data_source_is_planned_too(
     spark: SparkSession, lake: Lake, tables: dict[str, str]
 ) -> None:
-    vl.spark.register(spark)
     vl.spark.accelerate(spark)
     table = spark.read.format("variantlake").load(tables["odd"])
     made, native = uses(table), uses(lake.read(tables["odd"]))
@@ -165,6 +164,22 @@ def test_the_data_source_is_planned_too(
     assert some.count() == 40
 
 
+def test_an_accelerated_session_knows_the_format(
+    spark: SparkSession, lake: Lake, tables: dict[str, str]
+) -> None:
+    session = spark.newSession()
+    sources = cast("Any", session)._jsparkSession.sessionState().dataSourceManager()
+    assert not sources.dataSourceExists("variantlake")
+    vl.spark.accelerate(session)
+    registered = sources.lookupDataSource("variantlake")
+    read = session.read.format("variantlake")
+    assert files_read(lake, read.load(tables["ev"]).where("event:kind::string = 'k1'")) == 1
+    vl.spark.accelerate(session)
+    assert registered.equals(sources.lookupDataSource("variantlake"))
+    vl.spark.decelerate(session)
+    assert session.read.format("variantlake").load(tables["ev"]).count() == 40
+
+
 def test_a_table_overwrites_what_it_was_read_of(lake: Lake, tmp_path: Path) -> None:
     location = make(tmp_path / "t")
     lake.overwrite(location, lake.table(location).where("event:kind::string = 'k1'"))
@@ -174,7 +189,6 @@ def test_a_table_overwrites_what_it_was_read_of(lake: Lake, tmp_path: Path) -> N
 def test_a_view_of_the_data_source_cannot_be_changed_as_without_the_rule(
     spark: SparkSession, tables: dict[str, str]
 ) -> None:
-    vl.spark.register(spark)
     vl.spark.accelerate(spark)
     spark.read.format("variantlake").load(tables["ev"]).createOrReplaceTempView("of_source")
     kept = "event:kind::string = 'k1'"

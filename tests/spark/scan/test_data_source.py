@@ -15,8 +15,8 @@ import variantlake as vl
 from tests.spark.layouts import changed, rows
 from variantlake.delta.log.log_segment import commit_path
 from variantlake.spark.lake import Lake, connect
-from variantlake.spark.registration import PUSHDOWN
 from variantlake.spark.scan.source_options import SourceOptions
+from variantlake.spark.streaming.registration import PUSHDOWN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

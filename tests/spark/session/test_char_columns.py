@@ -10,7 +10,7 @@ import pytest
 from tests.spark.layouts import changed, rows
 from variantlake.errors import InvalidValue
 from variantlake.spark.lake import Lake, connect
-from variantlake.spark.registration import register
+from variantlake.spark.streaming.registration import register
 from variantlake.table import Table
 
 if TYPE_CHECKING:

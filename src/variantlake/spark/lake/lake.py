@@ -38,6 +38,7 @@ from variantlake.progress import OnProgress
 from variantlake.quoting import quote_identifier, quote_string
 from variantlake.scan.table_scan import Scan, scan_of
 from variantlake.shown import CommitResult, Shown
+from variantlake.spark.lake.accelerate import accelerate as accelerate_session
 from variantlake.spark.lake.change_feed import read_changes
 from variantlake.spark.lake.explain import (
     QueryExplanation,
@@ -51,7 +52,6 @@ from variantlake.spark.query.names import delta_name
 from variantlake.spark.query.table_locations import (
     Location,
 )
-from variantlake.spark.rule.accelerate import accelerate as put_rule
 from variantlake.spark.scan.source_options import VERSION_IN_PATH
 from variantlake.spark.session.arguments import (
     check_expressions,
@@ -1367,7 +1367,7 @@ def connect(spark: SparkSession, *, accelerate: bool = False) -> Lake:
     check_version(spark)
     follow_spark(spark)
     if accelerate:
-        put_rule(spark)
+        accelerate_session(spark)
     return Lake(spark)
 
 

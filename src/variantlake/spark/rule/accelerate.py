@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 from pyspark import java_gateway
 from pyspark.sql import DataFrame
 
-from variantlake.errors import UnsupportedFeature
 from variantlake.spark.rule.planner import RulePlanner
 from variantlake.spark.rule.relations import TableRelation
-from variantlake.spark.session.arguments import check_session
 from variantlake.spark.session.char_columns import with_declarations, without_declarations
 from variantlake.spark.session.janino import java_instance, new_instance
 from variantlake.spark.session.jvm import Java, gateway_of, is_connect, session_of
 from variantlake.spark.session.stores import follow_spark
-from variantlake.spark.session.versions import check_version, is_tried
+from variantlake.spark.session.versions import is_tried
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,41 +31,15 @@ class _Rule:
     planner: RulePlanner
 
 
-def accelerate(spark: SparkSession) -> None:
-    """Let every query of this session read Delta tables with Variant columns as `Lake.sql` does.
-
-    SQL text and DataFrames alike, over tables named in any way, in this session and in those that
-    were or will be made from it. Paths come from typed columns if that is exact, and files that
-    cannot match are skipped; whatever is not understood runs as before. The setting
-    `spark.variantlake.enabled` switches it off and on, `decelerate` takes it out. A second call
-    changes nothing.
-
-    On a Spark that is newer than the versions that were tried it warns, and changes nothing.
-
-    Raises InvalidValue for what is not a session; UnsupportedFeature for a client of Spark Connect,
-    for a Spark before 4.1, and for one of unknown inner parts.
-
-    Example:
-        >>> vl.spark.accelerate(spark)
-        >>> spark.table("events").groupBy(F.expr("event:kind::string")).count()
-    """
-    check_session(spark)
-    if is_connect(spark):
-        raise UnsupportedFeature(
-            "a client of Spark Connect has no optimizer: the server has it",
-            hint="call vl.spark.accelerate(spark) in the program that starts the server, or use "
-            "vl.spark.connect(spark).sql(...)",
-            cli_hint="",
-        )
-    check_version(spark)
+def put_rule(spark: SparkSession) -> None:
+    """Put the rule into a session, for tables of others too; warns on a Spark that nobody tried."""
     rule = _rule_in(spark)
     if rule is not None:
         rule.java.readAll()
 
 
-def decelerate(spark: SparkSession) -> None:
+def remove_rule(spark: SparkSession) -> None:
     """Take the rule out of a session, and of all that share it; nothing if there is none."""
-    check_session(spark)
     rule = _rule_of(spark)
     if rule is not None:
         rule.java.remove(session_of(spark))

@@ -5,6 +5,8 @@ Spark Connect has no JVM on this side.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any, TypeAlias, cast
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -21,6 +23,21 @@ def is_connect(given: object) -> bool:
 def session_of(spark: SparkSession) -> Java:
     """The session itself (`classic.SparkSession`)."""
     return cast("Java", spark)._jsparkSession  # noqa: SLF001
+
+
+@contextlib.contextmanager
+def active(spark: SparkSession) -> Iterator[None]:
+    """This session is the one that Spark asks in this thread."""
+    sessions = classes_of(spark).SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(session_of(spark))
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def classes_of(spark: SparkSession) -> Java:

@@ -8,9 +8,9 @@ import os
 from pyspark.sql import SparkSession
 
 from variantlake.delta.log.file_paths import AbsolutePaths
-from variantlake.spark.scan.data_source import FilteringSource, VariantlakeSource
+from variantlake.spark.scan.data_source import FORMAT, FilteringSource, VariantlakeSource
 from variantlake.spark.session.jobs import own_python
-from variantlake.spark.session.jvm import is_connect
+from variantlake.spark.session.jvm import active, is_connect, session_of
 from variantlake.spark.session.settings import TIME_ZONE, is_case_sensitive, is_on
 from variantlake.spark.session.stores import follow_spark
 from variantlake.spark.session.versions import check_version
@@ -38,8 +38,15 @@ def register(spark: SparkSession) -> None:
     if is_connect(spark):
         spark.dataSource.register(reaching)
         return
-    with own_python(spark.sparkContext):
+    # Spark looks for sources of this name in the active session, where it may be known.
+    with active(spark), own_python(spark.sparkContext):
         spark.dataSource.register(reaching)
+
+
+def is_registered(spark: SparkSession) -> bool:
+    """Whether a classic session knows the format."""
+    sources = session_of(spark).sessionState().dataSourceManager()
+    return bool(sources.dataSourceExists(FORMAT))
 
 
 def _reaching(
