@@ -204,6 +204,107 @@ def test_partitions_and_other_paths(tmp_path: Path) -> None:
     assert {row[2] for row in content(target)} == {None}
 
 
+MAPPED = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
+
+
+def mapped_table(folder: Path) -> vl.Table:
+    """Two rows with columns that a test may rename, drop and widen."""
+    table = vl.Table.create(folder, "id BIGINT, n INT, s INT, event VARIANT", properties=MAPPED)
+    table.append([{"id": 1, "n": 10, "s": 20, "event": {"k": 1}}, {"id": 2, "n": 11, "s": 21}])
+    return table
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [{}, {"delta.columnMapping.mode": "name"}, {"delta.enableRowTracking": "true"}],
+)
+def test_a_column_of_another_type(tmp_path: Path, properties: dict[str, str]) -> None:
+    table, target = mapped_table(tmp_path / "t"), tmp_path / "m"
+    vl.mirror(table, target, "id, n", properties=properties)
+    table.change_type("n", "BIGINT")
+    table.append([{"id": 3, "n": 2**40}])
+    with pytest.raises(InvalidSchema, match="since the last refresh: n is int in the mirror, not"):
+        vl.mirror(table, target)
+    assert vl.mirror(table, target, rebuild=True).is_rebuilt
+    assert content(target) == [(1, 10), (2, 11), (3, 2**40)]
+    assert str(vl.Table.open(target).schema) == "struct<id: long, n: long>"
+    table.delete("id = 1")
+    assert not vl.mirror(table, target, "id, n").is_rebuilt
+    assert content(target) == [(2, 11), (3, 2**40)]
+
+
+def test_a_rebuild_takes_other_columns(tmp_path: Path) -> None:
+    table, target = mapped_table(tmp_path / "t"), tmp_path / "m"
+    vl.mirror(table, target, "id, n", partition_by="id")
+    with pytest.raises(InvalidSchema, match="columns: s is not in the mirror; n is only in the m"):
+        vl.mirror(table, target, "id, s")
+    with pytest.raises(InvalidSchema, match="columns: the order in the mirror is id, n"):
+        vl.mirror(table, target, "n, id")
+    vl.mirror(table, target, "s, id, event:k::int AS k", rebuild=True)
+    rows = vl.Table.open(target).to_pylist()
+    assert sorted(rows, key=str) == [{"s": 20, "id": 1, "k": 1}, {"s": 21, "id": 2, "k": None}]
+    assert not vl.mirror(table, target).is_rebuilt
+    with pytest.raises(InvalidSchema, match=r"keeps its partitions .* 'id' is not in the schema"):
+        vl.mirror(table, target, "s, n", rebuild=True)
+    ordered = tmp_path / "o"
+    vl.mirror(table, ordered, "id, n", cluster_by="n")
+    with pytest.raises(InvalidSchema, match="cannot cluster by 'n': the table has no column 'n'"):
+        vl.mirror(table, ordered, "id, s", rebuild=True)
+
+
+def test_a_column_that_was_renamed(tmp_path: Path) -> None:
+    table, target = mapped_table(tmp_path / "t"), tmp_path / "m"
+    vl.mirror(table, target, "id, n, event:k::int AS k")
+    table.rename_column("n", "number")
+    table.rename_column("event", "doc")
+    with pytest.raises(InvalidQuery, match="n is called number now; event is called doc now"):
+        vl.mirror(table, target)
+    with pytest.raises(InvalidSchema, match="number is n in the mirror: number AS n"):
+        vl.mirror(table, target, "id, number, doc:k::int AS k")
+    table.append([{"id": 3, "number": 12, "doc": {"k": 3}}])
+    done = vl.mirror(table, target, "id, number AS n, doc:k::int AS k")
+    assert (done.files_read, done.is_rebuilt) == (1, False)
+    assert content(target)[2] == (3, 12, 3)
+    table.append([{"id": 4, "number": 13}])
+    assert vl.mirror(table, target).files_read == 1
+
+
+def test_another_column_of_the_same_name(tmp_path: Path) -> None:
+    table, target = mapped_table(tmp_path / "t"), tmp_path / "m"
+    vl.mirror(table, target, "id, n, s")
+    table.drop_columns("s")
+    with pytest.raises(InvalidQuery, match="since the last refresh: s is gone"):
+        vl.mirror(table, target)
+    table.add_column("s INT")
+    assert vl.mirror(table, target).is_rebuilt
+    assert content(target) == [(1, 10, None), (2, 11, None)]
+    table.update({"s": 5}, "id = 2")
+    table.rename_column("n", "old")
+    table.rename_column("s", "n")
+    table.rename_column("old", "s")
+    vl.mirror(table, target)
+    assert content(target) == [(1, None, 10), (2, 5, 11)]
+    table.restore(table.version - 3)
+    vl.mirror(table, target)
+    assert content(target) == [(1, 10, None), (2, 11, 5)]
+
+
+def test_a_mirror_that_says_only_texts_of_its_columns(tmp_path: Path) -> None:
+    table, target = mapped_table(tmp_path / "t"), tmp_path / "m"
+    vl.mirror(table, target, "id, n")
+    mirror = vl.Table.open(target)
+    described = json.loads(mirror.properties["variantlake.mirror"])
+    del described["sources"]
+    log = target / "_delta_log" / f"{mirror.version + 1:020}.json"
+    metadata = json.loads((target / "_delta_log" / f"{0:020}.json").read_text().splitlines()[2])
+    metadata["metaData"]["configuration"]["variantlake.mirror"] = json.dumps(described)
+    log.write_text(json.dumps(metadata) + "\n")
+    table.append([{"id": 3, "n": 12}])
+    assert not vl.mirror(table, target).is_rebuilt
+    assert "sources" in vl.Table.open(target).properties["variantlake.mirror"]
+    assert len(content(target)) == 3
+
+
 def test_refreshes_again_and_again(tmp_path: Path) -> None:
     table, target = new_table(tmp_path / "t"), tmp_path / "m"
     rounds: list[MirrorResult] = []

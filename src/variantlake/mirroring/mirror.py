@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import pyarrow as pa
 
 from variantlake.batches import packed
@@ -18,7 +17,6 @@ from variantlake.delta.log.file_paths import decode_path
 from variantlake.delta.log.log_segment import has_log
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
-from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.delta.transaction.creation import Creation, commit_creation
@@ -33,6 +31,7 @@ from variantlake.errors import (
     StoreFailed,
 )
 from variantlake.logs import logger
+from variantlake.mirroring.columns import PROPERTY, MirrorColumns
 from variantlake.mirroring.deleted_rows import DeletedRows
 from variantlake.mirroring.groups import (
     MirrorGroup,
@@ -58,9 +57,6 @@ from variantlake.writing.table_write import READER_FEATURES
 
 if TYPE_CHECKING:
     from variantlake.expressions.from_python import Expr
-
-PROPERTY = "variantlake.mirror"
-"""Of a mirror: its table, and what it has of it, as JSON."""
 
 APPLICATION = "variantlake.mirror"
 """Whose `txn` says which version of the table the mirror has."""
@@ -127,7 +123,8 @@ def mirror(
         partition_by: Columns of the mirror that it is partitioned by. A mirror that is there
             keeps its own, and its `cluster_by`.
         properties: Table properties of a mirror that is made here.
-        rebuild: Read all rows again, also for other columns than the mirror has.
+        rebuild: Read all rows again. The mirror then has the columns of `select`, with the types
+            that they have now.
         every: The seconds between two refreshes, or text such as `5m`; None does one.
         stop: Called between refreshes; true ends it.
         on_refresh: Called after each refresh.
@@ -135,8 +132,8 @@ def mirror(
         storage_options: How the mirror's bucket is reached, as for `Table.open`.
 
     Raises:
-        InvalidSchema: A column is VARIANT; the target is no mirror; or its columns are others than
-            those asked for.
+        InvalidSchema: A column is VARIANT; the target is no mirror; or it has other columns, or
+            other types, than those asked for, and is not rebuilt.
         InvalidValue: A value that a cast fails at, a wrong option, a layout that the mirror does
             not have; no columns for a new mirror.
         InvalidQuery, UnsupportedFeature: As `Table.scan`.
@@ -212,9 +209,9 @@ def _refreshed(
 ) -> MirrorResult:
     started = time.perf_counter()
     for attempt in range(1, _ATTEMPTS + 1):
-        target, select = _target(table, location, given, rebuild=rebuild)
+        target, columns = _target(table, location, given, rebuild=rebuild)
         try:
-            done = _MirrorRefresh.of(table, target, select, rebuild=rebuild).run()
+            done = _MirrorRefresh.of(table, target, columns, rebuild=rebuild).run()
             add_inputs([table.store.uri], done.source_version)
             return replace(done, seconds=time.perf_counter() - started)
         except CommitConflict:
@@ -226,8 +223,8 @@ def _refreshed(
 
 def _target(
     table: Snapshot, location: str, given: _MirrorRequest, *, rebuild: bool
-) -> tuple[Snapshot, tuple[str, ...]]:
-    """The mirror, made here if it is not there, and what it has of the table."""
+) -> tuple[Snapshot, MirrorColumns]:
+    """The mirror, made here if it is not there, and its columns."""
     store = open_store(location)
     if not has_log(store):
         if given.select is None:
@@ -237,39 +234,55 @@ def _target(
                 hint='select="event:id::bigint AS id, …"',
                 cli_hint="--select 'event:id::bigint AS id, …'",
             )
-        schema = _schema(table, given.select)
+        columns = MirrorColumns.of(table, given.select)
         properties = dict(given.properties)
         if given.cluster_by:
             properties[CLUSTER_BY] = ", ".join(given.cluster_by)
-        made = Creation.of(None, schema, given.partition_by, properties)
-        own = {**made.metadata.configuration, PROPERTY: _description(table, given.select)}
+        made = Creation.of(None, columns.schema, given.partition_by, properties)
+        own = {**made.metadata.configuration, PROPERTY: columns.description(table)}
         metadata = replace(made.metadata, configuration=own)
         commit_creation(store, replace(made, metadata=metadata))
     snapshot = Snapshot.read(location, store=store, applies=READER_FEATURES)
-    text = snapshot.properties.get(PROPERTY)
-    if text is None:
+    if PROPERTY not in snapshot.properties:
         raise InvalidSchema(
             f"the table is no mirror: it has no property {PROPERTY}",
             file=location,
             hint="name another target",
         )
     _check_layout(snapshot, given, location)
-    described = orjson.loads(text)
-    select = given.select or tuple(described["select"])
-    wanted = _schema(table, select)
-    known = [(each.name, str(each.type)) for each in snapshot.schema.fields]
-    if [(each.name, str(each.type)) for each in wanted.fields] != known or (
-        not rebuild and list(select) != described["select"]
-    ):
+    there = MirrorColumns.in_mirror(snapshot)
+    if given.select is None or given.select == there.select:
+        columns = there.again(table)
+    else:
+        columns = MirrorColumns.of(table, given.select)
+    if not rebuild:
+        _check_columns(columns, there, location)
+    return snapshot, columns
+
+
+def _check_columns(columns: MirrorColumns, there: MirrorColumns, location: str) -> None:
+    """Raise InvalidSchema for columns that a refresh cannot go on with."""
+    others = columns.differences(there)
+    if columns.select == there.select:
+        if others:
+            raise InvalidSchema(
+                "the table's columns have changed since the last refresh: " + "; ".join(others),
+                file=location,
+                hint="rebuild=True reads all rows again and gives the mirror the new columns",
+                cli_hint="--rebuild reads all rows again and gives the mirror the new columns",
+            )
+        return
+    if not others and not columns.reads_as(there):
+        others = [f"{', '.join(there.select)} is there, not {', '.join(columns.select)}"]
+    if others:
         raise InvalidSchema(
-            "the mirror has other columns: " + ", ".join(f"{name} {kind}" for name, kind in known),
+            "the mirror has other columns: " + "; ".join(others),
             file=location,
-            hint="give the same columns, or another target; rebuild=True takes other paths for "
-            "columns of the same names and types",
-            cli_hint="give the same columns, or another target; --rebuild takes other paths for "
-            "columns of the same names and types",
+            hint="leave out select to keep them; rebuild=True reads all rows again and gives the "
+            "mirror these columns",
+            cli_hint="leave out --select to keep them; --rebuild reads all rows again and gives "
+            "the mirror these columns",
         )
-    return snapshot, select
 
 
 def _check_layout(mirror: Snapshot, given: _MirrorRequest, location: str) -> None:
@@ -288,26 +301,6 @@ def _check_layout(mirror: Snapshot, given: _MirrorRequest, location: str) -> Non
             )
 
 
-def _schema(table: Snapshot, select: Sequence[str]) -> StructType:
-    scan = Scan(table, QueryText(table.schema).items(select))
-    names = [item.name for item in scan.items]
-    schema = StructType.from_arrow(scan.schema)
-    for field, item in zip(scan.schema, scan.items, strict=True):
-        if StructType((schema.fields[names.index(item.name)],)).holds_variant() or (
-            item.ref.type == "variant"
-        ):
-            raise InvalidSchema(
-                f"the column {field.name!r} of the mirror would be VARIANT",
-                hint="give the path a type: event:id::bigint AS id",
-            )
-    return schema
-
-
-def _description(table: Snapshot, select: Sequence[str]) -> str:
-    described = {"table": table.store.uri, "id": table.metadata.id, "select": list(select)}
-    return orjson.dumps(described).decode()
-
-
 def _counted(scan: Scan, files: Iterable[ScanFile], counts: list[int]) -> Iterator[pa.Table]:
     """The rows of files, one after the other; `counts` gets how many each has."""
     for file in files:
@@ -319,24 +312,27 @@ def _counted(scan: Scan, files: Iterable[ScanFile], counts: list[int]) -> Iterat
 
 @dataclass(frozen=True, slots=True)
 class _MirrorRefresh:
-    """One refresh: from what the mirror's log says, to a version of the table."""
+    """One refresh: from what the mirror's log says, to a version of the table.
+
+    `there` is the mirror as it is, `target` the one with the columns that it has afterwards.
+    """
 
     table: Snapshot
+    there: Snapshot
     target: Snapshot
-    select: tuple[str, ...]
+    columns: MirrorColumns
     groups: MirrorGroups
     is_rebuilt: bool
 
     @classmethod
     def of(
-        cls, table: Snapshot, target: Snapshot, select: tuple[str, ...], *, rebuild: bool
+        cls, table: Snapshot, there: Snapshot, columns: MirrorColumns, *, rebuild: bool
     ) -> _MirrorRefresh:
-        described = orjson.loads(target.properties[PROPERTY])
-        known = groups_in(target)
-        followed = target.transactions.get(APPLICATION)
-        same = described["id"] == table.metadata.id
+        known = groups_in(there)
+        followed = there.transactions.get(APPLICATION)
+        same = columns.reads_as(MirrorColumns.in_mirror(there))
         if rebuild or not same or known is None or followed is None:
-            whole = MirrorGroup({}, list(target.add_files()), is_stale=True)
+            whole = MirrorGroup({}, list(there.add_files()), is_stale=True)
             groups = MirrorGroups([whole])
         else:
             groups = known
@@ -344,7 +340,7 @@ class _MirrorRefresh:
                 groups.follow(actions)
         fresh = rebuild or not same or known is None or followed is None
         groups.settle(files_in(table))
-        return cls(table, target, select, groups, fresh)
+        return cls(table, there, columns.within(there), columns, groups, fresh)
 
     def run(self) -> MirrorResult:
         """Read what is stale, write it, and commit. Raises CommitConflict."""
@@ -383,7 +379,7 @@ class _MirrorRefresh:
 
     def _written(self, files: NewFiles, stale: Sequence[MirrorGroup]) -> tuple[list[AddFile], int]:
         """The new files of stale groups, and how many files of the table were read."""
-        scan = Scan(self.table, QueryText(self.table.schema).items(self.select))
+        scan = Scan(self.table, QueryText(self.table.schema).items(self.columns.select))
         paths: list[Any] = self.table.files["path"].to_pylist()
         numbers = {decode_path(path): at for at, path in enumerate(paths)}
         sizes: list[Any] = self.table.files["size"].to_pylist()
@@ -408,16 +404,16 @@ class _MirrorRefresh:
         self, new: Sequence[AddFile], again: Sequence[AddFile], removes: tuple[RemoveFile, ...]
     ) -> Changes:
         now = time.time_ns() // 1_000_000
-        metadata = None
-        text = _description(self.table, self.select)
-        if self.target.properties[PROPERTY] != text:
-            configuration = {**self.target.metadata.configuration, PROPERTY: text}
-            metadata = replace(self.target.metadata, configuration=configuration)
+        described = {PROPERTY: self.columns.description(self.table)}
+        configuration = {**self.target.metadata.configuration, **described}
+        metadata = replace(self.target.metadata, configuration=configuration)
+        protocol = self.target.protocol
         return Changes(
             operation="WRITE",
             adds=(*new, *again),
             removes=removes,
-            metadata=metadata,
+            metadata=None if metadata == self.there.metadata else metadata,
+            protocol=None if protocol == self.there.protocol else protocol,
             transactions=(Transaction(APPLICATION, self.table.version, now),),
             reads=whole_table,
             serializable=True,

@@ -59,7 +59,7 @@ def mirror(
         ),
     ] = None,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Read all rows again, perhaps of other paths.")
+        bool, typer.Option("--rebuild", help="Read all rows again, also of other columns.")
     ] = False,
     as_json: Annotated[bool, json_option("Print one JSON object at the end.")] = False,
 ) -> None:
