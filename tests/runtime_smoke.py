@@ -37,7 +37,7 @@ def check(folder: Path) -> None:
     assert set(found.to_arrow().column("c").to_pylist()) == {"x98", "x99"}
     variants = vl.parquet.variant_array([vl.parse_json("[1]"), None])
     vl.parquet.write_table(vl.parquet.read_table(next(table.glob("*.parquet"))), str(file))
-    assert vl.parquet.to_json(variants).to_pylist() == ["[1]", None]
+    assert vl.to_json(variants).to_pylist() == ["[1]", None]
     for command in (["check", str(table)], ["inspect", str(file)]):
         assert run(command)[0] == 0, command
     check_without_pyspark(str(table), str(source), str(file))

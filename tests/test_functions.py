@@ -4,14 +4,32 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from hypothesis import given as for_all
+from hypothesis import strategies as st
 
 import variantlake as vl
-from variantlake.errors import DuplicateKey, InvalidPath, InvalidValue, PathTypeMismatch
+from tests.strategies import json_texts
+from variantlake.errors import (
+    DuplicateKey,
+    InvalidJson,
+    InvalidPath,
+    InvalidValue,
+    PathTypeMismatch,
+)
 from variantlake.kernels.variant.arrow_variants import as_variants, variant_column
+
+KINDS = (
+    pa.string(),
+    pa.large_string(),
+    pa.string_view(),
+    pa.binary(),
+    pa.large_binary(),
+    pa.dictionary(pa.int32(), pa.string()),
+)
 
 
 def column(*texts: str | None) -> pa.StructArray:
@@ -35,6 +53,54 @@ def test_one_value() -> None:
     assert vl.variant_remove(event, "$.a").to_json() == '{"tags":["x"]}'
     assert vl.variant_set(None, "$.a", 1) is None
     assert event.to_json() == '{"a":1,"tags":["x"]}'
+
+
+@for_all(st.lists(st.none() | json_texts, max_size=8), st.data())
+def test_texts_of_an_array_are_parsed_as_one_by_one(
+    rows: list[str | None], data: st.DataObject
+) -> None:
+    kind = data.draw(st.sampled_from(KINDS))
+    given: Any = pa.array(rows, pa.string()).cast(cast("Any", kind))
+    keys: Any = data.draw(st.sampled_from(["error", "last"]))
+    right = column(*rows)
+    assert texts(vl.parse_json(given, duplicate_keys=keys)) == texts(right)
+    cut = data.draw(st.integers(0, len(rows)))
+    chunks: Any = pa.chunked_array([given[:cut], given[cut:]], cast("Any", kind))
+    parsed = vl.parse_json(chunks, duplicate_keys=keys)
+    assert parsed.num_chunks == 2
+    assert vl.to_json(parsed).to_pylist() == vl.to_json(right).to_pylist() == texts(right)
+
+
+@pytest.mark.parametrize("keys", ["error", "last"])
+def test_a_bad_text_of_an_array_is_named_by_its_row(keys: Any) -> None:
+    rows = pa.chunked_array([["1", None], ['{"a":1}', '{"a":}']])
+    with pytest.raises(InvalidJson) as error:
+        vl.parse_json(rows, duplicate_keys=keys)
+    assert (error.value.row, error.value.column) == (3, 6)
+    with pytest.raises(InvalidJson) as error:
+        vl.parse_json(pa.array([b"1", b'"\xff"']), duplicate_keys=keys)
+    assert error.value.row == 1
+
+
+def test_a_key_that_comes_twice() -> None:
+    rows = pa.array(['{"a": 1, "a": 2}'])
+    with pytest.raises(InvalidJson, match="twice"):
+        vl.parse_json(rows)
+    assert texts(vl.parse_json(rows, duplicate_keys="last")) == ['{"a":2}']
+    with pytest.raises(InvalidValue, match="duplicate_keys is 'first'"):
+        vl.parse_json(rows, duplicate_keys="first")  # type: ignore[call-overload]
+
+
+def test_text_of_one_value() -> None:
+    assert vl.to_json(vl.parse_json('{"a": 1.50}')) == '{"a":1.5}'
+    assert vl.to_json(None) is None
+    for nothing in ("{}", 7, pa.array(["{}"]), pa.chunked_array([[1]])):
+        with pytest.raises(InvalidValue, match="expected a Variant, found"):
+            vl.to_json(nothing)
+    for number in (pa.array([1]), pa.chunked_array([[1]])):
+        with pytest.raises(InvalidValue, match="an array of int64 holds no JSON text"):
+            vl.parse_json(number)
+    assert vl.parse_json(pa.chunked_array([], pa.string())).to_pylist() == []
 
 
 def test_errors_and_their_lenient_forms() -> None:

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from variantlake.delta.transaction.analyze import AnalyzeResult
     from variantlake.dml.merge.builder import MergeBuilder
     from variantlake.dml.result import ChangeResult
-    from variantlake.encoding.json import parse_json
     from variantlake.encoding.variant import Variant
     from variantlake.engine.duckdb_query import DuckQuery
     from variantlake.engine.run import LocalQuery
@@ -62,6 +61,8 @@ if TYPE_CHECKING:
     from variantlake.expressions.from_python import Expr, VariantPath, col, expr, path
     from variantlake.feed.scan import ChangeScan
     from variantlake.functions import (
+        parse_json,
+        to_json,
         try_variant_array_append,
         try_variant_insert,
         try_variant_set,
@@ -192,6 +193,7 @@ __all__ = [
     "set_storage_options",
     "set_tracing",
     "spark",
+    "to_json",
     "try_variant_array_append",
     "try_variant_insert",
     "try_variant_set",
@@ -251,7 +253,7 @@ _HOMES = {
     "json_files": "variantlake.ingest.sources.sources",
     "mirror": "variantlake.mirroring.mirror",
     "ndjson": "variantlake.ingest.sources.sources",
-    "parse_json": "variantlake.encoding.json",
+    "parse_json": "variantlake.functions",
     "path": "variantlake.expressions.from_python",
     "expr": "variantlake.expressions.from_python",
     "col": "variantlake.expressions.from_python",
@@ -262,6 +264,7 @@ _HOMES = {
     "set_lineage": "variantlake.telemetry.lineage",
     "set_storage_options": "variantlake.storage.options",
     "set_tracing": "variantlake.telemetry.tracing",
+    "to_json": "variantlake.functions",
     "try_variant_array_append": "variantlake.functions",
     "try_variant_insert": "variantlake.functions",
     "try_variant_set": "variantlake.functions",

@@ -1,4 +1,4 @@
-"""Changing values inside of Variants: one value, Arrow arrays, columns of a Spark DataFrame.
+"""Functions of Variants: for one value, Arrow arrays, and columns of a Spark DataFrame.
 
 The functions have the names, arguments and rules of Spark 4.3's (docs/variants.md has them as a
 table). In: a Variant, an Arrow array of struct<metadata, value>, or a Column. Out: the same kind.
@@ -6,17 +6,27 @@ table). In: a Variant, an Arrow array of struct<metadata, value>, or a Column. O
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast, overload
 
 import pyarrow as pa
 
+from variantlake.delta.schema.table_schema import StructField, VariantType
+from variantlake.encoding import json
 from variantlake.encoding.edit import Change, Edit, edited
+from variantlake.encoding.json import Buffer, DuplicateKeys
 from variantlake.encoding.variant import Variant
-from variantlake.errors import DuplicateKey, InvalidPath, InvalidValue, PathTypeMismatch
+from variantlake.errors import (
+    DuplicateKey,
+    InvalidPath,
+    InvalidValue,
+    PathTypeMismatch,
+    VariantLakeError,
+)
 from variantlake.kernels.variant.arrow_variants import as_variants, variant_column
 from variantlake.kernels.variant.editor import edit_variants
 from variantlake.paths import Path
 from variantlake.shredding.layout import is_variant_type
+from variantlake.shredding.schema import ShreddingSchema
 
 Target: TypeAlias = Any
 """A Variant or None, an Arrow array or column of Variants, a Column of Spark."""
@@ -25,6 +35,75 @@ _Values = TypeVar("_Values")
 """A `Target`; what comes out is of the same kind."""
 
 _LENIENT = (PathTypeMismatch, DuplicateKey)
+
+
+@overload
+def parse_json(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "error") -> Variant: ...
+@overload
+def parse_json(text: _Values, *, duplicate_keys: DuplicateKeys = "error") -> _Values: ...
+def parse_json(text: Any, *, duplicate_keys: DuplicateKeys = "error") -> Any:
+    """The Variant of a JSON document, or those of an Arrow array of documents.
+
+    Integers take the narrowest of int8 to int64, then a decimal of up to 38 digits, then double.
+    Numbers with a point are decimals with their scale kept if 38 digits and scale 38 hold them,
+    else double; numbers with an exponent are double (infinite when out of range, as in Spark).
+
+    Args:
+        text: The document; bytes (bytearray, memoryview) are UTF-8 without a byte order mark. An
+            Arrow array or chunked array of strings or such bytes gives struct<metadata, value>, a
+            null a null.
+        duplicate_keys: What a key that occurs twice in one object does: raise, or the last wins.
+
+    Raises:
+        InvalidValue: Arguments of other types or values than these.
+        InvalidJson: Text that is not one JSON document, or not UTF-8, or holds a lone surrogate.
+        LimitExceeded: Beyond the limits of `encoding.limits`. Both with `offset` (bytes), `line`
+            and `column` (characters, from 1) in the text, and `path` in the document; of an array
+            with `row`, which counts from 0.
+
+    Examples:
+        >>> vl.parse_json('{"a": [1, 2.5]}').get("$.a[1]").to_json()
+        '2.5'
+        >>> import pyarrow as pa
+        >>> vl.to_json(vl.parse_json(pa.array(['{"a": 1}', None]))).to_pylist()
+        ['{"a":1}', None]
+    """
+    if isinstance(text, pa.ChunkedArray):
+        return _chunks_of_json(text, duplicate_keys)
+    if isinstance(text, pa.Array):
+        return _array_of_json(text, duplicate_keys)
+    return json.parse_json(text, duplicate_keys=duplicate_keys)
+
+
+def to_json(target: Any) -> Any:
+    """The JSON text of a Variant, or of an Arrow array of Variants.
+
+    The form is that of Spark's `to_json`: fields in stored order, decimals without trailing zeros,
+    timestamps in UTC.
+
+    Args:
+        target: A Variant, which gives text; an Arrow array or chunked array of struct<metadata,
+            value>, which gives a chunked array of strings. SQL NULL (None) is NULL, a Variant null
+            the text `null`.
+
+    Raises:
+        InvalidValue: `target` is no Variant.
+        MalformedVariant, LimitExceeded, UnknownVariantType: A value that has no text; of an array
+            with `row`.
+
+    Examples:
+        >>> vl.to_json(vl.Variant.of({"a": [1, None]}))
+        '{"a":[1,null]}'
+    """
+    if target is None:
+        return None
+    if isinstance(target, Variant):
+        return target.to_json()
+    if isinstance(target, pa.Array | pa.ChunkedArray) and is_variant_type(target.type):
+        from variantlake.parquet.read.json_column import to_json as column_to_json
+
+        return column_to_json(target)
+    raise _no_variant(target, "; Spark's columns have `pyspark.sql.functions.to_json`")
 
 
 def variant_set(
@@ -129,11 +208,60 @@ def _changed(target: Target, edit: Edit, value: object, *, lenient: bool = False
         from variantlake.spark.session.variant_functions import changed_column
 
         return changed_column(target, edit, value, lenient=lenient)
-    what = str(target.type) if isinstance(target, pa.Array) else type(target).__name__
-    raise InvalidValue(
+    raise _no_variant(target, ", or a Column")
+
+
+def _no_variant(target: Any, more: str) -> InvalidValue:
+    is_arrow = isinstance(target, pa.Array | pa.ChunkedArray)
+    what = str(target.type) if is_arrow else type(target).__name__
+    return InvalidValue(
         f"expected a Variant, found {what}",
-        hint="give a variantlake.Variant, an Arrow array of struct<metadata, value>, or a Column",
+        hint=f"give a variantlake.Variant, an Arrow array of struct<metadata, value>{more}",
     )
+
+
+def _array_of_json(texts: Any, duplicate_keys: DuplicateKeys) -> Any:
+    """Variants of an array of texts. Raises as `parse_json`."""
+    # They load what compiled JSON needs.
+    from variantlake.ingest.encode.encode import TEXTS, VariantColumn
+    from variantlake.ingest.encode.plain_arrays import plain_array
+    from variantlake.kernels.shredded.shredder import Shredder
+
+    texts = plain_array(texts)
+    if texts.type not in TEXTS:
+        raise InvalidValue(f"an array of {texts.type} holds no JSON text")
+    if duplicate_keys != "error":
+        return variant_column(_rows_of_json(texts, duplicate_keys))
+    whole = ShreddingSchema()  # of which no path is a column
+    column = StructField("json", VariantType())
+    tape = VariantColumn(column, texts.type, lambda _: whole, from_json=True).read(texts)
+    return Shredder(whole).shred(tape)
+
+
+def _rows_of_json(texts: Any, duplicate_keys: DuplicateKeys) -> list[Variant | None]:
+    found: list[Variant | None] = []
+    for row, text in enumerate(texts):
+        try:
+            value = None
+            if text.is_valid:
+                value = json.parse_json(memoryview(text.as_buffer()), duplicate_keys=duplicate_keys)
+            found.append(value)
+        except VariantLakeError as error:
+            error.row = row
+            raise
+    return found
+
+
+def _chunks_of_json(texts: Any, duplicate_keys: DuplicateKeys) -> Any:
+    done: list[Any] = []
+    for chunk in texts.chunks:
+        try:
+            done.append(_array_of_json(chunk, duplicate_keys))
+        except VariantLakeError as error:
+            if error.row is not None:
+                error.row += sum(map(len, done))
+            raise
+    return pa.chunked_array(done, cast("Any", variant_column([]).type))
 
 
 def _one(target: Variant, edit: Edit, value: object, *, lenient: bool) -> Variant | None:

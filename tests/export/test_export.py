@@ -41,7 +41,7 @@ def test_parquet_keeps_variants_shredded(table: vl.Table, tmp_path: Path) -> Non
     assert (done.format, done.rows_written) == ("parquet", 3)
     assert done.bytes_written == (tmp_path / "x.parquet").stat().st_size
     read = vl.parquet.read_table(tmp_path / "x.parquet")
-    assert vl.parquet.to_json(read["event"]).to_pylist() == [
+    assert vl.to_json(read["event"]).to_pylist() == [
         '{"a":1,"b":[true,null]}',
         '{"a":2.5}',
         '"x\\ny"',

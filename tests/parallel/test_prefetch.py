@@ -173,10 +173,10 @@ def test_a_file_s_rows_keep_their_order_and_numbers(tmp_path: Path) -> None:
     texts = [
         text
         for batch in vl.parquet.iter_batches(good, 50, variant_columns=["v"])
-        for text in vl.parquet.to_json(batch.column("v")).to_pylist()
+        for text in vl.to_json(batch.column("v")).to_pylist()
     ]
     assert texts == [f'{{"a":{n}}}' for n in range(3000)]
-    assert vl.parquet.to_json(vl.parquet.read_table(good)["v"]).to_pylist() == texts
+    assert vl.to_json(vl.parquet.read_table(good)["v"]).to_pylist() == texts
     rows[2345]["value"] = b"\x00"
     pq.write_table(pa.table({"v": pa.array(rows, kind)}), bad, row_group_size=700)
     batches = vl.parquet.iter_batches(bad, 50, variant_columns=["v"])

@@ -354,7 +354,7 @@ def test_a_variant_comes_in_parts_beside_its_row_s_other_columns(tmp_path: Path)
         assert max(batch.num_rows for batch in batches) < len(wanted)
         found = pa.Table.from_batches(batches)
         assert found["n"].to_pylist() == list(wanted)
-        texts = vl.parquet.to_json(found["v"]).to_pylist()
+        texts = vl.to_json(found["v"]).to_pylist()
         assert texts == [f'{{"n":{n},"s":"{"x" * (n % 7)}"}}' for n in wanted]
 
 

@@ -235,6 +235,7 @@ CALLS: dict[str, Callable[[Place], object]] = {
     "ndjson_int": lambda p: vl.ndjson(7),
     "ndjson_none": lambda p: vl.ndjson(),
     "parse_json": lambda p: vl.parse_json(7),
+    "to_json": lambda p: vl.to_json("{}"),
     "parse_json_bad": lambda p: vl.parse_json("{"),
     "storage": lambda p: vl.set_storage_options(7),
     "storage2": lambda p: vl.set_storage_options({"a": 1}),

@@ -31,7 +31,7 @@ def magnitudes(table: Path) -> list[list[float | None]]:
     found = []
     for add in sorted(snapshot.add_files(), key=lambda add: add.path):
         column = vl.parquet.read_table(snapshot.location(add.path)).column("event")
-        texts = vl.parquet.to_json(column.combine_chunks()).to_pylist()
+        texts = vl.to_json(column.combine_chunks()).to_pylist()
         found.append([json.loads(text)["properties"]["mag"] for text in texts if text])
     return found
 

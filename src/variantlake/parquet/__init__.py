@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from variantlake.parquet.read.check import Finding, check_file
     from variantlake.parquet.read.inspect import inspect_file, why
-    from variantlake.parquet.read.json_column import to_json
     from variantlake.parquet.read.reader import find_variants, iter_batches, read_table
     from variantlake.parquet.read.single_paths import iter_paths, read_paths
     from variantlake.parquet.variant.variant_arrays import variant_array, variants
@@ -31,7 +30,6 @@ __all__ = [
     "iter_paths",
     "read_paths",
     "read_table",
-    "to_json",
     "variant_array",
     "variants",
     "why",
@@ -50,7 +48,6 @@ _HOMES = {
     "iter_paths": "parquet.read.single_paths",
     "read_paths": "parquet.read.single_paths",
     "read_table": "parquet.read.reader",
-    "to_json": "parquet.read.json_column",
     "variant_array": "parquet.variant.variant_arrays",
     "variants": "parquet.variant.variant_arrays",
     "why": "parquet.read.inspect",

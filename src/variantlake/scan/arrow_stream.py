@@ -215,7 +215,7 @@ class ArrowStream(Shown):
     def as_json(self) -> JsonStream:
         """The same rows with JSON text in place of Variants, at any depth.
 
-        `polars.DataFrame(table.scan("event").as_json())`. The text is that of `parquet.to_json`.
+        `polars.DataFrame(table.scan("event").as_json())`. The text is that of `vl.to_json`.
         """
         return JsonStream(self)
 
@@ -319,7 +319,7 @@ def _needed(package: str) -> Any:
 
 @dataclass(frozen=True, repr=False)
 class JsonStream(ArrowStream):
-    """Rows whose Variants are JSON text. `to_batches` raises as `parquet.to_json`, too."""
+    """Rows whose Variants are JSON text. `to_batches` raises as `vl.to_json`, too."""
 
     rows: ArrowStream
 

@@ -22,7 +22,7 @@ from variantlake.types import EMPTY_METADATA, Primitive
 
 
 def written(values: list[Variant | None]) -> list[str | None]:
-    texts: list[str | None] = vl.parquet.to_json(vl.parquet.variant_array(values)).to_pylist()
+    texts: list[str | None] = vl.to_json(vl.parquet.variant_array(values)).to_pylist()
     return texts
 
 
@@ -45,11 +45,11 @@ def test_texts_beyond_one_array_are_split(monkeypatch: pytest.MonkeyPatch) -> No
     wide = Variant.of([{"n" * 1000: None}] * 30)
     for module in (arrow_arrays, json_writer):
         monkeypatch.setattr(module, "LARGEST_ARRAY", 64_000)
-    column = vl.parquet.to_json(vl.parquet.variant_array([wide, None, wide, wide]))
+    column = vl.to_json(vl.parquet.variant_array([wide, None, wide, wide]))
     assert column.to_pylist() == texts_of([wide, None, wide, wide])
     assert column.num_chunks > 1
     with pytest.raises(LimitExceeded, match="2 GB") as refused:
-        vl.parquet.to_json(vl.parquet.variant_array([wide, Variant.of([wide] * 3)]))
+        vl.to_json(vl.parquet.variant_array([wide, Variant.of([wide] * 3)]))
     assert refused.value.row == 1
 
 
@@ -145,17 +145,17 @@ def test_batches_and_chunks_keep_their_rows() -> None:
     column = vl.parquet.variant_array([{"n": n} if n % 7 else None for n in range(20_000)])
     table = pa.chunked_array([column[:5], column[5:19_000], column[19_000:]])
     expected = [f'{{"n":{n}}}' if n % 7 else None for n in range(20_000)]
-    assert vl.parquet.to_json(table).to_pylist() == expected
+    assert vl.to_json(table).to_pylist() == expected
 
 
 def test_what_has_no_text_is_said_with_its_row() -> None:
     rows = [{"metadata": EMPTY_METADATA, "value": value} for value in (b"\x00", b"\x0c", b"\x7c")]
     column = pa.array(rows, pa.struct([("metadata", pa.binary()), ("value", pa.binary())]))
     with pytest.raises(MalformedVariant) as caught:
-        vl.parquet.to_json(column)
+        vl.to_json(column)
     assert caught.value.row == 1
     with pytest.raises(UnknownVariantType) as unknown:
-        vl.parquet.to_json(pa.chunked_array([column[:1], column[2:]]))
+        vl.to_json(pa.chunked_array([column[:1], column[2:]]))
     assert unknown.value.row == 1
     with pytest.raises(InvalidValue):
-        vl.parquet.to_json(pa.array(["x"]))
+        vl.to_json(pa.array(["x"]))

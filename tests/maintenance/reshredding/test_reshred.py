@@ -37,7 +37,7 @@ def table(tmp_path: Path) -> vl.Table:
 
 def documents(table: vl.Table) -> list[str]:
     events = table.scan("event").to_arrow()["event"].combine_chunks()
-    return sorted(str(each.as_py()) for each in vl.parquet.to_json(events))
+    return sorted(str(each.as_py()) for each in vl.to_json(events))
 
 
 def layouts(table: vl.Table) -> list[str]:

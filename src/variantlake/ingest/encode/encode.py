@@ -43,7 +43,8 @@ from variantlake.shredding.values import ValueNotes
 BAD_VALUES = (ContractBroken, InvalidJson, LimitExceeded, MalformedVariant)
 """What is raised for a bad document or Variant."""
 
-_TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.null())
+TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.null())
+"""What may hold JSON text."""
 
 Reason = tuple[str, int | None, int | None]
 """What is wrong with a row, and line and column in its text."""
@@ -131,7 +132,7 @@ class VariantColumn:
         self._decide = decide
         self._contract = contract
         self._shredder: Shredder | None = None
-        if from_json and given not in _TEXTS:
+        if from_json and given not in TEXTS:
             raise InvalidSchema(
                 f"column {field.name!r} is given as {given}, expected JSON text (string or binary)"
             )
