@@ -8,13 +8,14 @@ import inspect
 import pickle
 import re
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import variantlake as vl
-from variantlake.familiar_names import _OURS, _PACKAGES, _VERBS
+from variantlake.familiar_names import _KEYWORDS, _NO_KEYWORDS, _OURS, _PACKAGES, _VERBS
 from variantlake.scan.arrow_stream import ArrowStream
 
 
@@ -107,6 +108,61 @@ def test_no_hint_is_of_a_name_that_is_there() -> None:
         assert name not in {*dir(vl.Table)} & {*dir(vl)}
         for word in re.findall(r"(?:^|vl\.Table\.)([a-z_]+)\(", hint):
             assert hasattr(vl.Table, word) or hasattr(vl.Scan, word), hint
+
+
+ROWS = [{"event": {"k": 1}}]
+
+
+@pytest.mark.parametrize(
+    ("verb", "given", "said"),
+    [
+        ("scan", {"filter": "1 = 1"}, ": write where=...$"),
+        ("scan", {"columns": ["event"]}, ": write select=...$"),
+        ("scan", {"n_rows": 3}, ": write limit=...$"),
+        ("scan", {"selct": "event"}, ": did you mean select"),
+        ("scan", {"zzz": 1}, "$"),
+        ("upsert", {"rows": ROWS, "on": "event:k::int"}, ": write key=...$"),
+        ("merge", {"source": ROWS, "predicate": "1 = 1"}, ": write on=...$"),
+        ("merge", {"source": ROWS, "on": "1 = 1", "when_matched": "delete"}, ": merge_builder"),
+        ("delete", {"predicate": "1 = 1"}, ": write where=...$"),
+        ("update", {"updates": {}}, ": write set=...$"),
+        ("overwrite", {"data": ROWS, "predicate": "1 = 1"}, ": write where=...$"),
+        ("optimize", {"z_order": ["event"]}, ": set_clustering"),
+        ("vacuum", {"retention_hours": 1}, ": write retention=...$"),
+        ("changes", {"since": 1}, ": write starting_version=... or starting_timestamp=...$"),
+        ("export", {"path": "x.csv", "columns": ["event"]}, ": write select=...$"),
+        ("open", {"as_of": 1}, ": write version=...$"),
+        (
+            "create",
+            {"location": "t", "schema": "id INT", "mode": "append"},
+            ": write replace=... or",
+        ),
+    ],
+)
+def test_a_verb_says_what_its_keywords_are(
+    table: vl.Table, verb: str, given: dict[str, object], said: str
+) -> None:
+    keyword = list(given)[-1]
+    wrong = rf"Table.{verb}\(\) got an unexpected keyword argument '{keyword}'{said}"
+    with pytest.raises(TypeError, match=wrong):
+        getattr(table, verb)(**given)
+    assert table.refresh().version == 0
+
+
+def test_keywords_are_those_of_verbs() -> None:
+    verbs = [getattr(vl.Table, name) for name in dir(vl.Table) if not name.startswith("_")]
+    parameters = {name for verb in filter(callable, verbs) for name in signature(verb).parameters}
+    assert {ours for names in _KEYWORDS.values() for ours in names} <= parameters | {"merge_schema"}
+    assert not parameters & {*_NO_KEYWORDS}
+    for word in re.findall(r"([a-z_]+)\(", " ".join(_NO_KEYWORDS.values())):
+        assert hasattr(vl.Table, word)
+
+
+@pytest.mark.parametrize("name", ["limit", "where"])
+def test_a_scan_has_no_methods_that_narrow_it(table: vl.Table, name: str) -> None:
+    for rows in (table.scan(limit=1), table.scan(where="1 = 1"), table.sql("SELECT * FROM t")):
+        with pytest.raises(AttributeError, match=rf"no attribute '{name}': scan\({name}="):
+            getattr(rows, name)
 
 
 def test_a_table_is_copied_and_pickled_as_before(table: vl.Table) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from importlib import import_module
 from types import ModuleType
+from typing import ParamSpec, TypeVar
 
 from variantlake.errors import did_you_mean
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _EXPORT = "export('rows.{}') writes the rows into a file"
 
@@ -77,6 +83,69 @@ _OURS = {
     "write_table": "vl.Table.create(location, schema).append(rows) writes a table",
 }
 
+_CONDITION, _KEY = ("where", "on"), ("key", "on")
+_CLUSTER = "set_clustering(paths) and cluster() put rows that are alike into the same files"
+_CLAUSES = "merge_builder(source, on) has a method for each clause"
+
+_KEYWORDS = {
+    "as_of": ("version",),
+    "by": ("key",),
+    "destination": ("target",),
+    "assignments": ("set",),
+    "columns": ("select",),
+    "condition": _CONDITION,
+    "configuration": ("properties",),
+    "data": ("rows", "source"),
+    "df": ("data", "rows", "source"),
+    "fields": ("select",),
+    "filter": _CONDITION,
+    "filters": _CONDITION,
+    "if_not_exists": ("exist_ok",),
+    "ignore_if_exists": ("exist_ok",),
+    "join_cols": _KEY,
+    "keys": _KEY,
+    "mode": ("replace", "exist_ok"),
+    "n_rows": ("limit",),
+    "new_values": ("set",),
+    "on": ("key",),
+    "options": ("storage_options",),
+    "partition_columns": ("partition_by",),
+    "partition_cols": ("partition_by",),
+    "partition_filters": ("where",),
+    "partitionBy": ("partition_by",),
+    "path": ("location",),
+    "predicate": _CONDITION,
+    "primary_key": _KEY,
+    "replace_where": ("where",),
+    "replaceWhere": ("where",),
+    "retention_hours": ("retention",),
+    "row_filter": _CONDITION,
+    "schema_mode": ("merge_schema",),
+    "selected_fields": ("select",),
+    "since": ("starting_version", "starting_timestamp"),
+    "snapshot_id": ("version",),
+    "table_uri": ("location",),
+    "target_size": ("target_file_size",),
+    "timestamp_as_of": ("timestamp",),
+    "timestampAsOf": ("timestamp",),
+    "updates": ("set",),
+    "version_as_of": ("version",),
+    "versionAsOf": ("version",),
+}
+"""Keywords of other libraries, and which of ours say that: those that a verb has."""
+
+_NO_KEYWORDS = {
+    "when_matched": _CLAUSES,
+    "when_matched_update_all": _CLAUSES,
+    "when_not_matched": _CLAUSES,
+    "when_not_matched_insert_all": _CLAUSES,
+    "z_order": _CLUSTER,
+    "z_order_by": _CLUSTER,
+    "zorder": _CLUSTER,
+    "zorder_by": _CLUSTER,
+}
+"""What does what a keyword asks for where no keyword of the verb does."""
+
 _VERBS = frozenset(
     {"append", "delete", "history", "merge", "optimize", "overwrite", "restore", "update", "upsert"}
 )
@@ -110,6 +179,32 @@ class Package(ModuleType):
 def say_what_to_call(name: str) -> None:
     """Make the package of this name a Package."""
     sys.modules[name].__class__ = Package
+
+
+def says_its_keywords(verb: Callable[P, R]) -> Callable[P, R]:
+    """The verb, whose error for a keyword that it does not have names the one that it has."""
+    parameters = inspect.signature(verb).parameters
+    names = frozenset(parameters) | {"commit_properties"}
+    # Options that it gives to others are theirs to refuse, but for words about itself.
+    passes_on = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+
+    @functools.wraps(verb)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not names.issuperset(kwargs):
+            for name in sorted(set(kwargs) - names):
+                if not passes_on or not names.isdisjoint(_KEYWORDS.get(name, ())):
+                    raise _no_such_keyword(verb, name, names)
+        return verb(*args, **kwargs)
+
+    return call
+
+
+def _no_such_keyword(verb: Callable[..., object], name: str, names: Collection[str]) -> TypeError:
+    ours = [f"{each}=..." for each in _KEYWORDS.get(name, ()) if each in names]
+    hint = f"write {' or '.join(ours)}" if ours else _NO_KEYWORDS.get(name)
+    hint = hint or did_you_mean(name, set(names) - {"self", "cls"})
+    what = f"{verb.__qualname__}() got an unexpected keyword argument {name!r}"
+    return TypeError(f"{what}: {hint}" if hint else what)
 
 
 def no_such_name(owner: str, name: str, known: Collection[str], hint: str = "") -> AttributeError:

@@ -155,12 +155,12 @@ def test_scans_read_what_the_text_names_and_take_conditions(table: vl.Table) -> 
     )
     (first, second) = found.scans.values()
     assert {item.name for item in first.items} == {"event:k::string", "id"}
-    assert (str(first.where), str(second.where)) == ("event:n::int > 1", "id < 3")
+    assert (str(first.condition), str(second.condition)) == ("event:n::int > 1", "id < 3")
     assert len(found.explain()) == 2
     outer = table.sql(
         "SELECT b.id FROM t a LEFT JOIN t b ON a.id = b.id WHERE b.id IS NULL", engine="duckdb"
     )
-    assert [scan.where for scan in outer.scans.values()] == [None, None]
+    assert [scan.condition for scan in outer.scans.values()] == [None, None]
 
 
 def test_what_is_refused(table: vl.Table) -> None:

@@ -69,7 +69,7 @@ def decided_again(snapshot: Snapshot, change: Callable[[Snapshot], ChangeResult]
 
 def _delete(scan: Scan, where: str | None, *, dry_run: bool) -> ChangeResult:
     started = time.perf_counter()
-    snapshot, condition = scan.snapshot, scan.where
+    snapshot, condition = scan.snapshot, scan.condition
     check_not_append_only(snapshot)
     files = NewFiles.of(snapshot, evaluated=True)
     change = RowChange(

@@ -25,7 +25,7 @@ def find_rows(scan: Scan) -> list[RemovedRows]:
 
     NULL is not true. Raises as `Scan.to_batches`.
     """
-    snapshot, condition = scan.snapshot, scan.where
+    snapshot, condition = scan.snapshot, scan.condition
     if condition is None or _is_of_partitions(snapshot, condition):
         return list(_whole_files(snapshot, condition))
     places = list(scan.places())

@@ -88,7 +88,7 @@ class LocalQuery(ArrowStream):
         query = self.query
         if query.keys is None and not query.order and self._plain:
             yield from replace(
-                self._reading.scan, items=self._plain, limit=query.limit
+                self._reading.scan, items=self._plain, max_rows=query.limit
             ).to_batches()
             return
         check_before_read(self.snapshot)

@@ -81,12 +81,12 @@ class PushedScan:
         def scan(
             names: tuple[str, ...], conditions: tuple[Predicate, ...], limit: int | None
         ) -> Scan:
-            where = (*conjuncts(self.scan.where), *conditions)
+            where = (*conjuncts(self.scan.condition), *conditions)
             return replace(
                 self.scan,
                 items=tuple(self.items[name] for name in names),
-                where=And(where) if where else None,
-                limit=limit,
+                condition=And(where) if where else None,
+                max_rows=limit,
             )
 
         return scan

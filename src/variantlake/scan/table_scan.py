@@ -101,13 +101,13 @@ class Scan(ArrowStream):
 
     snapshot: Snapshot = field(repr=False)
     items: tuple[Item, ...]
-    where: Predicate | None = None
-    limit: int | None = None
+    condition: Predicate | None = None
+    max_rows: int | None = None
     decoded: DecodedLog = field(default_factory=DecodedLog, repr=False, compare=False)
 
     def __repr__(self) -> str:
         names = reprlib.repr([item.name for item in self.items])
-        rows = "some" if self.where is not None or self.limit is not None else "all"
+        rows = "some" if self.condition is not None or self.max_rows is not None else "all"
         return f"<Scan of {names}, {rows} rows of version {self.snapshot.version}>"
 
     def __dir__(self) -> list[str]:
@@ -127,18 +127,18 @@ class Scan(ArrowStream):
         """
         check_before_read(self.snapshot)
         with in_memory(*TOO_MANY_ROWS):
-            yield from self._batches(self.items, limit=self.limit)
+            yield from self._batches(self.items, limit=self.max_rows)
 
     def head(self, rows: int = 10) -> HeadRows:
         """The first rows, without reading more than they need. Raises as `ArrowStream.head`."""
-        if self.limit is None and type(rows) is int and rows >= 0:
-            return replace(self, limit=rows).head(rows)
+        if self.max_rows is None and type(rows) is int and rows >= 0:
+            return replace(self, max_rows=rows).head(rows)
         return super().head(rows)
 
     def count(self) -> int:
         """The number of rows, without reading what is selected. Raises as `to_batches`."""
         check_before_read(self.snapshot)
-        return sum(batch.num_rows for batch in self._batches((), limit=self.limit))
+        return sum(batch.num_rows for batch in self._batches((), limit=self.max_rows))
 
     @property
     def read_bytes(self) -> int:
@@ -185,7 +185,7 @@ class Scan(ArrowStream):
     @cached_property
     def predicate(self) -> Predicate | None:
         """The condition by the names that files have."""
-        return None if self.where is None else map_refs(self.where, self.stored)
+        return None if self.condition is None else map_refs(self.condition, self.stored)
 
     @cached_property
     def _requests(self) -> Sequence[Ref]:

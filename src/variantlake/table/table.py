@@ -50,6 +50,7 @@ from variantlake.errors import (
     in_memory,
 )
 from variantlake.export.keywords import ExportKeywords
+from variantlake.familiar_names import says_its_keywords
 from variantlake.loading import load
 from variantlake.progress import OnProgress
 from variantlake.quoting import identifier
@@ -115,7 +116,7 @@ _LESS_AT_ONCE = (
 
 def _writes(method: Callable[Concatenate[Table, P], R]) -> Callable[Concatenate[Table, P], R]:
     """A method that writes: after it, whatever came of it, its handle is at the newest version."""
-    verb = takes_commit_properties(method)
+    verb = says_its_keywords(takes_commit_properties(method))
 
     @functools.wraps(method)
     def call(self: Table, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -177,6 +178,7 @@ class Table(AllRows):
         return _opened_again, (type(self), self.snapshot, self._is_fixed)
 
     @classmethod
+    @says_its_keywords
     @takes_commit_properties
     def create(
         cls,
@@ -282,6 +284,7 @@ class Table(AllRows):
         return cls.open(location)
 
     @classmethod
+    @says_its_keywords
     def open(
         cls,
         location: str | os.PathLike[str],
@@ -464,6 +467,7 @@ class Table(AllRows):
 
         return report_table(self.snapshot, examples=examples)
 
+    @says_its_keywords
     def scan(
         self,
         select: str | Expr | Sequence[str | Expr] = "*",
@@ -498,6 +502,7 @@ class Table(AllRows):
         version = self._current()
         return scan_of(version.snapshot, select, where, limit, version.decoded)
 
+    @says_its_keywords
     def export(
         self,
         path: str | os.PathLike[str],
@@ -593,6 +598,7 @@ class Table(AllRows):
                 error.hint = f'engine="duckdb" may run it, by DuckDB\'s own rules. {error.hint}'
             raise
 
+    @says_its_keywords
     def changes(
         self,
         starting_version: int | None = None,
