@@ -15,7 +15,10 @@ from variantlake.delta.checkpoint.log_cleanup import clean_log
 from variantlake.delta.protocol.named_versions import named_versions
 from variantlake.storage.opening import open_store
 
-DAYS = {"delta.logRetentionDuration": "interval 1 day"}
+DAYS = {
+    "delta.logRetentionDuration": "interval 1 day",
+    "delta.deletedFileRetentionDuration": "interval 1 day",
+}
 
 
 def _ints(*numbers: int) -> pa.Table:

@@ -139,6 +139,9 @@ def test_what_names_columns_goes_by_their_names(tmp_path: Path) -> None:
     assert "columnMapping" in table.snapshot.features
     table.rename_column("b", "c", enable_column_mapping=True)
     assert table.scan("c").to_pylist() == [{"c": 1}]
+    table.alter("UNSET TBLPROPERTIES ('delta.columnMapping.mode', 'owner')")
+    assert not {"delta.columnMapping.mode", "owner"} & set(table.properties)
+    assert table.scan("c").to_pylist() == [{"c": 1}]
 
 
 def test_a_table_without_files(tmp_path: Path) -> None:

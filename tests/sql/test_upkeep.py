@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from variantlake.delta.transaction.manifests import MODE
-from variantlake.errors import InvalidQuery
+from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.sql import upkeep as parts
 from variantlake.sql.inserts import InsertText, parse_insert, with_defaults
 from variantlake.sql.upkeep import Moment, Upkeep, parse_upkeep
@@ -32,6 +32,17 @@ STATEMENTS: list[tuple[str, Upkeep]] = [
     (
         "RESTORE TABLE t TO TIMESTAMP AS OF current_timestamp() - INTERVAL 1 DAY",
         parts.RestoreTable("t", Moment(timestamp="current_timestamp() - INTERVAL 1 DAY")),
+    ),
+    (
+        "CREATE TABLE u SHALLOW CLONE t TIMESTAMP AS OF '2026-01-01' TBLPROPERTIES ('a' = 'b')",
+        parts.CloneTable(
+            "u", "t", Moment(timestamp="'2026-01-01'"), False, False, False, {"a": "b"}
+        ),
+    ),
+    ("CONVERT TO DELTA parquet.`/x y`", parts.ConvertToDelta("parquet.`/x y`", False)),
+    (
+        "CONVERT TO DELTA parquet.`/x` NO STATISTICS PARTITIONED BY (p STRING)",
+        parts.ConvertToDelta("parquet.`/x`", True),
     ),
     (
         "CREATE OR REPLACE TABLE u DEEP CLONE t VERSION AS OF 2",
@@ -125,6 +136,14 @@ def test_tables_before_an_insert_belong_to_its_query() -> None:
     assert found == InsertText("t", f"{tables} SELECT 1")
     assert parse_insert("WITH a AS (SELECT 1) SELECT * FROM a") is None
     assert parse_insert("WITH a AS (SELECT 1) INSERT INTO t WITH b AS (SELECT 2) SELECT 1") is None
+
+
+def test_tables_behind_from_belong_to_the_query_of_an_insert() -> None:
+    found = parse_insert("FROM a JOIN b USING (x) INSERT INTO t (y) SELECT 1 WHERE x = 2")
+    assert found == InsertText("t", "FROM a JOIN b USING (x) SELECT 1 WHERE x = 2", ("y",))
+    assert parse_insert("FROM insert_log SELECT *") is None
+    with pytest.raises(UnsupportedFeature, match="several INSERTs"):
+        parse_insert("FROM a INSERT INTO t SELECT 1 INSERT INTO u SELECT 2")
 
 
 def test_what_replaces_rows_by_keys_is_told_apart() -> None:

@@ -358,7 +358,7 @@ def test_shredding_is_enabled_and_forbidden_on_an_existing_table(tmp_path: Path)
 
 
 def test_properties_are_set_and_taken_away(table: vl.Table) -> None:
-    table.set_properties({"a": "b", "delta.logRetentionDuration": "interval 2 days"})
+    table.set_properties({"a": "b", "delta.logRetentionDuration": "interval 20 days"})
     assert table.refresh().properties["a"] == "b"
     table.unset_properties("a", "missing")
     assert "a" not in table.refresh().properties

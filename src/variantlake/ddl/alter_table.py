@@ -75,8 +75,15 @@ def alter_table(
     """
     if isinstance(change, parts.SetProperties):
         return set_properties(snapshot, change.properties, always_commits=always_commits, run=run)
-    if isinstance(change, parts.UnsetProperties) and always_commits:
-        change = replace(change, missing_ok=True)
+    if isinstance(change, parts.UnsetProperties):
+        if MODE in change.names and is_mapped(snapshot.metadata.configuration):
+            done = unmap_columns(snapshot, run)
+            change = replace(change, names=tuple(n for n in change.names if n != MODE))
+            if not change.names:
+                return done.version or 0
+            snapshot = snapshot.refresh()
+        if always_commits:
+            change = replace(change, missing_ok=True)
     if isinstance(change, parts.ChangeColumns):
         changes = _together(snapshot, change, checks)
     else:

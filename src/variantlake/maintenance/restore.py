@@ -92,6 +92,8 @@ def restore(
     result = _result(newest, old, found, gone, dry_run=dry_run)
     if dry_run:
         return result
+    if old.version == newest.version:  # as Delta Spark, which commits nothing either
+        return replace(result, version=newest.version)
     revives = are_expired(newest, found.back)
     if revives:
         check_no_vacuum(newest)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from variantlake.errors import InvalidQuery
+from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.sql.statements import first_word, verb_of
 from variantlake.sql.token_cursor import TokenCursor
 
@@ -43,8 +43,10 @@ def parse_insert(text: str) -> InsertText | None:
     Raises InvalidQuery for an order of its parts that Spark does not take.
     """
     verb, rest = verb_of(text)
-    if verb == "WITH":
-        return _with_tables(text) if "insert" in text.lower() else None
+    if verb in ("WITH", "FROM"):
+        if "insert" not in text.lower():
+            return None
+        return _with_tables(text) if verb == "WITH" else _from_tables(text)
     return _InsertCursor(rest).insert() if verb == "INSERT" else None
 
 
@@ -57,6 +59,28 @@ def _with_tables(text: str) -> InsertText | None:
     insert = _InsertCursor(cursor.rest()).insert()
     if insert is None or first_word(insert.query) == "WITH":
         return None
+    return replace(insert, query=f"{tables} {insert.query}")
+
+
+def _from_tables(text: str) -> InsertText | None:
+    """`FROM ... INSERT INTO t SELECT ...`: the query has these tables.
+
+    Raises UnsupportedFeature for more than one INSERT.
+    """
+    cursor = TokenCursor(text)
+    tables = cursor.until("INSERT", "SELECT")
+    if not cursor.take("INSERT"):
+        return None
+    insert = _InsertCursor(cursor.rest()).insert()
+    if insert is None or first_word(insert.query) != "SELECT":
+        return None
+    query = TokenCursor(insert.query)
+    query.until("INSERT")
+    if not query.done:
+        raise UnsupportedFeature(
+            "FROM ... INSERT with several INSERTs is not supported",
+            hint="one statement for each table: INSERT INTO t SELECT ... FROM ...",
+        )
     return replace(insert, query=f"{tables} {insert.query}")
 
 

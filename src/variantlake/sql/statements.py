@@ -51,7 +51,10 @@ _INSTEAD = {
         "`variantlake alter` describes columns, `variantlake set TABLE comment=...` the table",
     ),
     "CONVERT": (
-        "lake.convert(table, 'files/*.parquet') and vl.convert(...) make a table of Parquet files",
+        (
+            f"{_SQL} for parquet.`folder`; lake.convert(table, 'files/*.parquet') and"
+            " vl.convert(...) make a table of Parquet files"
+        ),
         "`variantlake convert` makes a table of Parquet files",
     ),
     "CREATE": (

@@ -6,7 +6,8 @@ A statement of another form gives None, and is Spark's to judge.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from variantlake.sql.statements import verb_of
 from variantlake.sql.token_cursor import TokenCursor
@@ -108,7 +109,7 @@ class RestoreTable:
 
 @dataclass(frozen=True, slots=True)
 class CloneTable:
-    """`CREATE [OR REPLACE] TABLE table [SHALLOW | DEEP] CLONE source [moment]`."""
+    """`CREATE [OR REPLACE] TABLE table [SHALLOW | DEEP] CLONE source [moment] [TBLPROPERTIES]`."""
 
     table: str
     source: str
@@ -116,6 +117,7 @@ class CloneTable:
     deep: bool
     replaces: bool
     exist_ok: bool
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,14 @@ class DropTable:
     missing_ok: bool
 
 
+@dataclass(frozen=True, slots=True)
+class ConvertToDelta:
+    """`CONVERT TO DELTA parquet.`path` [NO STATISTICS] [PARTITIONED BY (...)]`."""
+
+    table: str
+    is_partitioned: bool
+
+
 Upkeep = (
     DescribeHistory
     | DescribeDetail
@@ -172,6 +182,7 @@ Upkeep = (
     | GenerateManifest
     | RefreshTable
     | DropTable
+    | ConvertToDelta
 )
 
 
@@ -292,10 +303,13 @@ class _UpkeepCursor(TokenCursor):
         if deep:
             self.take("DEEP")
         source = self.name() if self.take("CLONE") else None
-        moment = Moment() if self.done else self._moment()
-        if table is None or source is None or moment is None:
+        moment = Moment()
+        if not self.done and self.word(self.at) != "TBLPROPERTIES":
+            moment = self._moment() or moment
+        properties = self.properties() if self.take("TBLPROPERTIES") else {}
+        if table is None or source is None or properties is None:
             return None
-        return CloneTable(table, source, moment, deep, replaces, exist_ok)
+        return CloneTable(table, source, moment, deep, replaces, exist_ok, properties)
 
     def truncate(self) -> Upkeep | None:
         table = self.name() if self.take("TABLE") else None
@@ -310,6 +324,12 @@ class _UpkeepCursor(TokenCursor):
         self.take("TABLE")
         table = self.name()
         return None if table is None else RefreshTable(table)
+
+    def convert(self) -> Upkeep | None:
+        table = self.name() if self.take("TO", "DELTA") else None
+        self.take("NO", "STATISTICS")
+        is_partitioned = self.take("PARTITIONED BY") and bool(self.items())
+        return None if table is None else ConvertToDelta(table, is_partitioned)
 
     def drop(self) -> Upkeep | None:
         if not self.take("TABLE"):
@@ -331,7 +351,7 @@ class _UpkeepCursor(TokenCursor):
             version = self._number()
             return None if version is None else Moment(version=int(version))
         if self.take("TIMESTAMP", "AS", "OF"):
-            return Moment(timestamp=self.rest())
+            return Moment(timestamp=self.until("TBLPROPERTIES"))
         return None
 
     def _number(self) -> float | None:
@@ -356,4 +376,5 @@ _VERBS = {
     "GENERATE": _UpkeepCursor.generate,
     "REFRESH": _UpkeepCursor.refresh,
     "DROP": _UpkeepCursor.drop,
+    "CONVERT": _UpkeepCursor.convert,
 }

@@ -151,7 +151,8 @@ def test_sidecars_that_no_checkpoint_names_go_after_a_day(tmp_path: Path) -> Non
 
 
 def test_cleaning_up_follows_a_checkpoint(tmp_path: Path) -> None:
-    _table(tmp_path, logRetentionDuration="interval 1 day")
+    one_day = "interval 1 day"
+    _table(tmp_path, logRetentionDuration=one_day, deletedFileRetentionDuration=one_day)
     append(Snapshot.read(tmp_path), [AddFile("f", 1, 1)])  # version 12: the next checkpoint
     assert min(int(name.partition(".")[0]) for name in _names(tmp_path)) == 9
 

@@ -70,6 +70,18 @@ def test_names_and_values_are_strings_of_a_mapping(tmp_path: Path) -> None:
             vl.Table.create(tmp_path / "u", SCHEMA, properties=properties)
 
 
+def test_the_log_lasts_as_long_as_removed_files(tmp_path: Path) -> None:
+    log, files = "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"
+    short = {log: "interval 1 day"}
+    with pytest.raises(InvalidValue, match=r"\(interval 1 day\) is shorter than .* 1 week"):
+        vl.Table.create(tmp_path, SCHEMA, properties=short)
+    table = vl.Table.create(tmp_path, SCHEMA, properties={**short, files: "interval 1 day"})
+    with pytest.raises(InvalidValue, match=r"is shorter than .* \(interval 2 days\)"):
+        table.set_properties({files: "interval 2 days"})
+    table.set_properties({files: "interval 2 days", log: "interval 48 hours"})
+    table.set_properties({"owner": "me"})
+
+
 def test_versions_of_the_protocol_bring_the_features_that_they_stand_for(tmp_path: Path) -> None:
     """As Delta's documentation switches column mapping on, for a new table and for an old one."""
     wanted = {

@@ -78,6 +78,7 @@ def _history(table: Path) -> list[tuple[str | None, dict[str, Any], bool]]:
     for entry in reversed(vl.Table.open(table).history()):
         parameters = dict(entry.info["operationParameters"])
         properties = json.loads(parameters.get("properties", "{}"))
+        assert not [k for k in properties if k.startswith("variantlake.learned.")]
         own = {k for k in properties if k in OURS_ALONE or k.startswith("variantlake.")}
         kept = {k: v for k, v in properties.items() if k not in own}
         parameters["properties"] = {k: "" if "Column" in k else v for k, v in kept.items()}

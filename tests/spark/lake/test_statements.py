@@ -130,6 +130,9 @@ def test_other_statements_leave_the_history_of_delta_spark(twins: Twins) -> None
         assert ours == theirs, statement
         if statement.startswith(("UPDATE", "DELETE")):
             assert twins.newest()[0][2] == twins.newest()[1][2], statement
+    for same in twins.both(f"RESTORE {{t}} VERSION AS OF {twins.newest()[0][0]}"):
+        assert same.collect() == []
+    assert twins.newest()[0][:2] == twins.newest()[1][:2]
     twins.both("RESTORE {t} VERSION AS OF 2")
     ours_rows, theirs_rows = (rows(each) for each in twins.both("SELECT * FROM {t}"))
     assert ours_rows == theirs_rows
@@ -167,14 +170,32 @@ REFUSED: list[tuple[str, type[Exception], str]] = [
     ("TRUNCATE TABLE {t} PARTITION (p = 'a')", UnsupportedFeature, "not supported in this form"),
     ("ALTER TABLE {t} ADD PARTITION (p = 'a')", UnsupportedFeature, "partitions come with"),
     ("ALTER TABLE {t} REPLACE COLUMNS (a INT)", UnsupportedFeature, "which may mean new names"),
+    (
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.logRetentionDuration' = 'interval 1 day')",
+        InvalidValue,
+        "is shorter than delta.deletedFileRetentionDuration",
+    ),
+    ("UPDATE __view SET n = 1", UnsupportedFeature, "is a view, and rows of a view"),
+    ("DELETE FROM __view WHERE n = 1", UnsupportedFeature, "is a view, and rows of a view"),
 ]
 
 
 def test_what_cannot_be_is_refused_and_changes_nothing(twins: Twins) -> None:
+    twins.ours("SELECT * FROM {t}").createOrReplaceTempView("__view")
     for statement, error, words in REFUSED:
         with pytest.raises(error, match=words):
             twins.ours(statement)
     assert vl.Table.open(twins.folder / "ours").version == 1
+
+
+def test_parquet_files_become_a_table_where_they_are(twins: Twins, tmp_path: Path) -> None:
+    for name in ("plain", "parts"):
+        files = twins.spark.range(4).selectExpr("id", "id % 2 AS p").write
+        (files.partitionBy("p") if name == "parts" else files).parquet(f"{tmp_path / name}")
+    for _ in range(2):  # what is a table already stays as it is
+        assert twins.lake.sql(f"CONVERT TO DELTA parquet.`{tmp_path / 'plain'}`").collect() == []
+    made = vl.Table.open(tmp_path / "plain")
+    assert (made.version, made.scan().count()) == (0, 4)
 
 
 def test_tables_are_described_as_by_delta_spark(twins: Twins) -> None:
@@ -240,6 +261,9 @@ def test_upkeep_without_the_jar(twins: Twins) -> None:
     assert twins.newest()[0][1:] == twins.newest()[1][1:]
     left, right = (rows(each) for each in twins.both("SELECT * FROM {t}"))
     assert left == right
+    shallow = f"CREATE TABLE delta.`{twins.folder / 'shallow'}` SHALLOW CLONE {{t}}"
+    twins.ours(f"{shallow} TBLPROPERTIES ('owner' = 'me')")
+    assert vl.Table.open(twins.folder / "shallow").properties["owner"] == "me"
     clone = f"CREATE TABLE delta.`{twins.folder / 'clone'}` DEEP CLONE {{t}} VERSION AS OF 4"
     assert twins.ours(clone).collect()[0].num_copied_files == 3
     assert twins.ours(clone.replace("TABLE", "TABLE IF NOT EXISTS")).collect() == []

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import types as st
 
 import variantlake as vl
 from variantlake.errors import InvalidSchema, InvalidValue
 from variantlake.spark.lake import Lake, connect
+from variantlake.spark.load.append_target import columns_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +24,20 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession) -> Lake:
     return connect(spark)
+
+
+def test_comments_of_nested_fields_stay(spark: SparkSession) -> None:
+    inner = st.StructField("z", st.IntegerType(), False, {"comment": "deep", "other": 1})
+    middle = st.StructField("y", st.ArrayType(st.StructType([inner])))
+    outer = st.StructField("s", st.StructType([middle]), metadata={"comment": "outer"})
+    given = st.StructType([outer])
+    made = columns_of(spark.createDataFrame([], given).schema, ())
+    comments = {field.name: (field.nullable, dict(field.metadata)) for field in made.walk()}
+    assert comments == {
+        "s": (True, {"comment": "outer"}),
+        "y": (True, {}),
+        "z": (True, {"comment": "deep"}),
+    }
 
 
 def _date(rng: random.Random) -> str:

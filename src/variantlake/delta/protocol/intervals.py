@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+
+from variantlake.errors import InvalidValue
 
 DAY_MILLIS = 86_400_000
 
@@ -17,6 +19,11 @@ _UNIT_MILLIS = {
     "microsecond": 0,
 }
 _FOREVER = 1 << 62
+
+LOG_RETENTION = "delta.logRetentionDuration"
+DEFAULT_LOG_RETENTION = "interval 30 days"
+FILE_RETENTION = "delta.deletedFileRetentionDuration"
+DEFAULT_FILE_RETENTION = "interval 1 week"
 _TEXT = re.compile(r"(?:interval\s+)?((?:\d{1,18}\s+[a-z]+\s*)+)")
 
 
@@ -28,3 +35,23 @@ def property_millis(properties: Mapping[str, str], name: str, default: str) -> i
     if not parts or None in units:
         return _FOREVER
     return sum(int(number) * (unit or 0) for (number, _), unit in zip(parts, units, strict=True))
+
+
+def check_retentions(configuration: Mapping[str, str], given: Collection[str]) -> None:
+    """Raise InvalidValue if the log would be gone before the files that it removed.
+
+    Asked when one of the two properties is among those that are `given`, as by Delta Spark.
+    """
+    if not {LOG_RETENTION, FILE_RETENTION}.intersection(given):
+        return
+    log = property_millis(configuration, LOG_RETENTION, DEFAULT_LOG_RETENTION)
+    files = property_millis(configuration, FILE_RETENTION, DEFAULT_FILE_RETENTION)
+    if log < files:
+        texts = (
+            configuration.get(LOG_RETENTION, DEFAULT_LOG_RETENTION),
+            configuration.get(FILE_RETENTION, DEFAULT_FILE_RETENTION),
+        )
+        raise InvalidValue(
+            f"{LOG_RETENTION} ({texts[0]}) is shorter than {FILE_RETENTION} ({texts[1]})",
+            hint="the log must know of removed files for as long as these are kept: set both",
+        )

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from variantlake.delta.actions.actions import Metadata, Protocol
 from variantlake.delta.protocol.change_feed import check_change_feed
 from variantlake.delta.protocol.identity_columns import is_identity
+from variantlake.delta.protocol.intervals import check_retentions
 from variantlake.delta.protocol.known_properties import (
     SHREDDING_PROPERTY,
     check_properties,
@@ -76,6 +77,7 @@ def new_table(
         schema, configuration = with_mapping(schema, configuration, keep_names=False)
         configuration = of_table(configuration, schema)
     check_clustering(configuration, schema, partition_columns)
+    check_retentions(configuration, properties)
     if configuration.get(ROW_TRACKING_PROPERTY, "").lower() == "true":
         configuration |= materialized_columns()
     return new_protocol(features), Metadata(

@@ -16,6 +16,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.change_feed import CHANGE_FEED, check_change_feed
 from variantlake.delta.protocol.clustering import clustering_domain, clustering_names
 from variantlake.delta.protocol.identity_columns import is_identity
+from variantlake.delta.protocol.intervals import check_retentions
 from variantlake.delta.protocol.known_properties import (
     CONSTRAINT_PREFIX,
     SCHEMA_PREFIX,
@@ -75,6 +76,7 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes
     kept = {k: v for k, v in properties.items() if not is_of_protocol(k)}
     comment = kept.pop(COMMENT, snapshot.metadata.description)
     configuration = {**snapshot.metadata.configuration, **kept}
+    check_retentions(configuration, kept)
     for key in kept:
         if key.startswith(SCHEMA_PREFIX):  # it was given, so nothing learns another one
             configuration.pop(LEARNED_PREFIX + key.removeprefix(SCHEMA_PREFIX), None)

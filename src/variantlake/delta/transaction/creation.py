@@ -26,6 +26,7 @@ from variantlake.delta.protocol.clustering import DOMAIN as CLUSTERING
 from variantlake.delta.protocol.clustering import clustering_domain
 from variantlake.delta.protocol.features import writer_features
 from variantlake.delta.protocol.known_properties import check_properties, is_of_protocol
+from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
 from variantlake.delta.protocol.needed_features import extended_protocol, needed_features
 from variantlake.delta.protocol.new_table import new_table
 from variantlake.delta.protocol.properties import of_table
@@ -118,7 +119,13 @@ class Creation:
             "clusterBy": _json(list(self.cluster_columns)),
             "description": self.metadata.description,
             "isManaged": "false",
-            "properties": _json(dict(self.metadata.configuration)),
+            "properties": _json(
+                {
+                    key: value
+                    for key, value in self.metadata.configuration.items()
+                    if not key.startswith(LEARNED_PREFIX)  # of our loads, nobody asked for it
+                }
+            ),
         }
 
 

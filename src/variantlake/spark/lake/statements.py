@@ -60,10 +60,17 @@ from variantlake.sql.changes import (
 from variantlake.sql.create import parse_create
 from variantlake.sql.inserts import InsertText, parse_insert
 from variantlake.sql.splice import Splice, splice
+from variantlake.sql.statements import not_run_by_lake
 from variantlake.sql.table_functions import TableChanges, table_changes_in
 from variantlake.sql.token_tables import short_qualifiers
 from variantlake.sql.tokens import tokenize
-from variantlake.sql.upkeep import CloneTable, DropTable, Upkeep, parse_upkeep
+from variantlake.sql.upkeep import (
+    CloneTable,
+    ConvertToDelta,
+    DropTable,
+    Upkeep,
+    parse_upkeep,
+)
 
 if TYPE_CHECKING:
     from variantlake.dml.result import ChangeResult
@@ -123,8 +130,14 @@ class LakeStatements:
         if isinstance(whole, DropTable) and self._session.forget(whole.table, tables):
             return self._session.spark.createDataFrame([], StructType([]))
         location = None if whole is None else self._location_of(whole.table, tables)
+        if isinstance(whole, ConvertToDelta):
+            location = _parquet_folder(whole.table) or location
         if whole is not None and location is not None:
             own = functools.partial(self._whole, location, whole, args, tables)
+            if isinstance(whole, CloneTable):
+                names = {*self._session.names, *map(str.lower, tables or ())}
+                if whole.source.replace("`", "").lower() in names:  # that Spark does not know
+                    return own()
             return self._session.query(query, args, tables, own)
         try:
             made = parse_create(query)
@@ -146,8 +159,9 @@ class LakeStatements:
         parsed = parse_change(query)
         location = None if parsed is None else self._location_of(parsed.target.text, tables)
         if parsed is None or location is None:
+            refuse = None if parsed is None else functools.partial(self._not_ours, parsed, query)
             with _described_commits(self._session.spark):
-                return self._session.query(query, args, tables)
+                return self._session.query(query, args, tables, refuse)
         from variantlake.spark.dml.statements import result_rows
 
         given = dict(args) if isinstance(args, Mapping) else args
@@ -158,6 +172,19 @@ class LakeStatements:
         kind = type(parsed).__name__.removesuffix("Text").upper()
         rows: DataFrame = result_rows(self._session.spark, kind, done)
         return rows
+
+    def _not_ours(self, parsed: ChangeText, query: str) -> DataFrame:
+        """What a change is told whose target Delta Spark would have to find."""
+        target = parsed.target.text
+        parts = name_parts(target)
+        entry = None if parts is None else self._session.find(parts)
+        if entry is not None and entry.is_view:
+            raise UnsupportedFeature(
+                f"{target} is a view, and rows of a view are not changed here",
+                hint="name the table that it reads; Delta Spark changes views that are SELECT * of"
+                " one table",
+            )
+        raise not_run_by_lake(query) or NotADeltaTable(f"there is no table {target}")
 
     def _is_ours(self, call: TableChanges, tables: Mapping[str, Location] | None) -> bool:
         return self._location_of(call.table, tables) is not None
@@ -393,6 +420,12 @@ class LakeStatements:
             yield view
         finally:
             self._session.spark.catalog.dropTempView(view)
+
+
+def _parquet_folder(table: str) -> str | None:
+    """The path of "parquet.`path`"; None for any other name."""
+    parts = name_parts(table) or ()
+    return parts[1] if len(parts) == 2 and parts[0].lower() == "parquet" else None
 
 
 def _version(end: int | str | None) -> int | None:

@@ -18,6 +18,8 @@ from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.clustering import clustering_columns, clustering_names
 from variantlake.delta.schema.columns_by_path import field_path
+from variantlake.delta.transaction.alter import set_properties
+from variantlake.delta.transaction.alter_columns import after
 from variantlake.delta.transaction.analyze import analyze
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
@@ -107,6 +109,9 @@ class TableStatements:
                 return self._rows([], "")
             case parts.GenerateManifest(_, mode):
                 _generate(self._snapshot(location), mode)
+                return self._rows([], "")
+            case parts.ConvertToDelta(_, is_partitioned):
+                self._convert(location, is_partitioned=is_partitioned)
                 return self._rows([], "")
             case parts.DropTable(table, missing_ok):
                 # As in Delta Spark: a table that is named by its path is in no catalog.
@@ -209,7 +214,10 @@ class TableStatements:
     def _restore(self, location: str, text: parts.RestoreTable) -> DataFrame:
         moment = text.moment
         time = self.time_of(moment.timestamp)
-        done = restore(self._snapshot(location), moment.version, timestamp=time)
+        newest = self._snapshot(location)
+        done = restore(newest, moment.version, timestamp=time)
+        if done.restored_version == newest.version:
+            return self._rows([], _RESTORE)
         row = (
             done.table_bytes,
             done.table_files,
@@ -220,6 +228,21 @@ class TableStatements:
         )
         return self._rows([row], _RESTORE)
 
+    def _convert(self, location: str, *, is_partitioned: bool) -> None:
+        """Parquet files become a table where they are; a table stays as it is."""
+        from variantlake.spark.load.ingest import convert
+
+        if has_log(open_store(location)):
+            return
+        if is_partitioned:
+            raise UnsupportedFeature(
+                "CONVERT TO DELTA ... PARTITIONED BY is not supported",
+                file=location,
+                hint="CREATE TABLE delta.`path` USING delta PARTITIONED BY (...) AS SELECT * FROM"
+                " parquet.`path` copies the rows; Delta Spark converts the folder as it is",
+            )
+        convert(self._session.spark, [location], location)
+
     def _clone(self, location: str, text: parts.CloneTable, source: str) -> DataFrame:
         there = has_log(open_store(location))
         if there and not text.replaces:
@@ -228,7 +251,10 @@ class TableStatements:
             raise CommitConflict(
                 "there is a table already", file=location, hint="CREATE OR REPLACE TABLE renews it"
             )
-        done = clone(self._at(source, text.moment), location, deep=text.deep)
+        at = self._at(source, text.moment)
+        if text.properties:
+            at = after(at, set_properties(at, text.properties))
+        done = clone(at, location, deep=text.deep)
         return self._rows([_clone_row(done)], _CLONE)
 
     def _partitions(self, snapshot: Snapshot, where: str | None) -> DataFrame:

@@ -11,10 +11,16 @@ from pyspark.sql import types as st
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.known_properties import SCHEMA_PREFIX
-from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
+from variantlake.delta.schema.table_schema import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    VariantType,
+)
 from variantlake.delta.transaction.creation import Creation
 from variantlake.errors import InvalidSchema, MalformedLog, NotADeltaTable, wrong_option
-from variantlake.ingest.conversion.plan import nullable_type
 from variantlake.shredding.ddl import format_ddl, parse_ddl
 from variantlake.writing.options.keywords import check_options, names_of
 from variantlake.writing.table_write import READER_FEATURES, TableWrite
@@ -144,12 +150,31 @@ def columns_of(given: st.StructType, json_columns: Collection[str]) -> StructTyp
         tuple(
             StructField(
                 each.name,
-                VariantType() if each.name in json_columns else nullable_type(each.type),
+                VariantType() if each.name in json_columns else _described_type(each.type),
                 metadata={k: v for k, v in each.metadata.items() if k in _KEPT_METADATA},
             )
             for each in found.fields
         )
     )
+
+
+def _described_type(kind: DataType) -> DataType:
+    """As `nullable_type`, with the comments of fields."""
+    if isinstance(kind, StructType):
+        fields = (
+            StructField(
+                each.name,
+                _described_type(each.type),
+                metadata={k: v for k, v in each.metadata.items() if k == "comment"},
+            )
+            for each in kind.fields
+        )
+        return StructType(tuple(fields))
+    if isinstance(kind, ArrayType):
+        return ArrayType(_described_type(kind.element))
+    if isinstance(kind, MapType):
+        return MapType(_described_type(kind.key), _described_type(kind.value))
+    return kind
 
 
 def text_columns(
