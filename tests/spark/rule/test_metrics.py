@@ -73,6 +73,24 @@ def test_a_scan_tells_what_it_skips(
     assert sorted((each[READ], each[SKIPPED]) for each in both) == [("1", "3"), ("4", "0")]
 
 
+def test_a_scan_tells_which_row_groups_it_skips(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = mock.Mock(submit=lambda count, *given: count(*given))
+    monkeypatch.setattr(row_groups, "counting", at_once)
+    lake = connect(spark)
+    table = make(tmp_path / "t", properties={"variantlake.rowGroupRows": "2"})
+    for condition, groups in {
+        "event:n::int = 24": ("1", "4"),
+        "event:n::int BETWEEN 15 AND 22": ("5", "5"),
+        "event:kind::string = 'k1'": ("5", "0"),
+    }.items():
+        rows = lake.sql(f"SELECT id FROM delta.`{table}` WHERE {condition}").collect()
+        (found,) = shown(spark)
+        assert (found[GROUPS], found[SKIPPED_GROUPS]) == groups, condition
+        assert 0 < len(rows) <= 2 * int(groups[0])
+
+
 def test_without_the_rule_spark_shows_its_own(spark: SparkSession, tmp_path: Path) -> None:
     lake = connect(spark)
     table = make(tmp_path / "t")

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import orjson
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from variantlake.errors import TableReplaced, VariantLakeError
@@ -115,7 +116,7 @@ class RulePlanner:
             _interrupt_again()
             return None
         except Exception as error:  # noqa: BLE001 - no failure of ours may fail a query
-            self._warn(f"{type(error).__name__}: {error}")
+            self._warn(_reason(error))
             return None
 
     @contextlib.contextmanager
@@ -401,6 +402,13 @@ class _Answers:
             self._answers[request] = answer
             while len(self._answers) > _MOST_ANSWERS:
                 self._answers.popitem(last=False)
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong; in the JVM, without the trace and the number of an object."""
+    if isinstance(error, Py4JJavaError):
+        return str(error.java_exception.toString()).partition("\n")[0]
+    return f"{type(error).__name__}: {error}"
 
 
 def _lasts(

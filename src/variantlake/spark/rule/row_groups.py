@@ -24,7 +24,8 @@ def count_row_groups(helper: HelperSession, planned: PlannedTable, scan: DataFra
     """Count the row groups of the table's files for its `scan`; soon, if some may be skipped."""
     plan = planned.plan
     if plan.conjuncts and 0 < plan.read_files <= MOST_FILES:
-        counting.submit(_count, helper, planned, scan)
+        with contextlib.suppress(RuntimeError):  # this process ends
+            counting.submit(_count, helper, planned, scan)
 
 
 def _count(helper: HelperSession, planned: PlannedTable, scan: DataFrame) -> None:

@@ -181,6 +181,9 @@ public class AcceleratedReads {
             scala.Option active = SparkSession$.MODULE$.getActiveSession();
             try {
                 return new Query(owner, session).of((LogicalPlan) plan);
+            } catch (Throwable error) {
+                owner.warn(error);
+                return ((LogicalPlan) plan).transformWithSubqueries(new Unmark());
             } finally {
                 owner.busy.remove();
                 if (active.isDefined()) {

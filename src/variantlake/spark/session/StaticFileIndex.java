@@ -309,14 +309,16 @@ public class StaticFileIndex {
         /** What the driver knows: how much is read, by Spark, and what is skipped. */
         public scala.collection.immutable.Map driverMetrics() {
             if (own == null) {
-                SQLMetric files = SQLMetrics$.MODULE$.createMetric(
-                    sparkContext(), "number of files skipped");
-                SQLMetric bytes = SQLMetrics$.MODULE$.createSizeMetric(
-                    sparkContext(), "size of files skipped", 0L);
                 scala.collection.immutable.Map all = super.driverMetrics();
-                all = (scala.collection.immutable.Map)
-                    all.updated("skippedFiles", files);
-                own = (scala.collection.immutable.Map) all.updated("skippedBytes", bytes);
+                try {
+                    all = with(all, "skippedFiles", SQLMetrics$.MODULE$.createMetric(
+                        sparkContext(), "number of files skipped"));
+                    all = with(all, "skippedBytes", SQLMetrics$.MODULE$.createSizeMetric(
+                        sparkContext(), "size of files skipped", 0L));
+                } catch (Throwable error) {
+                    // Spark's pages show less: no query fails for them.
+                }
+                own = all;
             }
             return own;
         }
@@ -324,24 +326,40 @@ public class StaticFileIndex {
         /** Spark has set all to zero since the plan was made. */
         public void sendDriverMetrics() {
             Skipped skipped = ((Files) relation()).skipped;
-            measured("skippedFiles", skipped.files);
-            measured("skippedBytes", skipped.bytes);
+            try {
+                measured("skippedFiles", skipped.files);
+                measured("skippedBytes", skipped.bytes);
+            } catch (Throwable error) {
+                // as above
+            }
             super.sendDriverMetrics();
-            skipped.begin(this, sparkContext().getLocalProperty("spark.sql.execution.id"));
+            try {
+                skipped.begin(this, sparkContext().getLocalProperty("spark.sql.execution.id"));
+            } catch (Throwable error) {
+                // as above
+            }
         }
 
         /** Those of row groups too, which Spark does not send: they may not be counted by then. */
         public scala.collection.immutable.Map metrics() {
             if (every == null) {
                 scala.collection.immutable.Map all = super.metrics();
-                all = (scala.collection.immutable.Map) all.updated(
-                    "rowGroups", SQLMetrics$.MODULE$.createMetric(
+                try {
+                    all = with(all, "rowGroups", SQLMetrics$.MODULE$.createMetric(
                         sparkContext(), "number of row groups read"));
-                every = (scala.collection.immutable.Map) all.updated(
-                    "skippedRowGroups", SQLMetrics$.MODULE$.createMetric(
+                    all = with(all, "skippedRowGroups", SQLMetrics$.MODULE$.createMetric(
                         sparkContext(), "number of row groups skipped"));
+                } catch (Throwable error) {
+                    // as above
+                }
+                every = all;
             }
             return every;
+        }
+
+        private static scala.collection.immutable.Map with(
+                scala.collection.immutable.Map all, String name, SQLMetric metric) {
+            return (scala.collection.immutable.Map) all.updated(name, metric);
         }
 
         void showRowGroups(long[] numbers, String execution) {

@@ -35,17 +35,21 @@ def new_instance(spark: SparkSession, name: str) -> Java:
     return _compile(gateway_of(spark), name)
 
 
+def source_of(name: str) -> str:
+    """The text of a class."""
+    return importlib.resources.files(__package__).joinpath(f"{name}.java").read_text("utf-8")
+
+
 def _compile(gateway: Java, name: str) -> Java:
     # py4j remembers methods by class name, so that a second class of one name, from another class
     # loader, would fail: each compilation has a name of its own.
     unique = f"{name}{uuid.uuid4().hex}"
-    source = importlib.resources.files(__package__).joinpath(f"{name}.java").read_text("utf-8")
     java = gateway.jvm.java.lang
     compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(java.Thread.currentThread().getContextClassLoader())
     compiler.setTargetVersion(17)  # by default it refuses static methods of interfaces
     try:
-        compiler.cook(source.replace(name, unique))
+        compiler.cook(source_of(name).replace(name, unique))
     except Py4JJavaError as error:
         raise UnsupportedFeature(
             "the internals of this Spark are not those we know:"
