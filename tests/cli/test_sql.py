@@ -43,6 +43,15 @@ def test_text_from_a_pipe_runs(table: vl.Table, monkeypatch: Patch, capfd: Captu
     assert (failed.code, "no column 'n'" in failed.err) == (1, True)
 
 
+def test_commands_come_from_a_pipe_too(table: vl.Table, monkeypatch: Patch, capfd: Capture) -> None:
+    text = ".format jsonl\n.tables\nSELECT count(*) AS n\nFROM t;\n.quit\nSELECT nonsense;"
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    done = run(monkeypatch, capfd, "sql", table.uri)
+    assert done.code == 0
+    assert done.out.splitlines()[-1] == '{"n":20}'
+    assert table.uri in done.out
+
+
 def test_older_versions_are_read(table: vl.Table, monkeypatch: Patch, capfd: Capture) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("SELECT count(*) AS n FROM events"))
     done = run(monkeypatch, capfd, "sql", table.uri, "--version", "0", "--json")

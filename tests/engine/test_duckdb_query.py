@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import variantlake as vl
 from tests.strategies import MORE
-from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature
 
 ROWS = [
     {"k": "a", "n": 1, "d": 1.5},
@@ -53,6 +53,12 @@ def rows(table: vl.Table, text: str, **tables: vl.Table) -> list[dict[str, Any]]
 )
 def test_both_engines_agree(table: vl.Table, text: str) -> None:
     assert rows(table, text) == table.sql(text).to_arrow().to_pylist()
+
+
+def test_the_error_of_a_scan_is_its_own(table: vl.Table) -> None:
+    with pytest.raises(InvalidValue, match=r"value cannot be cast: event:n::int") as caught:
+        rows(table, "SELECT sum(event:n::int) FROM t")
+    assert "try_cast" in (caught.value.hint or "")
 
 
 small = st.integers(-2, 5)

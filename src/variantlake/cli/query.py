@@ -12,6 +12,7 @@ import pyarrow as pa
 import typer
 
 import variantlake as vl
+from variantlake.cli.terminal.configuration import named_tables
 from variantlake.cli.terminal.formats import (
     OutputFormat,
     OutputFormatOption,
@@ -92,8 +93,9 @@ def query(
     if (refused := not_a_query(text)) is not None:
         raise refused
     opened = vl.Table.open(table, version, timestamp=timestamp)
+    configured = [name.lower() for name, location in named_tables().items() if location == table]
     run_query(
-        dict.fromkeys(names_of_table(opened.uri), opened),
+        dict.fromkeys([*names_of_table(opened.uri), *configured], opened),
         text,
         engine,
         form,

@@ -183,8 +183,8 @@ COMMANDS: dict[str, CommandEntry] = {
         "Update rows in one commit.",
         _CHANGE,
         (
-            'variantlake update /lake/users --set "kind=\'new\'" --where "id = 7" --dry-run',
-            'variantlake update /lake/users --set "n=n + 1"',
+            'variantlake update /lake/users --set kind=new --where "id = 7" --dry-run',
+            'variantlake update /lake/users --set-sql "n=n + 1"',
         ),
     ),
     "merge": CommandEntry(

@@ -93,7 +93,10 @@ def sql(
             prompt.loop()
         return
     for line in sys.stdin:
-        prompt.take(line)
+        if not line.startswith("."):
+            prompt.take(line)
+        elif prompt.onecmd(line.rstrip()):
+            return
     prompt.take(";")
 
 

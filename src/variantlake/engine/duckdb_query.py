@@ -18,7 +18,12 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.errors import InvalidQuery, MissingDependency, UnsupportedFeature
+from variantlake.errors import (
+    InvalidQuery,
+    MissingDependency,
+    UnsupportedFeature,
+    VariantLakeError,
+)
 from variantlake.expressions.columns import Columns, name_of
 from variantlake.expressions.from_sqlglot import Expressions
 from variantlake.expressions.tree import And, Expression, Ref
@@ -51,9 +56,10 @@ class DuckQuery(ArrowStream):
     @cached_property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the result. Raises as `to_batches`."""
-        with _errors_of_duckdb():
+        with _errors_of_duckdb([]) as errors:
             empty: pa.RecordBatchReader = self._run(
-                f"SELECT * FROM ({self.text}) LIMIT 0"  # noqa: S608 - the user's own query
+                f"SELECT * FROM ({self.text}) LIMIT 0",  # noqa: S608 - the user's own query
+                errors,
             )
             return pa.schema([marked(each.with_type(_type(each.type))) for each in empty.schema])
 
@@ -62,8 +68,8 @@ class DuckQuery(ArrowStream):
 
         Raises InvalidQuery for what DuckDB refuses, and all that a scan raises.
         """
-        with _errors_of_duckdb():
-            for batch in self._run(self.text):
+        with _errors_of_duckdb([]) as errors:
+            for batch in self._run(self.text, errors):
                 pairs = zip(batch.columns, self.schema, strict=True)
                 arrays = [array.cast(each.type) for array, each in pairs]
                 yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
@@ -72,12 +78,12 @@ class DuckQuery(ArrowStream):
         """What each of the scans reads and skips."""
         return tuple(scan.explain() for scan in self.scans.values())
 
-    def _run(self, text: str) -> Any:
+    def _run(self, text: str, errors: list[VariantLakeError]) -> Any:
         connection = _duckdb().connect()
         for name, value in _SETTINGS.items():
             connection.execute(f"SET {name} = {value}")
         for name, scan in self.scans.items():
-            connection.register(name, _Unmarked(scan))
+            connection.register(name, _Unmarked(scan, errors))
         return connection.sql(text).to_arrow_reader(_BATCH_ROWS)
 
 
@@ -90,17 +96,25 @@ _NULLABLE = [each.with_nullable(True) for each in VARIANT_TYPE]
 
 
 class _Unmarked(ArrowStream):
-    """A scan whose Variants are structs, which DuckDB gives back byte by byte."""
+    """A scan whose Variants are structs, which DuckDB gives back byte by byte.
 
-    def __init__(self, scan: Scan) -> None:
+    Its `errors` are kept, because DuckDB only passes on their words.
+    """
+
+    def __init__(self, scan: Scan, errors: list[VariantLakeError]) -> None:
         self._scan = scan
+        self._errors = errors
 
     @property
     def schema(self) -> pa.Schema:
         return pa.schema([each.remove_metadata() for each in self._scan.schema])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        return self._scan.to_batches()
+        try:
+            yield from self._scan.to_batches()
+        except VariantLakeError as error:
+            self._errors.append(error)
+            raise
 
 
 def duckdb_query(text: str, tables: Mapping[str, Snapshot]) -> DuckQuery:
@@ -298,9 +312,14 @@ def _duckdb() -> Any:
 
 
 @contextlib.contextmanager
-def _errors_of_duckdb() -> Iterator[None]:
+def _errors_of_duckdb(errors: list[VariantLakeError]) -> Iterator[list[VariantLakeError]]:
+    """Raise the first of the errors of scans, which come into the list, and those of DuckDB."""
     try:
-        yield
+        yield errors
     except _duckdb().Error as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InvalidQuery(f"DuckDB: {reason}", hint="the text is run as DuckDB's SQL") from error
+        if not errors:
+            reason = str(error).strip().splitlines()[0]
+            hint = "the text is run as DuckDB's SQL"
+            raise InvalidQuery(f"DuckDB: {reason}", hint=hint) from error
+    if errors:  # no error of DuckDB is its context: that holds the connection until the end
+        raise errors.pop().with_traceback(None)

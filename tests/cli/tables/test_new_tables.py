@@ -121,6 +121,9 @@ def test_tables_have_names(tmp_path: Path, monkeypatch: Patch, capfd: Capture) -
     found = variantlake("info", "events", "--json")
     assert json.loads(found.out)["location"] == str(tmp_path / "lake" / "deep")
     assert variantlake("info", "./events").code == 1
+    for name in ("t", "deep", "Events"):
+        counted = variantlake("query", "events", f"SELECT count(*) AS n FROM {name}", "--json")
+        assert (counted.code, counted.out) == (0, '{"n":0}\n')
     (tmp_path / "other.toml").write_text('[table]\nevents = "x"\n')
     monkeypatch.setenv("VARIANTLAKE_CONFIG", str(tmp_path / "other.toml"))
     wrong = variantlake("info", "events")
