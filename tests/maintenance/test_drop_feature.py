@@ -12,10 +12,10 @@ import pytest
 
 import variantlake as vl
 from tests.cli.command import run
+from variantlake.delta.checkpoint.log_cleanup import PROTECTED
 from variantlake.delta.log.last_checkpoint import read_last_checkpoint
 from variantlake.delta.protocol.features import VARIANT_SHREDDING, reader_features
 from variantlake.errors import InvalidValue, UnsupportedFeature
-from variantlake.maintenance.drop_feature import PROTECTED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

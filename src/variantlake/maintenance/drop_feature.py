@@ -18,6 +18,7 @@ import orjson
 
 from variantlake.delta.actions.actions import DomainMetadata, Protocol, RemoveFile
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
+from variantlake.delta.checkpoint.log_cleanup import PROTECTED
 from variantlake.delta.log.deletion_vectors import vector_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.log.snapshot_state import read_removes
@@ -39,11 +40,11 @@ from variantlake.maintenance.optimize import optimize
 from variantlake.maintenance.plan_compaction import CompactionOptions
 from variantlake.maintenance.reshredding.reshred import ReshredOptions, ReshredResult, reshred
 from variantlake.maintenance.rewrite.run import RewriteResult
+from variantlake.maintenance.truncate_history import check_truncatable
+from variantlake.maintenance.truncate_history import truncate_history as cut_history
 from variantlake.maintenance.unmap_columns import unmap_columns
 from variantlake.progress import OnProgress
 from variantlake.writing.options.file_sizes import TARGET_FILE_BYTES
-
-PROTECTED = "delta.requireCheckpointProtectionBeforeVersion"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ def drop_feature(
     name: str,
     run: Runner,
     *,
+    truncate_history: bool = False,
     dry_run: bool = False,
     progress: OnProgress | None = None,
 ) -> ReshredResult:
@@ -68,19 +70,23 @@ def drop_feature(
 
     Raises as `Table.drop_feature`.
     """
-    check_droppable(snapshot, name)
+    check_droppable(snapshot, name, truncate_history=truncate_history)
     names = VARIANT_SHREDDING if name in VARIANT_SHREDDING else (name,)
     drop = _Drop(snapshot, run, dry_run, progress)
     rewritten = _UNUSED[names[0]](drop)
     if dry_run:
         return rewritten
-    snapshot = snapshot.refresh()
-    protected = any(FEATURES[each].reader for each in names)
-    version = _without(snapshot, name, names, protected=protected)
+    began, snapshot = snapshot.version, snapshot.refresh()
+    if truncate_history:
+        cut_history(snapshot, names[0], began=began)
+    protected = not truncate_history and any(FEATURES[each].reader for each in names)
+    version = _without(snapshot, name, names, protected=protected, truncated=truncate_history)
     return replace(rewritten, version=version)
 
 
-def _without(snapshot: Snapshot, name: str, names: Collection[str], *, protected: bool) -> int:
+def _without(
+    snapshot: Snapshot, name: str, names: Collection[str], *, protected: bool, truncated: bool
+) -> int:
     """Commit the protocol without some features, and the properties of theirs; the version."""
     if protected:
         write_checkpoint(snapshot.store, snapshot.version)
@@ -108,7 +114,7 @@ def _without(snapshot: Snapshot, name: str, names: Collection[str], *, protected
             # A write at the same time may use the feature.
             reads=whole_table,
             serializable=True,
-            parameters={"featureName": name, "truncateHistory": False},
+            parameters={"featureName": name, "truncateHistory": truncated},
         ),
     )
     if not protected:
@@ -320,6 +326,7 @@ _WIDENING = ("typeWidening", PREVIEW)
 
 _UNUSED: dict[str, Callable[[_Drop], ReshredResult]] = {
     "checkConstraints": _without_constraints,
+    "checkpointProtection": _untouched,
     "columnMapping": _without_mapping,
     "deletionVectors": _without_vectors,
     "domainMetadata": _without_domains,
@@ -334,16 +341,15 @@ _UNUSED: dict[str, Callable[[_Drop], ReshredResult]] = {
 """What makes a table do without a feature, by its name."""
 
 _PROPERTIES = {
+    "checkpointProtection": (PROTECTED,),
     "materializePartitionColumns": ("delta.enableMaterializePartitionColumnsFeature",),
     "rowTracking": (ROW_TRACKING, SUSPENDED, ROW_ID, ROW_COMMIT_VERSION),
     **dict.fromkeys(VARIANT_SHREDDING, ("delta.enableVariantShredding",)),
 }
 """What else goes with a feature."""
 
-_BY_DELTA_SPARK = ("checkpointProtection",)
 
-
-def check_droppable(snapshot: Snapshot, name: str) -> None:
+def check_droppable(snapshot: Snapshot, name: str, *, truncate_history: bool = False) -> None:
     """Raise for a feature that the table does not have, or that cannot be dropped here."""
     if not isinstance(name, str):
         raise InvalidValue(f"a feature is {name!r}", hint="its name, as in variantShredding")
@@ -359,13 +365,18 @@ def check_droppable(snapshot: Snapshot, name: str) -> None:
             hint=("" if name in FEATURES else did_you_mean(name, [*listed, *FEATURES]))
             or f"its features: {', '.join(listed)}",
         )
+    if truncate_history:
+        check_truncatable(meant[0])
+    elif name == "checkpointProtection":
+        raise UnsupportedFeature(
+            "checkpointProtection is dropped with the versions that it protects",
+            file=snapshot.store.uri,
+            hint="truncate the history: TRUNCATE HISTORY, truncate_history=True",
+            cli_hint="truncate the history: --truncate-history",
+        )
     if meant[0] in _UNUSED:
         return
-    if name in _BY_DELTA_SPARK:
-        more = " TRUNCATE HISTORY" if name == "checkpointProtection" else ""
-        hint = f"ALTER TABLE ... DROP FEATURE `{name}`{more} in Delta Spark does it"
-    else:
-        hint = "no engine drops it: copy the rows into a table that is made without it"
+    hint = "no engine drops it: copy the rows into a table that is made without it"
     raise UnsupportedFeature(
         f"the feature {name} cannot be dropped here, only {', '.join(_UNUSED)}",
         file=snapshot.store.uri,

@@ -1789,6 +1789,7 @@ class Table(AllRows):
         self,
         name: str = "variantShredding",
         *,
+        truncate_history: bool = False,
         dry_run: bool = False,
         progress: OnProgress | None = None,
         commit_properties: CommitProperties = None,
@@ -1809,6 +1810,10 @@ class Table(AllRows):
 
         Args:
             name: The feature, as the table has it.
+            truncate_history: Take the versions that use a feature of readers out of the log,
+                instead of protecting them. The first call ends the use, and raises CommitConflict.
+                A call after `delta.dropFeatureTruncateHistory.retentionDuration` (24 hours) does
+                the rest. `checkpointProtection` goes by this alone.
             dry_run: Say what would be rewritten, and do nothing.
             progress: Called a few times a second while files are rewritten.
             commit_properties: As for `append`.
@@ -1816,14 +1821,20 @@ class Table(AllRows):
         Raises:
             InvalidValue: The table does not have the feature.
             UnsupportedFeature: A feature that cannot be dropped, or that the table still needs.
-            CommitConflict: Another writer changed the table in the meantime; repeat.
+            CommitConflict: Another writer changed the table in the meantime; repeat. Also while
+                versions that use the feature have to stay.
             MalformedFile, MissingSource: A file that cannot be read, with file and row.
         """
         from variantlake.jobs.threads import run_in_threads
         from variantlake.maintenance.drop_feature import drop_feature
 
         return drop_feature(
-            self._newest(), name, run_in_threads, dry_run=dry_run, progress=progress
+            self._newest(),
+            name,
+            run_in_threads,
+            truncate_history=truncate_history,
+            dry_run=dry_run,
+            progress=progress,
         )
 
     def digest(
@@ -2201,7 +2212,7 @@ class Table(AllRows):
         from variantlake.sql.alter import DropFeature
 
         if isinstance(change, DropFeature):
-            done = self.drop_feature(change.name)
+            done = self.drop_feature(change.name, truncate_history=change.truncates)
             return CommitResult(version=done.version or self.version)
         version = alter_table(self._newest(), change, LocalChecks(), always_commits=False)
         return CommitResult(version=version)

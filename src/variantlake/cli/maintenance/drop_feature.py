@@ -20,6 +20,12 @@ def drop_feature(
         typer.Argument(metavar="FEATURE", help="The name of the feature in the table's protocol."),
     ] = "variantShredding",
     *,
+    truncate_history: Annotated[
+        bool,
+        typer.Option(
+            help="Also remove the older versions that use it; takes two calls, a day apart."
+        ),
+    ] = False,
     dry_run: Annotated[bool, dry_run_option("rewritten")] = False,
     as_json: Annotated[bool, json_option()] = False,
 ) -> None:
@@ -31,7 +37,9 @@ def drop_feature(
     """
     opened = Table.open(table)
     with rewriting() as progress:
-        done = opened.drop_feature(feature, dry_run=dry_run, progress=progress)
+        done = opened.drop_feature(
+            feature, truncate_history=truncate_history, dry_run=dry_run, progress=progress
+        )
     if as_json:
         print_json({**done.to_dict(), "feature": feature})
     elif dry_run:

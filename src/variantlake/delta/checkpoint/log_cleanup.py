@@ -38,12 +38,14 @@ def clean_log(
     *,
     named: Collection[int] = (),
     now: int | None = None,
+    before: int | None = None,
 ) -> int:
     """Delete the files of the log that expired (`delta.logRetentionDuration`); how many.
 
     Everything from the newest checkpoint on that is as old as the retention asks stays, so that
     every version that is young enough can be read. Nothing goes where
-    `delta.enableExpiredLogCleanup` is false. `now` is in milliseconds since the epoch. The caller
+    `delta.enableExpiredLogCleanup` is false. `now` is in milliseconds since the epoch, as is
+    `before`: what is older goes whatever the retention is. The caller
     has asked the protocol whether the log may be written (`check_log_writable`).
 
     Raises StoreFailed, MalformedLog for a checkpoint that names no sidecars that can be read.
@@ -54,7 +56,7 @@ def clean_log(
     entries = list(store.list_from(LOG))
     retention = property_millis(properties, "delta.logRetentionDuration", DEFAULT_RETENTION)
     # Midnight UTC: a log is not looked through for one more commit every minute.
-    cutoff = (now - retention) // DAY_MILLIS * DAY_MILLIS
+    cutoff = (now - retention) // DAY_MILLIS * DAY_MILLIS if before is None else before
     expired = _newest_expired(store, entries, properties, cutoff)
     kept = None
     if expired is not None:

@@ -1114,6 +1114,7 @@ class Lake(Shown):
         table: Location,
         name: str = "variantShredding",
         *,
+        truncate_history: bool = False,
         dry_run: bool = False,
         progress: OnProgress | None = None,
         commit_properties: CommitProperties = None,
@@ -1127,7 +1128,14 @@ class Lake(Shown):
 
         snapshot = self._session.snapshot(table)
         runner = self._session.rewriter(snapshot)
-        return drop_feature(snapshot, name, runner, dry_run=dry_run, progress=progress)
+        return drop_feature(
+            snapshot,
+            name,
+            runner,
+            truncate_history=truncate_history,
+            dry_run=dry_run,
+            progress=progress,
+        )
 
     def digest(
         self,

@@ -284,13 +284,9 @@ class LakeStatements:
         if isinstance(change, DropFeature):
             from variantlake.maintenance.drop_feature import drop_feature
 
-            if change.truncates:
-                raise UnsupportedFeature(
-                    "DROP FEATURE ... TRUNCATE HISTORY is not supported",
-                    hint="DROP FEATURE alone drops it from the newest version, and keeps the older"
-                    " ones; Delta Spark truncates the history",
-                )
-            return drop_feature(snapshot, change.name, run).version or 0
+            truncates = change.truncates
+            done = drop_feature(snapshot, change.name, run, truncate_history=truncates)
+            return done.version or 0
         checks = SparkChecks(self._session.spark, rows)
         return alter_table(snapshot, change, checks, run=run)
 
