@@ -12,6 +12,7 @@ from variantlake.sql.table_functions import TableChanges, table_changes_in
     [
         ("table_changes('a.t', 0)", 0, None),
         ("TABLE_CHANGES( 'a.t' , 2, 5 )", 2, 5),
+        ("table_changes_by_path('a.t', 2)", 2, None),
         (
             "table_changes('a.t', '2024-01-01 00:00:00', '2024-01-02')",
             "2024-01-01 00:00:00",

@@ -20,15 +20,8 @@ from variantlake.delta.protocol.clustering import DOMAIN as CLUSTERING
 from variantlake.delta.protocol.clustering import clustering_domain, clustering_names
 from variantlake.delta.protocol.known_properties import CONTRACT_PREFIX, OF_COLUMNS
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
-from variantlake.delta.schema.column_mapping import (
-    ID_KEY,
-    MAX_ID,
-    MODE,
-    NAME_KEY,
-    NESTED_IDS_KEY,
-    is_mapped,
-)
-from variantlake.delta.schema.table_schema import VOID, StructType, types_in, without_metadata
+from variantlake.delta.schema.column_mapping import MAX_ID, MODE, is_mapped, without_mapping
+from variantlake.delta.schema.table_schema import VOID, StructType, types_in
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.delta.transaction.new_actions import removes_of
@@ -69,9 +62,7 @@ def unmap_columns(
     """
     if not is_mapped(snapshot.metadata.configuration):
         return RewriteResult(version=snapshot.version, dry_run=dry_run)
-    schema = snapshot.schema
-    for key in (ID_KEY, NAME_KEY, NESTED_IDS_KEY):
-        schema = without_metadata(schema, key)
+    schema = without_mapping(snapshot.schema)
     _check_names(snapshot, schema)
     if dry_run:
         return optimize(snapshot, run, options=_ALL, dry_run=True)

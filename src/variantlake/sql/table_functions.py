@@ -10,11 +10,15 @@ from sqlglot.tokenizer_core import Token, TokenType
 from variantlake.sql.tokens import TEXTS, Span, tokenize
 
 FUNCTION = "table_changes"
+_NAMES = (FUNCTION, "table_changes_by_path")
 
 
 @dataclass(frozen=True, slots=True)
 class TableChanges:
-    """`table_changes('table', first [, last])`; numbers are versions, texts are times."""
+    """`table_changes('table', first [, last])`; numbers are versions, texts are times.
+
+    `table_changes_by_path` is the same.
+    """
 
     table: str
     first: int | str
@@ -33,7 +37,7 @@ def _calls(tokens: Sequence[Token]) -> Iterator[TableChanges]:
     kinds = [token.token_type for token in tokens]
     for at, token in enumerate(tokens):
         is_call = kinds[at + 1 : at + 2] == [TokenType.L_PAREN]
-        if not is_call or token.text.lower() != FUNCTION or TokenType.R_PAREN not in kinds[at:]:
+        if not is_call or token.text.lower() not in _NAMES or TokenType.R_PAREN not in kinds[at:]:
             continue
         end = kinds.index(TokenType.R_PAREN, at)
         if any(kind is not TokenType.COMMA for kind in kinds[at + 3 : end : 2]):

@@ -47,7 +47,15 @@ from variantlake.delta.protocol.features import (
     writer_features,
 )
 from variantlake.delta.protocol.named_versions import find_version
-from variantlake.delta.schema.column_mapping import MODE, have_case, have_names, is_mapped
+from variantlake.delta.schema.column_mapping import (
+    ID_KEY,
+    MODE,
+    NAME_KEY,
+    have_case,
+    have_names,
+    is_mapped,
+    without_mapping,
+)
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType
 from variantlake.errors import (
     InvalidQuery,
@@ -339,7 +347,12 @@ def _snapshot(
         # The protocol first: a feature that nobody here knows may change what a schema looks like.
         check_protocol(state.protocol)
         schema = StructType.from_json(state.metadata.schema_string)
-        _check_metadata(state.metadata, schema)
+        metadata = state.metadata
+        if not _maps_names(state.protocol, metadata):
+            # Names and ids of a mapping that does not count: files have the names of the table.
+            schema = without_mapping(schema)
+            metadata = replace(metadata, schema_string=schema.to_json())
+        _check_metadata(metadata, schema)
         check_readable(state.protocol, dict(state.metadata.configuration), schema, applies=applies)
         files = state.files
         if is_unread(files) and "deletionVectors" in applies:
@@ -352,7 +365,7 @@ def _snapshot(
         version=version,
         last=last,
         protocol=state.protocol,
-        metadata=state.metadata,
+        metadata=metadata,
         schema=schema,
         files=files,
         transactions=state.transactions,
@@ -363,6 +376,13 @@ def _snapshot(
         applies=applies,
         index=state.index,
     )
+
+
+def _maps_names(protocol: Protocol, metadata: Metadata) -> bool:
+    """Whether the schema's physical names count, or it has none. Spec: "Column Mapping"."""
+    if NAME_KEY not in metadata.schema_string and ID_KEY not in metadata.schema_string:
+        return True
+    return is_mapped(metadata.configuration) and "columnMapping" in reader_features(protocol)
 
 
 def _check_files(

@@ -18,6 +18,7 @@ from variantlake.delta.schema.table_schema import (
     StructType,
     arrow_type,
     with_parts,
+    without_metadata,
 )
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.shredding.layout import map_type
@@ -26,7 +27,7 @@ MODE = "delta.columnMapping.mode"
 MAX_ID = "delta.columnMapping.maxColumnId"
 ID_KEY = "delta.columnMapping.id"
 NAME_KEY = "delta.columnMapping.physicalName"
-NESTED_IDS_KEY = "delta.columnMapping.nested.ids"
+_NESTED_IDS_KEY = "delta.columnMapping.nested.ids"
 
 _FIELD_ID = b"PARQUET:field_id"
 
@@ -46,6 +47,13 @@ def with_mapping(
     mapper = _Mapper(_highest(schema, properties), keep_names=keep_names)
     mapped = mapper.struct(schema)
     return mapped, {**properties, MAX_ID: str(mapper.last)}
+
+
+def without_mapping(schema: StructType) -> StructType:
+    """The schema of files that name columns as the table does."""
+    for key in (ID_KEY, NAME_KEY, _NESTED_IDS_KEY):
+        schema = without_metadata(schema, key)
+    return schema
 
 
 def physical_type(kind: DataType) -> pa.DataType:
