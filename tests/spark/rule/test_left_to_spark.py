@@ -89,6 +89,14 @@ def test_a_partition_that_is_named_by_its_path_is_no_more_than_that(
     assert files_read(lake, kept) == 2
 
 
+def test_a_stream_is_explained_as_spark_reads_it(spark: SparkSession, lake: Lake, ev: str) -> None:
+    stream = spark.readStream.format("delta").load(ev).where(K1)
+    assert lake.explain(stream).to_dict() == {
+        "tables": [],
+        "note": "all Variants are read as Spark reads them",
+    }
+
+
 @pytest.mark.rule(41)
 def test_a_table_that_was_altered_meanwhile_is_read_as_spark_reads_it(
     spark: SparkSession, tmp_path: Path

@@ -180,6 +180,29 @@ def test_an_accelerated_session_knows_the_format(
     assert session.read.format("variantlake").load(tables["ev"]).count() == 40
 
 
+def test_what_is_written_by_the_format_is_read_by_the_rule(
+    spark: SparkSession, tables: dict[str, str], tmp_path: Path
+) -> None:
+    """Delta Spark fails at its tables with deletion vectors here: it looks at no such statement."""
+    vl.spark.accelerate(spark)
+    planner = planner_of(spark)
+    assert planner is not None
+    target = make(tmp_path / "t")
+    kept = spark.read.format("delta").load(tables["odd"]).where("event:kind::string = 'k1'")
+    ids = f"SELECT id FROM delta.`{tables['odd']}` WHERE event:n::int < 15"
+    kept.createOrReplaceTempView("kept")
+    some = spark.sql(f"SELECT id, part, event FROM kept WHERE id IN ({ids})")
+    with planner.explaining() as planned:
+        some.write.format("variantlake").mode("append").save(target)
+    assert [each.plan.read_files for each in planned] == [1, 2]
+    with planner.explaining() as planned:
+        own = spark.read.format("delta").load(target).where("event:kind::string = 'k1'")
+        own.write.format("variantlake").mode("overwrite").save(target)
+    assert [each.plan.read_files for each in planned] == [2]
+    found = Counter(vl.Table.open(target).scan("id").to_arrow()["id"].to_pylist())
+    assert found == Counter([10, 11, 12, 13, *range(10, 17), 19])
+
+
 def test_a_table_overwrites_what_it_was_read_of(lake: Lake, tmp_path: Path) -> None:
     location = make(tmp_path / "t")
     lake.overwrite(location, lake.table(location).where("event:kind::string = 'k1'"))

@@ -106,6 +106,8 @@ def explain_frame(spark: SparkSession, frame: DataFrame) -> QueryExplanation:
     planner = planner_of(spark)
     if planner is None:
         return QueryExplanation((), NOT_ACCELERATED)
+    if frame.isStreaming:  # Spark optimizes each of its batches, and no plan of all
+        return QueryExplanation((), LEFT_AS_IT_IS)
     with planner.explaining() as tables:
         # Made anew: one that ran is optimized already.
         dataset_of(frame_of(spark, plan_of(frame))).queryExecution().optimizedPlan()

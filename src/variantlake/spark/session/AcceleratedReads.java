@@ -399,9 +399,12 @@ public class AcceleratedReads {
             return changed ? (LogicalPlan) plan.withNewChildren(seq(children)) : plan;
         }
 
-        /** A statement that writes rows, as `accelerated`; Delta Spark has yet to begin what it is. */
+        /**
+         * A statement that writes rows, as `accelerated`. Delta Spark has yet to begin what it is,
+         * if one of its own tables is written; of all others it never looks at what is read.
+         */
         private LogicalPlan written(LogicalPlan plan) throws Exception {
-            leaveOthers();
+            if (!isSource((LogicalPlan) ((V2WriteCommand) plan).table())) leaveOthers();
             List children = new ArrayList();
             for (int i = 0; i < plan.children().size(); i++) {
                 LogicalPlan found = accelerated((LogicalPlan) plan.children().apply(i));
