@@ -120,7 +120,7 @@ def test_large_results_are_made_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_that_cannot_start_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "_START", "import sys; sys.exit(3) # {path} {number} {module}")
+    monkeypatch.setattr(processes, "_START", "import sys; sys.exit(3) # {number} {module}")
     monkeypatch.setattr(processes, "WORTHWHILE_SECONDS", 0.0)
     with worker_processes(__name__):
         for _ in range(3):
@@ -144,7 +144,7 @@ def test_one_without_work_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> Non
     ours, theirs = Pipe()
     monkeypatch.setattr(worker, "IDLE_SECONDS", 0.0)
     monkeypatch.setattr(pa, "set_cpu_count", lambda _: None)
-    worker.serve(os.dup(theirs.fileno()), "json")
+    worker.serve(theirs, "json")
     assert ours.recv_bytes() == b""
 
 

@@ -35,15 +35,19 @@ WORTHWHILE_SECONDS = 1.0
 """To start a process takes some 0.4 s of a core."""
 
 _MOST = 16
-"""Each takes some 100 MB."""
+"""Each takes some 150 MB."""
 
 _LARGE = 4 << 20
 _END_SECONDS = 2.0
 
-_START = (
-    "import sys; sys.path[:] = {path!r}; "
-    "from variantlake.parallel.worker import serve; serve({number}, {module!r})"
-)
+_START = """
+import sys
+from multiprocessing.connection import Connection
+connection = Connection({number})
+sys.path[:] = connection.recv()
+from variantlake.parallel.worker import serve
+serve(connection, {module!r})
+"""
 
 
 def in_processes(job: Callable[[T], R]) -> Callable[[T], R]:
@@ -104,7 +108,7 @@ class _Worker:
     def __init__(self, module: str) -> None:
         self._connection, theirs = Pipe()
         number = theirs.fileno()
-        start = _START.format(path=sys.path, number=number, module=module)
+        start = _START.format(number=number, module=module)
         with theirs:
             # In a session of its own Ctrl-C does not reach it: this process answers that.
             self._process = subprocess.Popen(  # noqa: S603  # this interpreter
@@ -117,6 +121,10 @@ class _Worker:
         self._job: bytes | None = None
         self.is_ready = False
         self.is_lost = False
+        try:
+            self._connection.send(sys.path)
+        except OSError:
+            self.is_lost = True
 
     @property
     def pid(self) -> int:

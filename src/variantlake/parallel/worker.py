@@ -13,8 +13,8 @@ import pyarrow as pa
 IDLE_SECONDS = 60.0
 
 
-def serve(number: int, module: str) -> None:
-    """Answer calls that come by this file descriptor; `module` is loaded before they come.
+def serve(connection: Connection, module: str) -> None:
+    """Answer the calls that come; `module` is loaded before they do.
 
     A call is a job, or None for that of the call before, and its item. The answer is a tuple of the
     result, or None if there is none: the caller then does it itself, and learns why.
@@ -22,7 +22,7 @@ def serve(number: int, module: str) -> None:
     pa.set_cpu_count(1)  # the others have the other cores
     importlib.import_module(module)
     job: Callable[[Any], Any] | None = None
-    with Connection(number) as connection:
+    with connection:
         try:
             connection.send_bytes(b"")
             while connection.poll(IDLE_SECONDS):
