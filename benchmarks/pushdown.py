@@ -45,7 +45,7 @@ def counted_bytes() -> Iterator[list[int]]:
     def opened(path: str) -> Any:
         return open_file(Counted(Path(path).read_bytes()))
 
-    with mock.patch("variantlake.scan.file_rows.open_file", opened):
+    with mock.patch("variantlake.scan.files.file_rows.open_file", opened):
         yield found
 
 

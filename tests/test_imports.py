@@ -71,6 +71,7 @@ LAYERS = [
     "planning.stats",
     "planning",
     "sql",
+    "scan.files",
     "scan",
     "engine",
     "contracts",

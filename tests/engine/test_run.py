@@ -33,7 +33,7 @@ from variantlake.errors import (
     VariantLakeError,
 )
 from variantlake.expressions.arrays import valid
-from variantlake.scan.file_rows import Rows
+from variantlake.scan.files.file_rows import Rows
 from variantlake.types import ShreddedType
 
 DOUBLES = (1.5, -0.0, 0.0, float("nan"), -3.0, 1e300, float("inf"))

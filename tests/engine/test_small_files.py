@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import variantlake as vl
 from variantlake.errors import VariantLakeError
 from variantlake.parquet.read import chunk_values
-from variantlake.scan import several_files
+from variantlake.scan.files import several_files
 
 FILES, ROWS = 9, 60
 COLUMNS = {

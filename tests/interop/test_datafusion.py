@@ -152,7 +152,7 @@ def test_it_reads_what_a_scan_reads(
         opened.add(path)
         return open_file(path)
 
-    monkeypatch.setattr("variantlake.scan.file_rows.open_file", noted)
+    monkeypatch.setattr("variantlake.scan.files.file_rows.open_file", noted)
     query = "SELECT user, count(*) AS n FROM {} WHERE {} GROUP BY 1 ORDER BY 1"
     found = rows(context, query.format("pushed", condition))
     assert len(opened) == files

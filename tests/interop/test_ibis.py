@@ -19,7 +19,7 @@ def test_ibis_on_duckdb(table: vl.Table, monkeypatch: pytest.MonkeyPatch) -> Non
         opened.add(path)
         return open_file(path)
 
-    monkeypatch.setattr("variantlake.scan.file_rows.open_file", noted)
+    monkeypatch.setattr("variantlake.scan.files.file_rows.open_file", noted)
     lake = ibis.duckdb.connect()
     vl.duckdb.attach(lake.con, "events", table, "event:n::bigint AS n, event:kind::string AS kind")
     events = lake.table("events")

@@ -97,7 +97,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(path)
         return open_file(path)
 
-    monkeypatch.setattr("variantlake.scan.file_rows.open_file", counted)
+    monkeypatch.setattr("variantlake.scan.files.file_rows.open_file", counted)
     return found
 
 

@@ -30,7 +30,7 @@ from variantlake import Table, Variant
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.expressions.typing import spark_type
 from variantlake.quoting import quote_string
-from variantlake.scan.casts import _CASTS, cast_raw
+from variantlake.scan.files.casts import _CASTS, cast_raw
 from variantlake.types import Kind, ShreddedType
 
 if TYPE_CHECKING:

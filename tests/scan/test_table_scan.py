@@ -28,7 +28,8 @@ from variantlake.errors import (
 from variantlake.expressions.tree import Compare, Literal, Ref
 from variantlake.ingest.local_run import ingest_here
 from variantlake.kernels.shredded.unshred import unshred
-from variantlake.scan import chosen_rows, file_tasks, table_scan
+from variantlake.scan import table_scan
+from variantlake.scan.files import chosen_rows, file_tasks
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.values import NumberForms
 from variantlake.sql.select import QueryText

@@ -34,8 +34,8 @@ from variantlake.ingest.encode.numbers import check_assigned
 from variantlake.paths import Path
 from variantlake.quoting import unquoted
 from variantlake.scan.assignments import assigned, scalar_of, sql_name
-from variantlake.scan.casts import extract
-from variantlake.scan.column_reads import as_type
+from variantlake.scan.files.casts import extract
+from variantlake.scan.files.column_reads import as_type
 from variantlake.shredding.arrays import AnyArray, AnyField
 from variantlake.shredding.layout import VARIANT_TYPE, is_variant_type
 from variantlake.sql.select import QueryText

@@ -20,7 +20,7 @@ from variantlake.expressions.typing import refused
 from variantlake.kernels.variant.arrow_variants import as_variants, variant_column
 from variantlake.kernels.variant.editor import edit_variants
 from variantlake.paths import Path
-from variantlake.scan.chosen_rows import cast_error
+from variantlake.scan.files.chosen_rows import cast_error
 from variantlake.shredding.arrays import valid_of
 from variantlake.sql.select import QueryText
 

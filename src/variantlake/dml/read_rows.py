@@ -11,7 +11,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import StructField, arrow_type
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import ScanFile
-from variantlake.scan.file_rows import FileReader, partition_column
+from variantlake.scan.files.file_rows import FileReader, partition_column
 from variantlake.scan.table_names import partition_types
 
 

@@ -15,7 +15,7 @@ from variantlake.expressions.rows import evaluate
 from variantlake.expressions.tree import Aggregate, Expression
 from variantlake.expressions.typing import scalar
 from variantlake.planning.stats.exact_facts import KnownFiles
-from variantlake.scan.chosen_rows import cast_error
+from variantlake.scan.files.chosen_rows import cast_error
 from variantlake.shredding.fit import raw_array
 
 MERGED = 1 << 20

@@ -19,12 +19,12 @@ from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import NO_ROWS, ScanFile
 from variantlake.planning.stats.exact_facts import KnownFiles
 from variantlake.planning.stats.skipping import Skipper
-from variantlake.scan.chosen_rows import chosen_alike, chosen_rows, rows_that_fulfil
 from variantlake.scan.decoded_log import DecodedLog
-from variantlake.scan.file_layouts import MOST_FILES
-from variantlake.scan.file_rows import FileReader, Rows
-from variantlake.scan.file_tasks import SMALL_VALUES, FileTask, tasks_of
-from variantlake.scan.several_files import JoinedRows, joined_groups
+from variantlake.scan.files.chosen_rows import chosen_alike, chosen_rows, rows_that_fulfil
+from variantlake.scan.files.file_layouts import MOST_FILES
+from variantlake.scan.files.file_rows import FileReader, Rows
+from variantlake.scan.files.file_tasks import SMALL_VALUES, FileTask, tasks_of
+from variantlake.scan.files.several_files import JoinedRows, joined_groups
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import Item
 from variantlake.storage.store import is_local

@@ -40,7 +40,7 @@ from variantlake.parallel.prefetch import ahead
 from variantlake.planning.explain import Explanation
 from variantlake.scan.arrow_stream import ArrowStream, marked
 from variantlake.scan.decoded_log import DecodedLog
-from variantlake.scan.file_tasks import FileTask
+from variantlake.scan.files.file_tasks import FileTask
 from variantlake.scan.table_scan import FOR_USERS
 from variantlake.sql.select import Item
 from variantlake.storage.store import is_local

@@ -27,9 +27,9 @@ from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import ScanFile
 from variantlake.planning.stats.first_rows import Order, up_to
 from variantlake.planning.stats.skipping import domains_in
-from variantlake.scan.file_rows import Rows
-from variantlake.scan.file_tasks import MOST_BYTES, MOST_FILES, together
-from variantlake.scan.several_files import JoinedRows
+from variantlake.scan.files.file_rows import Rows
+from variantlake.scan.files.file_tasks import MOST_BYTES, MOST_FILES, together
+from variantlake.scan.files.several_files import JoinedRows
 from variantlake.shredding.fit import raws_of
 
 

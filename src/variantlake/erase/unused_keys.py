@@ -36,7 +36,7 @@ from variantlake.parquet.stats.facts import facts_of
 from variantlake.parquet.variant.variant_group import GroupNode, VariantGroup, parse_group
 from variantlake.planning.files import NO_ROWS, ScanFile
 from variantlake.planning.log_files import LogFiles
-from variantlake.scan.conform import find_field
+from variantlake.scan.files.conform import find_field
 from variantlake.shredding.arrays import AnyArray, struct_of
 from variantlake.shredding.layout import METADATA, VALUE, VARIANT_TYPE
 from variantlake.shredding.schema import Object, ShreddingSchema, subtree, without_fields

@@ -24,7 +24,7 @@ from variantlake.expressions.arrays import Values
 from variantlake.expressions.from_python import Expr
 from variantlake.expressions.rows import of_refs, truth_of
 from variantlake.expressions.tree import Predicate, Ref, refs
-from variantlake.scan.file_rows import partition_column
+from variantlake.scan.files.file_rows import partition_column
 from variantlake.sql.select import QueryText
 from variantlake.writing.table_write import TableWrite
 

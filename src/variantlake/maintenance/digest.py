@@ -37,7 +37,7 @@ from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.read.parquet_source import BATCH_ROWS, ParquetSource, open_parquet
 from variantlake.parquet.variant.variant_columns import ColumnWithVariants, column_of, is_variant
 from variantlake.parquet.variant.variant_group import parse_group
-from variantlake.scan.conform import conformed, find_field
+from variantlake.scan.files.conform import conformed, find_field
 from variantlake.storage.input_file import InputFile
 from variantlake.storage.opening import Source, open_file
 

@@ -11,7 +11,7 @@ from variantlake.delta.log.snapshot import Snapshot
 if TYPE_CHECKING:
     from variantlake.expressions.tree import Predicate, Ref
     from variantlake.planning.log_files import LogFiles
-    from variantlake.scan.file_layouts import FileLayouts
+    from variantlake.scan.files.file_layouts import FileLayouts
     from variantlake.scan.footers import Footers
 
 
@@ -31,7 +31,7 @@ class DecodedLog:
     @cached_property
     def layouts(self) -> FileLayouts:
         """Of the files that queries have read."""
-        from variantlake.scan.file_layouts import FileLayouts
+        from variantlake.scan.files.file_layouts import FileLayouts
 
         return FileLayouts()
 

@@ -28,7 +28,7 @@ from variantlake.planning.files import ScanFile
 from variantlake.planning.stats.skipping import Skipper
 
 if TYPE_CHECKING:
-    from variantlake.scan.file_rows import FileReader, Rows
+    from variantlake.scan.files.file_rows import FileReader, Rows
 
 PART_BYTES = 64 << 20
 """Bytes of files that one task reads, unless a single row group has more."""
@@ -98,7 +98,7 @@ class ScanTask:
         Raises MalformedFile and MalformedVariant with file and row, UnsupportedFeature.
         """
         # Loads the kernels: in the task, and not where the scan is planned.
-        from variantlake.scan.file_rows import FileReader
+        from variantlake.scan.files.file_rows import FileReader
 
         skipper = Skipper(And(self.prefilter), self.partition_types)
         requested = tuple(dict.fromkeys(ref for part in self.prefilter for ref in refs(part)))

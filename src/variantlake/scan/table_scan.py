@@ -37,13 +37,13 @@ from variantlake.planning.files import NO_ROWS, ScanFile
 from variantlake.planning.stats.exact_facts import ExactFacts
 from variantlake.planning.stats.skipping import Skipper
 from variantlake.scan.arrow_stream import TOO_MANY_ROWS, ArrowStream, HeadRows, marked
-from variantlake.scan.chosen_rows import cast_error, chosen_rows, rows_that_fulfil
 from variantlake.scan.decoded_log import DecodedLog
-from variantlake.scan.file_layouts import MOST_FILES
-from variantlake.scan.file_rows import FileReader, Rows
-from variantlake.scan.file_tasks import MANY, SMALL_VALUES, FileTask, tasks_of
+from variantlake.scan.files.chosen_rows import cast_error, chosen_rows, rows_that_fulfil
+from variantlake.scan.files.file_layouts import MOST_FILES
+from variantlake.scan.files.file_rows import FileReader, Rows
+from variantlake.scan.files.file_tasks import MANY, SMALL_VALUES, FileTask, tasks_of
+from variantlake.scan.files.several_files import JoinedRows, joined_groups
 from variantlake.scan.footers import row_groups
-from variantlake.scan.several_files import JoinedRows, joined_groups
 from variantlake.scan.table_names import partition_types as types_of_partitions
 from variantlake.scan.table_names import stored_ref
 from variantlake.shredding.layout import VARIANT_TYPE

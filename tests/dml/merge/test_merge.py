@@ -253,7 +253,7 @@ def test_an_upsert_touches_only_files_with_its_keys(tmp_path: Path) -> None:
         return open_file(path)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("variantlake.scan.file_rows.open_file", counted)
+        patch.setattr("variantlake.scan.files.file_rows.open_file", counted)
         done = table.upsert(rows, ["event:n::bigint"], json_columns=["event"])
     assert len(set(opened)) == 1
     assert (done.rows_updated, done.rows_inserted, done.files_touched) == (2, 1, 1)

@@ -27,7 +27,7 @@ from variantlake.expressions.tree import Expression, Predicate, Ref, refs
 from variantlake.ingest.encode.numbers import check_assigned
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.quoting import unquoted
-from variantlake.scan.chosen_rows import cast_error
+from variantlake.scan.files.chosen_rows import cast_error
 from variantlake.sql.changes import STAR, Clause
 from variantlake.sql.select import QueryText
 

@@ -28,8 +28,8 @@ from variantlake.expressions.tree import (
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.planning.files import NO_ROWS, ScanFile
 from variantlake.planning.stats.skipping import Skipper
-from variantlake.scan.chosen_rows import cast_error
-from variantlake.scan.file_rows import FileReader, Rows
+from variantlake.scan.files.chosen_rows import cast_error
+from variantlake.scan.files.file_rows import FileReader, Rows
 from variantlake.scan.table_names import stored_ref
 from variantlake.scan.table_scan import Scan
 

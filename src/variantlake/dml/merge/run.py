@@ -54,7 +54,7 @@ from variantlake.ingest.encode.rows import given_schema
 from variantlake.ingest.inputs import read_input
 from variantlake.ingest.sources.sources import Documents
 from variantlake.kernels.variant.variant_writer import write_variant
-from variantlake.scan.column_reads import as_type
+from variantlake.scan.files.column_reads import as_type
 from variantlake.shredding.layout import is_variant_type
 from variantlake.sql.changes import Clause, merge_clauses
 from variantlake.sql.select import QueryText

@@ -15,7 +15,7 @@ from variantlake.expressions.columns import Columns
 from variantlake.expressions.tree import Expression, Ref, refs
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.quoting import PLAIN_NAME
-from variantlake.scan.casts import extract
+from variantlake.scan.files.casts import extract
 
 
 class Sides(Columns):

@@ -38,7 +38,7 @@ from variantlake.ingest.encode.defaults import default_of
 from variantlake.ingest.sources.sources import Source
 from variantlake.parquet.read.path_values import Mismatch, PathRequest
 from variantlake.paths import Path
-from variantlake.scan.casts import extract
+from variantlake.scan.files.casts import extract
 from variantlake.shown import utf8_text
 from variantlake.shredding.arrays import AnyArray
 from variantlake.shredding.layout import TYPED_VALUE, is_list, is_struct

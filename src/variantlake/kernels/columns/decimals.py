@@ -95,7 +95,7 @@ def round_decimals(words: Int64sIn, scale: int, bits: Int64s) -> int:
 
     words: int64, the lower and the upper half of each unscaled number, as Arrow has them. scale:
     0 to 38. bits: int64, half as long; UNDECIDED, no double, if the first 64 bits of a number do
-    not decide it. Allocates nothing, never raises. Twin: scan.casts, by the text of a decimal.
+    not decide it. Allocates nothing, never raises. Twin: scan.files.casts, by a text of decimals.
     """
     left = int64(0)
     for row in range(bits.size):

@@ -16,7 +16,7 @@ from variantlake.expressions.tree import Ref
 from variantlake.ingest.learning.sample import spread
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.paths import Path
-from variantlake.scan.casts import extract
+from variantlake.scan.files.casts import extract
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import Item
 

@@ -21,8 +21,8 @@ from variantlake.parquet.stats.facts import facts_of
 from variantlake.parquet.variant.variant_columns import ColumnWithVariants, column_of
 from variantlake.parquet.variant.variant_group import VariantGroup, parse_group
 from variantlake.paths import Path
-from variantlake.scan.column_reads import as_type
-from variantlake.scan.conform import conformed, find_field
+from variantlake.scan.files.column_reads import as_type
+from variantlake.scan.files.conform import conformed, find_field
 from variantlake.shredding.layout import TYPED_VALUE, VARIANT_TYPE
 from variantlake.shredding.schema import ShreddingSchema, Untyped
 from variantlake.shredding.values import ValueNotes

@@ -33,7 +33,7 @@ from variantlake.scan.scan_task import FilePart, split_files
 if TYPE_CHECKING:
     from variantlake.engine.grouped import PartialGroups
     from variantlake.engine.reading import Counted, Known, Reading
-    from variantlake.scan.file_rows import Rows
+    from variantlake.scan.files.file_rows import Rows
 
 MERGED = 1 << 16
 """Groups that a task merges before it gives them; of more, few would be alike."""
@@ -138,7 +138,7 @@ class AggregateTask:
     def _rows(self, part: FilePart) -> Iterator[Counted]:
         from variantlake.engine.grouped import are_of_stretches
         from variantlake.engine.reading import Counted
-        from variantlake.scan.file_tasks import FileTask
+        from variantlake.scan.files.file_tasks import FileTask
 
         place, groups = (part.number, part.count), self.groups
         if not groups.flags:

@@ -178,8 +178,8 @@ class TableReader(DataSourceReader):
     def rows(partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition's files, in a process that reaches the stores."""
         # Loads the kernels.
-        from variantlake.scan.column_reads import as_type
-        from variantlake.scan.file_rows import partition_column
+        from variantlake.scan.files.column_reads import as_type
+        from variantlake.scan.files.file_rows import partition_column
 
         task, wanted, stored = partition.value
         fields = {item.physical_name: item for item in task.table.schema.fields}

@@ -56,7 +56,7 @@ class SelectTask:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows. Raises as `Scan.to_batches`."""
-        from variantlake.scan.column_reads import as_type  # loads the kernels
+        from variantlake.scan.files.column_reads import as_type  # loads the kernels
 
         scan = Scan(self.snapshot, self.items, self.where)
         for batch in scan.batches_of(self.files):

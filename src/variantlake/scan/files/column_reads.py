@@ -11,7 +11,7 @@ import pyarrow as pa
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.parquet.variant.variant_columns import ColumnWithVariants, column_of
-from variantlake.scan.conform import conformed
+from variantlake.scan.files.conform import conformed
 from variantlake.shredding.arrays import (
     AnyArray,
     AnyField,

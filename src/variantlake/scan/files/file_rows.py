@@ -32,12 +32,12 @@ from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.planning.exact.readings import NullColumn, PhysicalColumn, Reading
 from variantlake.planning.files import ScanFile
 from variantlake.planning.stats.skipping import Skipper
-from variantlake.scan.casts import extract, requested_type
-from variantlake.scan.column_reads import ColumnRead
-from variantlake.scan.combinations import Combinations
-from variantlake.scan.file_layouts import FileLayouts
-from variantlake.scan.stretches import Runs, Stretches
-from variantlake.scan.typed_columns import TypedColumns, converted
+from variantlake.scan.files.casts import extract, requested_type
+from variantlake.scan.files.column_reads import ColumnRead
+from variantlake.scan.files.combinations import Combinations
+from variantlake.scan.files.file_layouts import FileLayouts
+from variantlake.scan.files.stretches import Runs, Stretches
+from variantlake.scan.files.typed_columns import TypedColumns, converted
 from variantlake.shredding.arrays import AnyField
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.storage.opening import open_file

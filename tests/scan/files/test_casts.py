@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import MORE
-from variantlake.scan.casts import _direct, cast_raw
+from variantlake.scan.files.casts import _direct, cast_raw
 from variantlake.types import Kind, ShreddedType
 
 DOUBLE = ShreddedType(Kind.DOUBLE)

@@ -15,10 +15,10 @@ from variantlake.expressions.rows import Truth, of_refs, truth_of
 from variantlake.expressions.tree import Predicate, refs
 from variantlake.parquet.stats.fact_columns import Bools
 from variantlake.planning.files import ScanFile
-from variantlake.scan.combinations import Combinations
-from variantlake.scan.file_rows import Rows
-from variantlake.scan.several_files import JoinedRows
-from variantlake.scan.stretches import Stretches
+from variantlake.scan.files.combinations import Combinations
+from variantlake.scan.files.file_rows import Rows
+from variantlake.scan.files.several_files import JoinedRows
+from variantlake.scan.files.stretches import Stretches
 
 R = TypeVar("R", Rows, JoinedRows, Rows | JoinedRows)
 

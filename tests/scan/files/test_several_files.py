@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import variantlake as vl
 from variantlake.errors import VariantLakeError
-from variantlake.scan.file_rows import Rows
-from variantlake.scan.file_tasks import MOST_FILES, MOST_ROWS, together
+from variantlake.scan.files.file_rows import Rows
+from variantlake.scan.files.file_tasks import MOST_FILES, MOST_ROWS, together
 
 SELECT = [
     "event:n::bigint AS n",
@@ -133,7 +133,7 @@ def test_threads_read_small_files_together_too(
 ) -> None:
     scan = table.scan(SELECT[:4])
     monkeypatch.setattr("variantlake.scan.table_scan.SMALL_VALUES", 100)
-    monkeypatch.setattr("variantlake.scan.file_tasks.MOST_FILES", 5)
+    monkeypatch.setattr("variantlake.scan.files.file_tasks.MOST_FILES", 5)
     assert sizes(scan) == [5 * ROWS, 5 * ROWS, 2 * ROWS]
     assert scan.to_arrow().to_pylist() == one_by_one(scan)
 

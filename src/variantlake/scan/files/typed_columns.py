@@ -23,9 +23,9 @@ from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.parquet.variant.group_parts import list_element
 from variantlake.paths import Path
 from variantlake.planning.exact.readings import PhysicalColumn, Reading
-from variantlake.scan.casts import convert
-from variantlake.scan.file_layouts import FileLayout
-from variantlake.scan.stretches import Runs
+from variantlake.scan.files.casts import convert
+from variantlake.scan.files.file_layouts import FileLayout
+from variantlake.scan.files.stretches import Runs
 from variantlake.shredding.arrays import element_at
 from variantlake.storage.input_file import InputFile
 from variantlake.types import Kind, ShreddedType

@@ -14,8 +14,8 @@ import variantlake as vl
 from variantlake.errors import InvalidValue
 from variantlake.expressions.arrays import Values
 from variantlake.expressions.tree import Ref, refs
-from variantlake.scan.chosen_rows import chosen_alike
-from variantlake.scan.stretches import Runs, Stretches
+from variantlake.scan.files.chosen_rows import chosen_alike
+from variantlake.scan.files.stretches import Runs, Stretches
 
 columns = st.lists(
     st.lists(st.sampled_from("ab") | st.none(), min_size=30, max_size=30), max_size=3

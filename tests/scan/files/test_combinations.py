@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from variantlake.expressions.arrays import Values
 from variantlake.expressions.tree import Ref
-from variantlake.scan import combinations
-from variantlake.scan.combinations import Combinations
+from variantlake.scan.files import combinations
+from variantlake.scan.files.combinations import Combinations
 
 ROWS = 30
 column = st.lists(st.sampled_from("abc") | st.none(), min_size=ROWS, max_size=ROWS)

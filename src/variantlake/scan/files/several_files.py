@@ -17,11 +17,11 @@ from variantlake.expressions.tree import Ref
 from variantlake.parquet.read.chunk_values import read_joined
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.planning.exact.readings import NullColumn, PhysicalColumn
-from variantlake.scan.combinations import Combinations
-from variantlake.scan.file_rows import Rows
-from variantlake.scan.file_tasks import together
-from variantlake.scan.stretches import Stretches
-from variantlake.scan.typed_columns import as_stored, converted
+from variantlake.scan.files.combinations import Combinations
+from variantlake.scan.files.file_rows import Rows
+from variantlake.scan.files.file_tasks import together
+from variantlake.scan.files.stretches import Stretches
+from variantlake.scan.files.typed_columns import as_stored, converted
 
 SHORT = 1 << 15
 """Rows of a row group that is read with others: of more the dictionaries grow too long as one."""

@@ -15,7 +15,7 @@ from variantlake.parquet.stats.facts import facts_of, row_group_facts
 from variantlake.paths import Path
 from variantlake.planning.exact.readings import Reader, Reading
 from variantlake.planning.files import FileColumns, RecordFiles, ScanFile
-from variantlake.scan.conform import find_field
+from variantlake.scan.files.conform import find_field
 from variantlake.storage.input_file import InputFile
 
 MOST_FILES = 256
