@@ -245,6 +245,12 @@ class History:
         if "typeWidening" in self.table.snapshot.features:
             self.table.drop_feature("typeWidening")
 
+    def unmap(self) -> None:
+        if self.choose.random() < 0.5:
+            self.table.set_properties({"delta.columnMapping.mode": "none"})
+        elif "columnMapping" in self.table.snapshot.features:
+            self.table.drop_feature("columnMapping")
+
     def optimize(self) -> None:
         self.table.optimize(purge=self.choose.random() < 0.5)
 
@@ -320,6 +326,7 @@ VERBS = (
     History.restore,
     History.switch,
     History.narrow,
+    History.unmap,
     History.optimize,
     History.cluster,
     History.unshred,

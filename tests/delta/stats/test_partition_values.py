@@ -36,6 +36,8 @@ TEXTS: list[tuple[str, str, Any]] = [
     ("double", "1.0E300", 1e300),
     ("decimal", "1.10", Decimal("1.100")),
     ("boolean", "true", True),
+    ("boolean", "TRUE", True),
+    ("boolean", "False", False),
     ("binary", "\x01é", b"\x01\xc3\xa9"),
     ("date", "0001-01-01", dt.date(1, 1, 1)),
     ("timestamp", "2024-01-01T10:00:00.500000Z", UTC),

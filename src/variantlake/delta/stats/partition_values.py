@@ -130,7 +130,8 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "float": lambda text: as_float(float(text)),
     "double": float,
     "decimal": Decimal,
-    "boolean": {"true": True, "false": False}.__getitem__,
+    # In any case, as Spark reads them; the protocol writes them small.
+    "boolean": lambda text: {"true": True, "false": False}[text.lower()],
     "date": days_of,
     # Without a zone it is in the writer's, which no file names.
     "timestamp": lambda text: micros_of(text, zoned=True),
