@@ -176,7 +176,7 @@ class Bench:
 
         def texts(file: Path) -> None:
             for batch in vl.parquet.iter_batches(file):
-                vl.parquet.to_json(batch.column("event"))
+                vl.to_json(batch.column("event"))
 
         def spark() -> None:
             frame = self.spark.read.parquet(str(self.folder / OURS))

@@ -360,3 +360,16 @@ def test_names_are_set_with_quotes_and_without(tmp_path: Path, name: str) -> Non
     assert sorted(row[name] for row in found) == [5, 12]
     with pytest.raises(InvalidQuery, match="no column"):
         table.update({"`nope`": 1})
+
+
+def test_a_column_gets_its_default(tmp_path: Path) -> None:
+    properties = {"delta.feature.allowColumnDefaults": "supported"}
+    columns = "id BIGINT, n INT DEFAULT 42, s STRING DEFAULT 'x', plain STRING"
+    table = vl.Table.create(tmp_path / "t", columns, properties=properties)
+    table.append([{"id": n, "n": 1, "s": "a", "plain": "b"} for n in (1, 2)])
+    default = vl.expr("DEFAULT")
+    table.update({"n": default, "s": vl.expr("default"), "plain": default}, "id = 2")
+    assert table.scan(where="id = 2").to_pylist() == [{"id": 2, "n": 42, "s": "x", "plain": None}]
+    assert table.scan("n", where="id = 1").to_pylist() == [{"n": 1}]
+    with pytest.raises(vl.InvalidQuery, match="no column 'DEFAULT'"):
+        table.update({"n": vl.expr("DEFAULT + 1")})

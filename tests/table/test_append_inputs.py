@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import variantlake as vl
 from variantlake.errors import InvalidValue
 from variantlake.ingest import inputs
-from variantlake.parquet import to_json, variants, write_table
+from variantlake.parquet import variants, write_table
 
 DOCUMENTS: list[Any] = [{"kind": "a", "n": 1}, {"kind": "b", "tags": ["x", None], "in": {"y": 2.5}}]
 LINES = "".join(json.dumps(each) + "\n" for each in DOCUMENTS)
@@ -34,7 +34,7 @@ def table(tmp_path: Path) -> vl.Table:
 
 
 def events(table: vl.Table) -> list[Any]:
-    texts = to_json(table.scan("event").to_arrow()["event"]).to_pylist()
+    texts = vl.to_json(table.scan("event").to_arrow()["event"]).to_pylist()
     return [None if text is None else json.loads(text) for text in texts]
 
 
@@ -131,6 +131,13 @@ def test_column_says_that_rows_are_documents(table: vl.Table) -> None:
         vl.Table.open(table).append([{"id": 7}] * inputs._ROWS + [{"id": 7, "more": 1}])
     assert caught.value.row == inputs._ROWS
     assert "column=" in caught.value.hint
+
+
+@pytest.mark.parametrize("rows", [[{"ID": 7}], [{"ID": 7, "more": 1}, {"more": 2}]])
+def test_a_column_in_another_case_makes_no_documents(table: vl.Table, rows: list[object]) -> None:
+    with pytest.raises(vl.InvalidSchema, match="no column 'ID', but 'id'"):
+        table.append(rows)
+    assert table.append(rows, column="event").rows_written == len(rows)
 
 
 def test_rows_come_in_many_batches(table: vl.Table, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,10 @@ class NewValues:
             if name in values:
                 raise InvalidQuery(f"the column {name!r} is set twice")
             check_assigned(fields[name], inserts=False)
-            values[name] = _value(text, value, fields[name])
+            if isinstance(value, Expr) and value.text.upper() == "DEFAULT":
+                values[name] = text_value(text, fields[name].default or "NULL", fields[name])
+            else:
+                values[name] = _value(text, value, fields[name])
         values = structs.joined(paths.joined(values))
         if not values:
             raise InvalidQuery("an UPDATE sets at least one column")

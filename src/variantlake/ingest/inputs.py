@@ -202,9 +202,9 @@ class _PythonRows:
         names = [f.name for f in filled if f.default is None and not is_identity(f)]
         given = dict.fromkeys(name for row in self._head for name in row)
         variants = [field.name for field in schema.fields if isinstance(field.type, VariantType)]
-        known = {field.name for field in schema.fields}
+        known = {field.name.lower() for field in schema.fields}  # `ID` is a slip, no document
         are_documents = takes_documents and column is None and len(variants) == 1
-        if are_documents and given and not known & given.keys():
+        if are_documents and given and known.isdisjoint(str(name).lower() for name in given):
             self._documents = variants[0]
         if self._documents is not None:
             if self._documents not in variants:

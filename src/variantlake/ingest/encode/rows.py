@@ -258,8 +258,9 @@ def check_columns(
         raise InvalidSchema(f"column names repeat: {names}", file=uri)
     for name in (*names, *json_columns):
         if name not in known:
+            same = [each for each in known if each.lower() == name.lower()]
             raise InvalidSchema(
-                f"the table has no column {name!r}",
+                f"the table has no column {name!r}" + "".join(f", but {each!r}" for each in same),
                 file=uri,
                 hint="merge_schema=True adds it, column= names the VARIANT column of rows that "
                 f"are documents; columns: {', '.join(known)}",
