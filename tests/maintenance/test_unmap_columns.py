@@ -160,6 +160,21 @@ def test_names_that_need_mapping_are_refused(tmp_path: Path) -> None:
     assert table.refresh().version == 0
 
 
+def test_tables_for_iceberg_keep_their_mapping(tmp_path: Path) -> None:
+    properties = {"delta.columnMapping.mode": "name", "delta.feature.columnMapping": "supported"}
+    table = vl.Table.create(tmp_path, "a INT", properties=properties)
+    log = tmp_path / f"_delta_log/{0:020}.json"
+    log.write_text(
+        log.read_text().replace('"columnMapping"', '"columnMapping","icebergCompatV2"', 1)
+    )
+    for checksum in tmp_path.glob("_delta_log/*.crc"):
+        checksum.unlink()
+    table = vl.Table.open(tmp_path)
+    assert "icebergCompatV2" in table.snapshot.features
+    with pytest.raises(UnsupportedFeature, match="needs column mapping for icebergCompatV2"):
+        table.drop_feature("columnMapping")
+
+
 def test_another_writer_was_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The files of the attempt go, and nothing is committed."""
     table = mapped(tmp_path)

@@ -199,13 +199,6 @@ def _with_present_types(drop: _Drop) -> ReshredResult:
 
 
 def _without_mapping(drop: _Drop) -> ReshredResult:
-    compatible = [name for name in drop.snapshot.features if "columnMapping" in _needs(name)]
-    if compatible:
-        raise UnsupportedFeature(
-            f"columnMapping cannot be dropped: the table needs it for {', '.join(compatible)}",
-            file=drop.snapshot.store.uri,
-            hint="a copy of the rows in a new table has neither",
-        )
     done = unmap_columns(drop.snapshot, drop.run, dry_run=drop.dry_run, progress=drop.progress)
     return _as_result(done, drop.snapshot)
 

@@ -57,11 +57,19 @@ def unmap_columns(
 
     `mode` is what the property says from then on, None for no property.
 
-    Raises UnsupportedFeature for names that only a table with mapping can have, CommitConflict if
-    another writer changed the table in the meantime; else as a rewrite.
+    Raises UnsupportedFeature for names that only a table with mapping can have, and for one that
+    Iceberg's readers read, CommitConflict if another writer changed the table in the meantime; else
+    as a rewrite.
     """
     if not is_mapped(snapshot.metadata.configuration):
         return RewriteResult(version=snapshot.version, dry_run=dry_run)
+    iceberg = sorted(name for name in snapshot.features if name.startswith("iceberg"))
+    if iceberg:
+        raise UnsupportedFeature(
+            f"the table needs column mapping for {', '.join(iceberg)}",
+            file=snapshot.store.uri,
+            hint="a copy of the rows in a new table has neither",
+        )
     schema = without_mapping(snapshot.schema)
     _check_names(snapshot, schema)
     if dry_run:
