@@ -105,7 +105,7 @@ def _written(engine: Engine, worker: Worker) -> Cell:
             worker.ask("write_files", path=name, rows=rows)
             (path,) = Path(name).glob("*.parquet")
             table = vl.parquet.read_table(path).sort_by("id")
-            texts = vl.parquet.to_json(table["event"]).to_pylist()
+            texts = vl.to_json(table["event"]).to_pylist()
         except _OUTCOMES as error:
             return _failed(engine, "written-file", error)
     read = [{"id": n, "event": {"variant": text}} for n, text in enumerate(texts)]

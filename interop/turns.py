@@ -88,7 +88,7 @@ class Game:
         table = vl.Table.open(self._path).scan().to_arrow()
         if self._variants:
             place = table.column_names.index("event")
-            table = table.set_column(place, "event", vl.parquet.to_json(table["event"]))
+            table = table.set_column(place, "event", vl.to_json(table["event"]))
         rows: Rows = table.sort_by("id").to_pylist()
         if not self._variants:
             return rows
