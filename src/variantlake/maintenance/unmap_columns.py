@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-import orjson
-
 from variantlake.delta.actions.actions import DomainMetadata, Metadata
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.clustering import DOMAIN as CLUSTERING
 from variantlake.delta.protocol.clustering import clustering_domain, clustering_names
 from variantlake.delta.protocol.known_properties import CONTRACT_PREFIX, OF_COLUMNS
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
+from variantlake.delta.protocol.new_table import FORBIDDEN_IN_NAMES
 from variantlake.delta.schema.column_mapping import MAX_ID, MODE, is_mapped, without_mapping
 from variantlake.delta.schema.table_schema import VOID, StructType, types_in
 from variantlake.delta.transaction.commit import commit
@@ -40,9 +39,6 @@ from variantlake.progress import OnProgress
 from variantlake.quoting import identifier
 from variantlake.writing.commit_files import NOT_COMMITTED
 from variantlake.writing.table_write import TableWrite
-
-_NOT_IN_PARQUET = frozenset(" ,;{}()\n\t=")
-"""What Delta has in no name of a column without mapping."""
 
 
 def unmap_columns(
@@ -125,13 +121,12 @@ class _Unmapping:
 
     def _plan(self) -> RewritePlan:
         plan = self.work.plan.another()
-        domain = self._clustering
-        clustered = () if domain is None else orjson.loads(domain.configuration)[_COLUMNS]
         files = replace(
             plan.files,
             schema=self.schema,
             properties=self.metadata.configuration,
-            clustering=tuple(map(tuple, clustered)),
+            # The names of the table are those of the new files.
+            clustering=clustering_names(self.snapshot.schema, self.snapshot.domains),
         )
         return replace(plan, files=files)
 
@@ -165,12 +160,9 @@ class _Unmapping:
         return commit(self.snapshot, changes)
 
 
-_COLUMNS = "clusteringColumns"
-
-
 def _check_names(snapshot: Snapshot, schema: StructType) -> None:
     for item in schema.walk():
-        if not _NOT_IN_PARQUET.isdisjoint(item.name):
+        if FORBIDDEN_IN_NAMES.search(item.name):
             raise UnsupportedFeature(
                 f"column {item.name!r} has a name that only a table with column mapping can have",
                 file=snapshot.store.uri,

@@ -41,7 +41,7 @@ from variantlake.delta.schema.table_schema import (
 from variantlake.errors import InvalidSchema
 
 # Parquet readers of old refuse these, and so does Delta Spark without column mapping.
-_FORBIDDEN_IN_NAMES = re.compile(r"[ ,;{}()\n\t=]")
+FORBIDDEN_IN_NAMES = re.compile(r"[ ,;{}()\n\t=]")
 
 
 def new_table(
@@ -165,7 +165,7 @@ def _check_fields(fields: Sequence[StructField], where: str, *, any_name: bool) 
     seen: dict[str, str] = {}
     for item in fields:
         name = f"{where}{item.name}"
-        if not item.name or (not any_name and _FORBIDDEN_IN_NAMES.search(item.name)):
+        if not item.name or (not any_name and FORBIDDEN_IN_NAMES.search(item.name)):
             raise InvalidSchema(
                 f"column name {name!r} is empty or holds one of ' ,;{{}}()\\n\\t='",
                 hint="Delta tables without column mapping cannot have it",
