@@ -14,7 +14,7 @@ def plans_anew(request: pytest.FixtureRequest) -> Iterator[None]:
     if "monkeypatch" not in request.fixturenames:
         yield
         return
-    from variantlake.spark.rule.planner import _Answers
+    from variantlake.spark.rule.answers import Answers
 
-    with mock.patch.object(_Answers, "get", return_value=None):
+    with mock.patch.object(Answers, "get", return_value=None):
         yield

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 import variantlake as vl
 from tests.spark.layouts import PUSHDOWN, changed
@@ -19,11 +20,13 @@ from tests.spark.rule.test_metrics import READ, SKIPPED, shown
 from tests.spark.rule.test_rule import failing, make, plan_text
 from variantlake.spark.lake import connect
 from variantlake.spark.query.plans import join_values
+from variantlake.spark.rule import accelerate as accelerate_module
 from variantlake.spark.rule import planner as planner_module
 from variantlake.spark.rule import row_groups
 from variantlake.spark.rule.accelerate import planner_of
 from variantlake.spark.rule.planner import RulePlanner
 from variantlake.spark.session import janino
+from variantlake.spark.session.jvm import session_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -142,6 +145,66 @@ def test_a_table_that_the_rule_does_not_find_is_read_as_without(
         warnings.simplefilter("always")
         assert ids(kept) == [*range(10, 17), 19]
     assert ["relation_of was made to fail" in str(each.message) for each in said] == [True]
+
+
+HOOKS = ("preCBORules", "plannerStrategyBuilders")
+
+
+@pytest.mark.rule(42)
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_rule_that_cannot_be_installed_leaves_no_part_of_it(
+    spark: SparkSession, hook: str
+) -> None:
+    usual = janino.source_of
+    asked = "Object extensions = session.extensions();\n"
+    fails = f'if (name.equals("{hook}")) throw new IllegalStateException("made to fail");\n'
+    sources = mock.patch.object(
+        janino, "source_of", lambda name: usual(name).replace(asked, fails + asked)
+    )
+    with _without_rule(spark) as before:
+        with sources, pytest.raises(Py4JJavaError, match="made to fail"):
+            vl.spark.accelerate(spark)
+        assert _hooks(spark) == before
+
+
+def test_ctrl_c_while_the_rule_is_installed_leaves_no_part_of_it(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = janino.new_instance
+
+    def interrupted(session: SparkSession, name: str) -> mock.Mock:
+        java = usual(session, name)
+
+        def install(*given: object) -> None:
+            java.install(*given)
+            raise KeyboardInterrupt
+
+        return mock.Mock(install=install, remove=java.remove)
+
+    with _without_rule(spark) as before:
+        monkeypatch.setattr(accelerate_module, "new_instance", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            vl.spark.accelerate(spark)
+        assert _hooks(spark) == before
+        monkeypatch.undo()
+
+
+@contextlib.contextmanager
+def _without_rule(spark: SparkSession) -> Iterator[list[str]]:
+    """What the session has of others, while it has no rule."""
+    vl.spark.decelerate(spark)
+    try:
+        yield _hooks(spark)
+    finally:
+        vl.spark.accelerate(spark)
+
+
+def _hooks(spark: SparkSession) -> list[str]:
+    """The rules and strategies that the extensions of a session make, as texts."""
+    session = session_of(spark)
+    extensions = session.extensions()
+    made = (extensions.buildPreCBORules(session), extensions.buildPlannerStrategies(session))
+    return [each.apply(i).getClass().getName() for each in made for i in range(each.size())]
 
 
 MEASURING = (

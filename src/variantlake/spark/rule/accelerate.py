@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -93,8 +94,13 @@ def _rule_in(spark: SparkSession) -> _Rule | None:
     rule = _Rule(session.extensions(), new_instance(spark, "AcceleratedReads"), RulePlanner(spark))
     parts = ("PlanDump", "PathSubstitution", "PartialAggregates")
     strategies = java_instance(spark, "StaticFileIndex").strategies()
-    rule.java.install(
-        session, rule.planner, *(java_instance(spark, part) for part in parts), strategies
-    )
+    try:
+        rule.java.install(
+            session, rule.planner, *(java_instance(spark, part) for part in parts), strategies
+        )
+    except BaseException:  # Ctrl-C too: what nobody here knows of could not be taken out
+        with contextlib.suppress(Exception):
+            rule.java.remove(session)
+        raise
     _rules.append(rule)
     return rule

@@ -40,6 +40,7 @@ from variantlake.spark.query.plans.planned import (
     stored_names,
     with_pushed,
 )
+from variantlake.spark.rule.answers import Answer, Answers, is_lasting
 from variantlake.spark.rule.relations import relation_of
 from variantlake.spark.rule.row_groups import count_row_groups
 from variantlake.spark.rule.rule_query import RuleQuery
@@ -47,7 +48,6 @@ from variantlake.spark.scan.dataframe import scan
 from variantlake.spark.scan.path_columns import PathColumn, path_columns
 from variantlake.spark.scan.source_options import SourceOptions
 from variantlake.spark.scan.tables import Tables, TableVersion
-from variantlake.spark.session.char_columns import char_columns
 from variantlake.spark.session.classic_files import HelperSession
 from variantlake.spark.session.jobs import planning_job
 from variantlake.spark.session.jvm import Java as JavaObject
@@ -58,7 +58,6 @@ WAIT_SECONDS = 30.0
 """How long a query waits for others to be planned before it runs as it is."""
 
 _MOST_SESSIONS = 8
-_MOST_ANSWERS = 32
 _MOST_WARNINGS = 100
 _AGAIN_SECONDS = 0.2
 _MOST_AT_ONCE = 10
@@ -90,7 +89,7 @@ class RulePlanner:
         self._tables = Tables(planning_job(spark))
         self._helpers: OrderedDict[str, HelperSession] = OrderedDict()
         self._lock = threading.Lock()
-        self._answers = _Answers()
+        self._answers = Answers()
         self._explained: dict[int, list[PlannedTable]] = {}
         self._warned: dict[str, None] = {}
         # To find a class takes four calls of the JVM.
@@ -189,13 +188,13 @@ class RulePlanner:
         request: Mapping[str, Any],
         given: JavaObject,
         explained: list[PlannedTable] | None,
-    ) -> _Answer:
+    ) -> Answer:
         try:
             plan = node_of(request["plan"])
             names = [each["name"] for each in request["relations"]]
             query = RuleQuery.of(plan, names, request["text"])
         except RecursionError:
-            return _Answer(None)  # a condition of thousands of terms
+            return Answer(None)  # a condition of thousands of terms
         ours = {each["name"] for each in request["relations"] if not each["delta"]}
         with self._turn():
             helper = self._helper(given, request["session"], request["zone"])
@@ -216,14 +215,14 @@ class RulePlanner:
         planned = _worth(pushed, ours)
         if explained is not None:
             explained.extend(planned)  # and nothing is grouped for it
-            return _Answer(
+            return Answer(
                 self._listing([replace(each, pushed=None) for each in planned], query, helper, ours)
             )
-        lasts = _lasts(query, request["relations"], planned)
+        lasts = is_lasting(query, request["relations"], planned)
         again = functools.partial(self._listing, planned, query, helper, ours)
         if any(each.pushed and not each.pushed.is_constant for each in planned):
-            return _Answer(None, again, lasts=lasts, helper=helper, zone=request["zone"])
-        return _Answer(again(), lasts=lasts, helper=helper, zone=request["zone"])
+            return Answer(None, again, lasts=lasts, helper=helper, zone=request["zone"])
+        return Answer(again(), lasts=lasts, helper=helper, zone=request["zone"])
 
     def _listing(
         self,
@@ -366,64 +365,11 @@ class RulePlanner:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What the rule is told, or what makes it `again` each time; `lasts` if for each such request.
-
-    `zone` is the time zone that the session of `helper` has to have while it is read.
-    """
-
-    java_list: JavaObject | None
-    again: Callable[[], JavaObject | None] | None = None
-    lasts: bool = False
-    helper: HelperSession | None = None
-    zone: str = ""
-
-
-class _Answers:
-    """Answers by requests, those that were asked for last.
-
-    A request names the version of each table, the session and its settings, and has all constants.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._answers: OrderedDict[str, _Answer] = OrderedDict()
-
-    def get(self, request: str) -> _Answer | None:
-        with self._lock:
-            if request not in self._answers:
-                return None
-            self._answers.move_to_end(request)
-            return self._answers[request]
-
-    def put(self, request: str, answer: _Answer) -> None:
-        with self._lock:
-            self._answers[request] = answer
-            while len(self._answers) > _MOST_ANSWERS:
-                self._answers.popitem(last=False)
-
-
 def _reason(error: Exception) -> str:
     """What went wrong; in the JVM, without the trace and the number of an object."""
     if isinstance(error, Py4JJavaError):
         return str(error.java_exception.toString()).partition("\n")[0]
     return f"{type(error).__name__}: {error}"
-
-
-def _lasts(
-    query: RuleQuery, relations: Sequence[Mapping[str, Any]], planned: Sequence[PlannedTable]
-) -> bool:
-    """Whether a query of the same request is to be read in the same way.
-
-    The data source names no version, values of a joined side may be of another table, and how CHAR
-    columns are read depends on settings that no request has.
-    """
-    return not (
-        any("options" in relation for relation in relations)
-        or any(node.name == "Join" for node in query.plan.walk())
-        or any(char_columns(each.table.snapshot.schema) for each in planned)
-    )
 
 
 @dataclass(frozen=True, slots=True)

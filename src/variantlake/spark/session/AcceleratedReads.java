@@ -116,8 +116,11 @@ public class AcceleratedReads {
         this.substitution = substitution;
         this.partials = partials;
         this.strategies = strategies;
-        builders(session, RULES).prepend(builder);
-        builders(session, STRATEGIES).prepend(strategies);
+        // Both are looked up before either changes: nothing is half installed.
+        scala.collection.mutable.Buffer rules = builders(session, RULES);
+        scala.collection.mutable.Buffer planners = builders(session, STRATEGIES);
+        rules.prepend(builder);
+        planners.prepend(strategies);
     }
 
     /** Read tables of others, too: those of Delta Spark, and of our data source. */
