@@ -127,6 +127,7 @@ ROWS = [{"event": {"k": 1}}]
         ("delete", {"predicate": "1 = 1"}, ": write where=...$"),
         ("update", {"updates": {}}, ": write set=...$"),
         ("overwrite", {"data": ROWS, "predicate": "1 = 1"}, ": write where=...$"),
+        ("append", {"data": ROWS, "schema_mode": "merge"}, ": write merge_schema=...$"),
         ("optimize", {"z_order": ["event"]}, ": set_clustering"),
         ("vacuum", {"retention_hours": 1}, ": write retention=...$"),
         ("changes", {"since": 1}, ": write starting_version=... or starting_timestamp=...$"),
@@ -147,6 +148,16 @@ def test_a_verb_says_what_its_keywords_are(
     with pytest.raises(TypeError, match=wrong):
         getattr(table, verb)(**given)
     assert table.refresh().version == 0
+
+
+def test_functions_for_engines_say_what_their_keywords_are(table: vl.Table) -> None:
+    wrong = "unexpected keyword argument 'columns': write select=...$"
+    for call in (vl.scan_polars, vl.mirror, vl.duckdb.attach, vl.datafusion.attach):
+        with pytest.raises(TypeError, match=wrong):
+            call(table, columns=["event"])  # type: ignore[call-arg, arg-type]  # as users do
+    for rows in (table, table.scan()):
+        with pytest.raises(TypeError, match=r"'columns': scan\(select=...\) reads"):
+            rows.to_pandas(columns=["event"])  # type: ignore[call-arg]  # the same
 
 
 def test_keywords_are_those_of_verbs() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from variantlake.errors import InvalidValue
 from variantlake.expressions.from_python import Expr
+from variantlake.familiar_names import says_its_keywords
 from variantlake.interop.pushed_scan import PushedScan
+from variantlake.storage.options import reach_with
 from variantlake.table import Table
 
 if TYPE_CHECKING:
@@ -17,12 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["attach"]
 
 
+@says_its_keywords
 def attach(
     context: datafusion.SessionContext,
     name: str,
     table: Table | str | os.PathLike[str],
     select: str | Expr | Sequence[str | Expr] = "*",
     where: str | Expr | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
 ) -> None:
     """Let SQL and frames of a DataFusion context call a table by a name; paths are columns.
 
@@ -37,6 +42,7 @@ def attach(
         table: A table or where it is: one version; attach a newer one again.
         select: Columns and paths, as for `Table.scan`.
         where: Only rows that fulfil this condition, as for `Table.scan`.
+        storage_options: How the table's bucket is reached, as for `Table.open`.
 
     Raises:
         InvalidQuery: As `Table.scan`; two columns with one name.
@@ -45,6 +51,7 @@ def attach(
     """
     from variantlake.interop.datafusion_dataset import DataFusionDataset
 
+    reach_with(table, storage_options)
     pushed = PushedScan(Table.of(table).scan(select, where))
     if not hasattr(context, "register_dataset"):
         raise InvalidValue(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from variantlake.errors import InvalidValue, UnsupportedFeature
 from variantlake.expressions.from_python import Expr
+from variantlake.familiar_names import says_its_keywords
 from variantlake.interop.pushed_scan import PushedScan
 from variantlake.storage.options import reach_with
 from variantlake.table import Table
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["attach"]
 
 
+@says_its_keywords
 def attach(
     connection: duckdb.DuckDBPyConnection,
     name: str,

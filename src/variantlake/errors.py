@@ -248,9 +248,11 @@ def check_option_names(given: Collection[str], known: Collection[str]) -> None:
 
 
 def describe_type(value: object) -> str:
-    """What a value is, for a message: `None`, `an int`, `a str`."""
+    """What a value is, for a message: `None`, `an int`, `a str`, `a value of bytes`."""
     if value is None:
         return "None"
+    if isinstance(value, bytes):
+        return "a value of bytes"
     name = type(value).__name__
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 

@@ -187,6 +187,8 @@ def says_its_keywords(verb: Callable[P, R]) -> Callable[P, R]:
     names = frozenset(parameters) | {"commit_properties"}
     # Options that it gives to others are theirs to refuse, but for words about itself.
     passes_on = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    if passes_on and "json_columns" in parameters:  # loads have it among those
+        names |= {"merge_schema"}
 
     @functools.wraps(verb)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -202,6 +204,8 @@ def says_its_keywords(verb: Callable[P, R]) -> Callable[P, R]:
 def _no_such_keyword(verb: Callable[..., object], name: str, names: Collection[str]) -> TypeError:
     ours = [f"{each}=..." for each in _KEYWORDS.get(name, ()) if each in names]
     hint = f"write {' or '.join(ours)}" if ours else _NO_KEYWORDS.get(name)
+    if verb.__name__.startswith("to_") and name in ("columns", "select", "where", "limit"):
+        hint = f"scan({name.replace('columns', 'select')}=...) reads less of the table"
     hint = hint or did_you_mean(name, set(names) - {"self", "cls"})
     what = f"{verb.__qualname__}() got an unexpected keyword argument {name!r}"
     return TypeError(f"{what}: {hint}" if hint else what)

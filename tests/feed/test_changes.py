@@ -184,8 +184,9 @@ def test_ranges_that_are_none(
 
 def test_versions_that_recorded_nothing_are_refused(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", rows=1, properties={})
-    with pytest.raises(UnsupportedFeature, match="version 0 recorded no changes"):
+    with pytest.raises(UnsupportedFeature, match="version 0 recorded no changes") as caught:
         table.changes(0)
+    assert "set_properties({'delta.enableChangeDataFeed': 'true'})" in caught.value.hint
     table.set_properties(FEED)
     table = table.refresh()
     with pytest.raises(UnsupportedFeature, match="version 1 recorded no changes"):

@@ -133,11 +133,37 @@ def test_column_says_that_rows_are_documents(table: vl.Table) -> None:
     assert "column=" in caught.value.hint
 
 
-@pytest.mark.parametrize("rows", [[{"ID": 7}], [{"ID": 7, "more": 1}, {"more": 2}]])
-def test_a_column_in_another_case_makes_no_documents(table: vl.Table, rows: list[object]) -> None:
-    with pytest.raises(vl.InvalidSchema, match="no column 'ID', but 'id'"):
-        table.append(rows)
+@pytest.mark.parametrize("rows", [[{"ID": 7}], [{"id": 7, "Event": {}}, {"EVENT": {}}]])
+def test_names_of_columns_have_no_case(
+    table: vl.Table, rows: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in Delta Spark's appends, and in MERGE."""
+    monkeypatch.setattr(inputs, "_ROWS", 1)
+    assert table.append(rows).rows_written == len(rows)
+    assert table.scan("id").to_pylist()[0] == {"id": 7}
+    table.append(pa.Table.from_pylist([{"ID": 8}]))
+    table.append(pl.DataFrame({"iD": [9], "EVENT": ["{}"]}), json_columns="Event")
+    table.append(pa.Table.from_pylist([{"Id": 10, "note": 1}]).to_batches(), merge_schema=True)
+    assert {row["id"] for row in table.scan("id").to_pylist()} >= {7, 8, 9, 10}
+    assert table.schema.names[-1] == "note"
     assert table.append(rows, column="event").rows_written == len(rows)
+
+
+def test_columns_that_differ_in_case_alone_are_refused(table: vl.Table) -> None:
+    with pytest.raises(vl.InvalidValue, match="differ in case alone: \\['ID', 'id'\\]"):
+        table.append([{"id": 1, "ID": 2}])
+    with pytest.raises(vl.InvalidSchema, match="no column 'ID', but 'id'"):
+        table.append(pa.table({"id": [1], "ID": [2]}))
+    assert table.version == 0
+
+
+def test_several_bytes_are_documents(table: vl.Table) -> None:
+    """Such as the values of messages."""
+    table.append([b'{"n": 1}', b'{"n": 2}\n{"n": 3}'])
+    assert sorted(each["n"] for each in events(table)) == [1, 2, 3]
+    with pytest.raises(vl.InvalidValue, match="an int is neither") as caught:
+        table.append([b"{}", 5])
+    assert caught.value.row == 1
 
 
 def test_rows_come_in_many_batches(table: vl.Table, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,6 +196,23 @@ def test_merge_schema_adds_the_columns_of_rows(table: vl.Table) -> None:
         table.append([{"id": 1, "note": "new"}])
     table.append([{"id": 1, "note": "new"}], merge_schema=True)
     assert table.scan("note").to_arrow()["note"].to_pylist() == ["new"]
+
+
+def test_columns_that_data_add_may_be_null(table: vl.Table) -> None:
+    """Also those that are required in the data: rows of before have no value."""
+    table.append([{"id": 1}])
+    point = pa.struct([pa.field("x", pa.int32(), nullable=False)])
+    items = pa.list_(pa.field("element", pa.int32(), nullable=False))
+    fields = [("id", pa.int64()), ("p", point), ("l", items), ("m", pa.map_(pa.string(), point))]
+    schema = pa.schema([pa.field(name, kind, nullable=False) for name, kind in fields])
+    row = {"id": 2, "p": {"x": 1}, "l": [1], "m": [("k", {"x": 1})]}
+    added = pa.Table.from_pylist([row], schema=schema)
+    table.append(added, merge_schema=True)
+    assert "NOT NULL" not in repr(table.schema)
+    assert '"nullable":false' not in table.schema.to_json()
+    assert '"containsNull":false' not in table.schema.to_json()
+    assert table.scan("id, p, l, m", "id = 2").to_arrow().to_pylist() == [row]
+    assert table.scan("p", "id = 1").to_pylist() == [{"p": None}]
 
 
 @pytest.mark.parametrize("form", ["path", "text", "glob", "several", "bytes", "file", "gzip"])

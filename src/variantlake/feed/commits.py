@@ -244,7 +244,10 @@ def _check_metadata(snapshot: Snapshot, metadata: Metadata, version: int, read: 
         raise UnsupportedFeature(
             f"version {version} recorded no changes: the property {CHANGE_FEED} was not true",
             file=snapshot.store.uri,
-            hint="begin with a version after the property was set",
+            hint=f"set_properties({{'{CHANGE_FEED}': 'true'}}) records those from then on; begin "
+            "with a version after that",
+            cli_hint=f"`variantlake set TABLE {CHANGE_FEED}=true` records those from then on; "
+            "begin with a version after that",
         )
     check_schema(snapshot, metadata, version, read)
 

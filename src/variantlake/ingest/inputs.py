@@ -8,7 +8,7 @@ import itertools
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, ClassVar, Protocol, TypeGuard
+from typing import IO, Any, ClassVar, Protocol, TypeGuard, TypeVar
 
 import pyarrow as pa
 
@@ -75,9 +75,10 @@ def read_input(
 ) -> Iterator[Documents | pa.RecordBatchReader]:
     """Documents or Arrow rows, while the block runs, of whatever `Table.append` takes.
 
-    Rows of Python get NULLs in the table's columns that none of them has, unless `is_complete` is
-    false. Rows with none of the table's columns are documents, unless `takes_documents` is false.
-    Text in `json_columns` of theirs stays text, for the caller to parse.
+    Names of columns are compared without case. Rows of Python get NULLs in the table's columns that
+    none of them has, unless `is_complete` is false. Rows with none of the table's columns are
+    documents, unless `takes_documents` is false. Text in `json_columns` of theirs stays text, for
+    the caller to parse.
     Files are of `format`, that of their names if it is None.
 
     Raises InvalidValue for anything else, and for a row that does not fit its column.
@@ -91,17 +92,21 @@ def read_input(
     if isinstance(data, Documents):
         yield Documents.of(data, format)
     elif (reader := arrow_reader(as_arrow(data, schema))) is not None:
-        yield _documents_of(reader, schema, column) if column else reader
+        yield _documents_of(reader, schema, column) if column else _as_named(reader, schema)
     elif callable(getattr(data, "read", None)):
         with copied(data, str(getattr(data, "name", "the given bytes"))) as file:
-            yield _from_files([file], format)
+            yield _as_named(_from_files([file], format), schema)
     elif isinstance(data, Iterable):
         rows = iter(data)
         head = list(itertools.islice(rows, _ROWS))
         if head and isinstance(head[0], str | os.PathLike):
-            yield _from_files([*head, *rows], format)
+            yield _as_named(_from_files([*head, *rows], format), schema)
+        elif head and isinstance(head[0], bytes):
+            with copied(io.BytesIO(_joined([*head, *rows])), "the given bytes") as file:
+                yield _from_files([file], format)
         elif head and isinstance(head[0], pa.RecordBatch):
-            yield pa.RecordBatchReader.from_batches(head[0].schema, itertools.chain(head, rows))
+            batches = itertools.chain(head, rows)
+            yield _as_named(pa.RecordBatchReader.from_batches(head[0].schema, batches), schema)
         else:
             made = _PythonRows(
                 schema,
@@ -141,6 +146,45 @@ def arrow_reader(data: Any) -> pa.RecordBatchReader | None:
     if hasattr(data, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(data)
     return None
+
+
+def table_names(names: Sequence[str], schema: StructType) -> list[str]:
+    """Names as the table has them: as in Delta, `ID` is the column `id`; others stay.
+
+    If two of them are one column of the table, all stay as they are.
+    """
+    fields = [schema.get(name) or schema.find(name) for name in names]
+    known = [
+        name if field is None else field.name for name, field in zip(names, fields, strict=True)
+    ]
+    return list(names) if len(set(known)) < len(set(names)) else known
+
+
+_Given = TypeVar("_Given", Documents, pa.RecordBatchReader, Documents | pa.RecordBatchReader)
+
+
+def _as_named(given: _Given, schema: StructType) -> _Given:
+    """Rows whose columns are called as the table's."""
+    if isinstance(given, Documents):
+        return given
+    names = table_names(given.schema.names, schema)
+    if names == given.schema.names:
+        return given
+    renamed = pa.schema(
+        [field.with_name(name) for field, name in zip(given.schema, names, strict=True)]
+    )
+    batches = (pa.RecordBatch.from_arrays(each.columns, schema=renamed) for each in given)
+    return pa.RecordBatchReader.from_batches(renamed, batches)
+
+
+def _joined(lines: Sequence[Any]) -> bytes:
+    """Several pieces of newline-delimited JSON, such as the values of messages, as one."""
+    for number, line in enumerate(lines):
+        if not isinstance(line, bytes):
+            error = _not_rows(line)
+            error.row = number
+            raise error
+    return b"\n".join(lines)
 
 
 def _documents_of(
@@ -196,13 +240,14 @@ class _PythonRows:
         json_columns: Collection[str],
     ) -> None:
         self._head = [_row(value, number) for number, value in enumerate(head)]
+        self._schema = schema
         self._documents = column
         self._json_columns = json_columns
         filled = schema.fields if is_complete else ()
         names = [f.name for f in filled if f.default is None and not is_identity(f)]
         given = dict.fromkeys(name for row in self._head for name in row)
         variants = [field.name for field in schema.fields if isinstance(field.type, VariantType)]
-        known = {field.name.lower() for field in schema.fields}  # `ID` is a slip, no document
+        known = {field.name.lower() for field in schema.fields}
         are_documents = takes_documents and column is None and len(variants) == 1
         if are_documents and given and known.isdisjoint(str(name).lower() for name in given):
             self._documents = variants[0]
@@ -211,6 +256,8 @@ class _PythonRows:
                 raise InvalidSchema(f"there is no VARIANT column {self._documents!r}")
             self._types: dict[str, pa.DataType | None] = {self._documents: None}
             return
+        self._head = [self._named(row, number) for number, row in enumerate(self._head)]
+        given = dict.fromkeys(name for row in self._head for name in row)
         self._types = {}
         self._nested = {
             field.name: field.type
@@ -236,8 +283,23 @@ class _PythonRows:
         yield first
         count = first.num_rows
         while values := list(itertools.islice(rest, _ROWS)):
-            yield self._batch([_row(each, count + n) for n, each in enumerate(values)], count)
+            rows = [_row(each, count + n) for n, each in enumerate(values)]
+            if self._documents is None:
+                rows = [self._named(row, count + n) for n, row in enumerate(rows)]
+            yield self._batch(rows, count)
             count += len(values)
+
+    def _named(self, row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+        """The row with the table's names of its columns."""
+        if all(self._schema.get(name) is not None for name in row):
+            return row
+        texts = [name for name in row if isinstance(name, str)]
+        names = dict(zip(texts, table_names(texts, self._schema), strict=True))
+        if len({name.lower() for name in texts}) < len(texts):
+            raise InvalidValue(
+                f"the row has keys that differ in case alone: {sorted(texts)}", row=number
+            )
+        return {names.get(name, name): value for name, value in row.items()}
 
     def _batch(self, rows: Sequence[Mapping[str, Any]], start: int) -> pa.RecordBatch:
         if self._documents is not None:

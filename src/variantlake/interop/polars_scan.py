@@ -12,6 +12,7 @@ import pyarrow as pa
 from variantlake.errors import UnsupportedFeature
 from variantlake.expressions.from_python import Expr
 from variantlake.expressions.tree import And, CompareOp, Not, Or, Predicate
+from variantlake.familiar_names import says_its_keywords
 from variantlake.interop.pushed_scan import NotPushed, PushedScan
 from variantlake.storage.options import reach_with
 from variantlake.table import Table
@@ -26,6 +27,7 @@ _DYNAMIC = "dynamic_pred"
 """A hint of Polars' own for a TOP-N, which no frame can be filtered by."""
 
 
+@says_its_keywords
 def scan_polars(
     table: Table | str | os.PathLike[str],
     select: str | Expr | Sequence[str | Expr] = "*",

@@ -57,6 +57,7 @@ from variantlake.writing.table_write import READER_FEATURES
 
 if TYPE_CHECKING:
     from variantlake.expressions.from_python import Expr
+from variantlake.familiar_names import says_its_keywords
 
 APPLICATION = "variantlake.mirror"
 """Whose `txn` says which version of the table the mirror has."""
@@ -90,6 +91,7 @@ class MirrorResult(Result):
 
 
 @takes_commit_properties
+@says_its_keywords
 def mirror(
     table: Table | str | os.PathLike[str],
     target: str | os.PathLike[str],

@@ -24,6 +24,7 @@ from variantlake.errors import (
     check_option_names,
     in_memory,
 )
+from variantlake.familiar_names import says_its_keywords
 from variantlake.shown import Shown, counted, html_table, shortened
 from variantlake.shredding.arrays import AnyField, map_leaves, map_types
 from variantlake.shredding.layout import (
@@ -98,6 +99,7 @@ class ArrowStream(Shown):
         """The rows as an Arrow reader. Raises as `to_batches`, while it is read."""
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
 
+    @says_its_keywords
     def to_arrow(self) -> pa.Table:
         """All rows as one table. Raises as `to_batches`.
 
@@ -115,6 +117,7 @@ class ArrowStream(Shown):
             for row in zip(*columns, strict=True):
                 yield dict(zip(batch.schema.names, row, strict=True))
 
+    @says_its_keywords
     def to_pylist(self) -> list[dict[str, Any]]:
         """All rows as dicts, with Variants as values of Python. Raises as `to_batches`.
 
@@ -126,6 +129,7 @@ class ArrowStream(Shown):
         """
         return list(self)
 
+    @says_its_keywords
     def to_pandas(self) -> Any:
         """All rows as a DataFrame of pandas, with Variants as values of Python.
 
@@ -141,6 +145,7 @@ class ArrowStream(Shown):
                 found.isetitem(place, values)
         return found
 
+    @says_its_keywords
     def to_polars(self) -> Any:
         """All rows as a DataFrame of Polars, with Variants as JSON text.
 

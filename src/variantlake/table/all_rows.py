@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from variantlake.familiar_names import says_its_keywords
 from variantlake.shown import Shown
 
 if TYPE_CHECKING:
@@ -39,10 +40,12 @@ class AllRows(Shown):
         """
         return self.scan().head(rows)
 
+    @says_its_keywords
     def to_arrow(self) -> pa.Table:
         """All rows as one table of Arrow. Raises as `scan`."""
         return self.scan().to_arrow()
 
+    @says_its_keywords
     def to_pandas(self) -> Any:
         """All rows as a DataFrame of pandas, with Variants as values of Python.
 
@@ -50,6 +53,7 @@ class AllRows(Shown):
         """
         return self.scan().to_pandas()
 
+    @says_its_keywords
     def to_polars(self) -> Any:
         """All rows as a DataFrame of Polars, with Variants as JSON text.
 
@@ -58,6 +62,7 @@ class AllRows(Shown):
         """
         return self.scan().to_polars()
 
+    @says_its_keywords
     def to_pylist(self) -> list[dict[str, Any]]:
         """All rows as dicts, with Variants as values of Python. Raises as `scan`.
 

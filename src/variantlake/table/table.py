@@ -2252,7 +2252,7 @@ class Table(AllRows):
     ) -> LoadResult:
 
         from variantlake.ingest.append import append_arrow
-        from variantlake.ingest.inputs import read_input
+        from variantlake.ingest.inputs import read_input, table_names
         from variantlake.ingest.local_run import ingest_here
         from variantlake.ingest.sources.sources import Documents
         from variantlake.writing.options.keywords import names_of
@@ -2262,7 +2262,7 @@ class Table(AllRows):
         given = data.scan() if isinstance(data, Table) else data
         reach_with(given, options.pop("storage_options", None))
         form = options.pop("format", None)
-        json_columns = names_of("json_columns", json_columns)
+        json_columns = table_names(names_of("json_columns", json_columns), newest.schema)
         with read_input(
             given, newest.schema, column, json_columns=json_columns, format=form
         ) as rows:

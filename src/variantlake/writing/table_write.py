@@ -28,7 +28,12 @@ from variantlake.delta.protocol.known_properties import (
     check_properties,
 )
 from variantlake.delta.protocol.properties import hints, with_given_schema, with_schema
-from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
+from variantlake.delta.schema.table_schema import (
+    StructField,
+    StructType,
+    VariantType,
+    nullable_struct,
+)
 from variantlake.delta.transaction.alter import evolved, merged_schema
 from variantlake.delta.transaction.creation import Creation
 from variantlake.delta.transaction.replace_where import Replacement, replace_all
@@ -297,13 +302,13 @@ class TableWrite:
     def with_columns(self, given: StructType, *, types: bool = False) -> TableWrite:
         """This table with the columns of `given` that it does not have.
 
-        `types` says that those it has must be of the same type.
+        The new ones may be null. `types` says that those it has must be of the same type.
 
         Raises InvalidSchema for columns that contradict the table's.
         """
         if self.snapshot is None:
             return self
-        merged = merged_schema(self.schema, given, types=types)
+        merged = merged_schema(self.schema, nullable_struct(given), types=types)
         if merged == self.schema:
             return self
         protocol, metadata = evolved(self.snapshot, merged)

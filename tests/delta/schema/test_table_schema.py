@@ -122,6 +122,16 @@ def test_a_schema_nested_without_end_is_refused() -> None:
         StructType.from_json(_json("long").replace('"long"', text))
 
 
+def test_fields_are_got_as_those_of_other_schemas() -> None:
+    schema = StructType((StructField("a", VariantType()), StructField("b", VariantType())))
+    assert schema["b"] is schema.field("b") is schema.get("b")
+    assert [each.name for each in schema] == ["a", "b"]
+    assert "b" in schema
+    assert "B" not in schema
+    with pytest.raises(KeyError, match="no column 'B'; columns: a, b"):
+        schema["B"]
+
+
 def test_variant_columns_are_those_reached_through_structs() -> None:
     schema = parse_table_ddl(EVERY_TYPE)
     assert schema.variant_columns() == (("v",), ("st", "v"))

@@ -129,6 +129,23 @@ class StructType:
         """The names of the fields, in order."""
         return [item.name for item in self.fields]
 
+    def __iter__(self) -> Iterator[StructField]:
+        return iter(self.fields)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def __getitem__(self, name: str) -> StructField:
+        """The field of exactly this name. Raises KeyError that names the fields."""
+        found = self.get(name) if isinstance(name, str) else None
+        if found is None:
+            raise KeyError(f"no column {name!r}; columns: {', '.join(self.names)}")
+        return found
+
+    def field(self, name: str) -> StructField:
+        """The same, as pyarrow calls it. Raises KeyError."""
+        return self[name]
+
     def get(self, name: str) -> StructField | None:
         """The field of exactly this name."""
         if not self._by_name:
@@ -272,6 +289,24 @@ def types_in(type_: DataType) -> Iterator[DataType]:
         case MapType(key, value):
             yield from types_in(key)
             yield from types_in(value)
+
+
+def nullable_struct(struct: StructType) -> StructType:
+    """The struct with everything in it nullable: columns that data bring to a table with rows."""
+    fields = (replace(each, type=_nullable(each.type), nullable=True) for each in struct.fields)
+    return StructType(tuple(fields))
+
+
+def _nullable(type_: DataType) -> DataType:
+    match with_parts(type_, _nullable):
+        case StructType() as struct:
+            return nullable_struct(struct)
+        case ArrayType() as array:
+            return replace(array, contains_null=True)
+        case MapType() as map_:
+            return replace(map_, value_contains_null=True)
+        case other:
+            return other
 
 
 def with_parts(type_: DataType, change: Callable[[DataType], DataType]) -> DataType:

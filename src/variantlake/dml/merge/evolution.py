@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from variantlake.delta.actions.actions import Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.schema.table_schema import StructType
+from variantlake.delta.schema.table_schema import StructType, nullable_struct
 from variantlake.delta.transaction.alter import evolved, merged_schema
 from variantlake.sql.changes import Clause
 
@@ -30,7 +30,8 @@ def evolution(
 
     Raises InvalidSchema for columns that a Delta table cannot have.
     """
-    schema = merged_schema(snapshot.schema, _written(source, clauses), types=False)
+    written = nullable_struct(_written(source, clauses))
+    schema = merged_schema(snapshot.schema, written, types=False)
     if schema == snapshot.schema:
         return None
     protocol, metadata = evolved(snapshot, schema)

@@ -51,7 +51,7 @@ from variantlake.ingest.encode.micros import check_nested_micros
 from variantlake.ingest.encode.numbers import with_numbers_from
 from variantlake.ingest.encode.plain_arrays import plain_array
 from variantlake.ingest.encode.rows import given_schema
-from variantlake.ingest.inputs import read_input
+from variantlake.ingest.inputs import read_input, table_names
 from variantlake.ingest.sources.sources import Documents
 from variantlake.kernels.variant.variant_writer import write_variant
 from variantlake.scan.files.column_reads import as_type
@@ -157,7 +157,7 @@ def source_rows(
 
     Raises InvalidValue for what is not a source, InvalidSchema, InvalidJson with the row.
     """
-    json_columns = names_of("json_columns", json_columns)
+    json_columns = table_names(names_of("json_columns", json_columns), table)
     with read_input(
         source,
         table,
@@ -191,7 +191,7 @@ def source_rows(
 def _for_variants(given: pa.Schema, table: StructType | None) -> Iterator[str]:
     """The columns of other values that go into VARIANT columns, as `Table.append` takes them."""
     for field in given:
-        there = None if table is None else table.get(field.name)
+        there = None if table is None else table.find(field.name)
         is_for = there is not None and isinstance(there.type, VariantType)
         if is_for and not is_variant_type(field.type):
             yield field.name
