@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+import math
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import MORE
+from variantlake.errors import UnsupportedFeature
 from variantlake.scan.files.casts import _direct, cast_raw
 from variantlake.types import Kind, ShreddedType
 
@@ -37,3 +40,30 @@ def test_decimals_become_the_nearest_doubles(
     assert found is not None
     right = [None if each is None else cast_raw(each, stored, DOUBLE) for each in values]
     assert found.to_pylist() == right
+
+
+DECIMALS = [
+    ShreddedType.parse(each) for each in ("decimal(10,2)", "decimal(38,18)", "decimal(5,5)")
+]
+
+
+@given(
+    st.floats(allow_nan=False, allow_infinity=False)
+    | st.decimals(-(10**8), 10**8, places=3).map(float),
+    st.sampled_from(DECIMALS),
+)
+def test_doubles_as_decimals_are_their_shortest_text(value: float, wanted: ShreddedType) -> None:
+    try:
+        found = cast_raw(value, ShreddedType(Kind.DOUBLE), wanted)
+    except UnsupportedFeature:  # Java 17 may have another text
+        assert len(Decimal(repr(value)).as_tuple().digits) > 15 or not 1e-12 <= abs(value) < 1e16
+        return
+    with localcontext(prec=400, rounding=ROUND_HALF_UP):
+        right = Decimal(repr(value)).quantize(Decimal(1).scaleb(-wanted.scale))
+    fits = abs(right) < Decimal(10) ** (wanted.precision - wanted.scale)
+    assert found == (right if fits else None)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_no_decimal_is_infinite(value: float) -> None:
+    assert cast_raw(value, ShreddedType(Kind.DOUBLE), DECIMALS[0]) is None

@@ -72,6 +72,22 @@ def test_conditions_of_methods_have_no_name_for_the_table(
     assert sorted(row.x for row in lake.read(table.uri).collect()) == [3, 12]
 
 
+def test_an_update_sets_fields_of_structs(spark: SparkSession, tmp_path: Path) -> None:
+    """As Table.update does; a column whose name has a dot is that column."""
+    lake = vl.spark.connect(spark)
+    table = vl.Table.create(
+        tmp_path,
+        "`a.b` INT, st STRUCT<a: INT, b: STRUCT<x: DOUBLE, y: INT>>, event VARIANT",
+        properties={"delta.columnMapping.mode": "name"},
+    )
+    table.append([{"a.b": 1, "st": {"a": 1, "b": {"x": 1.0, "y": 2}}}])
+    lake.update(table.uri, {"a.b": 5, "st.b.y": 7, "ST.a": vl.expr("length('abc')")})
+    row = {"a.b": 5, "st": {"a": 3, "b": {"x": 1.0, "y": 7}}, "event": None}
+    assert table.refresh().to_pylist() == [row]
+    with pytest.raises(InvalidQuery, match="no column event:n"):
+        lake.update(table.uri, {"event:n": 1})
+
+
 def files_of(folder: Path) -> list[Path]:
     return sorted(each for each in folder.rglob("*") if each.is_file())
 

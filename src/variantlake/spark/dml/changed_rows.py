@@ -109,7 +109,7 @@ def assigned(
     found: dict[str, str] = {}
     inner: dict[str, dict[tuple[str, ...], str]] = {}
     for written, expression in given:
-        plain = name_parts(written) or (written,)
+        plain = (written,) if written.lower() in names else name_parts(written) or (written,)
         if len(plain) > 1 and plain[0].lower() == target.alias.lower():
             plain = plain[1:]
         name = names.get(plain[0].lower())

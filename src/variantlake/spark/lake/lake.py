@@ -35,7 +35,7 @@ from variantlake.maintenance.restore import Missing, RestoreResult, restore, ver
 from variantlake.maintenance.vacuuming.listing import UnneededFile
 from variantlake.maintenance.vacuuming.vacuum import VacuumResult, vacuum
 from variantlake.progress import OnProgress
-from variantlake.quoting import quote_identifier, quote_string
+from variantlake.quoting import quote_string
 from variantlake.scan.table_scan import Scan, scan_of
 from variantlake.shown import CommitResult, Shown
 from variantlake.spark.lake.accelerate import accelerate as accelerate_session
@@ -883,8 +883,8 @@ class Lake(Shown):
 
         Args:
             table: Its name, path or URL, as for `read`.
-            set: By column the new value, as for `Table.update`; of SQL any expression that Spark
-                takes.
+            set: By column, or field of a struct (`{"address.city": "Rome"}`), the new value, as for
+                `Table.update`; of SQL any expression that Spark takes.
             where: As for `delete`.
             dry_run: Change nothing, and tell what would be done. The new rows are computed, to see
                 whether the table takes them.
@@ -899,7 +899,7 @@ class Lake(Shown):
                 cli_hint="",
             )
         location = self._session.written_to(table)
-        pairs = tuple((quote_identifier(name), _expression(value)) for name, value in set.items())
+        pairs = tuple((name, _expression(value)) for name, value in set.items())
         made = [value for value in set.values() if isinstance(value, Expr)]
         check_expressions(made, "a new value", self._session.spark)
         text = self._condition(where)
