@@ -72,7 +72,7 @@ def test_what_only_spark_runs_is_refused_when_it_may_not(
     query = "SELECT row_number() OVER (ORDER BY event:id::string) AS n FROM t"
     done = run(monkeypatch, capfd, "query", "--engine", "local", table, query)
     assert done.code == 1
-    assert "WINDOW" in done.err
+    assert "ROW_NUMBER() OVER" in done.err
     assert "--engine spark" in done.err
 
 

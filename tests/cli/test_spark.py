@@ -25,6 +25,7 @@ REFUSED = {
     "column": ("SELECT id FROM t", "`id` cannot be resolved", "event:a.b[0]"),
     "table": ("SELECT event:id FROM events", "`events` cannot be found", "the table is `t` here"),
     "dot": ("SELECT upper(event.id) FROM t", '"VARIANT"', "event:a.b[0]"),
+    "no type": ("SELECT abs(event:id) FROM t", '"VARIANT"', "as in event:a.b::string"),
     "no words": ("SELECT event:id[a] FROM t", "[PARSE_SYNTAX_ERROR]", "event:a.b[0]"),
 }
 

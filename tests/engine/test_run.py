@@ -469,8 +469,8 @@ def test_a_name_in_having_that_spark_types_as_a_column_is_refused(mixed: vl.Tabl
     ("query", "named"),
     [
         ("SELECT sum(f) AS s FROM t", "sum of DOUBLE"),
-        ("SELECT approx_count_distinct(n) AS s FROM t", "APPROXDISTINCT"),
-        ("SELECT n, rank() OVER (ORDER BY n) AS r FROM t", "WINDOW"),
+        ("SELECT approx_count_distinct(n) AS s FROM t", "APPROX_COUNT_DISTINCT"),
+        ("SELECT n, rank() OVER (ORDER BY n) AS r FROM t", r"RANK\(\) OVER"),
         ("SELECT count(*) FROM t GROUP BY CUBE (n)", "GROUP BY"),
         ("SELECT count(DISTINCT n, f) FROM t", "DISTINCT of several"),
         ("SELECT first(n) AS s FROM t", "FIRST"),
@@ -488,6 +488,37 @@ def test_what_is_not_provably_sparks_is_refused_by_name(
 ) -> None:
     with pytest.raises(UnsupportedFeature, match=named):
         numbers(tmp_path, 1).sql(query)
+
+
+@pytest.mark.parametrize(
+    ("query", "named", "hint"),
+    [
+        ("SELECT event:a FROM t GROUP BY event:a", "a group", "event:a::string"),
+        ("SELECT event:a, count(*) FROM t GROUP BY 1", "a group", "event:a::string"),
+        ("SELECT event:a FROM t ORDER BY event:a", "an order", "event:a::string"),
+        ("SELECT event:a AS x FROM t ORDER BY x", "an order", "event:a::string"),
+        ("SELECT DISTINCT event:a FROM t", "DISTINCT", "event:a::string"),
+        ("SELECT DISTINCT event FROM t", "DISTINCT", "event:a.b::string"),
+        ("SELECT max(event:a) FROM t", "max", "event:a::string"),
+        ("SELECT sum(event:a) FROM t", "sum", "event:a::double"),
+        ("SELECT event:a + 1 AS x FROM t", "add", "event:a::double"),
+        ("SELECT year(event:a) AS x FROM t", "year", "event:a::timestamp"),
+        ("SELECT date_add(event:a, 1) AS x FROM t", "date_add", "event:a::date"),
+        ("SELECT k FROM t WHERE event:a = 'x'", "a comparison", "event:a::string"),
+        ("SELECT k FROM t WHERE event:a IN (1, 2)", "a comparison", "event:a::int"),
+        ("SELECT k FROM t WHERE event:a BETWEEN 1.5 AND 2", "a comparison", "event:a::double"),
+        ("SELECT k FROM t WHERE event:a = event:b", "a comparison", "event:a::string"),
+        ("SELECT k FROM t WHERE event:a <=> NULL", "a comparison", "event:a::string"),
+    ],
+)
+def test_a_path_without_a_type_is_named_where_it_needs_one(
+    query: str, named: str, hint: str
+) -> None:
+    """Spark refuses all of these, too, so nothing is left to it."""
+    with pytest.raises(InvalidQuery, match="is a Variant") as caught:
+        read_query(query, {"t": parse_table_ddl("event VARIANT, k INT")})
+    assert named in caught.value.message
+    assert hint in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize(

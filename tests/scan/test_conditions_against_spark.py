@@ -74,7 +74,15 @@ NOT id > 2 OR bo; bo = true IS NULL
 id = 1 OR id = 2 AND bo; - id * 2 = -4; id - 1 - 1 = 1; id * 3 % 4 = 1; NOT id BETWEEN 1 AND 3
 ((id | 1) & 2) = 2
 """
+PATHS_AS_TEXT = """
+event:e LIKE 'a%'; event:e LIKE '%b'; event:e NOT LIKE 'a%'; event:e ILIKE 'A%'; event:k LIKE '1%'
+event:e LIKE ANY ('a%', '1%'); upper(event:e) = 'A'; length(event:e) > 1; event:e || 'x' = 'ax'
+concat('x', event:e, event:k) > 'x'; contains(event:e, 'b'); startswith(event:e, 'a')
+endswith(event:e, '5'); substring(event:e, 1, 1) = 'a'; trim(event:e) = 'x'
+lower(event:e) LIKE '%"k"%'; NOT startswith(event:none, 'a'); length(event:e::string) = 1
+"""
 GROUPS = {
+    "paths as text": PATHS_AS_TEXT,
     "precedence": PRECEDENCE,
     "text": TEXT_BESIDE_OTHERS,
     "like": LIKES,
@@ -110,7 +118,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> vl.Table:
                 "ts": dt.datetime(2024, 3, 10, 1 + k % 12, 30, tzinfo=dt.UTC),
                 "tn": dt.datetime(2024, 3, 10, 1 + k % 12, 30),  # noqa: DTZ001 - has no zone
                 "bi": b"ab" * (k % 3),
-                "event": {"k": k},
+                "event": {"k": k, "e": (TEXTS[k % 12], k, {"K": k}, 1.5)[k % 4]},
             }
             for k in rows
         )

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import sqlglot
@@ -27,10 +27,11 @@ from variantlake.errors import (
 from variantlake.expressions.columns import Columns, name_of
 from variantlake.expressions.from_sqlglot import Expressions
 from variantlake.expressions.tree import And, Expression, Ref
-from variantlake.expressions.typing import spark_type
+from variantlake.expressions.typing import spark_type, untyped
 from variantlake.planning.explain import Explanation
 from variantlake.scan.arrow_stream import ArrowStream, marked
 from variantlake.scan.table_scan import Scan
+from variantlake.shredding.arrays import AnyArray, map_leaves, map_types
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.sql.select import Item, why_unparsed
 from variantlake.sql.tokens import parse_text
@@ -71,7 +72,7 @@ class DuckQuery(ArrowStream):
         with _errors_of_duckdb([]) as errors:
             for batch in self._run(self.text, errors):
                 pairs = zip(batch.columns, self.schema, strict=True)
-                arrays = [array.cast(each.type) for array, each in pairs]
+                arrays = [_with_whole_variants(array).cast(each.type) for array, each in pairs]
                 yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def explain(self) -> tuple[Explanation, ...]:
@@ -83,23 +84,32 @@ class DuckQuery(ArrowStream):
         for name, value in _SETTINGS.items():
             connection.execute(f"SET {name} = {value}")
         for name, scan in self.scans.items():
-            connection.register(name, _Unmarked(scan, errors))
+            connection.register(name, _Watched(scan, errors))
         return connection.sql(text).to_arrow_reader(_BATCH_ROWS)
 
 
+_THEIRS = pa.struct([VARIANT_TYPE.field(0), VARIANT_TYPE.field(1).with_nullable(True)])
+"""A VARIANT as DuckDB gives it: the parts of a NULL are NULL."""
+
+
 def _type(kind: pa.DataType) -> pa.DataType:
-    """The type of a column; DuckDB forgets that the parts of a Variant are never NULL."""
-    return VARIANT_TYPE if kind == pa.struct(_NULLABLE) else kind
+    return map_types(kind, lambda leaf: VARIANT_TYPE if leaf == _THEIRS else leaf, _THEIRS)
 
 
-_NULLABLE = [each.with_nullable(True) for each in VARIANT_TYPE]
+def _with_whole_variants(array: AnyArray) -> AnyArray:
+    """A column in the type of `_type`."""
+
+    def whole(leaf: Any) -> AnyArray:
+        if leaf.type != _THEIRS:
+            return cast("AnyArray", leaf)
+        parts = [part.fill_null(b"") for part in leaf.flatten()]
+        return pa.StructArray.from_arrays(parts, fields=list(VARIANT_TYPE), mask=leaf.is_null())
+
+    return map_leaves(array, whole, _THEIRS)
 
 
-class _Unmarked(ArrowStream):
-    """A scan whose Variants are structs, which DuckDB gives back byte by byte.
-
-    Its `errors` are kept, because DuckDB only passes on their words.
-    """
+class _Watched(ArrowStream):
+    """A scan whose `errors` are kept, because DuckDB only passes on their words."""
 
     def __init__(self, scan: Scan, errors: list[VariantLakeError]) -> None:
         self._scan = scan
@@ -107,7 +117,7 @@ class _Unmarked(ArrowStream):
 
     @property
     def schema(self) -> pa.Schema:
-        return pa.schema([each.remove_metadata() for each in self._scan.schema])
+        return self._scan.schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         try:
@@ -138,6 +148,7 @@ def duckdb_query(text: str, tables: Mapping[str, Snapshot]) -> DuckQuery:
         each.name_outputs()
         each.expand_stars()
         each.push_conditions()
+        each.check_order()
         each.replace_columns()
     if path := tree.find(exp.JSONExtract):
         raise UnsupportedFeature(
@@ -276,12 +287,26 @@ class _Sources:
         found = list(reads.values())
         return len(found) == 1 and found[0] in self.reads.values() and found[0].takes(part)
 
+    def check_order(self) -> None:
+        """Refuse an order by a path without a type that goes by a name or a number here."""
+        items = self._items()
+        order = self._scope.expression.args.get("order")
+        for term in [] if order is None else order.expressions:
+            name = term.this
+            for place, item in enumerate(items, 1):
+                same = isinstance(name, exp.Column) and not name.table and item.alias == name.name
+                if same or (isinstance(name, exp.Literal) and name.name == str(place)):
+                    _, ref = self._ref(item.unalias())
+                    if ref is not None and ref.type == "variant":
+                        raise untyped("an order", ref)
+
     def replace_columns(self) -> None:
         """Put columns of the scans in the place of columns and paths, the longest first."""
         found: dict[int, tuple[Any, exp.Column]] = {}
         for node in self._scope.walk(prune=lambda each: id(each) in found):
             read, ref = self._ref(node)
             if read is not None and ref is not None:
+                _check_type(node, ref)
                 found[id(node)] = (node, read.column(ref))
         for node, column in found.values():
             node.replace(column)
@@ -299,6 +324,26 @@ class _Sources:
         if ref is not None and ref.path is not None and ref.type != "variant":
             return read, ref if spark_type(ref.type) is not None else None
         return read, ref
+
+
+_ORDERED = (exp.Between, exp.In, exp.Max, exp.Min, exp.Ordered)
+_NUMERIC = (exp.Avg, exp.Neg, exp.Sum)
+
+
+def _check_type(node: exp.Expr, ref: Ref) -> None:
+    """Refuse what needs a type: DuckDB would order Variants by the kinds of their values."""
+    above = node.parent
+    while isinstance(above, exp.Paren):
+        above = above.parent
+    if ref.type != "variant" or isinstance(above, exp.Is | exp.DPipe | exp.Like | exp.ILike):
+        return
+    if isinstance(above, exp.JSONExtractScalar):
+        raise UnsupportedFeature(
+            f"DuckDB reads no path of {ref} by an arrow", hint=f"write {ref}.a or {ref}:a::string"
+        )
+    if isinstance(above, (exp.Binary, *_ORDERED, *_NUMERIC)):
+        number = isinstance(above, _NUMERIC) or not isinstance(above, exp.Predicate)
+        raise untyped("an operand", ref, "double" if number else "string")
 
 
 def _duckdb() -> Any:

@@ -13,7 +13,7 @@ from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.expressions.columns import Columns, name_of
 from variantlake.expressions.from_sqlglot import Expressions, has_aggregate, outside
 from variantlake.expressions.tree import Aggregate, And, Expression, Ref, conjuncts, refs
-from variantlake.expressions.typing import condition, refused, type_of
+from variantlake.expressions.typing import condition, refused, type_of, untyped
 from variantlake.sql.select import about, only_parts, parse_select, row_limit
 
 _PARTS = ("expressions", "where", "limit", "from_", "group", "having", "order", "distinct")
@@ -151,7 +151,7 @@ class _Select:
         if has_aggregate(found):
             raise InvalidQuery("an aggregate in GROUP BY")
         if type_of(found) is None:
-            raise refused(f"groups of {found}")
+            raise untyped("a group", found)
         return found
 
     def _having(self, node: exp.Expression, keys: tuple[Expression, ...]) -> Expression:
@@ -190,7 +190,7 @@ class _Select:
                 above.expression(term.this) if place is None else self._output(place, "ORDER BY")
             )
             if type_of(found) is None:
-                raise refused(f"the order of {found}")
+                raise untyped("an order", found)
             yield Ordering(found, bool(term.args.get("desc")), bool(term.args.get("nulls_first")))
 
     def _output(self, place: int, clause: str) -> Expression:
@@ -205,8 +205,9 @@ class _Select:
         if keys is not None or distinct.args.get("on"):
             raise refused("DISTINCT beside groups")
         found = tuple(dict.fromkeys(output.expression for output in self._outputs))
-        if any(type_of(expression) is None for expression in found):
-            raise refused("DISTINCT of a column that is not a scalar")
+        for expression in found:
+            if type_of(expression) is None:
+                raise untyped("DISTINCT", expression)
         if any(term.expression not in found for term in order):
             raise refused("DISTINCT in an order by other than its columns")
         return found
@@ -245,4 +246,6 @@ def _name(node: exp.Expression, found: Expression) -> str:
             isinstance(node.this, exp.Distinct) and found.function != "count"
         ):
             return f"{shown}{inner.name})"
-    raise refused("an expression without a name of its own (AS)")
+    error = refused("an expression without a name of its own")
+    error.hint = error.cli_hint = "give it one: … AS name"
+    raise error

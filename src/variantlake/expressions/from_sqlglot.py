@@ -32,6 +32,7 @@ from variantlake.expressions.typing import (
     NULL,
     STRING,
     aggregate,
+    as_string,
     compare,
     comparison_type,
     condition,
@@ -210,13 +211,13 @@ class Expressions:
                 (operand,) = read(node.this)
                 return self._is(node, operand)
             case exp.StartsWith():
-                (operand,) = read(node.this)
+                operand = as_string(*read(node.this))
                 return StartsWith(operand, _text(operand, node.expression))
             case exp.Like() | exp.ILike():
-                (operand,) = read(node.this)
+                operand = as_string(*read(node.this))
                 return _like(operand, node)
             case exp.Escape(this=exp.Like() as like):
-                (operand,) = read(like.this)
+                operand = as_string(*read(like.this))
                 return _like(operand, like, _text(operand, node.expression))
             case exp.NullSafeNEQ():
                 _check_operands(node)

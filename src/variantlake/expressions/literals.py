@@ -22,6 +22,7 @@ from variantlake.expressions.typing import (
     spark_type,
     type_of,
     type_text,
+    untyped,
 )
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType
 
@@ -60,11 +61,8 @@ def coerced(operand: Expression, literal: Literal, *, utc: bool) -> Literal:
     """The literal as Spark compares it with an operand: text becomes a date or a timestamp."""
     target = type_of(operand)
     if target is None:
-        error = refused(f"the comparison of {operand}, which is {type_text(operand)}")
         wanted = "double" if literal.type.startswith("decimal") else literal.type
-        if isinstance(operand, Ref) and type_text(operand) == "variant":
-            error.hint = error.cli_hint = f"give it a type: {operand}::{wanted}"
-        raise error
+        raise untyped("a comparison", operand, "string" if wanted == "void" else wanted)
     if literal.value is None:
         return Literal(None, type_text(operand))
     if isinstance(literal.value, str) and target.kind in (

@@ -15,6 +15,7 @@ from variantlake.expressions.typing import (
     INT,
     INT_DIGITS,
     STRING,
+    as_string,
     cast,
     compare,
     condition,
@@ -24,6 +25,8 @@ from variantlake.expressions.typing import (
     scalar,
     together,
     type_of,
+    type_text,
+    untyped,
 )
 from variantlake.types import MAX_PRECISION, Kind, ShreddedType
 
@@ -36,6 +39,10 @@ def call(function: str, *arguments: Expression) -> Expression:
     types = _TYPES.get(function)
     if types is None:
         raise refused(f"the function {function}")
+    if function not in _OF_VARIANTS:
+        for argument in arguments:
+            if type_text(argument) == "variant":
+                raise untyped(f"an operand of {function}", argument, _WANTED.get(types, "double"))
     return types(function, list(arguments))
 
 
@@ -234,6 +241,7 @@ _Types = Callable[[str, list[Expression]], Expression]
 
 def _strings(result: ShreddedType) -> _Types:
     def types(function: str, arguments: list[Expression]) -> Expression:
+        arguments = list(map(as_string, arguments))
         for argument in arguments:
             no_char(argument)
             if scalar(argument) != STRING:
@@ -252,13 +260,13 @@ def _pattern(function: str, arguments: list[Expression]) -> Expression:
 
 
 def _substring(function: str, arguments: list[Expression]) -> Expression:
-    text, *numbers = arguments
+    text, *numbers = as_string(arguments[0]), *arguments[1:]
     _strings(STRING)(function, [text])
     whole = [isinstance(each, Literal) and isinstance(each.value, int) for each in numbers]
     values = [each.value for each in numbers if isinstance(each, Literal)]
     if not all(whole) or any(int(value or 0) < 0 for value in values):
         raise refused(f"{function} by other than constants that are not negative")
-    return Call(function, tuple(arguments), STRING)
+    return Call(function, (text, *numbers), STRING)
 
 
 def _moment(function: str, arguments: list[Expression]) -> Expression:
@@ -373,3 +381,14 @@ _TYPES: dict[str, _Types] = {
     **dict.fromkeys(("timestamp_micros", "timestamp_millis", "timestamp_seconds"), _moment),
     **dict.fromkeys(_PARTS, _part),
 }
+
+_TEXTS = ("length", "upper", "lower", "concat", *TRIMS, "like", "contains", "endswith", "substring")
+_OF_VARIANTS = frozenset(("coalesce", "case", "to_date", *_TEXTS))
+"""Functions of which Spark takes Variants as they are, or casts them."""
+_WANTED: dict[_Types, str] = {
+    _part: "timestamp",
+    _truncated: "timestamp",
+    _day_function: "date",
+    _later: "timestamp",
+}
+"""The type that a path needs; others are of numbers."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from variantlake.errors import InvalidQuery
 from variantlake.expressions.literals import DAY, within
 from variantlake.expressions.signatures import call, explicit_cast
 from variantlake.expressions.tree import Expression, Literal, Not
@@ -96,7 +97,10 @@ def read_function(node: exp.Expression, read: Read) -> Expression:
             found = is_null(*read(*node.expressions))
             return found if name == "isnull" else Not(found)
         raise refused(f"the function {name}")
-    raise refused(f"the expression {type(node).__name__.upper()}")
+    if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar) and "only_json_types" in node.args:
+        hint = "a path in a VARIANT column is written event:a.b::string"
+        raise InvalidQuery("Spark knows no path by an arrow", hint=hint, cli_hint=hint)
+    raise refused(f"the expression {node.sql(dialect='databricks')}")
 
 
 _BITS = (exp.BitwiseAnd, exp.BitwiseXor, exp.BitwiseOr)

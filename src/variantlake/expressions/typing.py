@@ -13,7 +13,7 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 
-from variantlake.errors import Hints, InvalidSchema, UnsupportedFeature
+from variantlake.errors import Hints, InvalidQuery, InvalidSchema, UnsupportedFeature
 from variantlake.expressions.tree import (
     Aggregate,
     And,
@@ -54,6 +54,34 @@ _EXACT_AS_DOUBLE = (Kind.INT8, Kind.INT16, Kind.INT32)
 def refused(what: str) -> UnsupportedFeature:
     """The error for what is left to Spark."""
     return UnsupportedFeature(f"the local engine does not take {what}", **SPARK_RUNS_IT)
+
+
+def untyped(
+    what: str, expression: Expression, wanted: str = "string"
+) -> InvalidQuery | UnsupportedFeature:
+    """The error for what needs a type, of an expression that has none here.
+
+    Spark takes no Variant there either.
+    """
+    if type_text(expression) != "variant":
+        return refused(f"{what} of {expression}, which is {type_text(expression)}")
+    hint = _with_a_type(expression, wanted)
+    return InvalidQuery(
+        f"{what} needs a type, and {expression} is a Variant", hint=hint, cli_hint=hint
+    )
+
+
+def _with_a_type(expression: Expression, wanted: str = "string") -> str:
+    if isinstance(expression, Ref) and expression.path is None:
+        return f"name a path in it, and its type: {expression}:a.b::{wanted}"
+    return f"give it a type: {expression}::{wanted}"
+
+
+def as_string(expression: Expression) -> Expression:
+    """An operand of a function of strings, to which Spark casts a Variant."""
+    if isinstance(expression, Ref) and expression.path and expression.type == "variant":
+        return replace(expression, type="string")
+    return expression
 
 
 @cache
@@ -97,7 +125,10 @@ def scalar(expression: Expression) -> ShreddedType:
     """The type of an operand. Raises UnsupportedFeature if it has none here."""
     type_ = type_of(expression)
     if type_ is None:
-        raise refused(f"{expression} as an operand")
+        error = refused(f"{expression} as an operand")
+        if type_text(expression) == "variant":
+            error.hint = error.cli_hint = _with_a_type(expression)
+        raise error
     return type_
 
 
@@ -180,6 +211,8 @@ def aggregate(function: str, argument: Expression | None, *, distinct: bool = Fa
     """An aggregate with Spark's result type. Raises UnsupportedFeature for others."""
     if argument is None or (function == "count" and not distinct):
         return Aggregate("count", argument, False, BIGINT)
+    if function != "count" and type_of(argument) is None:
+        raise untyped(function, argument, "double" if function in ("sum", "avg") else "string")
     own = scalar(argument)
     match function:
         case "count":
@@ -215,6 +248,9 @@ def condition(expression: Expression) -> Expression:
 
 def compare(op: CompareOp, left: Expression, right: Expression) -> Compare:
     """A comparison of two expressions in their common type. Raises UnsupportedFeature."""
+    for each in (left, right):
+        if type_text(each) == "variant":
+            raise untyped("a comparison", each)
     left, right = together("a comparison", [left, right])
     return Compare(op, left, right)
 

@@ -38,6 +38,8 @@ def or_invalid(run: Callable[[], T], sources: Mapping[str, str]) -> T:
 
 
 _PATHS = "a path in a VARIANT column is written event:a.b[0]['odd key']::string"
+_TYPES = "a path has the type VARIANT until it is given one, as in event:a.b::string"
+_OF_TYPES = ("DATATYPE_MISMATCH", "GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE", "UNSUPPORTED_FEATURE")
 _METADATA = (
     "_metadata (files, row ids) is of Spark's own reader of Delta tables: spark.sql(...) with"
     " Delta's jar, and without vl.spark.accelerate, reads it"
@@ -65,6 +67,8 @@ def _hints(error: Exception) -> Hints:
     if condition is not None and "_metadata`" in str(error).partition("\n")[0]:
         return Hints(hint=_METADATA, cli_hint=_METADATA)
     name = _SYNTAX if _has_no_words(error) else (condition or "").partition(".")[0]
+    if name in _OF_TYPES and '"VARIANT"' in str(error).partition("\n")[0]:
+        return Hints(hint=_TYPES, cli_hint=_TYPES)
     return _HINTS.get(name, Hints(hint="", cli_hint=""))
 
 
