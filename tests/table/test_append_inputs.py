@@ -345,6 +345,13 @@ def test_files_are_of_the_form_of_their_names(tmp_path: Path, table: vl.Table, n
     assert events(table) == [{"id": "007", "price": 1.1}] * 2
 
 
+def test_files_of_several_forms_are_refused(tmp_path: Path, table: vl.Table) -> None:
+    for name in ("a.csv", "b.avro", "c.ndjson"):
+        (tmp_path / name).write_bytes(b"")
+    with pytest.raises(vl.InvalidValue, match=r"several forms are given.*: avro, csv, ndjson"):
+        table.append([tmp_path / "a.csv", tmp_path / "b.avro", tmp_path / "c.ndjson"])
+
+
 def test_unsigned_integers_are_of_the_next_wider_type(tmp_path: Path) -> None:
     """Polars counts with them. Only a DECIMAL holds all of 64 bits; a BIGINT takes what fits."""
     frame = pl.DataFrame(

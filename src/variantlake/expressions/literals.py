@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from variantlake.delta.schema.table_schema import PrimitiveType
 from variantlake.delta.stats.partition_values import partition_raw
+from variantlake.errors import UnsupportedFeature
 from variantlake.expressions.tree import Expression, Literal, Ref
 from variantlake.expressions.typing import (
     INT_LIMITS,
@@ -210,5 +211,11 @@ def type_name(type_: exp.DataType) -> str:
         precision, scale = (*digits, *("10", "0")[len(digits) :])
         name = f"decimal({precision},{scale})"
     if name != "variant" and spark_type(name) is None:
-        raise refused("that type")
+        shown = type_.sql("spark")
+        if type_.args.get("nested"):
+            hint = "without a type a path is a VARIANT: lists and dicts in Python; DuckDB casts it"
+            raise UnsupportedFeature(
+                f"the local engine makes no {shown} of a path", hint=hint, cli_hint=hint
+            )
+        raise refused(f"the type {shown}")
     return name

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from decimal import ROUND_HALF_UP, Decimal, localcontext
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import variantlake as vl
 from tests.strategies import MORE
 from variantlake.errors import UnsupportedFeature
 from variantlake.scan.files.casts import _direct, cast_raw
@@ -67,3 +70,18 @@ def test_doubles_as_decimals_are_their_shortest_text(value: float, wanted: Shred
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_no_decimal_is_infinite(value: float) -> None:
     assert cast_raw(value, ShreddedType(Kind.DOUBLE), DECIMALS[0]) is None
+
+
+def test_what_is_left_to_spark_says_what_to_write_instead(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "event VARIANT")
+    table.append([{"at": "2026-01-31T10:00:00", "tags": ["a"]}])
+    with pytest.raises(UnsupportedFeature) as caught:
+        table.scan("event:at::timestamp AS at").to_arrow()
+    assert "::timestamp_ntz" in caught.value.hint
+    assert table.scan("event:at::timestamp_ntz AS at").to_pylist() == [
+        {"at": dt.datetime(2026, 1, 31, 10)}  # noqa: DTZ001 - a time without a zone
+    ]
+    with pytest.raises(UnsupportedFeature, match="makes no ARRAY<STRING> of a path") as caught:
+        table.scan("event:tags::array<string> AS tags")
+    assert "without a type a path is a VARIANT" in caught.value.hint
+    assert table.scan("event:tags AS tags").to_pylist() == [{"tags": ["a"]}]

@@ -42,10 +42,17 @@ class DocumentFormat(enum.StrEnum):
     def of(cls, name: str | None, files: Sequence[str] = ()) -> Self:
         """The format that a user names, else the one that the names of all files end as.
 
-        Files with other names have lines. Raises InvalidValue for a name of no format.
+        Files with other names have lines. Raises InvalidValue for a name of no format, and for
+        files of several.
         """
         if name is None:
-            name = next((form for form, kind in RECORDS.items() if _all_of(kind, files)), "ndjson")
+            forms = {_form_of(each) for each in files}
+            if len(forms) > 1:
+                raise InvalidValue(
+                    f"files of several forms are given together: {', '.join(sorted(forms))}",
+                    hint="load those of each form by themselves",
+                )
+            name = next(iter(forms), "ndjson")
         try:
             return cls(name)
         except ValueError:
@@ -54,5 +61,5 @@ class DocumentFormat(enum.StrEnum):
             ) from None
 
 
-def _all_of(kind: SourceKind, files: Sequence[str]) -> bool:
-    return bool(files) and all(map(kind.accepts, files))
+def _form_of(file: str) -> str:
+    return next((form for form, kind in RECORDS.items() if kind.accepts(file)), "ndjson")

@@ -397,7 +397,9 @@ def _string_to_timestamp(value: Any, requested: ShreddedType) -> int | None:
     if requested.kind is Kind.TIMESTAMP_NTZ:
         return found
     if sign is None and not text.endswith("Z"):
-        raise _unsure(value, requested)
+        error = _unsure(value, requested)
+        error.hint = error.cli_hint = "it has no zone: ::timestamp_ntz reads it as it is written"
+        raise error
     return found - (-offset if sign == "-" else offset) * 60_000_000
 
 
