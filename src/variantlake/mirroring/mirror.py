@@ -30,6 +30,7 @@ from variantlake.errors import (
     MissingSource,
     StoreFailed,
 )
+from variantlake.familiar_names import says_its_keywords
 from variantlake.logs import logger
 from variantlake.mirroring.columns import PROPERTY, MirrorColumns
 from variantlake.mirroring.deleted_rows import DeletedRows
@@ -57,7 +58,6 @@ from variantlake.writing.table_write import READER_FEATURES
 
 if TYPE_CHECKING:
     from variantlake.expressions.from_python import Expr
-from variantlake.familiar_names import says_its_keywords
 
 APPLICATION = "variantlake.mirror"
 """Whose `txn` says which version of the table the mirror has."""
