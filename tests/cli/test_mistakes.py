@@ -109,6 +109,7 @@ def test_an_error_says_what_to_do_next(
         (["sql", "t", KIND], "variantlake query TABLE 'SELECT"),
         (["export", "t"], "give the file once"),
         (["export", "t", "a.csv", "-o", "b.csv"], "give the file once"),
+        (["export", "t", "SELECT 1 FROM t", "-o", "b.csv"], "a query is given by --sql"),
         (["autoload", "empty", "new", "--every", "soon"], "30s, 5m, 1h"),
     ],
 )

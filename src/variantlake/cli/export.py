@@ -77,6 +77,8 @@ def export(
 ) -> None:
     """Write rows into one file of Parquet, CSV or JSON lines, which appears when it is whole."""
     file = target or output
+    if target and target.lstrip()[:6].upper() == "SELECT":
+        raise typer.BadParameter("a query is given by --sql, and the file as FILE or by -o FILE")
     if not file or (target and output):
         raise typer.BadParameter("give the file once, as FILE or by -o FILE")
     opened = vl.Table.open(table, version, timestamp=timestamp)
