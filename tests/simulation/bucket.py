@@ -134,6 +134,7 @@ class Bucket:
         data = file.read_bytes() if isinstance(file, Path) else bytes(file)
         full = client.full(path)
         creates = mode == "create"
+        self._check_writes(full)
         self._begin("create" if creates else "put", full)
         work = None if (actor := self.world.actor) is None else self.work(actor)
         if self.world.hits("arrive late"):
@@ -151,6 +152,7 @@ class Bucket:
     def delete(self, client: Client, paths: str | Sequence[str]) -> None:
         """Remove objects; those that are not there are not an error."""
         names = [paths] if isinstance(paths, str) else list(paths)
+        self._check_writes(", ".join(names))
         self._begin("delete", ", ".join(names))
         for name in names:
             if len(names) > 1 and self.world.hits("half"):
@@ -170,6 +172,11 @@ class Bucket:
         self.world.request(what, path)
         if self.world.actor is not None and self.world.hits("refuse"):
             self._lost_connection("nothing was done")
+
+    def _check_writes(self, path: str) -> None:
+        actor = self.world.actor
+        if actor is not None and not actor.writes:
+            self.world.fail(f"{actor.work} only reads, and writes or deletes {path}")
 
     def _lost_connection(self, what: str) -> None:
         actor = self.world.actor

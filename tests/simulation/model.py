@@ -12,10 +12,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.simulation import log_files
-from tests.simulation.bucket import Bucket
+from tests.simulation.bucket import Blob, Bucket
 from tests.simulation.log_files import TABLE, LogModel, decoded, row_span, vector_key, vector_path
 from tests.simulation.past import GONE, Gone, Past
 from tests.simulation.rows import (
@@ -29,6 +29,9 @@ from tests.simulation.rows import (
 )
 from tests.simulation.scenario import HOUR, LOG_RETENTION_DAYS, RETENTION, SLACK
 from tests.simulation.world import Violation, World
+
+if TYPE_CHECKING:
+    from tests.simulation.subscriptions import Checkpoint
 
 _COMMIT = re.compile(rf"{TABLE}/_delta_log/(\d{{20}})\.json")
 _NAMES = "variantlake.version."
@@ -44,7 +47,7 @@ class Version:
     """A version, and when it appeared.
 
     `blind` says that it only adds rows and looked at none. `names` are versions that have names in
-    it. `stamp` is its in-commit timestamp, 0 if it has none.
+    it. `stamp` is its in-commit timestamp, 0 if it has none. `appends` says that it removes no row.
     """
 
     number: int
@@ -53,6 +56,7 @@ class Version:
     operation: str
     names: Mapping[str, int] = field(default_factory=dict)
     stamp: int = 0
+    appends: bool = False
 
 
 @dataclass(slots=True)
@@ -88,6 +92,7 @@ class Model:
         self.landed: dict[str, Rows] = {}
         self.loaded: set[str] = set()
         self.staged: dict[str, Rows] = {}
+        self.checkpoints: list[Checkpoint] = []
         self.log = LogModel(bucket)
         self.rows: Past[int, Row] = Past()
         self._moments: list[int] = []
@@ -177,6 +182,20 @@ class Model:
         first = self._first_since(self.world.now - LOG_RETENTION_DAYS * 24 * HOUR + SLACK)
         return [*sorted(n for n in self._named() if n < first), *range(first, self.newest + 1)]
 
+    def times(self) -> dict[int, int]:
+        """When the versions were there that the log still knows, as time travel goes by it."""
+        if self.versions[-1].stamp:
+            return {each.number: each.stamp for each in self.versions if self._commit_file(each)}
+        found: dict[int, int] = {}
+        time = -1
+        for each in self.versions:
+            if (blob := self._commit_file(each)) is not None:
+                time = found[each.number] = max(blob.modified, time + 1)
+        return found
+
+    def _commit_file(self, version: Version) -> Blob | None:
+        return self.bucket.blobs.get(f"{TABLE}/_delta_log/{version.number:020d}.json")
+
     def _first_since(self, moment: float) -> int:
         """The first version that was the newest after a moment."""
         return max(bisect_right(self._moments, moment) - 1, 0)
@@ -249,6 +268,7 @@ class Model:
             Version(
                 number, self.world.now, bool(info.get("isBlindAppend")),
                 work.name.split(" ")[0], names, stamp,
+                not any(remove["dataChange"] for remove in removes),
             )
         )  # fmt: skip
         self._moments.append(self.world.now)

@@ -17,15 +17,19 @@ from tests.simulation.readers import (
     OLD,
     changes,
     clone,
+    find,
     follow,
     hold,
     mirror,
     read,
+    read_at,
     read_old,
+    rehearse,
 )
 from tests.simulation.rows import Row, Rows
 from tests.simulation.scenario import Op
 from tests.simulation.session import Operation, Session
+from tests.simulation.subscriptions import subscribe
 from tests.simulation.world import Violation, World
 from variantlake.delta.actions.actions import DomainMetadata
 from variantlake.delta.checkpoint.log_cleanup import clean_log
@@ -455,9 +459,13 @@ OPERATIONS: Mapping[str, Operation] = {
     "untag": Operation(untag, may_lack=True),
     "clone": Operation(clone),
     "mirror": Operation(mirror, repeats=True),
-    "read": Operation(read),
-    "read old": Operation(read_old),
-    "hold": Operation(hold),
-    "follow": Operation(follow),
-    "changes": Operation(changes),
+    "read": Operation(read, writes=False),
+    "read old": Operation(read_old, writes=False),
+    "read at": Operation(read_at, writes=False),
+    "find": Operation(find, writes=False),
+    "rehearse": Operation(rehearse, may_lack=True, writes=False),
+    "hold": Operation(hold, writes=False),
+    "follow": Operation(follow, writes=False),
+    "changes": Operation(changes, writes=False),
+    "subscribe": Operation(subscribe, repeats=True, writes=False),
 }

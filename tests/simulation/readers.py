@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import datetime as dt
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import variantlake as vl
@@ -115,6 +116,87 @@ def follow(session: Session, _op: Op, _work: Work) -> None:
     else:
         session.kept = session.kept.refresh()
     compare(session, session.kept, floor=floor)
+
+
+def find(session: Session, op: Op, _work: Work) -> None:
+    """Rows of the newest version by a condition, and what aggregates say of them."""
+    table = session.table()
+    text, fits = _search(session, op)
+    expected = {
+        key: row for key, row in session.model.rows.at(table.version).items() if fits(key, row)
+    }
+    names = ("event:id::bigint AS id", "val")
+    found = {row["id"]: row["val"] for row in table.scan(names, text).to_arrow().to_pylist()}
+    if found != {key: val for key, (val, _) in expected.items()}:
+        raise Violation(f"a reader of version {table.version} finds {sorted(found)} by {text}")
+    for where, rows in (("", session.model.rows.at(table.version)), (f" WHERE {text}", expected)):
+        vals = [val for val, _ in rows.values() if val is not None]
+        wanted = (len(rows), len(vals), min(vals, default=None), max(vals, default=None))
+        query = f"SELECT count(*), count(val), min(val), max(val) FROM t{where}"
+        (said,) = table.sql(query).to_arrow().to_pylist()
+        if tuple(said.values()) != wanted:
+            raise Violation(f"version {table.version} says {said} to {query}, expected {wanted}")
+
+
+def _search(session: Session, op: Op) -> tuple[str, Callable[[int, Row], bool]]:
+    """A condition, and the same of a row of the model."""
+    val, key = op.a + op.b % 3 - 1, op.a * 100 + op.b % 40
+    choices: list[tuple[str, Callable[[int, Row], bool]]] = [
+        (f"val >= {val}", lambda _, row: row[0] is not None and row[0] >= val),
+        (f"val < {val}", lambda _, row: row[0] is not None and row[0] < val),
+        (f"val = {val}", lambda _, row: row[0] == val),
+        (f"val <> {val}", lambda _, row: row[0] not in (None, val)),
+        ("val IS NULL", lambda _, row: row[0] is None),
+        (f"event:id::bigint <= {key}", lambda id_, _: id_ <= key),
+        (f"event:v::bigint > {val}", lambda _, row: row[1] is not None and row[1] > val),
+        (f"event:id::bigint > {key} AND val IS NOT NULL",
+         lambda id_, row: id_ > key and row[0] is not None),
+    ]  # fmt: skip
+    if session.world.scenario.layout == "partitioned":
+        choices.append((f"part = '{op.a % 2}'", lambda id_, _: id_ % 2 == op.a % 2))
+    return choices[op.b // 3 % len(choices)]
+
+
+def read_at(session: Session, op: Op, _work: Work) -> None:
+    """A version by a time: its own, or the last millisecond before the next one's."""
+    model, newest = session.model, session.model.newest
+    version = max(newest - op.a % (2 * OLD), 0)
+    lasting = model.is_readable(version)
+    times = model.times()
+    if version not in times:
+        return
+    time = times[version]
+    if op.b % 2 and version + 1 in times:
+        time = times[version + 1] - 1
+    try:
+        moment = dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(milliseconds=time)
+        table = vl.Table.open(session.location, timestamp=moment)
+        listed = {each.version: each.timestamp for each in table.history()}
+    except MissingSource:
+        if lasting:
+            raise
+        return
+    if model.times() != times:
+        return  # the log was cleaned up, or is longer
+    if table.version != version or listed.get(version, times[version]) != times[version]:
+        raise Violation(
+            f"at {time} version {table.version} is read, {version} is of {times[version]}"
+        )
+    compare(session, table)
+
+
+def rehearse(session: Session, op: Op, _work: Work) -> None:
+    """Something that is said to be only tried."""
+    table = session.table()
+    match op.a % 4:
+        case 0:
+            table.vacuum(dry_run=True)
+        case 1:
+            table.delete(f"val >= {op.a}", dry_run=True)
+        case 2:
+            table.optimize(dry_run=True)
+        case _:
+            table.restore(max(table.version - op.b % OLD, 0), dry_run=True)
 
 
 def changes(session: Session, op: Op, _work: Work) -> None:

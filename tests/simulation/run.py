@@ -22,6 +22,7 @@ from tests.simulation.readers import compare, compare_changes
 from tests.simulation.rows import Rows
 from tests.simulation.scenario import HOUR, RETENTION, Op, Scenario
 from tests.simulation.session import Operation, Session
+from tests.simulation.subscriptions import follow_all
 from tests.simulation.world import MAX_STEPS, STOPPED, Actor, Killed, Violation, World
 from variantlake.delta.checkpoint import checkpoint_writer
 from variantlake.dml.files import deletion_vectors
@@ -148,7 +149,7 @@ class _Play:
         actor, world = self.actor, self.world
         world.rest(actor)
         work = self._work(op, operation)
-        actor.work, actor.faults = f"{op.kind} {op.serial}", 0
+        actor.work, actor.faults, actor.writes = f"{op.kind} {op.serial}", 0, operation.writes
         began = len(work.commits)
         try:
             result = operation.perform(self.session, op, work)
@@ -253,6 +254,9 @@ class _Play:
                 self.do(op, OPERATIONS[op.kind])
         if self.world.scenario.keeps_changes:
             self.do(Op("changes", 1_000_005, 0, 0), Operation(lambda s, _op, _w: _all_changes(s)))
+        for checkpoint in model.checkpoints:
+            rest = Operation(partial(follow_all, checkpoint), writes=False)
+            self.do(Op("subscribe", 1_000_006, 0, 0), rest)
         self.world.now += RETENTION + 2 * HOUR
         self.do(Op("vacuum", 1_000_004, 1, 0), OPERATIONS["vacuum"])
         if (needless := model.needless()) and not self.world.violation:

@@ -27,13 +27,15 @@ ROLES: Mapping[str, Mapping[str, int]] = {
         "stream together": 5, "load together": 3, "stage": 2, "publish": 4, "add": 3, "upsert": 2,
         "merge": 3, "tag": 3, "untag": 1, "count": 4,
     },
+    "subscriber": {"subscribe": 6, "append": 2, "load": 1, "update": 1, "optimize": 1, "find": 2},
     "autoloader": {"land": 3, "autoload": 3},
     "upkeep": {
         "optimize": 4, "cluster": 2, "reshred": 1, "checkpoint": 2, "clean the log": 1,
         "vacuum": 3, "restore": 3, "analyze": 1, "tag": 2, "untag": 1,
     },
     "reader": {
-        "read": 3, "read old": 2, "hold": 2, "follow": 2, "changes": 2, "mirror": 2, "clone": 2,
+        "read": 2, "read old": 2, "read at": 2, "find": 3, "rehearse": 1, "hold": 2, "follow": 2,
+        "changes": 2, "subscribe": 4, "mirror": 2, "clone": 2,
     },
 }  # fmt: skip
 """What actors of a role do, and how often. One of no role does anything."""
@@ -42,7 +44,7 @@ RIVALS: Mapping[str, int] = {
     "delete": 5, "update": 3, "upsert": 3, "merge": 4, "add": 4, "append": 1, "erase": 1,
     "optimize": 3, "cluster": 1, "restore": 3, "alter": 1, "checkpoint": 1, "tag": 1,
     "clean the log": 1, "vacuum": 1, "read": 1, "read old": 1, "mirror": 3, "clone": 1,
-    "changes": 2,
+    "changes": 2, "find": 3, "subscribe": 4,
 }  # fmt: skip
 """What actors of a crowded run do: they want the same few rows, whatever their roles."""
 

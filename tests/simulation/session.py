@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import variantlake as vl
 from tests.simulation.bucket import Bucket
@@ -14,19 +14,27 @@ from tests.simulation.rows import Rows
 from tests.simulation.scenario import Op
 from tests.simulation.world import Actor, World
 
+if TYPE_CHECKING:
+    from tests.simulation.subscriptions import Checkpoint
+    from variantlake.spark.streaming.source import TableStream
+
 MIRROR = "mirror"
 
 
 @dataclass(slots=True)
 class Session:
-    """One actor at work: its process, and what a handle that it keeps shows."""
+    """One actor at work: its process, and what a handle that it keeps shows.
+
+    `stream` is the source of a stream in the process, `checkpoint` outlives it.
+    """
 
     world: World
     bucket: Bucket
     model: Model
     actor: Actor
     kept: vl.Table | None = None
-    batches: int = 0
+    stream: TableStream | None = None
+    checkpoint: Checkpoint | None = None
 
     @property
     def location(self) -> str:
@@ -49,7 +57,8 @@ class Operation:
 
     `repeats` says that the actor does it again after its process died or the store failed.
     `conflicts` says that it may give way to others, `may_lack` that what it wants may be gone,
-    `is_single` that it makes one commit, after which it cannot fail.
+    `is_single` that it makes one commit, after which it cannot fail, `writes` that it may put or
+    delete something.
     """
 
     perform: Callable[[Session, Op, Work], Any]
@@ -58,3 +67,4 @@ class Operation:
     conflicts: bool = True
     may_lack: bool = False
     is_single: bool = False
+    writes: bool = True

@@ -56,7 +56,8 @@ class Violation(Exception):
 class Actor:
     """A thread with a script. `process` counts its lives, `skew` is how wrong its clock is.
 
-    Of the calls that failed on purpose while it did its present work `faults` counts all.
+    Of the calls that failed on purpose while it did its present work `faults` counts all; `writes`
+    says whether that work may change anything.
     """
 
     number: int
@@ -69,6 +70,7 @@ class Actor:
     killed: bool = False
     done: bool = False
     parked: bool = False
+    writes: bool = True
     holding: int | None = None
     work: str = ""
 
