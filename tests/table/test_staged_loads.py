@@ -174,6 +174,10 @@ def test_shredded_files_are_not_published_to_a_table_that_forbids_them(table: vl
 def test_no_rows_are_no_load(table: vl.Table) -> None:
     with pytest.raises(vl.InvalidValue, match="no rows to stage"):
         table.stage(ROWS.slice(0, 0), json_columns=["event"])
+    bad = pa.table({"event": ["nope", "{"]})
+    with pytest.raises(vl.InvalidValue, match="no rows to stage: all 2 are bad") as caught:
+        table.stage(bad, json_columns=["event"], mode="quarantine")
+    assert "mode='strict'" in caught.value.hint
     assert table.stages() == []
 
 

@@ -69,7 +69,9 @@ class RemovedRows:
         """The rows that leave, also of a file that goes as a whole."""
         if len(self.rows) == self.count:
             return self.rows
-        return np.setdiff1d(np.arange(self.num_rows, dtype=np.int64), self.before)
+        return np.setdiff1d(
+            np.arange(self.num_rows, dtype=np.int64), self.before, assume_unique=True
+        )
 
     def without(self, other: RemovedRows) -> RemovedRows:
         """These rows without some of them."""

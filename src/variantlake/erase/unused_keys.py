@@ -146,7 +146,9 @@ def _visible(snapshot: Snapshot, add: AddFile, file: ScanFile) -> ErasedRows:
     """A file that no row is erased from; what a deletion vector hides goes with the old file."""
     with open_file(file.path) as source:
         rows = read_footer(source).num_rows
-    left = np.setdiff1d(np.arange(rows, dtype=np.int64), vector_rows(snapshot, add, rows))
+    left = np.setdiff1d(
+        np.arange(rows, dtype=np.int64), vector_rows(snapshot, add, rows), assume_unique=True
+    )
     return ErasedRows(add, file, visible=NO_ROWS, hidden=NO_ROWS, staying=left)
 
 

@@ -84,7 +84,9 @@ class DeletedRows:
         if add.num_records is None or group.counts is None:
             return None
         every = np.arange(add.num_records, dtype=np.int64)
-        alive = np.setdiff1d(every, vector_rows(self._mirror, add, add.num_records))
+        alive = np.setdiff1d(
+            every, vector_rows(self._mirror, add, add.num_records), assume_unique=True
+        )
         found, start = [NO_ROWS], 0
         for number, path in enumerate(group.sources):
             count = group.counts[number]

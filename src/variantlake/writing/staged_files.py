@@ -76,7 +76,13 @@ def write_stage(
     that another staged load has.
     """
     if not adds:
-        raise InvalidValue("there are no rows to stage", file=target.store.uri)
+        bad = metrics.get("numQuarantinedRows", "0")
+        raise InvalidValue(
+            "there are no rows to stage" + (f": all {bad} are bad" if bad != "0" else ""),
+            file=target.store.uri,
+            hint="mode='strict' says what is wrong with the first" if bad != "0" else "",
+            cli_hint="",
+        )
     snapshot = target.snapshot
     if snapshot is None or target.altered is not None:
         raise InvalidValue(
