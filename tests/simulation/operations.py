@@ -49,6 +49,8 @@ _SHARED_STREAM = "stream together"
 _COUNTER = "sim.counter"
 _REPEAT = re.compile(r"load_id='([^']+)'")
 _ASCENDING: tuple[Literal["auto", "yes", "no"], ...] = ("auto", "yes", "no")
+_LANDED = 3
+"""Files that appear at once."""
 _FIRST = 40
 """Of so many things that are done there are rows before."""
 
@@ -329,15 +331,17 @@ def merged(op: Op, rows: Rows, _work: Work) -> Rows:
 
 
 def land(session: Session, op: Op, _work: Work) -> None:
-    """A file of documents appears in the folder of sources."""
+    """Some files of documents appear in the folder of sources."""
     partitioned = session.world.scenario.layout == "partitioned"
     folder = f"part={op.a % 2}/" if partitioned else ""
-    path = f"{SOURCES}/{folder}{op.a % 4}-{op.serial}.json"
-    keys = _own_part(session.world, op)
-    text = "".join(f"{document(key, op.serial)}\n" for key in keys)
-    session.model.landed[path] = dict.fromkeys(keys, (None, op.serial))
     store = open_store(session.actor.host)
-    store.put(path, text.encode())
+    keys = _own_part(session.world, op)
+    for number in range(_LANDED):
+        path = f"{SOURCES}/{folder}{(op.a + number) % 4}-{op.serial}.json"
+        own = keys[number::_LANDED]
+        text = "".join(f"{document(key, op.serial)}\n" for key in own)
+        session.model.landed[path] = dict.fromkeys(own, (None, op.serial))
+        store.put(path, text.encode())
 
 
 def autoload(session: Session, op: Op, work: Work) -> Any:

@@ -294,6 +294,8 @@ FAULTS = (
           "found.may(part) != TRUE", "found.may(part) & TRUE == 0"),
     Fault("a time means the version before", "time_travel.find_version", "bisect_right",
           "__import__('bisect').bisect_left"),
+    Fault("an autoload forgets a file between two pages", "_SortedPieces.up_to",
+          "self._pending.append(piece.slice(cut))", "self._pending.append(piece.slice(cut + 1))"),
     Fault("of two commits the older one's file counts", "_superseded",
           "last[codes] != rows", "last[codes] == rows"),
     Fault("a domain that was removed stays", "apply_commits",
