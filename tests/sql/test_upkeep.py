@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from variantlake.delta.transaction.manifests import MODE
-from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.errors import InvalidQuery
 from variantlake.sql import upkeep as parts
 from variantlake.sql.inserts import InsertText, parse_insert, with_defaults
 from variantlake.sql.upkeep import Moment, Upkeep, parse_upkeep
@@ -39,10 +39,10 @@ STATEMENTS: list[tuple[str, Upkeep]] = [
             "u", "t", Moment(timestamp="'2026-01-01'"), False, False, False, {"a": "b"}
         ),
     ),
-    ("CONVERT TO DELTA parquet.`/x y`", parts.ConvertToDelta("parquet.`/x y`", False)),
+    ("CONVERT TO DELTA parquet.`/x y`", parts.ConvertToDelta("parquet.`/x y`")),
     (
-        "CONVERT TO DELTA parquet.`/x` NO STATISTICS PARTITIONED BY (p STRING)",
-        parts.ConvertToDelta("parquet.`/x`", True),
+        "CONVERT TO DELTA parquet.`/x` NO STATISTICS PARTITIONED BY (p STRING, `d` DATE)",
+        parts.ConvertToDelta("parquet.`/x`", "p STRING, `d` DATE"),
     ),
     (
         "CREATE OR REPLACE TABLE u DEEP CLONE t VERSION AS OF 2",
@@ -142,8 +142,10 @@ def test_tables_behind_from_belong_to_the_query_of_an_insert() -> None:
     found = parse_insert("FROM a JOIN b USING (x) INSERT INTO t (y) SELECT 1 WHERE x = 2")
     assert found == InsertText("t", "FROM a JOIN b USING (x) SELECT 1 WHERE x = 2", ("y",))
     assert parse_insert("FROM insert_log SELECT *") is None
-    with pytest.raises(UnsupportedFeature, match="several INSERTs"):
-        parse_insert("FROM a INSERT INTO t SELECT 1 INSERT INTO u SELECT 2")
+    found = parse_insert("FROM a INSERT INTO t SELECT 1 WHERE x = 1 INSERT OVERWRITE u SELECT 2")
+    also = InsertText("u", "FROM a SELECT 2", overwrites=True)
+    assert found == InsertText("t", "FROM a SELECT 1 WHERE x = 1", also=(also,))
+    assert parse_insert("FROM a INSERT INTO t SELECT 1 INSERT INTO u VALUES (2)") is None
 
 
 def test_what_replaces_rows_by_keys_is_told_apart() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from sqlglot.tokenizer_core import TokenType
 
@@ -127,6 +128,9 @@ class _CreateCursor(TokenCursor):
         found = dict[str, object]()
         while (clause := self._clause()) is not None and not found.keys() & clause.keys():
             found |= clause
+        if collation := found.pop("collation", None):
+            properties: Any = found.get("properties", {})
+            found["properties"] = {**properties, "collation": collation}  # as Delta Spark
         return TableClauses(**found)  # type: ignore[arg-type]
 
     def _clause(self) -> dict[str, object] | None:
@@ -144,7 +148,19 @@ class _CreateCursor(TokenCursor):
             return {"options": self.properties() or {}}
         if self.take("LOCATION"):
             return {"location": self.text()}
+        if self.take("DEFAULT", "COLLATION"):
+            return self._collation()
         return None
+
+    def _collation(self) -> dict[str, object]:
+        """The collation that columns have without this clause; no other one."""
+        name = self.word_or_name() or ""
+        if name.upper() != "UTF8_BINARY":
+            raise UnsupportedFeature(
+                f"DEFAULT COLLATION {name} is not supported",
+                hint="declare the collation of each column: name STRING COLLATE UTF8_LCASE",
+            )
+        return {"collation": name.upper()}
 
     def _partitions(self) -> dict[str, object]:
         """Names of columns, or columns that are declared here."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.errors import InvalidQuery
 from variantlake.sql.statements import first_word, verb_of
 from variantlake.sql.token_cursor import TokenCursor
 
@@ -23,7 +23,7 @@ class InsertText:
     the partition columns that are named, and the texts of their values; None for those that the
     rows have. `where` is the condition of REPLACE WHERE, `replaces_by` what follows REPLACE in the
     forms that Spark parses and Delta does not run: `USING` or `ON`. With `evolves` the table gets
-    the columns of the rows that it lacks.
+    the columns of the rows that it lacks. `also` are the INSERTs that follow over the same FROM.
     """
 
     table: str
@@ -35,6 +35,7 @@ class InsertText:
     where: str | None = None
     replaces_by: str = ""
     evolves: bool = False
+    also: tuple[InsertText, ...] = ()
 
 
 def parse_insert(text: str) -> InsertText | None:
@@ -63,25 +64,18 @@ def _with_tables(text: str) -> InsertText | None:
 
 
 def _from_tables(text: str) -> InsertText | None:
-    """`FROM ... INSERT INTO t SELECT ...`: the query has these tables.
-
-    Raises UnsupportedFeature for more than one INSERT.
-    """
+    """`FROM ... INSERT INTO t SELECT ... [INSERT ...]`: the queries have these tables."""
     cursor = TokenCursor(text)
     tables = cursor.until("INSERT", "SELECT")
-    if not cursor.take("INSERT"):
+    inserts = list[InsertText]()
+    while cursor.take("INSERT"):
+        insert = _InsertCursor(cursor.until("INSERT")).insert()
+        if insert is None or first_word(insert.query) != "SELECT":
+            return None
+        inserts.append(replace(insert, query=f"{tables} {insert.query}"))
+    if not inserts or not cursor.done:
         return None
-    insert = _InsertCursor(cursor.rest()).insert()
-    if insert is None or first_word(insert.query) != "SELECT":
-        return None
-    query = TokenCursor(insert.query)
-    query.until("INSERT")
-    if not query.done:
-        raise UnsupportedFeature(
-            "FROM ... INSERT with several INSERTs is not supported",
-            hint="one statement for each table: INSERT INTO t SELECT ... FROM ...",
-        )
-    return replace(insert, query=f"{tables} {insert.query}")
+    return replace(inserts[0], also=tuple(inserts[1:]))
 
 
 def with_defaults(query: str, default: Callable[[int], str]) -> str:

@@ -159,10 +159,13 @@ class DropTable:
 
 @dataclass(frozen=True, slots=True)
 class ConvertToDelta:
-    """`CONVERT TO DELTA parquet.`path` [NO STATISTICS] [PARTITIONED BY (...)]`."""
+    """`CONVERT TO DELTA parquet.`path` [NO STATISTICS] [PARTITIONED BY (...)]`.
+
+    `partitions` is the DDL of the partition columns.
+    """
 
     table: str
-    is_partitioned: bool
+    partitions: str = ""
 
 
 Upkeep = (
@@ -328,8 +331,8 @@ class _UpkeepCursor(TokenCursor):
     def convert(self) -> Upkeep | None:
         table = self.name() if self.take("TO", "DELTA") else None
         self.take("NO", "STATISTICS")
-        is_partitioned = self.take("PARTITIONED BY") and bool(self.items())
-        return None if table is None else ConvertToDelta(table, is_partitioned)
+        partitions = ", ".join(self.items()) if self.take("PARTITIONED BY") else ""
+        return None if table is None else ConvertToDelta(table, partitions)
 
     def drop(self) -> Upkeep | None:
         if not self.take("TABLE"):

@@ -13,6 +13,7 @@ import pytest
 
 import variantlake as vl
 from tests.spark.layouts import changed, rows
+from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.errors import (
     CommitConflict,
     InvalidQuery,
@@ -21,6 +22,7 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
+from variantlake.ingest.conversion.folders import convert_folder
 from variantlake.spark.lake import Lake, connect
 
 if TYPE_CHECKING:
@@ -84,6 +86,7 @@ INSERTS = [
     "INSERT INTO {t} SELECT id + 10, n, s, d, f, st, v, p FROM {t} WHERE id < 3",
     "INSERT INTO {t} TABLE {t}",
     "WITH few AS (SELECT 71 AS id, 'w' AS p) INSERT INTO {t} (id, p) SELECT id, p FROM few",
+    "FROM {t} INSERT INTO {t} (id) SELECT 72 WHERE id = 71 INSERT INTO {t} (id) SELECT 73",
     f"INSERT INTO {{t}} PARTITION (p = 'z') VALUES (7, 1, 's', {ROW})",
     f"INSERT INTO {{t}} PARTITION (p) VALUES (8, 1, 's', {ROW}, 'w')",
     f"INSERT OVERWRITE {{t}} PARTITION (p = 'z') VALUES (9, 1, 's', {ROW})",
@@ -196,6 +199,33 @@ def test_parquet_files_become_a_table_where_they_are(twins: Twins, tmp_path: Pat
         assert twins.lake.sql(f"CONVERT TO DELTA parquet.`{tmp_path / 'plain'}`").collect() == []
     made = vl.Table.open(tmp_path / "plain")
     assert (made.version, made.scan().count()) == (0, 4)
+
+
+def test_folders_become_a_table_with_partitions(twins: Twins, tmp_path: Path) -> None:
+    values = (
+        "array('a b', '%', 'x=y', NULL)[id % 4] AS p",
+        "date_add(DATE'2026-01-01', int(id)) AS Dd",
+    )
+    tables = []
+    for name in ("by_us", "by_them"):
+        rows_of = twins.spark.range(6).selectExpr("id", "id * 2 AS n", *values)
+        rows_of.write.partitionBy("p", "Dd").parquet(f"{tmp_path / name}")
+    convert_folder(str(tmp_path / "by_us"), parse_table_ddl("p STRING, Dd DATE"))
+    text = f"CONVERT TO DELTA parquet.`{tmp_path / 'by_them'}`"
+    twins.spark.sql(f"{text} PARTITIONED BY (p STRING, Dd DATE)")
+    for name in ("by_us", "by_them"):
+        table = vl.Table.open(tmp_path / name)
+        read = rows(twins.spark.read.format("delta").load(table.uri))
+        texts = table.files()["partition_values"].to_pylist()
+        tables.append((table.schema, sorted(map(str, texts)), read, table.version))
+        assert table.scan(where="p = 'x=y'").count() == 1
+    assert tables[0] == tables[1]
+    own = f"CONVERT TO DELTA parquet.`{tmp_path / 'parts'}` PARTITIONED BY (p INT)"
+    twins.spark.range(4).selectExpr("id", "id % 2 AS p").write.partitionBy("p").parquet(
+        f"{tmp_path / 'parts'}"
+    )
+    assert twins.lake.sql(own).collect() == []
+    assert vl.Table.open(tmp_path / "parts").scan(where="p = 1").count() == 2
 
 
 def test_tables_are_described_as_by_delta_spark(twins: Twins) -> None:

@@ -127,7 +127,8 @@ def find_sources(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ..
                 raise UnsupportedFeature(
                     "the folder's name is a partition value, which would be lost",
                     file=path,
-                    hint="lake.append of the folder read with Spark makes a column of it",
+                    hint="lake.sql: CONVERT TO DELTA parquet.`path` PARTITIONED BY (day DATE) makes"
+                    " a table of the folder where it is",
                     cli_hint="name the files of one partition from inside of its folder",
                 )
     return found

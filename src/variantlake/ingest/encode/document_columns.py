@@ -294,12 +294,17 @@ def _folder_value(field: StructField, known: Mapping[str, str], source: Source) 
             hint=f"partition_by '{field.name}=event:path::type' takes it from the documents",
             cli_hint=f"--partition-by '{field.name}=event:path::type' takes it from the documents",
         )
+    return folder_array(field, text, source.label)
+
+
+def folder_array(field: StructField, text: str, file: str) -> AnyArray:
+    """The value in a folder's name, behind the `=`. Raises InvalidValue for what is none."""
     try:
         value = None if text in ("", HIVE_NULL) else urllib.parse.unquote(text, errors="strict")
         return partition_array(value, field)
     except (VariantLakeError, UnicodeError):
         raise InvalidValue(
-            f"the folder {field.name}={text} is not a value of {field.type}", file=source.label
+            f"the folder {field.name}={text} is not a value of {field.type}", file=file
         ) from None
 
 

@@ -232,7 +232,15 @@ class LakeStatements:
         if isinstance(text, InsertText):
             from variantlake.spark.lake.inserts import Inserts
 
-            Inserts(self._session, self._change_runner).run(location, text, args, tables)
+            inserts = Inserts(self._session, self._change_runner)
+            targets = [(location, text)]
+            for also in text.also:
+                target = self._location_of(also.table, tables)
+                if target is None:
+                    raise NotADeltaTable(f"there is no table {also.table}")
+                targets.append((target, also))
+            for target, insert in targets:  # which reads what those before it wrote
+                inserts.run(target, insert, args, tables)
             return self._session.spark.createDataFrame([], StructType([]))
         from variantlake.spark.lake.upkeep import TableStatements
 

@@ -18,6 +18,7 @@ from variantlake.delta.log.snapshot import HistoryEntry, Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
 from variantlake.delta.protocol.clustering import clustering_columns, clustering_names
 from variantlake.delta.schema.columns_by_path import field_path
+from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.transaction.alter import set_properties
 from variantlake.delta.transaction.alter_columns import after
 from variantlake.delta.transaction.analyze import analyze
@@ -75,9 +76,16 @@ _CLONE = (
     "source_table_size BIGINT, source_num_of_files BIGINT, num_removed_files BIGINT,"
     " num_copied_files BIGINT, removed_files_size BIGINT, copied_files_size BIGINT"
 )
-_COLUMNS = "col_name STRING, data_type STRING, comment STRING"
-_FACTS = "info_name STRING, info_value STRING"
-_KEYS = "key STRING, value STRING"
+_COLUMNS = (
+    "col_name STRING NOT NULL COMMENT 'name of the column',"
+    " data_type STRING NOT NULL COMMENT 'data type of the column',"
+    " comment STRING COMMENT 'comment of the column'"
+)
+_FACTS = (
+    "info_name STRING NOT NULL COMMENT 'name of the column info',"
+    " info_value STRING NOT NULL COMMENT 'value of the column info'"
+)
+_KEYS = "key STRING NOT NULL, value STRING NOT NULL"
 
 
 class TableStatements:
@@ -110,8 +118,8 @@ class TableStatements:
             case parts.GenerateManifest(_, mode):
                 _generate(self._snapshot(location), mode)
                 return self._rows([], "")
-            case parts.ConvertToDelta(_, is_partitioned):
-                self._convert(location, is_partitioned=is_partitioned)
+            case parts.ConvertToDelta(_, partitions):
+                self._convert(location, partitions)
                 return self._rows([], "")
             case parts.DropTable(table, missing_ok):
                 # As in Delta Spark: a table that is named by its path is in no catalog.
@@ -228,20 +236,17 @@ class TableStatements:
         )
         return self._rows([row], _RESTORE)
 
-    def _convert(self, location: str, *, is_partitioned: bool) -> None:
+    def _convert(self, location: str, partitions: str) -> None:
         """Parquet files become a table where they are; a table stays as it is."""
+        from variantlake.ingest.conversion.folders import convert_folder
         from variantlake.spark.load.ingest import convert
 
         if has_log(open_store(location)):
             return
-        if is_partitioned:
-            raise UnsupportedFeature(
-                "CONVERT TO DELTA ... PARTITIONED BY is not supported",
-                file=location,
-                hint="CREATE TABLE delta.`path` USING delta PARTITIONED BY (...) AS SELECT * FROM"
-                " parquet.`path` copies the rows; Delta Spark converts the folder as it is",
-            )
-        convert(self._session.spark, [location], location)
+        if partitions:
+            convert_folder(location, parse_table_ddl(partitions))
+        else:
+            convert(self._session.spark, [location], location)
 
     def _clone(self, location: str, text: parts.CloneTable, source: str) -> DataFrame:
         there = has_log(open_store(location))

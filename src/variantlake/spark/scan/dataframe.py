@@ -396,7 +396,8 @@ class _LayoutGroup:
         if stored.name in self._left_out:
             # Never evaluated; were it, a wrong NULL would be worse.
             message = _LEFT_OUT.format(item.name)
-            return f"CAST(raise_error({quote_string(message)}) AS {type_ddl(item.dataType)})"
+            ddl = type_ddl(item.dataType, comments=True)
+            return f"CAST(raise_error({quote_string(message)}) AS {ddl})"
         if stored.name in self._constants:
             constant = self._constants[stored.name] if constants else name
             return self._padded(constant, stored)
@@ -404,9 +405,10 @@ class _LayoutGroup:
             # In id mode Spark would push a condition to the column that has this name in the file.
             by_id = bool(stored.metadata)
             read = hidden(name) if by_id or _is_hidden(item.dataType) else name
-            ddl = type_ddl(item.dataType)
             read = self._padded(read, stored)
-            return read if ddl == type_ddl(stored.dataType) else f"CAST({read} AS {ddl})"
+            if type_ddl(item.dataType) == type_ddl(stored.dataType):
+                return read
+            return f"CAST({read} AS {type_ddl(item.dataType, comments=True)})"
         wanted = self._columns[stored.name]
         fields = [f"{self._path(name, ref)} AS {wanted.field(ref)}" for ref in wanted.paths]
         if wanted.native:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from variantlake.delta.schema.ddl import DECLARED
-from variantlake.quoting import quote_identifier
+from variantlake.quoting import quote_identifier, quote_string
 
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 _ID = "delta.columnMapping.id"
@@ -28,37 +28,53 @@ def spark_schema(columns: StructType) -> StructType:
     """
     return StructType(
         [
-            StructField(item.name, _plain(item.dataType), metadata=_shown_metadata(item))
+            StructField(item.name, _commented(item.dataType), metadata=_shown_metadata(item))
             for item in columns.fields
         ]
     )
 
 
 def stored_schema(columns: StructType, *, ids: bool) -> StructType:
-    """The same columns under the names in files; with `ids`, Spark finds them by their ids."""
+    """The same columns under the names in files; with `ids`, Spark finds them by their ids.
+
+    Fields of structs have their comments, which a query's columns get from here; columns have none.
+    """
     fields = [_stored_field(item, ids=ids) for item in columns.fields]
-    return StructType([StructField(f.name, f.dataType, metadata=f.metadata) for f in fields])
+    return StructType(
+        [StructField(f.name, f.dataType, metadata=_without_comment(f)) for f in fields]
+    )
 
 
 def without_ids(columns: StructType) -> StructType:
     """The same columns, found by their names alone."""
-    return StructType([StructField(f.name, _plain(f.dataType), f.nullable) for f in columns.fields])
+    return StructType(
+        [StructField(f.name, _commented(f.dataType), f.nullable) for f in columns.fields]
+    )
 
 
-def type_ddl(type_: DataType) -> str:
+def type_ddl(type_: DataType, *, comments: bool = False) -> str:
     """The type as SQL writes it; fields may have any names."""
+
+    def ddl(part: DataType) -> str:
+        return type_ddl(part, comments=comments)
+
     match type_:
         case StructType():
             fields = (
-                f"{quote_identifier(item.name)}: {type_ddl(item.dataType)}"
+                f"{quote_identifier(item.name)}: {ddl(item.dataType)}"
                 + ("" if item.nullable else " NOT NULL")
+                + (
+                    f" COMMENT {quote_string(text)}"
+                    if comments and (text := _comment(item))
+                    else ""
+                )
                 for item in type_.fields
             )
             return f"STRUCT<{', '.join(fields)}>"
         case ArrayType():
-            return f"ARRAY<{type_ddl(type_.elementType)}>"
+            return f"ARRAY<{ddl(type_.elementType)}>"
         case MapType():
-            return f"MAP<{type_ddl(type_.keyType)}, {type_ddl(type_.valueType)}>"
+            return f"MAP<{ddl(type_.keyType)}, {ddl(type_.valueType)}>"
         case _:
             return type_.simpleString()
 
@@ -71,14 +87,35 @@ def nullable_type(type_: DataType) -> DataType:
 def same_columns(one: DataFrame, other: DataFrame) -> bool:
     """Whether the columns have the same names and types."""
     ours, theirs = one.schema.fields, other.schema.fields
-    return [(item.name, item.dataType) for item in ours] == [
-        (item.name, item.dataType) for item in theirs
+    return [(item.name, _plain(item.dataType)) for item in ours] == [
+        (item.name, _plain(item.dataType)) for item in theirs
     ]
 
 
 def _shown_metadata(item: StructField) -> dict[str, Any]:
     metadata: dict[str, Any] = item.metadata or {}
     return {key: metadata[key] for key in SHOWN if key in metadata}
+
+
+def _comment(item: StructField) -> str:
+    metadata: dict[str, Any] = item.metadata or {}
+    return str(metadata.get("comment", ""))
+
+
+def _without_comment(item: StructField) -> dict[str, Any]:
+    metadata: dict[str, Any] = item.metadata or {}
+    return {key: value for key, value in metadata.items() if key != "comment"}
+
+
+def _commented(type_: DataType) -> DataType:
+    """The type with the comments of its fields, and nothing else of their metadata."""
+
+    def field(item: StructField) -> StructField:
+        text = _comment(item)
+        shown = {"comment": text} if text else {}
+        return StructField(item.name, _commented(item.dataType), item.nullable, shown)
+
+    return _mapped(type_, field)
 
 
 def _plain(type_: DataType) -> DataType:
@@ -89,6 +126,8 @@ def _stored_field(item: StructField, *, ids: bool) -> StructField:
     metadata: dict[str, Any] = item.metadata or {}
     name = metadata.get(_PHYSICAL_NAME, item.name)
     kept = {_PARQUET_ID: metadata[_ID]} if ids and _ID in metadata else {}
+    if text := _comment(item):
+        kept["comment"] = text
     type_ = _mapped(item.dataType, lambda field: _stored_field(field, ids=ids))
     return StructField(name, type_, item.nullable, kept)
 

@@ -1,0 +1,108 @@
+"""A folder of Parquet files becomes a partitioned table where it is.
+
+The values of the partition columns are in the names of folders, `day=2026-01-31`. No file is
+rewritten, since that would leave the old ones in folders of the table.
+"""
+
+from __future__ import annotations
+
+import time
+import urllib.parse
+from dataclasses import replace
+
+from variantlake.delta.schema.table_schema import StructField, StructType
+from variantlake.errors import InvalidSchema, MissingSource, UnsupportedFeature, in_file
+from variantlake.ingest.commit_load import commit_load
+from variantlake.ingest.conversion.plan import (
+    Action,
+    ConvertedFile,
+    Step,
+    merged_schema,
+    plan_steps,
+    read_source,
+)
+from variantlake.ingest.encode.document_columns import folder_array
+from variantlake.ingest.encode.rows import partition_texts
+from variantlake.ingest.sources.find_files import PARQUET
+from variantlake.ingest.sources.sources import expand
+from variantlake.jobs.tasks import TaskResult
+from variantlake.parquet.stats.facts import read_facts
+from variantlake.storage.opening import open_store
+from variantlake.writing.files import new_load_id
+from variantlake.writing.options.load_options import LoadOptions
+from variantlake.writing.table_write import TableWrite
+
+
+def convert_folder(location: str, partitions: StructType) -> None:
+    """Make a table of a folder's files, in one commit; `partitions` are columns of its folders.
+
+    Raises InvalidSchema for files in other folders, InvalidValue for a folder that is not a value
+    of its column, UnsupportedFeature for files that a table cannot have as they are, and as
+    `convert`.
+    """
+    started = time.perf_counter()
+    for field in partitions.fields:
+        if str(field.type) == "timestamp":
+            raise UnsupportedFeature(
+                f"folders do not tell the zone of the timestamp {field.name!r}",
+                hint="declare the column as TIMESTAMP_NTZ or STRING",
+            )
+    store = open_store(location)
+    sources = [each for each in expand([location], PARQUET) if each.size]
+    files = [read_source(source, (), ()) for source in sources]
+    if not files:
+        raise MissingSource("the folder has no Parquet files", file=location)
+    schema = _with_partitions(files, partitions)
+    names = [field.name for field in partitions.fields]
+    target = replace(TableWrite.new(store, schema, {}, names), new_folder=False)
+    options = LoadOptions()
+    plan = target.file_plan(new_load_id(), options)
+    results = []
+    for step in plan_steps(files, target, rewrite=False):
+        values = _values(step, partitions)
+        if step.action is Action.REWRITE:
+            raise UnsupportedFeature(
+                f"the file cannot be a table's as it is: {step.reason}",
+                file=step.path,
+                hint="CREATE TABLE delta.`path` USING delta PARTITIONED BY (...) AS SELECT * FROM"
+                " parquet.`path` copies the rows",
+            )
+        if step.action is Action.ADD:
+            with in_file(step.path):
+                facts = read_facts(step.path)
+            results.append(TaskResult((plan.add_at(step.inside, facts, values),), step.rows))
+    commit_load(target, plan, results, options, started, takes_id=False)
+
+
+def _with_partitions(files: list[ConvertedFile], partitions: StructType) -> StructType:
+    """The columns of all files, those of the folders last."""
+    schema = merged_schema(files)
+    names = {field.name.lower() for field in partitions.fields}
+    for field in schema.fields:
+        if field.name.lower() in names:
+            raise InvalidSchema(f"the partition column {field.name!r} is a column of the files too")
+    return StructType((*schema.fields, *partitions.fields))
+
+
+def _values(step: Step, partitions: StructType) -> dict[str, str | None]:
+    """The partition values in a file's path below the table, as the log writes them."""
+    folders = [folder.partition("=") for folder in step.inside.split("/")[:-1]]
+    names = [urllib.parse.unquote(name).lower() for name, _, _ in folders]
+    if names != [field.name.lower() for field in partitions.fields] or not all(
+        equals for _, equals, _ in folders
+    ):
+        wanted = "/".join(f"{field.name}=..." for field in partitions.fields) or "the folder itself"
+        raise InvalidSchema(
+            f"the file is not in a folder of the partition columns: {wanted}",
+            file=step.path,
+            hint="CONVERT TO DELTA ... PARTITIONED BY names them all, in their order",
+        )
+    return {
+        field.name: _text(field, text, step.path)
+        for field, (_, _, text) in zip(partitions.fields, folders, strict=True)
+    }
+
+
+def _text(field: StructField, text: str, file: str) -> str | None:
+    (value,) = partition_texts(folder_array(field, text, file), field)
+    return value
