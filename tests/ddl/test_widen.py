@@ -150,6 +150,26 @@ def test_a_partition_column_gets_wider(tmp_path: Path) -> None:
     assert vl.Table.open(tmp_path).scan("n", "p = 5").count() == 1
 
 
+def test_a_void_column_gets_any_type(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path, "n INT, a VOID, s STRUCT<x: INT, y: VOID>")
+    table.append([{"n": 1, "s": {"x": 2}}])
+    table.change_type("a", "TIMESTAMP_NTZ")
+    table.change_type("s.y", "VARIANT")
+    assert {"timestampNtz", "variantType"} <= set(table.snapshot.protocol.writer_features or ())
+    assert "typeWidening" not in (table.snapshot.protocol.writer_features or ())
+    table.append(
+        [{"n": 2, "a": dt.datetime.fromisoformat("2026-01-01"), "s": {"x": 3, "y": {"z": 1}}}]
+    )
+    rows = sorted(table.scan(["n", "a", "s.x"]).to_arrow().to_pylist(), key=lambda row: row["n"])
+    assert [list(row.values()) for row in rows] == [
+        [1, None, 2],
+        [2, dt.datetime.fromisoformat("2026-01-01"), 3],
+    ]
+    other = vl.Table.create(tmp_path / "other", "n INT, a VOID")
+    with pytest.raises(InvalidSchema, match="does not widen"):
+        other.change_type("a", "STRUCT<x: INT>")
+
+
 def test_types_that_do_not_widen(tmp_path: Path) -> None:
     table = vl.Table.create(tmp_path, "n INT, c VARCHAR(3), l ARRAY<INT>, v VARIANT")
     with pytest.raises(UnsupportedFeature, match="needs type widening") as caught:

@@ -14,7 +14,7 @@ import orjson
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.features import writer_features
 from variantlake.delta.protocol.identity_columns import is_identity
-from variantlake.delta.protocol.needed_features import extended_protocol
+from variantlake.delta.protocol.needed_features import extended_protocol, needed_features
 from variantlake.delta.schema.char_types import declared_type, with_declaration
 from variantlake.delta.schema.columns_by_path import (
     FieldPath,
@@ -33,6 +33,7 @@ from variantlake.delta.schema.table_schema import (
     MapType,
     PrimitiveType,
     StructField,
+    VariantType,
     spark_name,
 )
 from variantlake.delta.transaction.alter_columns import (
@@ -57,13 +58,16 @@ _WIDER = {
 }
 """Without decimals."""
 
+_SIMPLE = (PrimitiveType, VariantType)
+"""Types without fields, which a column mapping would have to number."""
+
 
 def change_type(
     snapshot: Snapshot, column: str, ddl: str, *, enable_type_widening: bool = False
 ) -> Changes | None:
     """Give a column, a field, or a part of an array or a map a wider type; None if it has that one.
 
-    A VARCHAR gets longer, or a STRING, without type widening.
+    A VARCHAR gets longer, or a STRING, and a VOID column any type, without type widening.
 
     Raises InvalidSchema for a column that is not there, a type that does not parse, and a change
     that the protocol does not permit; UnsupportedFeature for a column that an SQL expression of the
@@ -81,6 +85,8 @@ def change_type(
     check_not_used(snapshot, path, "given another type")
     if isinstance(declared, PrimitiveType) and declared.name in ("char", "varchar"):
         return _longer_text(snapshot, path, declared, wanted)
+    if declared == PrimitiveType("void") and not inner and isinstance(wanted, _SIMPLE):
+        return _declared(snapshot, path, wanted)  # which no file has
     if not is_wider(declared, wanted):
         raise InvalidSchema(
             f"column {shown_path(path)} is {declared}, which does not widen to {wanted}",
@@ -197,6 +203,11 @@ def _longer_text(
             hint=f"it widens to VARCHAR of {declared.precision} characters or more, and to STRING;"
             " a column does, a field of a struct does not",
         )
+    return _declared(snapshot, path, wanted)
+
+
+def _declared(snapshot: Snapshot, path: FieldPath, wanted: DataType) -> Changes:
+    """A column with another type, which is in the schema alone."""
     schema = with_field(
         snapshot.schema,
         path,
@@ -206,7 +217,10 @@ def _longer_text(
     field = field_at(schema, path)
     described = described_column(path, field.type, nullable=field.nullable, metadata=field.metadata)
     parameters = {"column": orjson.dumps(described).decode()}
-    return metadata_changes(snapshot, "CHANGE COLUMN", metadata, snapshot.protocol, parameters)
+    before = needed_features(snapshot.schema, snapshot.properties)
+    features = [f for f in needed_features(schema, snapshot.properties) if f not in before]
+    protocol = extended_protocol(snapshot.protocol, features)
+    return metadata_changes(snapshot, "CHANGE COLUMN", metadata, protocol, parameters)
 
 
 def _advice(type_: DataType) -> str:
