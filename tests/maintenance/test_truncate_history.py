@@ -147,3 +147,18 @@ def test_delta_spark_reads_and_writes_what_is_left(
         assert {name, "checkpointProtection"}.isdisjoint(features)
         delta_spark.sql(f"INSERT INTO {source} SELECT 9, parse_json('{{\"k\": 9}}')")
         assert rows(table.refresh()) == [*RIGHT, 9]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["deletionVectors", "v2Checkpoint"])
+def test_delta_spark_ends_what_was_begun_here(
+    delta_spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    table = make(tmp_path, name)
+    with pytest.raises(CommitConflict, match="versions up to"):
+        table.drop_feature(name, truncate_history=True)
+    a_day_later(tmp_path)
+    delta_spark.sql(f"ALTER TABLE delta.`{tmp_path}` DROP FEATURE {name} TRUNCATE HISTORY")
+    after = table.refresh()
+    assert name not in {*reader_features(after.protocol), *writer_features(after.protocol)}
+    assert rows(after) == RIGHT

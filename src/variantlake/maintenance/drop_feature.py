@@ -79,6 +79,7 @@ def drop_feature(
     began, snapshot = snapshot.version, snapshot.refresh()
     if truncate_history:
         cut_history(snapshot, names[0], began=began)
+        snapshot = snapshot.refresh()
     protected = not truncate_history and any(FEATURES[each].reader for each in names)
     version = _without(snapshot, name, names, protected=protected, truncated=truncate_history)
     return replace(rewritten, version=version)

@@ -26,6 +26,8 @@ from variantlake.delta.protocol.known_properties import SHREDDING_PROPERTY
 from variantlake.delta.protocol.named_versions import named_versions
 from variantlake.delta.protocol.properties import VECTORS
 from variantlake.delta.schema.column_mapping import is_mapped
+from variantlake.delta.transaction.commit import commit
+from variantlake.delta.transaction.conflicts import Changes
 from variantlake.delta.transaction.widen import PROPERTY as TYPE_WIDENING
 from variantlake.errors import CommitConflict, InvalidValue
 
@@ -54,9 +56,11 @@ def truncate_history(newest: Snapshot, name: str, *, began: int) -> None:
     """
     retention = property_millis(newest.properties, RETENTION, DEFAULT_RETENTION)
     if newest.version > began:
-        write_checkpoint(newest.store, newest.version)
+        # The commit of a checkpoint's version stays, and the one that ended the use removes what
+        # used it: for Delta Spark that is a use, so the checkpoint is of a version after it.
+        write_checkpoint(newest.store, commit(newest, Changes("Empty Commit")))
         if retention:
-            raise _too_early(newest, name, f"versions up to {newest.version - 1}", retention)
+            raise _too_early(newest, name, f"versions up to {newest.version}", retention)
     before = time.time_ns() // 1_000_000 - retention
     named = [each.version for each in named_versions(newest.domains.values())]
     clean_log(newest.store, newest.properties, named=named, before=before)
