@@ -153,7 +153,10 @@ _FORMS = {
     ),
     "MERGE": "MERGE [WITH SCHEMA EVOLUTION] INTO t USING s ON ... WHEN [NOT] MATCHED ...",
     "OPTIMIZE": "OPTIMIZE t [WHERE ...] [ZORDER BY (a, b)]",
-    "REORG": "REORG TABLE t [WHERE ...] APPLY (PURGE)",
+    "REORG": (
+        "REORG TABLE t [WHERE ...] APPLY (PURGE); for UPGRADE UNIFORM take Delta Spark, with the"
+        " package delta-iceberg"
+    ),
     "RESTORE": "RESTORE TABLE t TO VERSION AS OF n, or TO TIMESTAMP AS OF '...'",
     "SHOW": (
         "SHOW COLUMNS IN t, SHOW PARTITIONS t, SHOW TBLPROPERTIES t [('key')]; a lake has no list"
