@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.simulation.subscriptions import Checkpoint
 
 _COMMIT = re.compile(rf"{TABLE}/_delta_log/(\d{{20}})\.json")
-_NAMES = "variantlake.version."
+NAMES = "variantlake.version."
 _LOG_FILE = re.compile(rf"{TABLE}/_delta_log/(\d{{20}})\.")
 _RUN = re.compile(r"_variantlake/[^\"]+?\.parquet")
 _BLIND = {"create", "append", "load", "repeat", "stream", "publish", "autoload"}
@@ -66,8 +66,9 @@ class Work:
     It is called with the rows before and the work. `data_commits` are the versions in which it
     changed rows, `commits` all of its versions. `chosen` is the version that a restore goes back
     to, `staged` the load that is published, `load_id` the id of its own that a load repeats itself
-    with, `batch` the number of a batch of a stream. With `is_begun` a load without an id may be in
-    the table though its process died before it heard so.
+    with, `batch` the number of a batch of a stream, `names` the names that are given to versions,
+    or taken. With `is_begun` a load without an id may be in the table though its process died
+    before it heard so.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Work:
     load_id: str = ""
     is_begun: bool = False
     batch: int = -1
+    names: Mapping[str, int | None] = field(default_factory=dict)
     commits: list[int] = field(default_factory=list)
     data_commits: list[int] = field(default_factory=list)
 
@@ -264,6 +266,7 @@ class Model:
         self.log.advance(actions, changes)
         self._use(number, gone, adds, actions)
         names = _names_after({} if before is None else before.names, actions)
+        self._check_names({} if before is None else before.names, names, work, number)
         self.versions.append(
             Version(
                 number, self.world.now, bool(info.get("isBlindAppend")),
@@ -288,6 +291,14 @@ class Model:
             if self._changed.get(name, -1) > read:
                 raise Violation(f"version {number} read {read}, and {name} is another since")
         self._changed |= dict.fromkeys(_said_of(actions), number)
+
+    def _check_names(
+        self, before: Mapping[str, int], after: Mapping[str, int], work: Work, number: int
+    ) -> None:
+        """Raise Violation if versions have other names than the work gives them."""
+        wanted: dict[str, int | None] = {**before, **work.names}
+        if after != {name: version for name, version in wanted.items() if version is not None}:
+            raise Violation(f"version {number} ({work.name}) leaves the names {dict(after)}")
 
     def _check_once(self, transaction: Mapping[str, Any], number: int) -> None:
         name, value = transaction["appId"], transaction["version"]
@@ -535,7 +546,7 @@ def _names_after(
     changed = [
         action["domainMetadata"]
         for action in actions
-        if action.get("domainMetadata", {}).get("domain", "").startswith(_NAMES)
+        if action.get("domainMetadata", {}).get("domain", "").startswith(NAMES)
     ]
     if not changed:
         return before

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from tests.simulation.bucket import SOURCES
-from tests.simulation.model import Work
+from tests.simulation.model import NAMES, Work
 from tests.simulation.readers import (
     KINDS,
     OLD,
@@ -393,17 +393,27 @@ def vacuum(session: Session, op: Op, _work: Work) -> Any:
     return session.table().vacuum(lite=op.a % 4 == 0)
 
 
-def tag(session: Session, op: Op, _work: Work) -> Any:
-    """A name for one of the last versions that can be read."""
+def tag(session: Session, op: Op, work: Work) -> Any:
+    """A name for one of the last versions that can be read; it has it then."""
     table = session.table()
-    return table.tag(f"name-{op.a % 2}", max(table.version - op.b % OLD, 0), move=True)
+    name, version = f"name-{op.a % 2}", max(table.version - op.b % OLD, 0)
+    work.names = {NAMES + name: version}
+    done = table.tag(name, version, move=True)
+    if all(
+        each.names.get(NAMES + name) != version for each in session.model.versions[table.version :]
+    ):
+        raise Violation(f"{name} is said to be version {version}, and never was")
+    return done
 
 
-def untag(session: Session, _op: Op, _work: Work) -> Any:
+def untag(session: Session, _op: Op, work: Work) -> Any:
     """One of the names goes."""
     table = session.table()
     named = table.tags()
-    return table.untag(named[0].name) if named else None
+    if not named:
+        return None
+    work.names = {NAMES + named[0].name: None}
+    return table.untag(named[0].name)
 
 
 def _added(op: Op, rows: Rows, _work: Work) -> Rows:
