@@ -201,6 +201,23 @@ class Job:
         frame = spark.read.format("variantlake").load(self.table)
         assert rows(frame.selectExpr("sum(event:n::bigint)")) == [(str(ROWS * (ROWS - 1) // 2),)]
 
+    def rule(self) -> None:
+        """Ordinary queries of an accelerated session, by the data source and by Delta Spark."""
+        self.judge()
+        spark = self.spark()
+        vl.spark.accelerate(spark)
+        for source in ("variantlake", *(["delta"] if self.package else [])):
+            spark.read.format(source).load(self.table).createOrReplaceTempView("ordinary")
+            for query in (*QUERIES, *GROUPED):
+                found = spark.sql(query.format(t="ordinary"))
+                expected = spark.sql(query.format(t="judge"))
+                assert found.schema.simpleString() == expected.schema.simpleString(), query
+                assert rows(found) == rows(expected), f"{source}: {query}"
+            some = spark.table("ordinary").where("event:n::bigint >= 3990")
+            (scan,) = self.lake().explain(some.selectExpr("event:kind::string")).tables
+            assert scan.scan.read_files < scan.scan.total_files, f"{source}: {scan}"
+        vl.spark.decelerate(spark)
+
     def delta_spark(self) -> None:
         """Delta Spark reads the table, adds to another, which we read."""
         spark, other = self.spark(), str(self.folder / "delta")
@@ -223,8 +240,10 @@ def main() -> None:
     job = Job(folder, package, remote)
     names = ["ingest", "append", "queries", "groups", "variants", "explain", "kernel_scan"]
     names.append("data_source")
-    if package and not remote:
-        names.append("delta_spark")
+    if not remote:
+        names.append("rule")
+        if package:
+            names.append("delta_spark")
     for name in names:
         part: Callable[[], None] = getattr(job, name)
         wrong = ""
