@@ -84,7 +84,7 @@ def test_names_paths_and_urls(name: Any, place: str) -> None:
         ("late", UnsupportedFeature, "a view"),
         ("/lake/t@v3", InvalidQuery, "can only be read"),
         (7, InvalidValue, "not by an int"),
-        (b"/lake/t", InvalidValue, "not by a bytes"),
+        (b"/lake/t", InvalidValue, "not by a value of bytes"),
     ],
 )
 def test_what_is_no_table_is_an_error(name: Any, error: type[VariantLakeError], says: str) -> None:

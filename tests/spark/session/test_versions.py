@@ -47,6 +47,14 @@ def test_a_spark_that_is_too_old_is_refused() -> None:
         versions.check_version(of_version(text))
 
 
+@pytest.mark.parametrize(("text", "more"), [("4.1.4", 0), ("4.2.0", 0), ("4.3.0", 1), ("5.0.0", 1)])
+def test_a_java_class_has_what_a_version_adds(text: str, more: int) -> None:
+    """The matrix compiles them with each version: a suite has one Spark alone."""
+    source = versions.java_source(of_version(text), janino.source_of("StaticFileIndex"))
+    lines = [line.split("//")[0] for line in source.splitlines() if "/*4.3" not in line]
+    assert "\n".join(lines).count("scan.markedForSingleTaskExecution()") == more
+
+
 @pytest.mark.parametrize("text", ["4.1.4", "4.2.0", "4.3.9"])
 def test_versions_that_were_tried(text: str) -> None:
     assert versions.is_tried(of_version(text))

@@ -280,7 +280,7 @@ public class StaticFileIndex {
                     scan.relation(), scan.stream(), scan.output(), scan.requiredSchema(),
                     scan.partitionFilters(), scan.optionalBucketSet(),
                     scan.optionalNumCoalescedBuckets(), scan.dataFilters(), scan.tableIdentifier(),
-                    scan.disableBucketedScan());
+                    scan.disableBucketedScan() /*4.3 , scan.markedForSingleTaskExecution() 4.3*/);
             }
             List children = new ArrayList();
             for (int i = 0; i < plan.children().size(); i++) {
@@ -300,10 +300,10 @@ public class StaticFileIndex {
                 scala.collection.immutable.Seq output, StructType schema,
                 scala.collection.immutable.Seq partitionFilters, scala.Option buckets,
                 scala.Option coalesced, scala.collection.immutable.Seq dataFilters,
-                scala.Option table, boolean bucketless) {
+                scala.Option table, boolean bucketless /*4.3 , boolean single 4.3*/) {
             super(
                 relation, stream, output, schema, partitionFilters, buckets, coalesced, dataFilters,
-                table, bucketless);
+                table, bucketless /*4.3 , single 4.3*/);
         }
 
         /** What the driver knows: how much is read, by Spark, and what is skipped. */
@@ -392,7 +392,7 @@ public class StaticFileIndex {
             return copy(
                 relation(), stream(), output(), requiredSchema(), partitionFilters(),
                 optionalBucketSet(), optionalNumCoalescedBuckets(), dataFilters(),
-                tableIdentifier(), disableBucketedScan());
+                tableIdentifier(), disableBucketedScan() /*4.3 , markedForSingleTaskExecution() 4.3*/);
         }
     }
 

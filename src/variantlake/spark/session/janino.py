@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from variantlake.errors import UnsupportedFeature
 from variantlake.spark.session.jvm import Java, gateway_of
+from variantlake.spark.session.versions import java_source
 
 _instances: list[tuple[Java, dict[str, Java]]] = []
 """The JVM gateways of this process (one, unless Spark was stopped), each with its instances."""
@@ -32,7 +33,7 @@ def java_instance(spark: SparkSession, name: str) -> Java:
 
 def new_instance(spark: SparkSession, name: str) -> Java:
     """An instance of a class of its own, for what keeps something. Raises as `java_instance`."""
-    return _compile(gateway_of(spark), name)
+    return _compile(spark, name)
 
 
 def source_of(name: str) -> str:
@@ -40,16 +41,17 @@ def source_of(name: str) -> str:
     return importlib.resources.files(__package__).joinpath(f"{name}.java").read_text("utf-8")
 
 
-def _compile(gateway: Java, name: str) -> Java:
+def _compile(spark: SparkSession, name: str) -> Java:
     # py4j remembers methods by class name, so that a second class of one name, from another class
     # loader, would fail: each compilation has a name of its own.
     unique = f"{name}{uuid.uuid4().hex}"
+    gateway = gateway_of(spark)
     java = gateway.jvm.java.lang
     compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(java.Thread.currentThread().getContextClassLoader())
     compiler.setTargetVersion(17)  # by default it refuses static methods of interfaces
     try:
-        compiler.cook(source_of(name).replace(name, unique))
+        compiler.cook(java_source(spark, source_of(name)).replace(name, unique))
     except Py4JJavaError as error:
         raise UnsupportedFeature(
             "the internals of this Spark are not those we know:"

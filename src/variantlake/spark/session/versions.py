@@ -1,7 +1,7 @@
 """What differs between versions of Spark: the only place that asks which one it is.
 
 docs/support.md says which were tried, with what (`make test-matrix`). The Java classes beside this
-module are the same for all of them.
+module are the same for all of them, but for what `java_source` says.
 """
 
 from __future__ import annotations
@@ -57,6 +57,13 @@ def is_tried(spark: SparkSession) -> bool:
             stacklevel=2,
         )
     return False
+
+
+def java_source(spark: SparkSession, text: str) -> str:
+    """A Java class for this Spark: what stands between `/*4.3` and `4.3*/` is for 4.3 and newer."""
+    if _numbers(str(spark.version)) < (4, 3):
+        return text
+    return text.replace("/*4.3", "").replace("4.3*/", "")
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
