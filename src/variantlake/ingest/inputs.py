@@ -58,6 +58,9 @@ Rows = (
 )  # fmt: skip
 """What `Table.append` takes."""
 
+_MOST_SHAPES = 1000
+"""Sets of keys of rows whose names are remembered."""
+
 _ROWS = 4096
 """Rows of Python that become one batch; the first ones decide which columns there are."""
 
@@ -241,6 +244,7 @@ class _PythonRows:
     ) -> None:
         self._head = [_row(value, number) for number, value in enumerate(head)]
         self._schema = schema
+        self._renames: dict[tuple[Any, ...], Mapping[str, str]] = {}
         self._documents = column
         self._json_columns = json_columns
         filled = schema.fields if is_complete else ()
@@ -291,15 +295,25 @@ class _PythonRows:
 
     def _named(self, row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
         """The row with the table's names of its columns."""
-        if all(self._schema.get(name) is not None for name in row):
-            return row
-        texts = [name for name in row if isinstance(name, str)]
-        names = dict(zip(texts, table_names(texts, self._schema), strict=True))
+        keys = tuple(row)
+        names = self._renames.get(keys)
+        if names is None:
+            if len(self._renames) == _MOST_SHAPES:
+                self._renames.clear()
+            names = self._renames[keys] = self._names_of(keys, number)
+        return {names.get(name, name): value for name, value in row.items()} if names else row
+
+    def _names_of(self, keys: Sequence[Any], number: int) -> Mapping[str, str]:
+        """The table's names of a row's keys, without those that are the same."""
+        texts = [name for name in keys if isinstance(name, str)]
+        if all(self._schema.get(name) is not None for name in texts):
+            return {}
         if len({name.lower() for name in texts}) < len(texts):
             raise InvalidValue(
                 f"the row has keys that differ in case alone: {sorted(texts)}", row=number
             )
-        return {names.get(name, name): value for name, value in row.items()}
+        pairs = zip(texts, table_names(texts, self._schema), strict=True)
+        return {text: name for text, name in pairs if text != name}
 
     def _batch(self, rows: Sequence[Mapping[str, Any]], start: int) -> pa.RecordBatch:
         if self._documents is not None:
