@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _FEW = 1 << 10
 """Values up to which they are laid out here; more are faster by PyArrow, for all that it loads."""
@@ -38,6 +39,11 @@ def arrow_array(
 def arrow_scalar(value: Any, type_: pa.DataType) -> Any:
     """`pa.scalar`. Raises as `arrow_array`."""
     return arrow_array([value], type_)[0]
+
+
+def map_values(maps: Any, key: str) -> Any:
+    """The first value of a key of text in each map, null where there is none."""
+    return pc.map_lookup(maps, arrow_scalar(key, pa.string()), "first")
 
 
 def _numbers(values: Any, type_: pa.DataType | None, mask: Any) -> Any:

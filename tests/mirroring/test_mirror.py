@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -371,6 +374,39 @@ def test_deleted_rows_are_taken_out_without_reading_the_table(tmp_path: Path) ->
         refreshed(table, target)
         marked = [add.deletion_vector for add in vl.Table.open(target).snapshot.add_files()]
         assert name == "marked" or not any(marked)
+
+
+def test_a_change_of_a_row_writes_few_others_again(tmp_path: Path) -> None:
+    table, target = new_table(tmp_path / "t"), tmp_path / "m"
+    with patch("variantlake.mirroring.mirror.ROW_BYTES", 2 << 20):  # eight rows to a group
+        assert refreshed(table, target).files_written == 4
+        append(table, range(20, 23))
+        append(table, range(23, 26))
+        assert refreshed(table, target).files_written == 1
+    table.delete("id = 7")
+    assert refreshed(table, target).files_removed == 1
+
+
+def test_another_mirror_in_the_place_of_one_that_was_refreshed(tmp_path: Path) -> None:
+    table, other, target = new_table(tmp_path / "t"), new_table(tmp_path / "o", 7), tmp_path / "m"
+    refreshed(table, target)
+    for source in (other, table):
+        shutil.rmtree(target)
+        assert refreshed(source, target).is_rebuilt
+    table.delete("id = 3")
+    assert not refreshed(table, target).is_rebuilt
+
+
+def test_a_refresh_after_a_delete_does_not_import_pandas(tmp_path: Path) -> None:
+    """It takes ten times as long as the refresh; PyArrow does so at many an occasion."""
+    table = new_table(tmp_path / "t")
+    vl.mirror(table, tmp_path / "m", f"{SELECT}, event:n::double AS d")
+    table.delete("id = 7")
+    code = "import sys; import variantlake as vl; vl.mirror(*sys.argv[1:]); "
+    code += "sys.exit('pandas' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "t", tmp_path / "m"], check=False)
+    assert done.returncode == 0
+    assert vl.Table.open(tmp_path / "m").count() == 19
 
 
 def test_deletes_of_which_the_older_vector_is_gone(tmp_path: Path) -> None:

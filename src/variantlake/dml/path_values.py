@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from variantlake.arrays import arrow_array
 from variantlake.encoding.edit import FUNCTIONS, Change, Edit
 from variantlake.encoding.variant import Variant
 from variantlake.errors import InvalidQuery
@@ -46,7 +47,7 @@ class PathChange:
         elif self.value is not None:
             new = as_variants(_checked(self.value, evaluate(self.value, of_refs(in_rows), rows)))
         if new is not None and self.keeps and new.null_count:
-            places: Any = pa.array(np.where(valid_of(new), np.arange(len(new)), len(new)))
+            places: Any = arrow_array(np.where(valid_of(new), np.arange(len(new)), len(new)))
             null = variant_column([Variant.of(None)])
             new = pa.concat_arrays([new, null]).take(places)
         return edit_variants(variants, self.edit, new, lenient=self.lenient)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
@@ -49,7 +50,7 @@ def erased_rows(snapshot: Snapshot, condition: Predicate) -> list[ErasedRows]:
     files = snapshot.files
     bare = replace(snapshot, files=files.without("deletion_vector"))
     taken = find_rows(Scan(bare, (), condition))
-    paths = pa.array([each.add.path for each in taken], pa.string())
+    paths = arrow_array([each.add.path for each in taken], pa.string())
     chosen = files.filter(pc.is_in(files["path"], value_set=paths))
     adds = {add.path: add for add in adds_of(chosen)}
     found = []

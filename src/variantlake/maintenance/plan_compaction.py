@@ -13,8 +13,8 @@ from operator import itemgetter
 from typing import Any, Self
 
 import numpy as np
-import pyarrow.compute as pc
 
+from variantlake.arrays import map_values
 from variantlake.batches import packed
 from variantlake.delta.log.logical_files import LogicalFiles, adds_of
 from variantlake.delta.log.snapshot import Snapshot
@@ -166,7 +166,7 @@ class CompactionPlan:
         the rows are not sorted when they are joined, the bounds alone tell what that is worth.
         """
         tags: Any = self.snapshot.files.take(group.rows)["tags"]
-        texts = set(pc.map_lookup(tags, ORDERED_TAG, "first").to_pylist())
+        texts = set(map_values(tags, ORDERED_TAG).to_pylist())
         by = tag_text(self._order(group))
         return {ORDERED_TAG: by} if by and texts == {by} else {}
 
@@ -298,5 +298,5 @@ def _groups_of(
 
 def numbers_in(files: LogicalFiles, tag: str) -> list[int]:
     """A tag that is a number, 0 if there is none."""
-    texts = pc.map_lookup(files["tags"], tag, "first").to_pylist()
+    texts = map_values(files["tags"], tag).to_pylist()
     return [int(text) if text and _NUMBER.fullmatch(text) else 0 for text in texts]

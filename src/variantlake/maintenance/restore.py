@@ -14,8 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import pyarrow as pa
-
+from variantlake.arrays import arrow_array
 from variantlake.batches import batched
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.deletion_vectors import vector_location
@@ -88,7 +87,7 @@ def restore(
     if gone.count and missing == "refuse" and not dry_run:
         raise gone.error(old, found.back.num_rows)
     if gone.count and missing == "skip":
-        found = replace(found, back=found.back.filter(pa.array(gone.is_there)))
+        found = replace(found, back=found.back.filter(arrow_array(gone.is_there)))
     result = _result(newest, old, found, gone, dry_run=dry_run)
     if dry_run:
         return result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import orjson
@@ -22,7 +22,7 @@ from variantlake.delta.transaction.alter import evolved
 from variantlake.errors import InvalidQuery, InvalidSchema
 from variantlake.expressions.tree import Ref
 from variantlake.scan.table_scan import Scan
-from variantlake.sql.select import QueryText
+from variantlake.sql.select import Item, QueryText
 
 PROPERTY = "variantlake.mirror"
 """Of a mirror: its table, and what it has of it, as JSON."""
@@ -34,27 +34,29 @@ class MirrorColumns:
 
     `table_id` is the id of the table. `sources` says of each column the names of its source in the
     table, those in the files, and what is read of it. The last two stay when the source is renamed,
-    and change when another column gets its name. None is of a mirror that did not say it.
+    and change when another column gets its name. None is of a mirror that did not say it. `items`
+    are what `select` is in the table's version; none of what a mirror says of itself.
     """
 
     table_id: str
     select: tuple[str, ...]
     schema: StructType
     sources: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] | None
+    items: tuple[Item, ...] = field(default=(), compare=False)
 
     @classmethod
     def of(cls, table: Snapshot, select: Sequence[str]) -> Self:
         """Raises InvalidSchema for a VARIANT, InvalidQuery and UnsupportedFeature as a scan."""
         scan = Scan(table, QueryText(table.schema).items(select))
         schema = StructType.from_arrow(scan.schema)
-        for field, item in zip(schema.fields, scan.items, strict=True):
-            if StructType((field,)).holds_variant() or item.ref.type == "variant":
+        for column, item in zip(schema.fields, scan.items, strict=True):
+            if StructType((column,)).holds_variant() or item.ref.type == "variant":
                 raise InvalidSchema(
-                    f"the column {field.name!r} of the mirror would be VARIANT",
+                    f"the column {column.name!r} of the mirror would be VARIANT",
                     hint="give the path a type: event:id::bigint AS id",
                 )
         sources = tuple(_source(table.schema, item.ref) for item in scan.items)
-        return cls(table.metadata.id, tuple(select), schema, sources)
+        return cls(table.metadata.id, tuple(select), schema, sources, scan.items)
 
     @classmethod
     def in_mirror(cls, mirror: Snapshot) -> Self:

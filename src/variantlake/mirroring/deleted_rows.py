@@ -7,6 +7,7 @@ row that a source had is a known row of the mirror, and no row is read again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -27,10 +28,9 @@ from variantlake.dml.removed_rows import (
 )
 from variantlake.dml.row_actions import removed_rows
 from variantlake.errors import MalformedLog, MissingSource
-from variantlake.mirroring.groups import MirrorGroup, tagged
+from variantlake.mirroring.groups import MirrorGroup, marked_files, tagged
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import NO_ROWS
-from variantlake.storage.store import Store
 
 
 class DeletedRows:
@@ -41,16 +41,22 @@ class DeletedRows:
     """
 
     def __init__(self, table: Snapshot, mirror: Snapshot, groups: Sequence[MirrorGroup]) -> None:
-        self._mirror = mirror
-        self._numbers = {path: at for at, path in enumerate(mirror.files["path"].to_pylist())}
-        self._sizes = {decode_path(add.path): add.num_records for add in table.add_files()}
+        self._table, self._mirror = table, mirror
         self.groups: list[tuple[MirrorGroup, RemovedRows]] = []
         for group in groups:
-            places = None if is_on(mirror, CHANGE_FEED) else self._places(table.store, group)
+            places = None if is_on(mirror, CHANGE_FEED) else self._places(group)
             if places is None:
                 group.is_stale = True
             else:
                 self.groups.append((group, self._removed(group.mirrored[0], places)))
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {path: at for at, path in enumerate(self._mirror.files["path"].to_pylist())}
+
+    @cached_property
+    def _sizes(self) -> dict[str, int | None]:
+        return {decode_path(add.path): add.num_records for add in marked_files(self._table)}
 
     @property
     def gone(self) -> list[AddFile]:
@@ -78,7 +84,7 @@ class DeletedRows:
         (removed,), _ = removed_rows(self._mirror, np.zeros(len(places), np.int64), number, places)
         return removed
 
-    def _places(self, store: Store, group: MirrorGroup) -> Int64s | None:
+    def _places(self, group: MirrorGroup) -> Int64s | None:
         """The rows of the mirror's file that go; None if that cannot be told."""
         (add,) = group.mirrored
         if add.num_records is None or group.counts is None:
@@ -91,7 +97,7 @@ class DeletedRows:
         for number, path in enumerate(group.sources):
             count = group.counts[number]
             if path in group.grown:
-                ranks = self._ranks(store, path, group.grown[path], count)
+                ranks = self._ranks(path, group.grown[path], count)
                 if ranks is None:
                     return None
                 found.append(alive[start + ranks])
@@ -102,7 +108,6 @@ class DeletedRows:
 
     def _ranks(
         self,
-        store: Store,
         path: str,
         vectors: tuple[DeletionVectorDescriptor | None, DeletionVectorDescriptor],
         count: int,
@@ -113,7 +118,8 @@ class DeletedRows:
             return None
         try:
             before, after = (
-                NO_ROWS if each is None else deleted_rows(store, each, size) for each in vectors
+                NO_ROWS if each is None else deleted_rows(self._table.store, each, size)
+                for each in vectors
             )
         except (MissingSource, MalformedLog):  # a vacuum took the older one
             return None

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import orjson
+import pyarrow.compute as pc
 
 from variantlake.delta.actions.actions import Action, AddFile, DeletionVectorDescriptor, RemoveFile
 from variantlake.delta.log.file_paths import decode_path
 from variantlake.delta.log.log_segment import commit_path
+from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.reconciliation import read_commit
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import MissingSource
@@ -203,11 +205,16 @@ def tagged(group: MirrorGroup, adds: Sequence[AddFile]) -> Iterator[AddFile]:
 
 def files_in(table: Snapshot) -> dict[str, str | None]:
     """The files of a version of the table that have rows, as groups have them."""
-    return {
-        decode_path(add.path): _vector(add)
-        for add in table.add_files()
-        if add.deletion_vector is None or add.num_records != add.deletion_vector.cardinality
-    }
+    files = {decode_path(add.path): _vector(add) for add in adds_of(table.files, texts=False)}
+    for add in marked_files(table):
+        if _rows(add) == 0:
+            del files[decode_path(add.path)]
+    return files
+
+
+def marked_files(table: Snapshot) -> Iterator[AddFile]:
+    """The files of which rows are deleted."""
+    return adds_of(table.files.filter(pc.is_valid(table.files["deletion_vector"])))
 
 
 def commits_of(table: Snapshot, versions: Iterable[int]) -> Iterator[Sequence[Action]]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from variantlake.batches import packed
@@ -46,9 +47,9 @@ from variantlake.planning.files import ScanFile
 from variantlake.planning.log_files import LogFiles
 from variantlake.scan.table_scan import Scan
 from variantlake.shown import Result
-from variantlake.sql.select import QueryText
 from variantlake.storage.opening import open_store
 from variantlake.storage.options import reach_with
+from variantlake.storage.store import Store
 from variantlake.table import Table
 from variantlake.telemetry.lineage import add_inputs, reported
 from variantlake.units import Duration, seconds
@@ -65,10 +66,17 @@ APPLICATION = "variantlake.mirror"
 GROUP_BYTES = 16 << 20
 """Bytes of the table's files, about, whose rows are written together."""
 
+ROW_BYTES = 128
+"""Bytes that a row of them counts at least: a change of one writes the others again."""
+
 _ATTEMPTS = 10
 _STEP_SECONDS = 0.2
 
 _LOG = logger("mirror")
+
+_MIRRORS, _MIRROR_FILES = 8, 1 << 16
+_mirrors: dict[str, Snapshot] = {}
+"""The last mirrors of few files that this process refreshed, by where they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -151,8 +159,9 @@ def mirror(
         names_of("partition_by", partition_by),
         dict(properties or {}),
     )
+    source = opened.snapshot
     if every is None:
-        done = _refreshed(opened.snapshot.at(None), location, given, rebuild=rebuild)
+        done = _refreshed(source.refresh(), location, given, rebuild=rebuild)
         if on_refresh is not None:
             on_refresh(done)
         return done
@@ -162,7 +171,8 @@ def mirror(
     while True:
         begun = time.monotonic()
         try:
-            done = _refreshed(opened.snapshot.at(None), location, given, rebuild=rebuild)
+            source = source.refresh()
+            done = _refreshed(source, location, given, rebuild=rebuild)
             total, rebuild = _sum(total, done), False
             if on_refresh is not None:
                 on_refresh(done)
@@ -244,7 +254,7 @@ def _target(
         own = {**made.metadata.configuration, PROPERTY: columns.description(table)}
         metadata = replace(made.metadata, configuration=own)
         commit_creation(store, replace(made, metadata=metadata))
-    snapshot = Snapshot.read(location, store=store, applies=READER_FEATURES)
+    snapshot = _newest(store)
     if PROPERTY not in snapshot.properties:
         raise InvalidSchema(
             f"the table is no mirror: it has no property {PROPERTY}",
@@ -260,6 +270,20 @@ def _target(
     if not rebuild:
         _check_columns(columns, there, location)
     return snapshot, columns
+
+
+def _newest(store: Store) -> Snapshot:
+    """The mirror as its log has it: of one that was refreshed here, what is new is read."""
+    last = _mirrors.pop(store.uri, None)
+    if last is None:
+        snapshot = Snapshot.read(store.uri, store=store, applies=READER_FEATURES)
+    else:
+        snapshot = replace(last, store=store).refresh()
+    if snapshot.files.num_rows <= _MIRROR_FILES:
+        _mirrors[store.uri] = snapshot
+    for uri in [*_mirrors][:-_MIRRORS]:
+        _mirrors.pop(uri, None)
+    return snapshot
 
 
 def _check_columns(columns: MirrorColumns, there: MirrorColumns, location: str) -> None:
@@ -381,22 +405,20 @@ class _MirrorRefresh:
 
     def _written(self, files: NewFiles, stale: Sequence[MirrorGroup]) -> tuple[list[AddFile], int]:
         """The new files of stale groups, and how many files of the table were read."""
-        scan = Scan(self.table, QueryText(self.table.schema).items(self.columns.select))
+        scan = Scan(self.table, self.columns.items)
         paths: list[Any] = self.table.files["path"].to_pylist()
         numbers = {decode_path(path): at for at, path in enumerate(paths)}
-        sizes: list[Any] = self.table.files["size"].to_pylist()
         waiting = [path for group in stale for path in group.sources]
         waiting.sort(key=numbers.__getitem__)
         log, properties = LogFiles(self.table), self.target.properties
+        taken = np.array([numbers[path] for path in waiting], np.int64)
+        rows = LogFiles(self.table, files=self.table.files.take(taken)).of_log.num_records
+        sizes = dict(zip(waiting, np.maximum(log.sizes[taken], rows * ROW_BYTES), strict=True))
         new: list[AddFile] = []
-
-        def size(path: str) -> int:
-            return int(sizes[numbers[path]])
-
-        for part in packed(waiting, size, GROUP_BYTES):
-            rows = pa.array([numbers[path] for path in part]).to_numpy()
+        for part in packed(waiting, sizes.__getitem__, GROUP_BYTES):
+            places = np.array([numbers[path] for path in part], np.int64)
             counts: list[int] = []
-            adds = files.write(_counted(scan, log.files(rows), counts))
+            adds = files.write(_counted(scan, log.files(places), counts))
             vectors = {path: self.groups.of_path[path].sources[path] for path in part}
             keeps_order = not self.target.partition_columns and CLUSTER_BY not in properties
             new += tagged(MirrorGroup(vectors, counts=counts if keeps_order else None), adds)

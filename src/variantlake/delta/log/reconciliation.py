@@ -234,7 +234,7 @@ def _superseded(keys: pa.ChunkedArray[Any]) -> Bools:
     """The rows whose key comes again."""
     rows, found = repeated(keys), np.zeros(len(keys), np.bool_)
     if len(rows):
-        encoded: Any = one_chunk(keys.take(rows)).dictionary_encode()
+        encoded: Any = one_chunk(keys.take(arrow_array(rows))).dictionary_encode()
         codes = numpy_array(encoded.indices)
         last = np.empty(len(encoded.dictionary), np.int64)
         last[codes] = rows

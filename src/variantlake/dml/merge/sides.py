@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from sqlglot import exp
 
+from variantlake.arrays import arrow_array
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.errors import InvalidQuery, InvalidValue
 from variantlake.expressions.arrays import Values, column_at
@@ -98,5 +99,5 @@ def value_in(table: pa.Table, ref: Ref, rows: Int64s | None = None) -> Values:
     """A column or path of whole rows, or of some of them; the Ref names its side."""
     column = column_at(table, ref.column[1:])
     if rows is not None:
-        column = column.take(pa.array(rows, pa.int64()))
+        column = column.take(arrow_array(rows, pa.int64()))
     return Values(column) if ref.path is None else extract(column, in_table(ref))

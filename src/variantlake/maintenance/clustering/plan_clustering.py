@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import map_values
 from variantlake.batches import packed
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY, ClusterPath, cluster_paths
@@ -220,7 +221,7 @@ def plan_clustering(
         refs = [Ref(column, Path(), "variant") for column in columns]
         log = Footers().with_facts(snapshot, log, refs)
     rows = np.arange(log.rows) if chosen is None else chosen
-    tags: Any = pc.map_lookup(snapshot.files["tags"], ORDERED_TAG, "first")
+    tags: Any = map_values(snapshot.files["tags"], ORDERED_TAG)
     ordered: Any = pc.fill_null(pc.equal(tags, pa.scalar(tag_text(paths))), False).to_numpy()
     new = int(log.sizes[rows][~ordered[rows]].sum())
     left = NEW_BYTES * new if budget is None else budget

@@ -16,6 +16,7 @@ import numpy as np
 import orjson
 import pyarrow.compute as pc
 
+from variantlake.arrays import map_values
 from variantlake.batches import packed
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.cluster_paths import PROPERTY as CLUSTER_BY
@@ -148,7 +149,7 @@ def _shredded(snapshot: Snapshot, log: LogFiles, rows: Int64s) -> Any:
     if any(_holds_variants(item) for item in snapshot.schema.fields):
         # Ours have none that is shredded inside of a column; footers of others were not asked.
         tags: Any = snapshot.files.take(rows)["tags"]
-        found |= pc.is_null(pc.map_lookup(tags, f"{PREFIX}version", "first")).to_numpy()
+        found |= pc.is_null(map_values(tags, f"{PREFIX}version")).to_numpy()
     return found
 
 

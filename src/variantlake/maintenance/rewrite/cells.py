@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.writing.sort_rows import SortKey, key_column
 
@@ -75,7 +76,7 @@ class Cells:
         if len(found) == 1:
             return [(found[0][0], batch)]
         # Taken at once: taking columns of structs costs as much for few rows as for many.
-        ordered = batch.take(pa.array(np.concatenate([_NO_ROWS, *(rows for _, rows in found)])))
+        ordered = batch.take(arrow_array(np.concatenate([_NO_ROWS, *(rows for _, rows in found)])))
         parts, start = [], 0
         for cell, rows in found:
             parts.append((cell, ordered.slice(start, len(rows))))
@@ -83,7 +84,7 @@ class Cells:
         return parts
 
     def _is_low(self, column: Any, value: Any, rows: Int64s) -> Bools:
-        values = column if len(rows) == len(column) else column.take(pa.array(rows))
+        values = column if len(rows) == len(column) else column.take(arrow_array(rows))
         found: Any = pc.fill_null(pc.less_equal(values, value), False)
         flags: Bools = found.to_numpy(zero_copy_only=False)
         return flags

@@ -15,6 +15,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import arrow_array
 from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.identity import check_same_table
 from variantlake.delta.log.logical_files import adds_of
@@ -134,7 +135,7 @@ def find_files(snapshot: Snapshot, keys: Iterable[Key]) -> dict[Key, AddFile]:
     """Those of these logical files that the version has."""
     wanted = set(keys)
     files: Any = snapshot.files
-    paths = pa.array([path for path, _ in wanted], pa.string())
+    paths = arrow_array([path for path, _ in wanted], pa.string())
     found = files.filter(pc.is_in(files["path"], value_set=paths))
     adds = (add for add in adds_of(found) if add.key in wanted)
     return {add.key: add for add in adds}

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import pyarrow.compute as pc
-
+from variantlake.arrays import map_values
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.properties import shredding_schemas
 from variantlake.delta.schema.table_schema import VariantType
@@ -94,7 +93,7 @@ def _of_log(snapshot: Snapshot, files: LogFiles, name: str, rows: Int64s) -> lis
     codes, nulls = facts.layout[rows].tolist(), (facts.nulls[rows] != 0).tolist()
     tags: Any = snapshot.files.take(rows)["tags"]
     key = f"{PREFIX}values.{column_name((name,))}"
-    notes = pc.map_lookup(tags, key, "first").to_pylist()
+    notes = map_values(tags, key).to_pylist()
     told = list(zip(codes, notes, nulls, strict=True))
     made = {
         each: UNKNOWN if each[0] < 0 else _shared(usable[each[0]], _told_apart(each[1]), each[2])

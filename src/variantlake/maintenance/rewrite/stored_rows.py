@@ -18,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from variantlake.arrays import arrow_array
 from variantlake.batches import packed
 from variantlake.delta.log.deletion_vectors import deleted_rows
 from variantlake.delta.log.snapshot import Snapshot
@@ -349,7 +350,7 @@ def _kept(
             kept = np.ones(batch.num_rows, np.bool_)
             kept[deleted[low:high] - start] = False
             if kept.any():
-                yield batch.filter(pa.array(kept)), positions[kept]
+                yield batch.filter(arrow_array(kept)), positions[kept]
         else:
             yield batch, positions
         start += batch.num_rows

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from variantlake.arrays import numpy_array
 from variantlake.kernels.tape.arrow_arrays import slots_of
 from variantlake.parquet.metadata.annotate import ColumnPath
 from variantlake.parquet.stats.bounds import Bounds
@@ -57,7 +58,7 @@ class LeafCollector:
             self._long = bounds if self._long is None else self._long.merge(bounds)
 
     def _add_floats(self, array: AnyArray) -> None:
-        values = array.drop_null().to_numpy(zero_copy_only=False)
+        values = numpy_array(array.drop_null())
         self._has_nan = self._has_nan or bool(np.isnan(values).any())
         zeros = values[values == 0]
         self._has_negative_zero = self._has_negative_zero or bool(np.signbit(zeros).any())

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from variantlake.arrays import arrow_array
+from variantlake.arrays import arrow_array, map_values
 from variantlake.delta.schema.table_schema import (
     DataType,
     PrimitiveType,
@@ -130,7 +129,7 @@ def parsed_partitions(
     fields: dict[str, Any] = {}
     for item in schema.fields:
         if item.name in columns and isinstance(item.type, PrimitiveType):
-            texts: Any = pc.map_lookup(values, item.physical_name, "first")
+            texts: Any = map_values(values, item.physical_name)
             encoded = texts.dictionary_encode()
             raws = [_partition(text, item.type) for text in encoded.dictionary.to_pylist()]
             fields[item.physical_name] = raw_array(raws, item.type).take(encoded.indices)
