@@ -208,11 +208,13 @@ def test_text_statistics_may_be_left_out(tmp_path: Path) -> None:
     assert known_facts(found, snapshot.schema) == known_facts(file, snapshot.schema)
 
 
-def test_struct_statistics_are_written_only_where_the_table_asks(tmp_path: Path) -> None:
-    write_log(tmp_path, first_commit(add("a", stats='{"numRecords":1}')))
-    write_checkpoint(open_store(tmp_path))
-    (found,) = [row["add"] for row in _rows(tmp_path, 0) if row["add"]]
-    assert "stats_parsed" not in found
+def test_struct_statistics_are_left_out_where_the_table_asks(tmp_path: Path) -> None:
+    for properties in ({}, {"delta.checkpoint.writeStatsAsStruct": "false"}):
+        table = tmp_path / str(len(properties))
+        write_log(table, first_commit(add("a", stats='{"numRecords":1}'), **properties))
+        write_checkpoint(open_store(table))
+        (found,) = [row["add"] for row in _rows(table, 0) if row["add"]]
+        assert ("stats_parsed" in found) == (not properties)
 
 
 ORDINARY = (

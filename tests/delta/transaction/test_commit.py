@@ -81,10 +81,7 @@ def test_a_table_and_its_first_files_are_one_commit(tmp_path: Path) -> None:
         "readerFeatures": ["variantType", "variantShredding"],
         "writerFeatures": ["appendOnly", "invariants", "variantType", "variantShredding"],
     }
-    assert metadata["metaData"]["configuration"] == {
-        "delta.checkpoint.writeStatsAsStruct": "true",
-        "delta.enableVariantShredding": "true",
-    }
+    assert metadata["metaData"]["configuration"] == {"delta.enableVariantShredding": "true"}
     assert file["add"]["path"] == "f.parquet"
     names = [path.name for path in sorted((tmp_path / "_delta_log").iterdir())]
     assert names == [f"{0:020d}.crc", f"{0:020d}.json"]
@@ -133,7 +130,7 @@ def test_properties_of_the_user_win(tmp_path: Path) -> None:
     properties = {"delta.enableVariantShredding": "false", "variantlake.rowGroupRows": "7"}
     create_table(open_store(tmp_path), SCHEMA, properties=properties)
     snapshot = Snapshot.read(tmp_path)
-    assert snapshot.properties == {"delta.checkpoint.writeStatsAsStruct": "true", **properties}
+    assert snapshot.properties == properties
     assert not snapshot.shredding_enabled
 
 

@@ -130,7 +130,8 @@ class CheckpointRows:
 
     @property
     def _as_struct(self) -> bool:
-        return self._is_set("delta.checkpoint.writeStatsAsStruct", default="")
+        # As Delta Spark has it; the protocol's own default is to leave them out.
+        return self._is_set("delta.checkpoint.writeStatsAsStruct", default="true")
 
     @property
     def _schema(self) -> StructType:

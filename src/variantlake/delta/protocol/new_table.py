@@ -56,9 +56,9 @@ def new_table(
     """The first protocol and metadata of a table.
 
     A table with a Variant column gets `variantShredding` too, enabled, unless the properties say
-    that it is not, and statistics as columns in its checkpoints. If the properties ask for
-    column mapping, columns get ids and physical names; if for row tracking, the columns of
-    copied rows are named. `clustered` adds the feature of clustered tables.
+    that it is not. If the properties ask for column mapping, columns get ids and physical names; if
+    for row tracking, the columns of copied rows are named. `clustered` adds the feature of
+    clustered tables.
 
     Raises InvalidSchema for a schema or partitioning that a Delta table cannot have,
     UnsupportedFeature for a property of a feature that we do not write, InvalidValue for a value
@@ -66,7 +66,7 @@ def new_table(
     """
     properties = of_table(check_properties(properties), schema)
     check_schema(schema, partition_columns, properties)
-    configuration = {"delta.checkpoint.writeStatsAsStruct": "true"}
+    configuration = dict[str, str]()
     if schema.holds_variant():
         configuration[SHREDDING_PROPERTY] = "true"
     configuration |= {key: value for key, value in properties.items() if not is_of_protocol(key)}
