@@ -6,11 +6,14 @@ rewritten, since that would leave the old ones in folders of the table.
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 import urllib.parse
+from collections.abc import Callable
 from dataclasses import replace
 
 from variantlake.delta.schema.table_schema import StructField, StructType
+from variantlake.delta.stats.partition_values import partition_text
 from variantlake.errors import InvalidSchema, MissingSource, UnsupportedFeature, in_file
 from variantlake.ingest.commit_load import commit_load
 from variantlake.ingest.conversion.plan import (
@@ -21,7 +24,7 @@ from variantlake.ingest.conversion.plan import (
     plan_steps,
     read_source,
 )
-from variantlake.ingest.encode.document_columns import folder_array
+from variantlake.ingest.encode.document_columns import HIVE_NULL, folder_array
 from variantlake.ingest.encode.rows import partition_texts
 from variantlake.ingest.sources.find_files import PARQUET
 from variantlake.ingest.sources.sources import expand
@@ -32,9 +35,14 @@ from variantlake.writing.files import new_load_id
 from variantlake.writing.options.load_options import LoadOptions
 from variantlake.writing.table_write import TableWrite
 
+Moment = Callable[[str], dt.datetime]
+"""The time that a text is, by the time zone of whoever reads it. Raises InvalidQuery for none."""
 
-def convert_folder(location: str, partitions: StructType) -> None:
+
+def convert_folder(location: str, partitions: StructType, moment: Moment | None = None) -> None:
     """Make a table of a folder's files, in one commit; `partitions` are columns of its folders.
+
+    `moment` reads the values of TIMESTAMP columns.
 
     Raises InvalidSchema for files in other folders, InvalidValue for a folder that is not a value
     of its column, UnsupportedFeature for files that a table cannot have as they are, and as
@@ -42,7 +50,7 @@ def convert_folder(location: str, partitions: StructType) -> None:
     """
     started = time.perf_counter()
     for field in partitions.fields:
-        if str(field.type) == "timestamp":
+        if str(field.type) == "timestamp" and moment is None:
             raise UnsupportedFeature(
                 f"folders do not tell the zone of the timestamp {field.name!r}",
                 hint="declare the column as TIMESTAMP_NTZ or STRING",
@@ -58,8 +66,8 @@ def convert_folder(location: str, partitions: StructType) -> None:
     options = LoadOptions()
     plan = target.file_plan(new_load_id(), options)
     results = []
-    for step in plan_steps(files, target, rewrite=False):
-        values = _values(step, partitions)
+    for step in plan_steps(files, target, rewrite=False, keeps_old_times=True):
+        values = _values(step, partitions, moment)
         if step.action is Action.REWRITE:
             raise UnsupportedFeature(
                 f"the file cannot be a table's as it is: {step.reason}",
@@ -84,7 +92,7 @@ def _with_partitions(files: list[ConvertedFile], partitions: StructType) -> Stru
     return StructType((*schema.fields, *partitions.fields))
 
 
-def _values(step: Step, partitions: StructType) -> dict[str, str | None]:
+def _values(step: Step, partitions: StructType, moment: Moment | None) -> dict[str, str | None]:
     """The partition values in a file's path below the table, as the log writes them."""
     folders = [folder.partition("=") for folder in step.inside.split("/")[:-1]]
     names = [urllib.parse.unquote(name).lower() for name, _, _ in folders]
@@ -98,11 +106,15 @@ def _values(step: Step, partitions: StructType) -> dict[str, str | None]:
             hint="CONVERT TO DELTA ... PARTITIONED BY names them all, in their order",
         )
     return {
-        field.name: _text(field, text, step.path)
+        field.name: _text(field, text, step.path, moment)
         for field, (_, _, text) in zip(partitions.fields, folders, strict=True)
     }
 
 
-def _text(field: StructField, text: str, file: str) -> str | None:
+def _text(field: StructField, text: str, file: str, moment: Moment | None) -> str | None:
+    if str(field.type) == "timestamp" and moment is not None:
+        if text in ("", HIVE_NULL):
+            return None
+        return partition_text(moment(urllib.parse.unquote(text)), field)
     (value,) = partition_texts(folder_array(field, text, file), field)
     return value

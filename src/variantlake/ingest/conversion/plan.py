@@ -8,6 +8,7 @@ All others are read and written anew.
 from __future__ import annotations
 
 import enum
+import functools
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -273,28 +274,35 @@ def _check_columns(file: ConvertedFile, target: TableWrite) -> None:
 
 
 def plan_steps(
-    files: Sequence[ConvertedFile], target: TableWrite, *, rewrite: bool
+    files: Sequence[ConvertedFile],
+    target: TableWrite,
+    *,
+    rewrite: bool,
+    keeps_old_times: bool = False,
 ) -> tuple[Step, ...]:
-    """What to do with each file."""
+    """What to do with each file. `keeps_old_times` leaves INT96 as it is stored."""
     known: frozenset[str] = frozenset()
     if target.snapshot is not None:
         # Other writers may escape more of a path than we do, or write it from the disk's root.
         paths: Any = decoded_paths(target.snapshot.files["path"]).to_pylist()
         whole = map(target.snapshot.location, absolute_paths(target.snapshot.files))
         known = frozenset(paths).union(_inside(target.store, path) for path in whole)
-    return tuple(_plan_step(file, target, known, rewrite=rewrite) for file in files)
+    why_not = functools.partial(_why_not_as_it_is, target=target, keeps_old_times=keeps_old_times)
+    return tuple(
+        _plan_step(file, target, known, "asked for" if rewrite else why_not(file)) for file in files
+    )
 
 
 def _plan_step(
-    file: ConvertedFile, target: TableWrite, known: Collection[str], *, rewrite: bool
+    file: ConvertedFile, target: TableWrite, known: Collection[str], reason: str
 ) -> Step:
+    """What to do with a file; `reason` is why it must be rewritten, if it must."""
     inside = _inside(target.store, file.source.path)
     step = Step(file.source.path, file.source.size, file.rows, Action.REWRITE, "", inside)
     if inside and inside in known:
         return replace(step, action=Action.SKIP, reason="the table has it already")
     if not file.rows:
         return replace(step, action=Action.SKIP, reason="it has no rows")
-    reason = "asked for" if rewrite else _why_not_as_it_is(file, target)
     if reason:
         return replace(step, reason=reason)
     if inside:
@@ -302,7 +310,7 @@ def _plan_step(
     return replace(step, action=Action.COPY, reason="it is in the published layout")
 
 
-def _why_not_as_it_is(file: ConvertedFile, target: TableWrite) -> str:
+def _why_not_as_it_is(file: ConvertedFile, *, target: TableWrite, keeps_old_times: bool) -> str:
     """Why the file cannot be a file of the table; empty when it can."""
     if file.json:
         return f"column {min(file.json)!r} is JSON text"
@@ -318,26 +326,32 @@ def _why_not_as_it_is(file: ConvertedFile, target: TableWrite) -> str:
     table = {field.name: field for field in target.schema.fields}
     for field, node in zip(file.schema.fields, file.root.children, strict=True):
         own = table[field.name]
-        if nullable_type(own.type) != nullable_type(field.type) or not _is_plain(node, field.type):
+        plain = _is_plain(node, field.type, keeps_old_times=keeps_old_times)
+        if nullable_type(own.type) != nullable_type(field.type) or not plain:
             return f"column {field.name!r} is stored as another type"
         if not own.nullable and node.repetition != "required":
             return f"column {field.name!r} is NOT NULL in the table"
     return _why_not_by_mapping(file, target)
 
 
-def _is_plain(node: SchemaNode, kind: DataType) -> bool:
+def _is_plain(node: SchemaNode, kind: DataType, *, keeps_old_times: bool) -> bool:
     """Whether every reader of tables takes the column as stored: times in micros, no INT96.
+
+    `keeps_old_times` allows INT96, as Delta Spark does in a folder that becomes a table.
 
     A column without a type (VOID) stands in no file.
     """
     if isinstance(kind, VariantType):
         return True
     logical = node.logical
-    if node.physical == "INT96" or node.kind == "UNKNOWN":
+    if (node.physical == "INT96" and not keeps_old_times) or node.kind == "UNKNOWN":
         return False
     if logical is not None and logical.unit in ("MILLIS", "NANOS"):
         return False
-    return all(_is_plain(child, StructType(())) for child in node.children)
+    nothing = StructType(())
+    return all(
+        _is_plain(child, nothing, keeps_old_times=keeps_old_times) for child in node.children
+    )
 
 
 def _why_not_by_mapping(file: ConvertedFile, target: TableWrite) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,7 +39,7 @@ from variantlake.errors import (
 from variantlake.maintenance.cloning.clone import CloneResult, clone
 from variantlake.maintenance.restore import restore, version_of
 from variantlake.maintenance.vacuuming.vacuum import vacuum
-from variantlake.quoting import quote_identifier
+from variantlake.quoting import quote_identifier, quote_string
 from variantlake.scan.table_names import files_matching
 from variantlake.spark.lake.optimize_metrics import OPTIMIZE, optimize_metrics
 from variantlake.spark.lake.session import LakeSession
@@ -161,8 +162,9 @@ class TableStatements:
 
     def time_of(self, text: str | None) -> dt.datetime | None:
         """The time that an expression says, in the session's time zone."""
-        if text is None:
-            return None
+        return None if text is None else self._time_in(text)
+
+    def _time_in(self, text: str) -> dt.datetime:
         query = f"SELECT unix_micros(try_cast(({text}) AS TIMESTAMP)) AS at"
         (row,) = self._session.spark.sql(query).collect()
         if row.at is None:
@@ -198,6 +200,11 @@ class TableStatements:
         run = self._session.rewriter(snapshot)
         done: RewriteResult
         clustered = False
+        if text.full and not _is_clustered(snapshot):
+            raise InvalidQuery(
+                "OPTIMIZE ... FULL is for clustered tables, and this one is not clustered",
+                hint="OPTIMIZE alone joins its small files; ALTER TABLE ... CLUSTER BY clusters it",
+            )
         if text.z_order and _is_clustered(snapshot):
             raise UnsupportedFeature(
                 "the table is clustered, and has its order by that",
@@ -244,7 +251,12 @@ class TableStatements:
         if has_log(open_store(location)):
             return
         if partitions:
-            convert_folder(location, parse_table_ddl(partitions))
+
+            @functools.cache
+            def moment(text: str) -> dt.datetime:
+                return self._time_in(quote_string(text))
+
+            convert_folder(location, parse_table_ddl(partitions), moment)
         else:
             convert(self._session.spark, [location], location)
 
