@@ -78,6 +78,8 @@ def drop_feature(
         return rewritten
     began, snapshot = snapshot.version, snapshot.refresh()
     if truncate_history:
+        if name in _WIDENING:
+            snapshot = _without_changed_types(snapshot)
         cut_history(snapshot, names[0], began=began)
         snapshot = snapshot.refresh()
     protected = not truncate_history and any(FEATURES[each].reader for each in names)
@@ -197,6 +199,16 @@ def _with_present_types(drop: _Drop) -> ReshredResult:
         dropped=NarrowTypes(),
     )
     return _as_result(done, snapshot)
+
+
+def _without_changed_types(snapshot: Snapshot) -> Snapshot:
+    """The table without a word of types that no file has now: a version that says so needs them."""
+    schema = without_metadata(snapshot.schema, CHANGES_KEY).to_json()
+    if schema == snapshot.metadata.schema_string:
+        return snapshot
+    metadata = replace(snapshot.metadata, schema_string=schema)
+    commit(snapshot, Changes("DROP FEATURE", metadata=metadata, reads=whole_table))
+    return snapshot.refresh()
 
 
 def _without_mapping(drop: _Drop) -> ReshredResult:

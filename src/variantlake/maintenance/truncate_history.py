@@ -26,9 +26,10 @@ from variantlake.delta.protocol.known_properties import SHREDDING_PROPERTY
 from variantlake.delta.protocol.named_versions import named_versions
 from variantlake.delta.protocol.properties import VECTORS
 from variantlake.delta.schema.column_mapping import is_mapped
+from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
-from variantlake.delta.transaction.widen import PROPERTY as TYPE_WIDENING
+from variantlake.delta.transaction.widen import CHANGES_KEY
 from variantlake.errors import CommitConflict, InvalidValue
 
 RETENTION = "delta.dropFeatureTruncateHistory.retentionDuration"
@@ -91,10 +92,16 @@ def _switched_on(name: str) -> Callable[[Metadata], bool]:
     return lambda metadata: metadata.configuration.get(name, "").lower() == "true"
 
 
+def _has_changed_types(metadata: Metadata) -> bool:
+    schema = StructType.from_json(metadata.schema_string)
+    return any(field.metadata.get(CHANGES_KEY) for field in schema.walk())
+
+
 _USES: Mapping[str, _Use] = {
     "columnMapping": _Use(lambda metadata: is_mapped(metadata.configuration)),
     "deletionVectors": _Use(_switched_on(VECTORS), lambda add: add.deletion_vector is not None),
-    "typeWidening": _Use(_switched_on(TYPE_WIDENING)),
+    # Switched on without a change of type, it is in no file.
+    "typeWidening": _Use(_has_changed_types),
     "v2Checkpoint": _Use(
         lambda metadata: metadata.configuration.get("delta.checkpointPolicy", "") == "v2"
     ),
