@@ -12,12 +12,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import variantlake as vl
+from tests.strategies import MORE
 from variantlake import paths
 from variantlake.delta.schema.ddl import parse_table_ddl
+from variantlake.engine import reading
 from variantlake.errors import (
     InvalidQuery,
     InvalidValue,
@@ -28,6 +30,7 @@ from variantlake.errors import (
 from variantlake.expressions.tree import Compare, Literal, Ref
 from variantlake.ingest.local_run import ingest_here
 from variantlake.kernels.shredded.unshred import unshred
+from variantlake.parallel import prefetch
 from variantlake.scan import table_scan
 from variantlake.scan.files import chosen_rows, file_tasks
 from variantlake.shredding.arrays import AnyArray
@@ -446,29 +449,63 @@ def test_threads_give_the_rows_that_one_gives(
             assert in_parts.scan(PATHS, where).to_arrow() == one
 
 
-def test_only_much_that_is_columns_is_read_by_threads(
+def test_threads_read_whole_columns_and_much_of_typed_ones(
     in_parts: vl.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tasks: list[int] = []
+    sources: list[int] = []
 
-    def counted(source: Iterator[Any], work: Callable[[Any], Any]) -> Iterator[Any]:
-        for each in source:
-            tasks.append(1)
-            yield work(each)
+    def counted(given: Iterator[Iterator[Any]], _weigh: Callable[[Any], int]) -> Iterator[Any]:
+        for each in given:
+            sources.append(1)
+            yield from each
 
-    monkeypatch.setattr(table_scan, "ahead", counted)
+    monkeypatch.setattr(table_scan, "chained", counted)
     rows = in_parts.scan(PATHS).to_arrow().num_rows
-    assert not tasks
+    assert not sources
+    # Ordinary columns and whole Variants cost more than typed columns of so many rows.
+    in_parts.scan("event, event:id::bigint AS id").to_arrow()
+    in_parts.scan("day, event:id::bigint AS id, event:n::double AS n").to_arrow()
+    before = len(sources)
+    assert before > 0
     monkeypatch.setattr(table_scan, "SMALL_VALUES", 3 * rows - 1)
     monkeypatch.setattr(file_tasks, "MOST_BYTES", 0)
     assert in_parts.scan(PATHS).to_arrow().num_rows == rows
-    assert len(tasks) == 3
-    # The first rows, ordinary columns and whole Variants are read one after the other.
+    assert len(sources) == before + 3
+    # The first rows are read one after the other.
     assert in_parts.scan(PATHS).head(3).num_rows == 3
     in_parts.scan(PATHS, limit=9).to_arrow()
-    in_parts.scan("event, event:id::bigint AS id").to_arrow()
-    in_parts.scan("day, event:id::bigint AS id, event:n::double AS n").to_arrow()
-    assert len(tasks) == 3
+    assert len(sources) == before + 3
+
+
+@settings(max_examples=20 * MORE, deadline=None)
+@given(
+    threads=st.integers(1, 5),
+    size=st.sampled_from([100, 1000, 10_000, 1 << 23]),
+    has_condition=st.booleans(),
+    are_small=st.booleans(),
+)
+def test_threads_give_whole_rows_in_their_order(
+    in_parts: vl.Table, threads: int, size: int, *, has_condition: bool, are_small: bool
+) -> None:
+    where = "event:id::bigint % 3 = 1" if has_condition else None
+    texts = (
+        "SELECT event, day FROM t",
+        "SELECT upper(event:kind::string) AS k, event:id::bigint + 1 AS i FROM t",
+        "SELECT event, event:kind::string AS k FROM t ORDER BY event:n::double DESC, event:id::int",
+        "SELECT event FROM t ORDER BY length(event:kind::string), event:id::int LIMIT 70",
+    )
+    for text in texts:
+        asked = text if where is None else text.replace("FROM t", f"FROM t WHERE {where}")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pa, "cpu_count", lambda: 1)
+            one = in_parts.sql(asked).to_arrow()
+            patch.setattr(pa, "cpu_count", lambda: threads)
+            patch.setattr(file_tasks, "PART_BYTES", size)
+            patch.setattr(prefetch, "_pool", None)
+            if not are_small:
+                patch.setattr(file_tasks, "MOST_BYTES", 0)
+                patch.setattr(reading, "MOST_BYTES", 0)
+            assert in_parts.sql(asked).to_arrow() == one
 
 
 def test_what_a_thread_raises_comes_in_its_place(

@@ -23,7 +23,14 @@ from variantlake.scan.decoded_log import DecodedLog
 from variantlake.scan.files.chosen_rows import chosen_alike, chosen_rows, rows_that_fulfil
 from variantlake.scan.files.file_layouts import MOST_FILES
 from variantlake.scan.files.file_rows import FileReader, Rows
-from variantlake.scan.files.file_tasks import SMALL_VALUES, FileTask, tasks_of
+from variantlake.scan.files.file_tasks import (
+    MOST_BYTES,
+    SMALL_VALUES,
+    FileTask,
+    parts_of,
+    tasks_of,
+    together,
+)
 from variantlake.scan.files.several_files import JoinedRows, joined_groups
 from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import Item
@@ -162,6 +169,14 @@ class Reading:
         known: Known = {column: found.columns[ref].take(chosen) for column, ref in stored.items()}
         return Counted(known, len(chosen), sizes[chosen])
 
+    def pieces(
+        self, files: Iterable[ScanFile]
+    ) -> Iterator[tuple[Sequence[ScanFile], tuple[int, int]]]:
+        """What each thread reads of files, in their order: a part of a large one, or small ones."""
+        for some in together((file, 0 if file.size <= MOST_BYTES else -1) for file in files):
+            for part in parts_of(some):
+                yield some, part
+
     def rows(
         self,
         files: Iterable[ScanFile],
@@ -187,13 +202,17 @@ class Reading:
                     left = None if left is None else left - rows.count
 
     def joined_rows(
-        self, files: Sequence[ScanFile], columns: Sequence[Ref], also: Sequence[Predicate] = ()
+        self,
+        files: Sequence[ScanFile],
+        columns: Sequence[Ref],
+        also: Sequence[Predicate] = (),
+        part: tuple[int, int] = (0, 1),
     ) -> Iterator[Rows | JoinedRows]:
         """The same of files that are open together, several row groups at a time."""
         scan, skipper = self.scan, self._skipper(also)
         with ExitStack() as opened:
             readers = [opened.enter_context(self.reader(file, columns)) for file in files]
-            groups = chain.from_iterable(reader.rows(skipper) for reader in readers)
+            groups = chain.from_iterable(reader.rows(skipper, part) for reader in readers)
             asked = [*map(scan.stored, columns), *refs(scan.predicate)]
             yield from rows_that_fulfil(scan.predicate, joined_groups(groups, asked))
 

@@ -7,7 +7,7 @@ are, a row group at a time, strings as dictionaries.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -37,10 +37,13 @@ from variantlake.expressions.arrays import Values
 from variantlake.expressions.tree import Expression, Ref
 from variantlake.expressions.typing import type_of
 from variantlake.parallel.prefetch import ahead
+from variantlake.parallel.streams import chained
 from variantlake.planning.explain import Explanation
 from variantlake.scan.arrow_stream import ArrowStream, marked
 from variantlake.scan.decoded_log import DecodedLog
+from variantlake.scan.files.file_rows import Rows
 from variantlake.scan.files.file_tasks import FileTask
+from variantlake.scan.files.several_files import JoinedRows
 from variantlake.scan.table_scan import FOR_USERS
 from variantlake.sql.select import Item
 from variantlake.storage.store import is_local
@@ -204,9 +207,19 @@ class LocalQuery(ArrowStream):
     # --- Rows as they are ---
 
     def _streamed(self) -> Iterator[pa.RecordBatch]:
-        columns, limit = self.query.columns, self.query.limit
-        for rows in self._reading.rows(self._reading.files(), columns, limit=limit):
-            yield self._batch(self._reading.values(rows, columns), rows.count)
+        reading, columns, limit = self._reading, self.query.columns, self.query.limit
+        if limit is not None:
+            yield from self._batches(reading.rows(reading.files(), columns, limit=limit))
+            return
+        parts = (
+            self._batches(reading.joined_rows(files, columns, part=part))
+            for files, part in reading.pieces(reading.files())
+        )
+        yield from chained(parts, lambda batch: batch.nbytes)
+
+    def _batches(self, found: Iterable[Rows | JoinedRows]) -> Generator[pa.RecordBatch, None, None]:
+        for rows in found:
+            yield self._batch(self._reading.values(rows, self.query.columns), rows.count)
 
     def _sorted(self) -> Iterator[pa.RecordBatch]:
         known = sorted_rows(self._reading)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,13 +22,14 @@ from variantlake.engine.queries import Ordering
 from variantlake.engine.reading import Known, Reading, joined, take_rows
 from variantlake.expressions.tree import Ref, below
 from variantlake.expressions.typing import STRING, type_of
+from variantlake.parallel.streams import chained
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import ScanFile
 from variantlake.planning.stats.first_rows import Order, up_to
 from variantlake.planning.stats.skipping import domains_in
 from variantlake.scan.files.file_rows import Rows
-from variantlake.scan.files.file_tasks import MOST_BYTES, MOST_FILES, together
+from variantlake.scan.files.file_tasks import MOST_BYTES, MOST_FILES
 from variantlake.scan.files.several_files import JoinedRows
 from variantlake.shredding.fit import raws_of
 
@@ -57,17 +58,54 @@ def sorted_rows(reading: Reading) -> Known | None:
     if query.limit is None:
         columns, others = list(query.columns), []
     files = list(reading.files())
-    top = _Top(reading, files)
-    numbers = {id(file): number for number, file in enumerate(files)}
-    for rows in top.rows(columns):
-        found = _TopRows(reading.values(rows, columns), _places(rows, numbers))
-        found = found if query.limit is None else _first(reading, found)
-        both = found if top.best is None else _both(top.best, found)
-        top.best = both if query.limit is None else _first(reading, both)
-    if top.best is None or top.best.count == 0:
+    best = _best(reading, files, columns)
+    if best is None:
         return None
-    held = _first(reading, top.best)
-    return held.columns | _rest(reading, files, others, held.places) if others else held.columns
+    return best.columns | _rest(reading, files, others, best.places) if others else best.columns
+
+
+def _best(reading: Reading, files: list[ScanFile], columns: list[Ref]) -> _TopRows | None:
+    """The rows of the result, in order, without columns that only the result has."""
+    limit, term = reading.query.limit, reading.query.order[0]
+    numbers = {id(file): number for number, file in enumerate(files)}
+    if limit == 0:
+        return None
+    ref = None if limit is None else _bounded(reading, term)
+    if limit is not None and ref is not None:
+        top = _Top(reading, files)
+        for rows in top.rows(columns, ref, limit):
+            found = _first(reading, [_top_rows(reading, rows, columns, numbers)])
+            top.best = found if top.best is None else _first(reading, [top.best, found])
+        return top.best
+    parts = (
+        _part(reading, reading.joined_rows(some, columns, part=part), columns, numbers)
+        for some, part in reading.pieces(files)
+    )
+    every = chained(parts, lambda _: 0)
+    if limit is None:
+        found_parts = list(every)
+        return _first(reading, found_parts) if found_parts else None
+    best = None
+    for part in every:
+        best = part if best is None else _first(reading, [best, part])
+    return best
+
+
+def _part(
+    reading: Reading,
+    found: Iterable[Rows | JoinedRows],
+    columns: list[Ref],
+    numbers: Mapping[int, int],
+) -> Generator[_TopRows, None, None]:
+    for rows in found:
+        part = _top_rows(reading, rows, columns, numbers)
+        yield part if reading.query.limit is None else _first(reading, [part])
+
+
+def _top_rows(
+    reading: Reading, rows: Rows | JoinedRows, columns: list[Ref], numbers: Mapping[int, int]
+) -> _TopRows:
+    return _TopRows(reading.values(rows, columns), _places(rows, numbers))
 
 
 def _places(rows: Rows | JoinedRows, numbers: Mapping[int, int]) -> Int64s:
@@ -80,16 +118,14 @@ def _places(rows: Rows | JoinedRows, numbers: Mapping[int, int]) -> Int64s:
     return places
 
 
-def _first(reading: Reading, held: _TopRows) -> _TopRows:
+def _first(reading: Reading, parts: Sequence[_TopRows]) -> _TopRows:
+    """The first rows of all parts, in order."""
     query = reading.query
-    terms = [evaluate_used(term.expression, held.columns, held.count) for term in query.order]
-    order = in_order(query.order, terms, held.count, query.limit)
-    return _TopRows(take_rows(held.columns, order), held.places[order])
-
-
-def _both(one: _TopRows, other: _TopRows) -> _TopRows:
-    columns = joined([one.columns, other.columns])
-    return _TopRows(columns, np.concatenate([one.places, other.places]))
+    columns = joined([part.columns for part in parts])
+    places = np.concatenate([part.places for part in parts])
+    terms = [evaluate_used(term.expression, columns, len(places)) for term in query.order]
+    order = in_order(query.order, terms, len(places), query.limit)
+    return _TopRows(take_rows(columns, order), places[order])
 
 
 class _Top:
@@ -100,23 +136,14 @@ class _Top:
         self._files = files
         self.best: _TopRows | None = None
 
-    def rows(self, columns: list[Ref]) -> Iterator[Rows | JoinedRows]:
-        """The rows of files that may matter, small ones together."""
-        reading, limit = self._reading, self._reading.query.limit
-        term = reading.query.order[0]
-        ref = None if limit is None else _bounded(reading, term)
-        if limit == 0:
-            return
-        if limit is None or ref is None:
-            for some in together(
-                (file, 0 if file.size <= MOST_BYTES else -1) for file in self._files
-            ):
-                yield from reading.joined_rows(some, columns)
-            return
+    def rows(self, columns: list[Ref], ref: Ref, limit: int) -> Iterator[Rows | JoinedRows]:
+        """The rows of files that may matter, small ones together; `ref` is the first term."""
+        reading, term = self._reading, self._reading.query.order[0]
         order = Order(ref, term.descending, term.nulls_first)
         left, room = deque(_by_bound(reading, term, ref)), 1
         while left:
-            last, some = _last(self.best, term, limit), []
+            some: list[ScanFile] = []
+            last = _last(self.best, term, limit)
             while left and len(some) < room:
                 number, bound = left.popleft()
                 if last is not None and bound is not None and _after(term, bound, last[0]):

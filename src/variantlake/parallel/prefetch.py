@@ -37,8 +37,8 @@ def ahead(
     bytes of an item, makes them more than AHEAD_BYTES. What `source` or `work` raises comes in its
     place, and is the last. When the caller stops early, so do the threads before this returns.
     """
-    threads = pa.cpu_count()
-    if threads == 1 or threading.current_thread().name.startswith(_THREAD_NAME):
+    threads = thread_count()
+    if threads == 1:
         yield from map(work, source)
         return
     line = _Line(source, work, weigh, threads)
@@ -48,7 +48,13 @@ def ahead(
         line.stop()
 
 
-def _threads() -> ThreadPoolExecutor:
+def thread_count() -> int:
+    """How many threads may work for the caller: none but itself if it is one of the pool's."""
+    return 1 if threading.current_thread().name.startswith(_THREAD_NAME) else pa.cpu_count()
+
+
+def pool() -> ThreadPoolExecutor:
+    """The threads of this process."""
     global _pool  # noqa: PLW0603  # the process has one
     with _lock:
         if _pool is None:
@@ -115,7 +121,7 @@ class _Line(Generic[T, R]):
 
     def _go_on(self) -> None:
         if self._taking is None and not self._is_done and len(self._slots) < self._wanted:
-            self._taking = _threads().submit(self._take)
+            self._taking = pool().submit(self._take)
 
     def _take(self) -> None:
         """Take one item, let another thread take the next one, and do the work."""

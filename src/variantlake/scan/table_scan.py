@@ -7,12 +7,12 @@ that they need; only rows that fulfil them are rebuilt or converted.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,7 @@ from variantlake.expressions.arrays import plain
 from variantlake.expressions.from_python import Expr, condition_text
 from variantlake.expressions.tree import Predicate, Ref, map_refs, refs
 from variantlake.expressions.typing import spark_type
-from variantlake.parallel.prefetch import ahead
+from variantlake.parallel.streams import chained
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.parquet.stats.facts import UNKNOWN
 from variantlake.planning.choose_files import FileChoice, choose_files
@@ -49,6 +49,8 @@ from variantlake.scan.table_names import stored_ref
 from variantlake.shredding.layout import VARIANT_TYPE
 from variantlake.sql.select import Item, QueryText
 from variantlake.units import check_limit
+
+Batches: TypeAlias = Generator[pa.RecordBatch, None, None]
 
 
 def scan_of(
@@ -261,20 +263,8 @@ class Scan(ArrowStream):
         """The rows of files, each with what its rows are asked for; by default all that is read."""
         schema = self._schema_of(items)
         wanted = [self.stored(item.ref) for item in items]
-        values = None
         if files is None and limit is None:
-            values = self.typed_values(self.choice.rows, {*wanted, *refs(self.predicate)})
-        if values is not None:
-            # Threads read many columns, each a few row groups: Variants go in parts.
-            files_of = partial(self._files, wanted=wanted, schema=schema)
-            tasks = self._tasks()
-            if values > SMALL_VALUES:
-                for found, error in ahead(tasks, lambda some: _until_error(files_of(some))):
-                    yield from found
-                    if error is not None:
-                        raise error
-            else:
-                yield from chain.from_iterable(map(files_of, tasks))
+            yield from self._all_batches(wanted, schema)
             return
         left = limit
         for file, where in self._files_with_conditions() if files is None else files:
@@ -283,6 +273,17 @@ class Scan(ArrowStream):
             for batch in self._file(FileTask(file, (0, 1), where), wanted, schema, left):
                 yield batch
                 left = None if left is None else left - batch.num_rows
+
+    def _all_batches(self, wanted: Sequence[Ref], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The same by threads, each of which reads a few row groups."""
+        values = self.typed_values(self.choice.rows, {*wanted, *refs(self.predicate)})
+        # Whole Variants are large: those of several files are not read as one.
+        read = self._each if values is None else self._files
+        batches = (read(some, wanted, schema) for some in self._tasks())
+        if values is not None and values <= SMALL_VALUES:
+            yield from chain.from_iterable(batches)
+        else:
+            yield from chained(batches, lambda batch: batch.nbytes)
 
     def typed_values(self, read: Int64s, asked: Iterable[Ref]) -> int | None:
         """Rows of files that are read, times columns; None if these are not all typed columns.
@@ -306,11 +307,11 @@ class Scan(ArrowStream):
 
     def _files(
         self, tasks: Sequence[FileTask], wanted: Sequence[Ref], schema: pa.Schema
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Batches:
         joined = self._together(tasks, wanted, schema)
-        if joined is not None:
-            yield from joined
-            return
+        yield from self._each(tasks, wanted, schema) if joined is None else joined
+
+    def _each(self, tasks: Sequence[FileTask], wanted: Sequence[Ref], schema: pa.Schema) -> Batches:
         for task in tasks:
             yield from self._file(task, wanted, schema, None)
 
@@ -396,19 +397,6 @@ class Scan(ArrowStream):
             batch[at] = _cast(part, schema.field(at).type)
             start += len(part)
             yield pa.RecordBatch.from_arrays(batch, schema=schema)
-
-
-def _until_error(
-    batches: Iterator[pa.RecordBatch],
-) -> tuple[list[pa.RecordBatch], VariantLakeError | None]:
-    """All batches, or those before an error, and the error."""
-    found: list[pa.RecordBatch] = []
-    try:
-        for batch in batches:
-            found.append(batch)  # noqa: PERF402  # what was read stays if a batch raises
-    except VariantLakeError as error:
-        return found, error
-    return found, None
 
 
 def _cast(array: Any, wanted: pa.DataType) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TypeVar
@@ -55,10 +55,14 @@ def tasks_of(
         for some in together(
             (file, rows if file.size <= MOST_BYTES else -1) for file, _, rows in alike
         ):
-            parts = 1 if len(some) > 1 else min(most_parts, -(-some[0].size // PART_BYTES))
-            for number in range(max(parts, 1)):
-                part = number, max(parts, 1)
+            for part in parts_of(some, most_parts):
                 yield [FileTask(replace(file, facts=None), part, where) for file in some]
+
+
+def parts_of(files: Sequence[ScanFile], most_parts: int = MANY) -> list[tuple[int, int]]:
+    """The parts, as (number, count), of a file that is read alone; a single one of several."""
+    parts = 1 if len(files) > 1 else min(most_parts, -(-files[0].size // PART_BYTES))
+    return [(number, max(parts, 1)) for number in range(max(parts, 1))]
 
 
 def together(files: Iterable[tuple[T, int]]) -> Iterator[list[T]]:
