@@ -2,8 +2,8 @@
 
 `python -m benchmarks.pushdown --rows 400000`. Bytes are those that are read of data files, counted
 at the files; CPU time is this process's, best of some rounds. `plain` is each engine's own scan of
-a Parquet file that has the same paths as columns, as pyarrow writes it; `mirror` that of the one
-file of a typed mirror, which is compressed as the table's are. `--files` says how many these are.
+a Parquet file that has the same paths as columns, as pyarrow writes it; `mirror` that of the files
+of a typed mirror, which are compressed as the table's are. `--files` says how many these are.
 """
 
 from __future__ import annotations

@@ -82,6 +82,39 @@ def plain(array: Any) -> Any:
     return array.dictionary_decode() if texts is None else texts
 
 
+def texts_as(array: Any, wanted: Any) -> Any:
+    """Strings, with a dictionary or not, as views or as a dictionary with codes of 32 bits."""
+    if array.type == wanted:
+        return array
+    if not pa.types.is_dictionary(wanted):
+        return _views(array) if isinstance(array, pa.DictionaryArray) else array.cast(wanted)
+    array = plain(array)  # each text is an entry: nothing is compared
+    codes = arrow_array(np.arange(len(array), dtype=np.int32))
+    return pa.DictionaryArray.from_arrays(codes, array, safe=False)
+
+
+def _views(array: Any) -> Any:
+    """Views of the texts of the entries: no text is copied."""
+    entries: Any = array.dictionary.cast(pa.string_view())
+    if not len(entries) or entries.null_count or entries.offset:
+        return plain(array).cast(pa.string_view())
+    codes = numpy_array(array.indices)
+    _, words, *data = entries.buffers()
+    memory: Any = pa.allocate_buffer(len(array) * _VIEW.itemsize)
+    of_entries = np.frombuffer(words, _VIEW, len(entries))
+    # A mode is all that keeps NumPy from gathering in memory of its own.
+    np.take(of_entries, codes, out=np.frombuffer(memory, _VIEW), mode="clip")
+    there: Any = None
+    if array.null_count:
+        bits: Any = np.packbits(valid(array), bitorder="little")
+        there = pa.py_buffer(bits)
+    return pa.Array.from_buffers(pa.string_view(), len(array), [there, memory, *data])
+
+
+_VIEW = np.dtype(np.complex128)
+"""As wide as a view."""
+
+
 def _texts(array: Any) -> Any:
     """The texts of a dictionary's rows, in half of Arrow's time; None if Arrow has to say."""
     indices, entries = array.indices, array.dictionary

@@ -7,6 +7,7 @@ The second is no public part of DuckDB 2: the tests notice when it changes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +30,8 @@ class DuckDBSource(ds.Dataset, ArrowScanSource):
 
     def __init__(self, pushed: PushedScan) -> None:
         ArrowScanSource.__init__(self, pushed)
-        self._pushed = pushed
+        texts = pa.dictionary(pa.int32(), pa.string())
+        self._pushed = replace(pushed, scan=replace(pushed.scan, texts=texts))
 
     @property
     def schema(self) -> pa.Schema:

@@ -23,7 +23,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.columns_by_path import type_at
 from variantlake.delta.schema.table_schema import arrow_type
 from variantlake.errors import InvalidValue, VariantLakeError, in_memory
-from variantlake.expressions.arrays import plain
+from variantlake.expressions.arrays import plain, texts_as
 from variantlake.expressions.from_python import Expr, condition_text
 from variantlake.expressions.tree import Predicate, Ref, map_refs, refs
 from variantlake.expressions.typing import spark_type
@@ -98,7 +98,8 @@ class Scan(ArrowStream):
 
     It is an Arrow stream itself, which DuckDB, Polars and pyarrow take as it is. VARIANT columns
     are struct<metadata: binary, value: binary> with the extension type `arrow.parquet.variant`;
-    times without a zone are taken as UTC.
+    times without a zone are taken as UTC. Columns of strings have the type `texts`, which may be
+    views or a dictionary with codes of 32 bits: to some engines these give them for less.
     """
 
     snapshot: Snapshot = field(repr=False)
@@ -106,6 +107,7 @@ class Scan(ArrowStream):
     condition: Predicate | None = None
     max_rows: int | None = None
     decoded: DecodedLog = field(default_factory=DecodedLog, repr=False, compare=False)
+    texts: Any = pa.string()  # noqa: RUF009 - types of Arrow do not change
 
     def __repr__(self) -> str:
         names = reprlib.repr([item.name for item in self.items])
@@ -246,7 +248,12 @@ class Scan(ArrowStream):
         return VARIANT_TYPE if requested is None else requested.arrow
 
     def _schema_of(self, items: Sequence[Item]) -> pa.Schema:
-        return pa.schema([marked(pa.field(each.name, self.type_of(each.ref))) for each in items])
+        types = [self.type_of(each.ref) for each in items]
+        fields = [
+            marked(pa.field(each.name, self.texts if type_ == pa.string() else type_))
+            for each, type_ in zip(items, types, strict=True)
+        ]
+        return pa.schema(fields)
 
     # --- Reading ---
 
@@ -402,6 +409,8 @@ class Scan(ArrowStream):
 def _cast(array: Any, wanted: pa.DataType) -> Any:
     if array.type == wanted:
         return array
+    if pa.types.is_string_view(wanted) or pa.types.is_dictionary(wanted):
+        return texts_as(array, wanted)
     found = plain(array)
     return found if found.type == wanted else found.cast(wanted)
 
