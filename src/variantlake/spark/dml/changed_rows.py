@@ -8,20 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.row_tracking import RowIdColumns
 from variantlake.delta.schema.columns_by_path import in_structs, resolved
 from variantlake.delta.schema.table_schema import DataType, StructType
+from variantlake.dml.path_values import assigned_path
 from variantlake.dml.row_actions import DELETED, INSERTED, UPDATED
 from variantlake.errors import InvalidQuery
+from variantlake.expressions.typing import refused
 from variantlake.ingest.encode.numbers import check_assigned
+from variantlake.paths import Path
 from variantlake.quoting import quote_identifier, quote_string
 from variantlake.spark.dml.change_task import ACTION
 from variantlake.spark.dml.row_places import FILE, ROW, ROW_ID, row_id_in
 from variantlake.spark.dml.stored_values import StoredValues
 from variantlake.spark.query.table_locations import name_parts
 from variantlake.sql.changes import Assignments, DeleteText, Named, UpdateText
+from variantlake.sql.select import QueryText
 
 TARGET = "__vl_target"
 """How the queries call the table with places."""
@@ -108,33 +113,64 @@ def assigned(
     columns = {each.name: each for each in snapshot.schema.fields}
     found: dict[str, str] = {}
     inner: dict[str, dict[tuple[str, ...], str]] = {}
+    at_paths: dict[str, list[tuple[Path, str]]] = {}
     for written, expression in given:
+        if ":" in written and written.lower() not in names and not inserts:
+            name, path = _path_in(snapshot, written, target)
+            at_paths.setdefault(name, []).append((path, expression))
+            continue
         plain = (written,) if written.lower() in names else name_parts(written) or (written,)
         if len(plain) > 1 and plain[0].lower() == target.alias.lower():
             plain = plain[1:]
-        name = names.get(plain[0].lower())
-        if len(plain) > 1 and name is not None and not inserts:
-            path = resolved(snapshot.schema, plain)
-            if not in_structs(snapshot.schema, path):
-                raise InvalidQuery(f"{written} is not a field of a struct", hint="set the column")
-            _check_once(path, inner.setdefault(name, {}))
-            inner[name][path[1:]] = "NULL" if expression.upper() == "DEFAULT" else expression
+        known = names.get(plain[0].lower())
+        if len(plain) > 1 and known is not None and not inserts:
+            place = resolved(snapshot.schema, plain)
+            if not in_structs(snapshot.schema, place):
+                raise InvalidQuery(
+                    f"{written} is not a field of a struct",
+                    hint="set the column; event:user.name is a path of a VARIANT",
+                )
+            _check_once(place, inner.setdefault(known, {}))
+            inner[known][place[1:]] = "NULL" if expression.upper() == "DEFAULT" else expression
             continue
-        if name is None or len(plain) > 1:
+        if known is None or len(plain) > 1:
             raise InvalidQuery(
                 f"the table has no column {written}", hint=f"it has {', '.join(names.values())}"
             )
-        if name in found:
-            raise InvalidQuery(f"the column {name!r} is set twice")
+        if known in found:
+            raise InvalidQuery(f"the column {known!r} is set twice")
         is_default = expression.upper() == "DEFAULT"
-        check_assigned(columns[name], inserts=inserts, is_default=is_default)
-        found[name] = columns[name].default or "NULL" if is_default else expression
+        check_assigned(columns[known], inserts=inserts, is_default=is_default)
+        found[known] = columns[known].default or "NULL" if is_default else expression
     for name, values in inner.items():
         if name in found:
             raise InvalidQuery(f"the column {name!r} is set as a whole and in its fields")
         own = f"{quote_identifier(target.alias)}.{quote_identifier(name)}"
         found[name] = _with_fields(own, columns[name].type, values)
+    for name, changes in at_paths.items():
+        if name in found:
+            raise InvalidQuery(f"the column {name!r} is set as a whole and at a path")
+        own = f"{quote_identifier(target.alias)}.{quote_identifier(name)}"
+        found[name] = reduce(_with_path, changes, own)
     return found
+
+
+def _path_in(snapshot: Snapshot, written: str, target: Named) -> tuple[str, Path]:
+    """The VARIANT column and the path in it that are assigned to."""
+    ref = assigned_path(QueryText(snapshot.schema, target.alias), written)
+    column = ref.shown or ref.column
+    if len(column) > 1 or ref.path is None:
+        raise refused("a path of a Variant in a struct to assign to")
+    return column[0], ref.path
+
+
+def _with_path(own: str, change: tuple[Path, str]) -> str:
+    """A Variant with a value at a path, of which NULL is the Variant null."""
+    path, value = change
+    if value.upper() == "DEFAULT":
+        raise InvalidQuery("a path has no default", hint="set it to NULL")
+    new = f"coalesce(CAST(({value}) AS VARIANT), parse_json('null'))"
+    return f"variant_set({own}, {quote_string(path.spark())}, {new})"
 
 
 def _check_once(path: tuple[str, ...], values: Mapping[tuple[str, ...], str]) -> None:

@@ -883,8 +883,9 @@ class Lake(Shown):
 
         Args:
             table: Its name, path or URL, as for `read`.
-            set: By column, or field of a struct (`{"address.city": "Rome"}`), the new value, as for
-                `Table.update`; of SQL any expression that Spark takes.
+            set: By column, field of a struct (`{"address.city": "Rome"}`) or path of a Variant
+                (`{"event:user.name": "Ada"}`) the new value, as for `Table.update`; of SQL any
+                expression that Spark takes.
             where: As for `delete`.
             dry_run: Change nothing, and tell what would be done. The new rows are computed, to see
                 whether the table takes them.
