@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from typing import NamedTuple
 
 from variantlake.expressions.literals import moment, within
 from variantlake.expressions.tree import Call, Expression, Literal, below
@@ -36,14 +37,14 @@ _TIMESTAMPS = (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ)
 
 def call(function: str, *arguments: Expression) -> Expression:
     """A function of these arguments, with Spark's implicit casts. Raises UnsupportedFeature."""
-    types = _TYPES.get(function)
-    if types is None:
+    signature = _SIGNATURES.get(function)
+    if signature is None:
         raise refused(f"the function {function}")
-    if function not in _OF_VARIANTS:
+    if signature.wanted is not None:
         for argument in arguments:
             if type_text(argument) == "variant":
-                raise untyped(f"an operand of {function}", argument, _WANTED.get(types, "double"))
-    return types(function, list(arguments))
+                raise untyped(f"an operand of {function}", argument, signature.wanted)
+    return signature.types(function, list(arguments))
 
 
 def _arithmetic(function: str, arguments: list[Expression]) -> Expression:
@@ -295,11 +296,7 @@ def _day_function(function: str, arguments: list[Expression]) -> Expression:
         if (
             isinstance(day, Literal)
             and isinstance(other, Literal)
-            and None
-            not in (
-                day.value,
-                other.value,
-            )
+            and None not in (day.value, other.value)
         ):
             return within(Literal(_amount(day) + _amount(other), "date"), Kind.INT32)
         return Call(function, (day, cast(other, INT)), _DATE)
@@ -357,38 +354,42 @@ def _is_zoned(part: Call) -> bool:
 DAY_PARTS = ("year", "month", "day", "quarter", "dayofweek", "dayofyear")
 _PARTS = (*DAY_PARTS, "hour", "minute", "second")
 
-_TYPES: dict[str, _Types] = {
-    **dict.fromkeys(("add", "subtract", "multiply"), _arithmetic),
-    "divide": _divide,
-    **dict.fromkeys(("div", "remainder"), _whole_division),
-    "negate": _negated,
-    "abs": _sign,
-    "sqrt": _root,
-    "isnan": _is_nan,
-    "timestamp_add": _later,
-    "to_date": _to_date,
-    "coalesce": _alike,
-    **dict.fromkeys(("greatest", "least"), _extreme),
-    **dict.fromkeys(("bit_and", "bit_or", "bit_xor", "bit_not"), _bits),
-    **dict.fromkeys(("floor", "ceil"), _rounded),
-    "case": _case,
-    "length": _strings(INT),
-    **dict.fromkeys(("upper", "lower", "concat", *TRIMS), _strings(STRING)),
-    **dict.fromkeys(("like", "contains", "endswith"), _pattern),
-    **dict.fromkeys(("date_add", "datediff"), _day_function),
-    **dict.fromkeys(("date_trunc", "trunc"), _truncated),
-    "substring": _substring,
-    **dict.fromkeys(("timestamp_micros", "timestamp_millis", "timestamp_seconds"), _moment),
-    **dict.fromkeys(_PARTS, _part),
-}
 
-_TEXTS = ("length", "upper", "lower", "concat", *TRIMS, "like", "contains", "endswith", "substring")
-_OF_VARIANTS = frozenset(("coalesce", "case", "to_date", *_TEXTS))
-"""Functions of which Spark takes Variants as they are, or casts them."""
-_WANTED: dict[_Types, str] = {
-    _part: "timestamp",
-    _truncated: "timestamp",
-    _day_function: "date",
-    _later: "timestamp",
+class _Signature(NamedTuple):
+    """A function's result with its arguments, and the type that a path without one should have.
+
+    None if Spark takes Variants as they are, or casts them.
+    """
+
+    types: _Types
+    wanted: str | None
+
+
+def _each(names: Sequence[str], types: _Types, wanted: str | None) -> dict[str, _Signature]:
+    return dict.fromkeys(names, _Signature(types, wanted))
+
+
+_SIGNATURES: dict[str, _Signature] = {
+    **_each(("add", "subtract", "multiply"), _arithmetic, "double"),
+    **_each(("divide",), _divide, "double"),
+    **_each(("div", "remainder"), _whole_division, "double"),
+    **_each(("negate",), _negated, "double"),
+    **_each(("abs",), _sign, "double"),
+    **_each(("sqrt",), _root, "double"),
+    **_each(("isnan",), _is_nan, "double"),
+    **_each(("greatest", "least"), _extreme, "double"),
+    **_each(("bit_and", "bit_or", "bit_xor", "bit_not"), _bits, "double"),
+    **_each(("floor", "ceil"), _rounded, "double"),
+    **_each(("timestamp_micros", "timestamp_millis", "timestamp_seconds"), _moment, "double"),
+    **_each(("date_add", "datediff"), _day_function, "date"),
+    **_each(("date_trunc", "trunc"), _truncated, "timestamp"),
+    **_each(("timestamp_add",), _later, "timestamp"),
+    **_each(_PARTS, _part, "timestamp"),
+    **_each(("to_date",), _to_date, None),
+    **_each(("coalesce",), _alike, None),
+    **_each(("case",), _case, None),
+    **_each(("length",), _strings(INT), None),
+    **_each(("upper", "lower", "concat", *TRIMS), _strings(STRING), None),
+    **_each(("like", "contains", "endswith"), _pattern, None),
+    **_each(("substring",), _substring, None),
 }
-"""The type that a path needs; others are of numbers."""

@@ -28,7 +28,7 @@ from variantlake.delta.protocol.needed_features import extended_protocol
 from variantlake.delta.protocol.properties import VECTORS, constraints
 from variantlake.delta.protocol.row_tracking import DOMAIN, ROW_COMMIT_VERSION, ROW_ID, SUSPENDED
 from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING
-from variantlake.delta.schema.table_schema import without_metadata
+from variantlake.delta.schema.type_parts import without_metadata
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.delta.transaction.widen import CHANGES_KEY, PREVIEW

@@ -28,7 +28,8 @@ from variantlake.delta.protocol.known_properties import CONTRACT_PREFIX
 from variantlake.delta.protocol.learned_schemas import PREFIX as LEARNED_PREFIX
 from variantlake.delta.protocol.learned_schemas import learned_schemas
 from variantlake.delta.protocol.properties import constraints
-from variantlake.delta.schema.table_schema import StructType, without_comments
+from variantlake.delta.schema.table_schema import StructType
+from variantlake.delta.schema.type_parts import without_comments
 from variantlake.delta.stats.tags import residual_share
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import LOAD_ID, Changes, Reads, Rebase

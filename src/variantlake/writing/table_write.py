@@ -28,12 +28,8 @@ from variantlake.delta.protocol.known_properties import (
     check_properties,
 )
 from variantlake.delta.protocol.properties import hints, with_given_schema, with_schema
-from variantlake.delta.schema.table_schema import (
-    StructField,
-    StructType,
-    VariantType,
-    nullable_struct,
-)
+from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
+from variantlake.delta.schema.type_parts import nullable_struct
 from variantlake.delta.transaction.alter import evolved, merged_schema
 from variantlake.delta.transaction.creation import Creation
 from variantlake.delta.transaction.replace_where import Replacement, replace_all

@@ -17,9 +17,8 @@ from variantlake.delta.schema.table_schema import (
     StructField,
     StructType,
     arrow_type,
-    with_parts,
-    without_metadata,
 )
+from variantlake.delta.schema.type_parts import with_parts, without_metadata
 from variantlake.parquet.metadata.schema_tree import SchemaNode
 from variantlake.shredding.layout import map_type
 

@@ -19,8 +19,8 @@ from variantlake.delta.schema.table_schema import (
     StructType,
     VariantType,
     spark_name,
-    with_parts,
 )
+from variantlake.delta.schema.type_parts import with_parts
 from variantlake.errors import InvalidSchema
 from variantlake.quoting import identifier
 from variantlake.types import MAX_PRECISION

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from variantlake.delta.actions.actions import Metadata, Protocol
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.schema.table_schema import StructType, nullable_struct
+from variantlake.delta.schema.table_schema import StructType
+from variantlake.delta.schema.type_parts import nullable_struct
 from variantlake.delta.transaction.alter import evolved, merged_schema
 from variantlake.sql.changes import Clause
 

@@ -20,7 +20,7 @@ from variantlake.delta.actions.actions import AddFile
 from variantlake.delta.log.identity import check_same_table
 from variantlake.delta.log.logical_files import adds_of
 from variantlake.delta.log.snapshot import Snapshot
-from variantlake.delta.schema.table_schema import without_comments
+from variantlake.delta.schema.type_parts import without_comments
 from variantlake.delta.transaction.commit import commit
 from variantlake.delta.transaction.conflicts import Changes
 from variantlake.delta.transaction.new_actions import removes_of

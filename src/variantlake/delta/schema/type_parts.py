@@ -1,0 +1,64 @@
+"""Types of which a part is changed, at any depth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from variantlake.delta.schema.table_schema import ArrayType, DataType, MapType, StructType
+
+
+def nullable_struct(struct: StructType) -> StructType:
+    """The struct with everything in it nullable: columns that data bring to a table with rows."""
+    fields = (replace(each, type=_nullable(each.type), nullable=True) for each in struct.fields)
+    return StructType(tuple(fields))
+
+
+def _nullable(type_: DataType) -> DataType:
+    match with_parts(type_, _nullable):
+        case StructType() as struct:
+            return nullable_struct(struct)
+        case ArrayType() as array:
+            return replace(array, contains_null=True)
+        case MapType() as map_:
+            return replace(map_, value_contains_null=True)
+        case other:
+            return other
+
+
+def with_parts(type_: DataType, change: Callable[[DataType], DataType]) -> DataType:
+    """A type with what it is made of changed, one level down; others as they are."""
+    match type_:
+        case StructType(fields):
+            return StructType(tuple(replace(item, type=change(item.type)) for item in fields))
+        case ArrayType(element):
+            return replace(type_, element=change(element))
+        case MapType(key, value):
+            return replace(type_, key=change(key), value=change(value))
+    return type_
+
+
+def without_comments(type_: DataType) -> DataType:
+    """A type without the comments of its fields, which say nothing of what files hold."""
+    if isinstance(type_, StructType):
+        return without_metadata(type_, "comment")
+    return with_parts(type_, without_comments)
+
+
+def without_metadata(schema: StructType, key: str) -> StructType:
+    """A struct whose fields, at any depth, have no such key in their metadata."""
+
+    def bare(type_: DataType) -> DataType:
+        if isinstance(type_, StructType):
+            return without_metadata(type_, key)
+        return with_parts(type_, bare)
+
+    fields = (
+        replace(
+            item,
+            type=bare(item.type),
+            metadata={k: v for k, v in item.metadata.items() if k != key},
+        )
+        for item in schema.fields
+    )
+    return StructType(tuple(fields))
