@@ -239,7 +239,45 @@ class RowChange:
             found[DELETED_ROWS] = done.rows_deleted
         elif self.operation == "UPDATE":
             found["numUpdatedRows"] = done.rows_updated
+        elif self.operation == "MERGE":
+            by_source = self.parameters.get("notMatchedBySourcePredicates") != "[]"
+            found = _of_merge(found, done, by_source=by_source)
         return {name: str(number) for name, number in found.items()}
+
+
+def _of_merge(found: Mapping[str, int], done: ChangeResult, *, by_source: bool) -> dict[str, int]:
+    """The metrics of a MERGE, which has names of its own.
+
+    With WHEN NOT MATCHED BY SOURCE it is not known here which clause changed a row.
+    """
+    named = {_MERGE_METRICS.get(name, name): number for name, number in found.items()}
+    named |= {
+        "numTargetRowsInserted": done.rows_inserted,
+        "numTargetRowsUpdated": done.rows_updated,
+        "numTargetRowsDeleted": done.rows_deleted,
+        "numOutputRows": done.rows_inserted + done.rows_updated + done.rows_copied,
+    }
+    if not by_source:
+        named |= {
+            "numTargetRowsMatchedUpdated": done.rows_updated,
+            "numTargetRowsMatchedDeleted": done.rows_deleted,
+            "numTargetRowsNotMatchedBySourceUpdated": 0,
+            "numTargetRowsNotMatchedBySourceDeleted": 0,
+        }
+    return named
+
+
+_MERGE_METRICS = {
+    "numRemovedFiles": "numTargetFilesRemoved",
+    "numRemovedBytes": "numTargetBytesRemoved",
+    "numAddedFiles": "numTargetFilesAdded",
+    "numAddedBytes": "numTargetBytesAdded",
+    "numCopiedRows": "numTargetRowsCopied",
+    "numAddedChangeFiles": "numTargetChangeFilesAdded",
+    "numDeletionVectorsAdded": "numTargetDeletionVectorsAdded",
+    "numDeletionVectorsRemoved": "numTargetDeletionVectorsRemoved",
+    "numDeletionVectorsUpdated": "numTargetDeletionVectorsUpdated",
+}
 
 
 def check_not_append_only(snapshot: Snapshot) -> None:

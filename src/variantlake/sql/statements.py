@@ -46,6 +46,10 @@ _INSTEAD = {
         "`variantlake analyze` fills in statistics",
     ),
     "CACHE": ("lake.table(...).cache() keeps a table's rows in Spark", _NOT_HERE),
+    "BEGIN": (
+        "lake.sql(...) runs the statements of a script one by one; scripts of Spark query tables",
+        "give each statement to a command of its own",
+    ),
     "COMMENT": (
         "Table.set_comment(...) describes tables and columns",
         "`variantlake alter` describes columns, `variantlake set TABLE comment=...` the table",
@@ -141,6 +145,10 @@ _FORMS = {
         " partitions come with their rows"
     ),
     "ANALYZE": "ANALYZE TABLE t COMPUTE STATISTICS",
+    "BEGIN": (
+        "scripts that query tables; give INSERT, UPDATE, DELETE, MERGE and other statements on"
+        " Delta tables to lake.sql one by one"
+    ),
     "COMMENT": "COMMENT ON TABLE t IS 'x'; ALTER TABLE t ALTER COLUMN a COMMENT 'x'",
     "DELETE": "DELETE FROM t [AS a] [WHERE ...]",
     "DESC": "DESCRIBE [EXTENDED] t, DESCRIBE HISTORY t [LIMIT n], DESCRIBE DETAIL t",

@@ -145,6 +145,27 @@ def test_other_statements_leave_the_history_of_delta_spark(twins: Twins) -> None
     assert len(ours_rows) == 2
 
 
+def test_a_merge_has_the_metrics_of_delta_spark(twins: Twins) -> None:
+    source = "(SELECT explode(array(1L, 2L, 7L)) AS id)"
+    clauses = (
+        "WHEN MATCHED AND t.id = 2 THEN DELETE WHEN MATCHED THEN UPDATE SET n = 5",
+        "WHEN NOT MATCHED THEN INSERT (id, n) VALUES (s.id, 6)",
+    )
+    by_source = "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET n = 0"
+    for more in ("", by_source):
+        twins.both(f"INSERT OVERWRITE {INSERTS[0].removeprefix('INSERT INTO')}")
+        twins.both(f"MERGE INTO {{t}} t USING {source} s ON t.id = s.id {' '.join(clauses)} {more}")
+        tables = (vl.Table.open(twins.folder / each) for each in ("ours", "theirs"))
+        ours, theirs = (table.history(1)[0].info["operationMetrics"] for table in tables)
+        unknown = {"numSourceRows", "materializeSourceTimeMs"}
+        if more:
+            unknown |= {name for name in theirs if "RowsMatched" in name or "BySource" in name}
+        assert theirs.keys() - ours.keys() == unknown
+        assert not ours.keys() - theirs.keys()
+        counts = [name for name in ours if "Rows" in name or "Vectors" in name]
+        assert {name: ours[name] for name in counts} == {name: theirs[name] for name in counts}
+
+
 def test_optimize_joins_small_files_that_are_in_order(twins: Twins) -> None:
     table = vl.Table.create(twins.folder / "clustered", "id INT", cluster_by="id")
     for first in (0, 10):
@@ -170,6 +191,10 @@ REFUSED: list[tuple[str, type[Exception], str]] = [
     ("ALTER TABLE {t} ALTER COLUMN n SET DEFAULT (SELECT 1)", InvalidQuery, "subquery"),
     ("RESTORE TABLE {t} TO VERSION AS OF 99", VariantLakeError, "99"),
     ("RESTORE TABLE {t} TO TIMESTAMP AS OF 'soon'", InvalidQuery, "not a timestamp"),
+    ("BEGIN INSERT INTO {t} (id) VALUES (5); END", UnsupportedFeature, "BEGIN is not supported"),
+    ("MSCK REPAIR TABLE {t}", UnsupportedFeature, "MSCK is not supported"),
+    ("ALTER TABLE {t} DROP PARTITION (p = 'a')", UnsupportedFeature, "in this form"),
+    ("ALTER TABLE {t} RECOVER PARTITIONS", UnsupportedFeature, "in this form"),
     ("VACUUM {t} RETAIN 0 HOURS", InvalidValue, "retention"),
     ("OPTIMIZE {t} FULL", InvalidQuery, "is for clustered tables"),
     ("CREATE TABLE {t} SHALLOW CLONE {t}", CommitConflict, "a table already"),

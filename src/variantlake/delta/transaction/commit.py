@@ -371,6 +371,9 @@ def _file_metrics(changes: Changes) -> dict[str, str]:
         metrics["numOutputBytes"] = str(sum(add.size for add in changes.adds))
     if changes.removes:
         metrics["numRemovedFiles"] = str(len(changes.removes))
+        sizes = [remove.size for remove in changes.removes if remove.size is not None]
+        if len(sizes) == len(changes.removes):
+            metrics["numRemovedBytes"] = str(sum(sizes))
     return metrics
 
 

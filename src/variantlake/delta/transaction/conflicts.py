@@ -84,10 +84,12 @@ class Changes:
 
     @property
     def blind_append(self) -> bool:
-        """Only adds, decided without reading the table."""
-        other = self.removes or self.metadata or self.protocol
-        new = bool(self.adds) and all(add.data_change for add in self.adds)
-        return new and not other and self.reads is None
+        """No file but new ones, decided without reading the table.
+
+        As Delta Spark has it, so is a commit of metadata alone.
+        """
+        new = all(add.data_change for add in self.adds)
+        return new and not self.removes and self.reads is None
 
 
 def check_conflicts(

@@ -157,8 +157,11 @@ def _changes(
         adds=adds,
         removes=removes_of(removed, data_change=False),
         evaluated=True,
+        file_metrics=False,
         parameters=operation.parameters,
         metrics=_metrics(adds, removed),
+        # As Delta Spark says of commits that change no data.
+        provenance={"isolationLevel": "SnapshotIsolation"},
     )
 
 
