@@ -9,7 +9,6 @@ SPARK_ENV = JAVA_HOME="$$(scripts/find_java.sh)" PYSPARK_PYTHON="$(CURDIR)/$(BIN
 # On a terminal pip shows what it does; in a log its lines would hide the others.
 PIP = $(BIN)/python -m pip install $(if $(MAKE_TERMOUT),,--quiet) --disable-pip-version-check --constraint constraints.txt
 PYTEST_ARGS ?=
-FUZZ_SECONDS ?= 60
 QUERY_SECONDS ?= 300
 ROUNDS ?= 15
 SIZE ?= medium
@@ -19,6 +18,7 @@ LONG ?= 20
 PROCESSES ?= 3
 # bash counts the seconds of its own life in SECONDS: only one from the command line is meant.
 SECONDS_OF_SOAK = $(if $(filter command line environment%,$(origin SECONDS)),$(SECONDS),60)
+FUZZ_SECONDS ?= $(SECONDS_OF_SOAK)
 
 .PHONY: help setup demo demo-kafka test test-fast test-long test-runtime test-matrix test-examples interop comparison audit test-kill test-soak soak simulate test-concurrency test-rules test-queries lint format changelog wheel docs fuzz bench bench-all bench-check clean
 
@@ -128,7 +128,7 @@ format: setup ## Format the code and apply safe fixes
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-fuzz: setup ## Fuzz what reads bytes from outside, guided by branches, for FUZZ_SECONDS a target (60); TARGETS="json ddl …"
+fuzz: setup ## Fuzz what reads bytes from outside, guided by branches, for SECONDS a target (60); TARGETS="json ddl …"
 	@test -d .venv-fuzz || { $(BIN)/python -m venv .venv-fuzz && (cd $(VENV)/lib/python*/site-packages && pwd) > "$$(echo .venv-fuzz/lib/python*/site-packages)/variantlake.pth"; }
 	@.venv-fuzz/bin/python -m pip install --quiet --disable-pip-version-check atheris==3.0.0 || echo "atheris does not install here: chance chooses" >&2
 	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(TARGETS) $(if $(RECORD),--record $(RECORD)) \
@@ -147,6 +147,8 @@ bench-all: setup ## All benchmarks of a SIZE (small, medium, large), or ONLY som
 	@$(SPARK_ENV) $(BIN)/python -m benchmarks --size $(SIZE) $(if $(ONLY),--only $(ONLY)) $(if $(PAGES),--pages)
 
 bench: setup ## One benchmark: NAME=kernels, streams, planning … (benchmarks/), with ARGS
+	@grep -qs '__main__' benchmarks/$(NAME).py || { echo "no benchmark is called $(NAME): there are" \
+	  $$(grep -l '__main__"' benchmarks/*.py | xargs -n1 basename -s .py | grep -v -e __ -e worker) >&2; exit 2; }
 	@$(SPARK_ENV) $(BIN)/python -m benchmarks.$(NAME) $(ARGS)
 
 bench-check: setup ## Compare HEAD with its parent (BASE=REVISION) in turns: what became slower than the noise?

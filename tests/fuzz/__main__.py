@@ -57,6 +57,8 @@ def main(arguments: Sequence[str]) -> int:
         PAGE.write_text(page(json.loads(RECORD.read_text())))
         return 0
     failed = False
+    if unknown := set(options.targets) - set(TARGETS):
+        parser.error(f"no target is called {min(unknown)}: there are {', '.join(TARGETS)}")
     for name in options.targets or TARGETS:
         done = fuzzed(name, options)
         failed |= done.failed

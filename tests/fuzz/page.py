@@ -9,7 +9,7 @@ from typing import Any
 from tests.fuzz.targets import TARGETS
 
 _ABOUT = """
-`make fuzz FUZZ_SECONDS=600` changes bytes of everything that Variantlake reads from outside, each
+`make fuzz SECONDS=600` changes bytes of everything that Variantlake reads from outside, each
 target below for as many seconds. An input survives if the outcome is an answer or one of the
 package's errors, within a second of CPU time and in memory that its size bounds. If a target has a
 plain twin, both must give the same answer.

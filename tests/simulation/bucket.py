@@ -137,7 +137,11 @@ class Bucket:
         self._check_writes(full)
         self._begin("create" if creates else "put", full)
         work = None if (actor := self.world.actor) is None else self.work(actor)
-        if self.world.hits("arrive late"):
+        if actor is not None and isinstance(file, Path) and self.world.hits("slow upload"):
+            self.world.stall(actor)
+        if full.endswith(".crc") and self.world.hits("refuse checksums"):
+            self._lost_connection("this writer writes no checksums")
+        if self.world.hits("arrive late") or (creates and self.world.hits("commit late")):
             self.world.later(lambda: self._put(full, data, creates=creates, work=work))
             self._lost_connection("it will arrive late")
         done = self._put(full, data, creates=creates, work=work)
@@ -221,6 +225,11 @@ class Bucket:
         """An object is gone, and nobody asked for it."""
         del self.blobs[path]
         del self._names[bisect_left(self._names, path)]
+
+    def remove_below(self, prefix: str) -> None:
+        """All objects of a folder are gone, at once."""
+        for path in [path for path in self.blobs if path.startswith(f"{prefix}/")]:
+            self.remove(path)
 
     def _watch(self, look: Callable[[Watcher], None]) -> None:
         try:

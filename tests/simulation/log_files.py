@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 TABLE = "table"
 _LOG = f"{TABLE}/_delta_log"
 _CHECKPOINT = re.compile(rf"{_LOG}/(\d{{20}})\.checkpoint\..*parquet")
+_PART = re.compile(rf"({_LOG}/(\d{{20}})\.checkpoint)\.(\d{{10}})\.(\d{{10}})\.parquet")
 _CHECKSUM = re.compile(rf"{_LOG}/(\d{{20}})\.crc")
 _COMPACTION = re.compile(rf"{_LOG}/(\d{{20}})\.(\d{{20}})\.compacted\.json")
 _DESCRIBED = ("id", "schemaString", "partitionColumns", "configuration")
@@ -47,14 +48,17 @@ class LogModel:
         self.applications: Past[str, int] = Past()
         self.domains: Past[str, str] = Past()
         self.described: Past[str, Entry] = Past()
-        self.checkpoints: dict[int, set[str]] = {}
+        self.checkpoints: dict[int, set[frozenset[str]]] = {}
+        self.infos: list[Entry] = []
+        self.brought: dict[str, int] = {}
         self.changed_domains: list[tuple[str, str]] = []
         self._sidecars: dict[str, frozenset[str]] = {}
         self._ever: set[int] = set()
 
-    def advance(self, actions: Iterable[Entry], files: Mapping[str, Entry | Gone]) -> None:
+    def advance(self, actions: Sequence[Entry], files: Mapping[str, Entry | Gone]) -> None:
         """The next version. `files` are what becomes of each path."""
         self.changed_domains = []
+        self.infos += [action["commitInfo"] for action in actions if "commitInfo" in action]
         removes: dict[Key, int | Gone] = {}
         applications: dict[str, int | Gone] = {}
         domains: dict[str, str | Gone] = {}
@@ -66,6 +70,7 @@ class LogModel:
                 removes[_key(add)] = GONE
             if transaction := action.get("txn"):
                 applications[transaction["appId"]] = transaction["version"]
+                self.brought[transaction["appId"]] = len(self.infos) - 1
             if domain := action.get("domainMetadata"):
                 name, text = domain["domain"], domain["configuration"]
                 new = "" if domain["removed"] else text
@@ -84,8 +89,13 @@ class LogModel:
 
     def judge(self, path: str, data: bytes, newest: int, now: int) -> None:
         """Raise Violation if a file that is about to be there says what is not so."""
-        if match := _CHECKPOINT.fullmatch(path):
-            self._judge_checkpoint(int(match[1]), path, data, newest, now)
+        if match := _PART.fullmatch(path):
+            parts = [f"{match[1]}.{at + 1:010d}.{match[4]}.parquet" for at in range(int(match[4]))]
+            blobs = {each: blob.data for each in parts if (blob := self.bucket.blobs.get(each))}
+            if len(found := {**blobs, path: data}) == len(parts):
+                self._judge_checkpoint(int(match[2]), found, newest, now)
+        elif match := _CHECKPOINT.fullmatch(path):
+            self._judge_checkpoint(int(match[1]), {path: data}, newest, now)
         elif match := _CHECKSUM.fullmatch(path):
             self._judge_checksum(int(match[1]), json.loads(data), newest)
         elif match := _COMPACTION.fullmatch(path):
@@ -98,19 +108,20 @@ class LogModel:
     def forget(self, path: str) -> None:
         """A file of the log is about to be gone. Raises Violation if a checkpoint names it."""
         if match := _CHECKPOINT.fullmatch(path):
-            self.checkpoints.get(int(match[1]), set()).discard(path)
+            there = self.checkpoints.get(int(match[1]), set())
+            there -= {files for files in there if path in files}
             self._sidecars.pop(path, None)
         for checkpoint, names in self._sidecars.items():
             if path in names:
                 raise Violation(f"{path} is removed, {checkpoint} names it")
 
     def _judge_checkpoint(
-        self, version: int, path: str, data: bytes, newest: int, now: int
+        self, version: int, files: Mapping[str, bytes], newest: int, now: int
     ) -> None:
         what = f"the checkpoint of version {version}"
         if version > newest:
             raise Violation(f"{what} is there before that version")
-        actions = _rows_of(data)
+        actions = [action for data in files.values() for action in _rows_of(data)]
         sidecars = [
             f"{_LOG}/_sidecars/{urllib.parse.unquote(action['sidecar']['path'])}"
             for action in actions if action.get("sidecar")
@@ -130,8 +141,8 @@ class LogModel:
         self._equal(what, "removes", sorted(needed - set(removes)), [])
         self._equal(what, "no", sorted(set(removes) - self.removes.at(version).keys()), [])
         self._equal(what, "removes", len(set(removes)), len(removes))
-        self.checkpoints.setdefault(version, set()).add(path)
-        self._sidecars[path] = frozenset(sidecars)
+        self.checkpoints.setdefault(version, set()).add(frozenset(files))
+        self._sidecars |= dict.fromkeys(files, frozenset(sidecars))
         self._ever.add(version)
 
     def _judge_files(self, what: str, version: int, actions: Sequence[Entry]) -> None:
@@ -181,6 +192,16 @@ class LogModel:
         self._equal(what, "numFiles", document["numFiles"], len(files))
         size = sum(entry["size"] for entry in files.values())
         self._equal(what, "tableSizeBytes", document["tableSizeBytes"], size)
+        vectors = [vector for e in files.values() if (vector := e.get("deletionVector"))]
+        deleted_rows = sum(vector["cardinality"] for vector in vectors)
+        info = self.infos[version]
+        for name, expected in (
+            ("numDeletionVectorsOpt", len(vectors)),
+            ("numDeletedRecordsOpt", deleted_rows),
+            ("txnId", info.get("txnId")),
+            ("inCommitTimestampOpt", info.get("inCommitTimestamp")),
+        ):
+            self._equal(what, name, document.get(name, expected), expected)
         found = {each["appId"]: each["version"] for each in document["setTransactions"]}
         # Who wrote it may have read a checkpoint that had forgotten old ones: none is, here.
         self._equal(what, "applications", found, self.applications.at(version))

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 _COMMIT = re.compile(rf"{TABLE}/_delta_log/(\d{{20}})\.json")
 NAMES = "variantlake.version."
+OTHER = "other"
+"""The place of a table that is made again and again."""
+_OTHER_COMMIT = re.compile(rf"{OTHER}/_delta_log/(\d{{20}})\.json")
 _LOG_FILE = re.compile(rf"{TABLE}/_delta_log/(\d{{20}})\.")
 _RUN = re.compile(r"_variantlake/[^\"]+?\.parquet")
 _BLIND = {"create", "append", "load", "repeat", "stream", "publish", "autoload"}
@@ -95,6 +98,10 @@ class Model:
         self.loaded: set[str] = set()
         self.staged: dict[str, Rows] = {}
         self.checkpoints: list[Checkpoint] = []
+        self.part_sets: dict[str, int] = {}
+        self.remakes = 0
+        self.others: dict[tuple[str, int], list[int]] = {}
+        self._other: tuple[str, list[int]] = "", []
         self.log = LogModel(bucket)
         self.rows: Past[int, Row] = Past()
         self._moments: list[int] = []
@@ -102,9 +109,12 @@ class Model:
         self._users: dict[str, int] = {}
         self._change_files: dict[str, int] = {}
         self._stages: dict[str, frozenset[str]] = {}
+        self._stage_ids: dict[str, str] = {}
         self._changed: dict[str, int] = {}
         self._ids: dict[int, int] = {}
+        self._row_commits: dict[int, int] = {}
         self._rows: dict[str, dict[str, Rows]] = {}
+        self._stored: dict[str, list[tuple[int, Row]]] = {}
 
     @property
     def newest(self) -> int:
@@ -116,8 +126,12 @@ class Model:
     def before_put(self, path: str, data: bytes, old: bytes | None, work: Work | None) -> None:
         """A commit is judged when it appears, what speaks of it too; nothing may replace one."""
         if path.startswith(_STAGED):
-            adds = (json.loads(line).get("add") for line in data.splitlines())
+            actions = [json.loads(line) for line in data.splitlines()]
+            adds = (action.get("add") for action in actions)
             self._stages[path] = frozenset(decoded(add)["path"] for add in adds if add)
+            self._stage_ids[path] = actions[0]["commitInfo"]["loadId"]
+        if match := _OTHER_COMMIT.fullmatch(path):
+            self._commit_other(int(match[1]), [json.loads(line) for line in data.splitlines()])
         if (match := _COMMIT.fullmatch(path)) is None:
             self.log.judge(path, data, self.newest, self.world.now)
             return
@@ -128,6 +142,18 @@ class Model:
         if work is None:
             raise Violation(f"nobody commits version {int(match[1])}")
         self._commit([json.loads(line) for line in data.splitlines()], work)
+
+    def _commit_other(self, version: int, actions: Sequence[Mapping[str, Any]]) -> None:
+        """Note which rows a version of the other table has, and of which one it is."""
+        table_id, ids = self._other if version else ("", [])
+        for action in actions:
+            if metadata := action.get("metaData"):
+                table_id = metadata["id"]
+            if add := action.get("add"):
+                stats = json.loads(add["stats"])
+                ids = sorted([*ids, stats["minValues"]["id"]])
+        self._other = table_id, ids
+        self.others[table_id, version] = ids
 
     def before_delete(self, path: str) -> None:
         """Whether a version within the retention needs the file."""
@@ -142,6 +168,8 @@ class Model:
             if self.versions[number].moment > self.world.now - RETENTION + SLACK:
                 raise Violation(f"{name} is removed, version {number} needs it")
         elif path.startswith(_STAGED):
+            if self._stage_ids[path] not in self.log.applications.now:
+                raise Violation(f"{path} is removed, and its load was not published")
             self._stages.pop(path, None)
         elif path.startswith(f"{TABLE}/"):
             if (needed := self._user(name)) is not None:
@@ -149,6 +177,7 @@ class Model:
             if stages := [stage for stage, files in self._stages.items() if name in files]:
                 raise Violation(f"{name} is removed, {stages[0]} needs it")
             self._rows.pop(name, None)
+            self._stored.pop(name, None)
 
     def _user(self, name: str) -> int | None:
         """A version that needs a file and can still be read."""
@@ -176,8 +205,11 @@ class Model:
 
     def is_readable(self, number: int) -> bool:
         """Whether readers within the retention may still read a version."""
-        oldest = self._first_since(self.world.now - RETENTION + SLACK)
-        return number >= oldest or number in self._named()
+        return self.is_young(number) or number in self._named()
+
+    def is_young(self, number: int) -> bool:
+        """Whether readers may still read a version and all that came since."""
+        return number >= self._first_since(self.world.now - RETENTION + SLACK)
 
     def in_log(self) -> list[int]:
         """The versions that the log must still know."""
@@ -186,13 +218,16 @@ class Model:
 
     def times(self) -> dict[int, int]:
         """When the versions were there that the log still knows, as time travel goes by it."""
-        if self.versions[-1].stamp:
-            return {each.number: each.stamp for each in self.versions if self._commit_file(each)}
+        plain = [each.number for each in self.versions if not each.stamp]
         found: dict[int, int] = {}
         time = -1
         for each in self.versions:
-            if (blob := self._commit_file(each)) is not None:
+            if (blob := self._commit_file(each)) is None:
+                continue
+            if plain and each.number <= plain[-1]:
                 time = found[each.number] = max(blob.modified, time + 1)
+            else:
+                found[each.number] = each.stamp
         return found
 
     def _commit_file(self, version: Version) -> Blob | None:
@@ -222,7 +257,7 @@ class Model:
 
     def _can_rebuild(self, version: int, without: str) -> bool:
         for start in range(version, -1, -1):
-            if self.log.checkpoints.get(start, set()) - {without}:
+            if any(without not in files for files in self.log.checkpoints.get(start, ())):
                 return True
             commit = f"{TABLE}/_delta_log/{start:020d}.json"
             if commit == without or commit not in self.bucket.blobs:
@@ -472,12 +507,16 @@ class Model:
         known = self._rows.setdefault(file["path"], {})
         key = vector_key(file)
         if key not in known:
-            if "" not in known:
-                known[""] = file_rows(self.bucket.blobs[f"{TABLE}/{file['path']}"].data)
+            if file["path"] not in self._stored:
+                data = self.bucket.blobs[f"{TABLE}/{file['path']}"].data
+                self._stored[file["path"]] = file_rows(data)
             gone = log_files.deleted(self.bucket, file.get("deletionVector"))
-            whole = known[""]
-            check_stats(file, whole)
-            known[key] = dict(item for at, item in enumerate(whole.items()) if at not in gone)
+            stored = self._stored[file["path"]]
+            check_stats(file, stored)
+            alive = [item for at, item in enumerate(stored) if at not in gone]
+            known[key] = dict(alive)
+            if len(known[key]) != len(alive):
+                raise Violation("a file holds a row twice")
         return known[key]
 
     def _check_row_ids(
@@ -492,6 +531,7 @@ class Model:
         if not any(row_span(add) is not None for add in adds):
             for key in lost:
                 self._ids.pop(key, None)
+                self._row_commits.pop(key, None)
             return
         spans = {path: row_span(file) for path, file in self.log.files.now.items()}
         for entry in gone:
@@ -504,11 +544,17 @@ class Model:
                     raise Violation(f"version {number} gives ids to rows that {path} gave")
             spans[add["path"]] = own
         found: dict[int, int] = {}
+        commits: dict[int, int] = {}
+        changed: set[int] = set()
         for add in adds:
             data = self.bucket.blobs[f"{TABLE}/{add['path']}"].data
             there = self._file_rows(add)
-            ids = row_ids(data, add["baseRowId"])
+            gone_rows = log_files.deleted(self.bucket, add.get("deletionVector"))
+            version = add["defaultRowCommitVersion"]
+            ids, last = row_ids(data, add["baseRowId"], version, gone_rows)
             found |= {key: ids[key] for key in there}
+            commits |= {key: last[key] for key in there}
+            changed |= {key for key, row in there.items() if self.rows.now.get(key) != row}
         kept = info.get("tags", {}).get("delta.rowTracking.preserved") == "true"
         if kept:
             for key, row_id in found.items():
@@ -516,8 +562,17 @@ class Model:
                     raise Violation(
                         f"version {number} gives row {key} the id {row_id}, it had {self._ids[key]}"
                     )
+            for key, commit in commits.items():
+                expected = number if key in changed else self._row_commits.get(key, commit)
+                if commit != expected:
+                    raise Violation(
+                        f"version {number} says that row {key} is of version {commit}, it is of "
+                        f"{expected}"
+                    )
         for key in lost:
             self._ids.pop(key, None)
+            self._row_commits.pop(key, None)
+        self._row_commits |= commits
         others = {row_id: key for key, row_id in self._ids.items()}
         for key, row_id in found.items():
             if others.get(row_id, key) != key:

@@ -26,6 +26,7 @@ from tests.simulation.readers import (
     read_old,
     rehearse,
 )
+from tests.simulation.replaced import checkpoint_in_parts, glance, remake
 from tests.simulation.rows import Row, Rows
 from tests.simulation.scenario import Op
 from tests.simulation.session import Operation, Session
@@ -93,7 +94,8 @@ def rows_of(op: Op, keys: Collection[int]) -> dict[int, Row]:
 def condition(op: Op) -> tuple[str, Callable[[int], bool]]:
     """Rows of another one's, as text and as a function of their id."""
     first = op.a * 100
-    last = first + 20 + op.b % 20
+    # All that one operation adds, or some of it.
+    last = first + (100 if op.b % 2 else 20 + op.b % 20)
     match op.b % 3:
         case 0:
             text = f"event:id::bigint >= {first} AND event:id::bigint < {last}"
@@ -130,15 +132,20 @@ def append(session: Session, op: Op, _work: Work) -> Any:
 def load(session: Session, op: Op, _work: Work) -> Any:
     """Some rows, under an id."""
     rows = arrow(new_ids(op), op.serial)
-    load_id = f"load {op.serial}"
-    return session.table().append(rows, json_columns=["event"], load_id=load_id)
+    return _load(session, rows, f"load {op.serial}")
+
+
+def _load(session: Session, rows: pa.Table, load_id: str) -> Any:
+    done = session.table().append(rows, json_columns=["event"], load_id=load_id)
+    if done.version != (brought := session.model.log.brought[load_id]):
+        raise Violation(f"{load_id} is said to be version {done.version}, it is {brought}")
+    return done
 
 
 def load_together(session: Session, op: Op, _work: Work) -> Any:
     """Rows under an id that others load as well: once they are there, nothing happens."""
     rows = arrow(_shared(op), op.a % 4)
-    load_id = f"load together {op.a % 4}"
-    return session.table().append(rows, json_columns=["event"], load_id=load_id)
+    return _load(session, rows, f"load together {op.a % 4}")
 
 
 def _shared(op: Op) -> range:
@@ -268,9 +275,18 @@ def alter(session: Session, op: Op, _work: Work) -> Any:
     return session.table().alter(f"ALTER COLUMN val COMMENT '{op.serial}'")
 
 
+def stamp(session: Session, _op: Op, _work: Work) -> Any:
+    """From now on commits say themselves when they were made."""
+    return session.table().set_properties({"delta.enableInCommitTimestamps": "true"})
+
+
 def count(session: Session, op: Op, _work: Work) -> Any:
-    """A domain says one more than it said: of two at once, one has to look again."""
-    snapshot = session.table().snapshot
+    """A domain says one more than it said: of two at once, one has to look again.
+
+    It may be decided on a version that was the newest days ago.
+    """
+    table = session.table() if session.kept is None or op.b % 3 else session.kept
+    snapshot = session.table().snapshot if table.uri != session.location else table.snapshot
     said = snapshot.domains.get(_COUNTER)
     number = 0 if said is None else json.loads(said.configuration)["count"]
     for _ in range(op.b % 20):
@@ -295,9 +311,13 @@ def update(session: Session, op: Op, _work: Work) -> Any:
 
 
 def upsert(session: Session, op: Op, _work: Work) -> Any:
-    """Rows by their key."""
-    rows = arrow(upserted(op), op.serial)
-    return session.table().upsert(rows, "event:id::bigint", json_columns=["event"])
+    """Rows by their key, or a load whose last row of each key counts."""
+    rows, key = arrow(upserted(op), op.serial), "event:id::bigint"
+    table = session.table()
+    if op.b % 3 or "delta.enableRowTracking" in table.properties:
+        return table.upsert(rows, key, json_columns=["event"])
+    twice = pa.concat_tables([arrow(upserted(op)[::2], -1), rows])
+    return table.append(twice, json_columns=["event"], unique_by=key, on_duplicate="replace")
 
 
 def add(session: Session, op: Op, _work: Work) -> Any:
@@ -305,6 +325,7 @@ def add(session: Session, op: Op, _work: Work) -> Any:
     table, rows = session.table(), arrow(upserted(op), op.serial)
     if op.b % 2:
         key = "event:id::bigint"
+        rows = pa.concat_tables([rows, arrow(upserted(op)[::2], -1)])
         return table.append(rows, json_columns=["event"], unique_by=key, on_duplicate="skip")
     on = "t.event:id::bigint = s.event:id::bigint"
     return table.merge(rows, on, "WHEN NOT MATCHED THEN INSERT *", json_columns=["event"])
@@ -342,6 +363,15 @@ def land(session: Session, op: Op, _work: Work) -> None:
         text = "".join(f"{document(key, op.serial)}\n" for key in own)
         session.model.landed[path] = dict.fromkeys(own, (None, op.serial))
         store.put(path, text.encode())
+
+
+def land_one(session: Session, name: str, key: int) -> str:
+    """A file of one document, in which `key` is even; its path."""
+    partitioned = session.world.scenario.layout == "partitioned"
+    path = f"{SOURCES}/{'part=0/' if partitioned else ''}{name}"
+    session.model.landed[path] = {key: (None, 0)}
+    open_store(session.actor.host).put(path, f"{document(key, 0)}\n".encode())
+    return path
 
 
 def autoload(session: Session, op: Op, work: Work) -> Any:
@@ -454,6 +484,10 @@ OPERATIONS: Mapping[str, Operation] = {
     "count": Operation(count, repeats=True),
     "set properties": Operation(set_properties),
     "alter": Operation(alter),
+    "stamp": Operation(stamp),
+    "remake": Operation(remake),
+    "glance": Operation(glance, writes=False),
+    "checkpoint in parts": Operation(checkpoint_in_parts),
     "delete": Operation(delete, _deleted, repeats=True, is_single=True),
     "erase": Operation(erase, _deleted),
     "update": Operation(update, _updated, is_single=True),

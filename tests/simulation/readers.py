@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import variantlake as vl
-from tests.simulation.model import Work
+from tests.simulation.model import NAMES, Work
 from tests.simulation.rows import Row, Rows, difference
 from tests.simulation.scenario import Op
 from tests.simulation.session import MIRROR, Session
@@ -91,12 +91,32 @@ def read(session: Session, _op: Op, _work: Work) -> None:
 def read_old(session: Session, op: Op, _work: Work) -> None:
     """An older version, which may be gone if it is old enough."""
     version = max(session.model.newest - op.a % (2 * OLD), 0)
+    if op.b % 3 == 0 and (names := session.model.versions[-1].names):
+        read_named(session, min(names))
+        return
     lasting = session.model.is_readable(version)
     try:
         compare(session, session.table(version))
     except MissingSource:
         if lasting:
             raise
+
+
+def read_named(session: Session, name: str) -> None:
+    """The version that has a name, which others may move."""
+    model = session.model
+    first = model.newest
+    try:
+        table = vl.Table.open(session.location, name.removeprefix(NAMES))
+    except MissingSource:
+        if all(name in each.names for each in model.versions[first:]) and model.is_readable(
+            model.versions[-1].names[name]
+        ):
+            raise
+        return
+    if table.version not in {each.names.get(name) for each in model.versions[first:]}:
+        raise Violation(f"{name} is version {table.version}, which never had it")
+    compare(session, table)
 
 
 def hold(session: Session, _op: Op, _work: Work) -> None:
@@ -166,7 +186,7 @@ def read_at(session: Session, op: Op, _work: Work) -> None:
     if version not in times:
         return
     time = times[version]
-    if op.b % 2 and version + 1 in times:
+    if op.b % 2 and times.get(version + 1, 0) > time:
         time = times[version + 1] - 1
     try:
         moment = dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(milliseconds=time)
@@ -213,7 +233,7 @@ def changes(session: Session, op: Op, _work: Work) -> None:
 def compare_changes(session: Session, table: vl.Table, first: int) -> None:
     """The changes from a version on, each version's held against the model."""
     model = session.model
-    lasting = model.is_readable(first - 1)
+    lasting = model.is_young(first - 1)
     try:
         rows = table.changes(
             first, table.version, select=[*SELECT, "_change_type", "_commit_version"]
@@ -225,7 +245,10 @@ def compare_changes(session: Session, table: vl.Table, first: int) -> None:
         return
     for version in range(first, table.version + 1):
         rows_of_version = [row for row in found if row["_commit_version"] == version]
-        _check_changes(rows_of_version, model.rows.at(version - 1), model.rows.at(version), version)
+        before, after = model.rows.at(version - 1), model.rows.at(version)
+        _check_changes(rows_of_version, before, after, version)
+        if model.versions[version].operation in _BY_ROWS:
+            _check_kinds(rows_of_version, before, after, version)
         if model.versions[version].operation != "restore":  # it puts whole files back
             _check_needed(rows_of_version, version)
     return
@@ -248,6 +271,20 @@ def _check_changes(found: list[dict[str, Any]], before: Rows, after: Rows, versi
     if rows != after:
         what = difference(after, rows)
         raise Violation(f"the changes of version {version} do not lead there: {what}")
+
+
+_BY_ROWS = {"delete", "erase", "update", "upsert", "merge"}
+"""The first words of what says of each row whether it is another one or changed."""
+
+
+def _check_kinds(found: list[dict[str, Any]], before: Rows, after: Rows, version: int) -> None:
+    """Rows that change have both images; those that come or go are inserted or deleted."""
+    for row in found:
+        changes = row["id"] in before and row["id"] in after
+        if changes != row["_change_type"].startswith("update_"):
+            raise Violation(
+                f"the changes of version {version} have a {row['_change_type']} of row {row['id']}"
+            )
 
 
 def _check_needed(found: list[dict[str, Any]], version: int) -> None:

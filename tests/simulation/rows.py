@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import variantlake as vl
@@ -17,18 +17,30 @@ Rows = Mapping[int, Row]
 """By `$.id`, which no two rows of the table share."""
 
 
-def row_ids(data: bytes, first: int) -> dict[int, int]:
-    """The ids of all rows of a file: its own column, or by their places."""
+def row_ids(
+    data: bytes, first: int, version: int, gone: Collection[int]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """The ids of the rows of a file but those at some places, and what version changed them last.
+
+    They are in columns of its own, or go by the places of rows, and by the file's version.
+    """
     table = vl.parquet.read_table(io.BytesIO(data))
-    stored = [name for name in table.column_names if name.startswith("_row-id-col-")]
-    own: list[Any] = table[stored[0]].to_pylist() if stored else [None] * table.num_rows
-    return {
-        _document(event)["id"]: first + at if own[at] is None else own[at]
-        for at, event in enumerate(table["event"].to_pylist())
-    }
+    keys = [_document(event)["id"] for event in table["event"].to_pylist()]
+    ids, versions = (_stored(table, name) for name in ("_row-id-col-", "_row-commit-version-col-"))
+    alive = [(at, key) for at, key in enumerate(keys) if at not in gone]
+    return (
+        {key: first + at if ids[at] is None else ids[at] for at, key in alive},
+        {key: version if versions[at] is None else versions[at] for at, key in alive},
+    )
 
 
-def check_stats(file: Mapping[str, Any], rows: Rows) -> None:
+def _stored(table: Any, start: str) -> list[Any]:
+    """The values of the column whose name starts so, NULLs if there is none."""
+    names = [name for name in table.column_names if name.startswith(start)]
+    return table[names[0]].to_pylist() if names else [None] * table.num_rows
+
+
+def check_stats(file: Mapping[str, Any], rows: Sequence[tuple[int, Row]]) -> None:
     """Raise Violation if the log says of a file's rows what is not so."""
     if not file.get("stats"):
         return
@@ -37,7 +49,7 @@ def check_stats(file: Mapping[str, Any], rows: Rows) -> None:
         raise Violation(f"{file['path']} has {len(rows)} rows, not {stats['numRecords']}")
     if file.get("deletionVector") and stats.get("tightBounds", True):
         raise Violation(f"{file['path']} has lost rows, and its bounds are said to be tight")
-    values = [value for value, _ in rows.values() if value is not None]
+    values = [value for _, (value, _) in rows if value is not None]
     least, most = (stats.get(name, {}).get("val") for name in ("minValues", "maxValues"))
     if values and least is not None and not (least <= min(values) and max(values) <= most):
         raise Violation(f"{file['path']} has values from {min(values)} to {max(values)}: {stats}")
@@ -50,18 +62,16 @@ def _document(event: Any) -> Any:
     return vl.Variant(event["metadata"], event["value"]).to_python()
 
 
-def file_rows(data: bytes) -> dict[int, Row]:
-    """The rows of a data file, in their order."""
+def file_rows(data: bytes) -> list[tuple[int, Row]]:
+    """The rows of a data file, in their order, deleted ones too; of those two may have one id."""
     table = vl.parquet.read_table(io.BytesIO(data))
     events: list[Any] = table["event"].to_pylist()
     values = table["val"].to_pylist() if "val" in table.column_names else [None] * len(events)
-    rows: dict[int, Row] = {}
-    for event, value in zip(events, values, strict=True):
-        document = _document(event)
-        rows[document["id"]] = (value, document["v"])
-    if len(rows) != len(events):
-        raise Violation("a file holds a row twice")
-    return rows
+    documents = map(_document, events)
+    return [
+        (document["id"], (value, document["v"]))
+        for document, value in zip(documents, values, strict=True)
+    ]
 
 
 def changed_rows(data: bytes) -> list[tuple[str, int, Row]]:

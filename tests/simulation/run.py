@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
 import traceback
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,7 +26,9 @@ from tests.simulation.scenario import HOUR, RETENTION, Op, Scenario
 from tests.simulation.session import Operation, Session
 from tests.simulation.subscriptions import follow_all
 from tests.simulation.world import MAX_STEPS, STOPPED, Actor, Killed, Violation, World
-from variantlake.delta.checkpoint import checkpoint_writer
+from variantlake.delta.checkpoint import checkpoint_writer, log_compaction
+from variantlake.delta.log import checkpoint_reader, snapshot_state
+from variantlake.delta.transaction import post_commit
 from variantlake.dml.files import deletion_vectors
 from variantlake.errors import (
     CommitConflict,
@@ -40,6 +44,8 @@ from variantlake.errors import (
 _MOST_TRIES = 12
 _MANY = 50
 """Of so many actors the listings have pages of S3's size, else their pages would be all calls."""
+_ROUNDS = 4
+_FIRST_FILES = 4
 _LOOKED_AT = 200
 """So many of the last versions are read at the end."""
 
@@ -79,9 +85,7 @@ def run(scenario: Scenario, *, until: int = MAX_STEPS) -> Outcome:
     play = partial(_Play, world, bucket, model, works)
     logging.disable(logging.WARNING)
     try:
-        inline = patch.object(deletion_vectors, "MAX_INLINE_BYTES", scenario.inline_bytes)
-        sidecars = patch.object(checkpoint_writer, "SIDECAR_FILES", scenario.sidecar_files)
-        with world.patched(), bucket.installed(), inline, sidecars, warnings.catch_warnings():
+        with world.patched(), bucket.installed(), _limits(scenario), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             world.calm = True
             _alone(world, lambda actor: play(actor).create())
@@ -97,6 +101,26 @@ def run(scenario: Scenario, *, until: int = MAX_STEPS) -> Outcome:
         logging.disable(logging.NOTSET)
     lines = tuple(world.trace)
     return Outcome(scenario, world.violation, lines, world.step, len(model.versions))
+
+
+@contextlib.contextmanager
+def _limits(scenario: Scenario) -> Iterator[None]:
+    """Within it the package's limits are those of the scenario: few files are as many ones are."""
+    limits: list[tuple[Any, str, int]] = [
+        (deletion_vectors, "MAX_INLINE_BYTES", scenario.inline_bytes),
+        (checkpoint_writer, "SIDECAR_FILES", scenario.sidecar_files),
+        (log_compaction, "INTERVAL", scenario.compaction),
+        (post_commit, "INTERVAL", scenario.compaction),
+    ]
+    if scenario.in_parts:
+        limits += [(checkpoint_reader, "PARTED_BYTES", 0), (checkpoint_reader, "PARTED_FILES", 1)]
+        limits += [(checkpoint_reader, "PART_FILES", 2)]
+    if scenario.by_columns:
+        limits += [(snapshot_state, "LARGE_COMMIT", 0)]
+    with contextlib.ExitStack() as stack:
+        for module, name, value in limits:
+            stack.enter_context(patch.object(module, name, value))
+        yield
 
 
 def _alone(world: World, body: Any) -> None:
@@ -132,9 +156,15 @@ class _Play:
         )
         keys = operations.first_rows(self.world)
         if not self.world.scenario.is_empty and keys:
-            rows = dict.fromkeys(keys, (0, 0))
-            self.works[self.actor.number] = Work("append", lambda _before, _work: rows)
-            self.session.table().append(operations.arrow(keys, 0), json_columns=["event"])
+            # Some files, so that a change can take one as a whole.
+            size = -(-len(keys) // _FIRST_FILES)
+            for start in range(0, len(keys), size):
+                self._add_first(keys[start : start + size])
+
+    def _add_first(self, keys: list[int]) -> None:
+        rows = dict.fromkeys(keys, (0, 0))
+        self.works[self.actor.number] = Work("append", lambda before, _work: {**before, **rows})
+        self.session.table().append(operations.arrow(keys, 0), json_columns=["event"])
 
     def live(self, script: tuple[Op, ...]) -> None:
         """Do all of the script, in as many processes as it takes."""
@@ -216,7 +246,7 @@ class _Play:
     ) -> None:
         failed = isinstance(error, StoreFailed | CommitUnknown)
         if failed and self.actor.faults:
-            is_late = "arrive late" in self.world.scenario.faults
+            is_late = not {"arrive late", "commit late"}.isdisjoint(self.world.scenario.faults)
             is_plain = isinstance(error, StoreFailed) and operation.is_single and not is_late
             # What may be done all the same is said to be unknown.
             if is_plain and len(work.commits) > began:
@@ -230,6 +260,8 @@ class _Play:
             return  # the table tracks its rows
         if isinstance(error, InvalidValue) and "lite" in str(error):
             return  # the log is not long enough for that
+        if self.world.scenario.in_parts and "open the table again" in str(error):
+            return  # another one wrote it again, and its files had not been read
         if operation.may_lack and isinstance(error, MissingSource | InvalidValue | LostCheckpoint):
             return  # another one was first
         chose_old = work.chosen >= 0 and not self.session.model.is_readable(work.chosen)
@@ -242,7 +274,10 @@ class _Play:
         """After all others: what is new is loaded, and every version is looked at."""
         session, model = self.session, self.session.model
         self.world.now += 2 * HOUR  # after an hour all of the sources is listed
-        steps = [Op("autoload", 1_000_000, 0, 0)] if model.landed else []
+        if model.landed:
+            self.do(Op("autoload", 1_000_000, 1, 0), OPERATIONS["autoload"])
+            self._load_late_names()
+        steps: list[Op] = []
         steps += [Op("vacuum", 1_000_001, 1, 0), Op("checkpoint", 1_000_002, 0, 0)]
         steps += [Op("read", 1_000_003, 0, 0)]
         for at, version in enumerate(model.in_log()[-_LOOKED_AT:]):
@@ -266,6 +301,19 @@ class _Play:
             self.world.say(str(session.table().loads().to_pylist()))
             self.world.fail(f"{lacking[0]} was never loaded")
 
+    def _load_late_names(self) -> None:
+        """A name before all others is found within an hour, whatever comes behind it meanwhile."""
+        session, model = self.session, self.session.model
+        early = ""
+        for number in range(_ROUNDS):
+            operations.land_one(session, f"9-{number}.json", 90_000_002 + 2 * number)
+            op = Op("autoload", 1_000_010 + number, 1, 0)  # the names rise, it is told
+            self.do(op, OPERATIONS["autoload"])
+            early = early or operations.land_one(session, "0-0.json", 90_000_000)
+            self.world.now += HOUR // 2
+        if early not in model.loaded and not self.world.violation:
+            self.world.fail(f"{early} waits for longer than everything is to be listed in")
+
     def _look_back(self, version: int) -> None:
         op = Op("read old", 1_000_100, 0, 0)
         old = Operation(lambda s, _op, _w: _read_version(s, version))
@@ -285,7 +333,7 @@ def _all_changes(session: Session) -> None:
     """The changes of all versions whose files are still there."""
     table, model = session.table(), session.model
     first = table.version
-    while first > 1 and model.is_readable(first - 2) and table.version - first < _LOOKED_AT:
+    while first > 1 and model.is_young(first - 2) and table.version - first < _LOOKED_AT:
         first -= 1
     if first:
         compare_changes(session, table, first)

@@ -31,32 +31,58 @@ ROLES: Mapping[str, Mapping[str, int]] = {
     "autoloader": {"land": 3, "autoload": 3},
     "upkeep": {
         "optimize": 4, "cluster": 2, "reshred": 1, "checkpoint": 2, "clean the log": 1,
-        "vacuum": 3, "restore": 3, "analyze": 1, "tag": 2, "untag": 1,
+        "vacuum": 3, "restore": 3, "analyze": 1, "tag": 2, "untag": 1, "stamp": 1,
+        "checkpoint in parts": 2,
     },
     "reader": {
         "read": 2, "read old": 2, "read at": 2, "find": 3, "rehearse": 1, "hold": 2, "follow": 2,
-        "changes": 2, "subscribe": 4, "mirror": 2, "clone": 2,
+        "changes": 2, "subscribe": 4, "mirror": 2, "clone": 2, "remake": 1, "glance": 2,
     },
 }  # fmt: skip
 """What actors of a role do, and how often. One of no role does anything."""
 
 RIVALS: Mapping[str, int] = {
     "delete": 5, "update": 3, "upsert": 3, "merge": 4, "add": 4, "append": 1, "erase": 1,
-    "optimize": 3, "cluster": 1, "restore": 3, "alter": 1, "checkpoint": 1, "tag": 1,
+    "optimize": 3, "cluster": 1, "restore": 5, "alter": 1, "checkpoint": 1, "tag": 1,
     "clean the log": 1, "vacuum": 1, "read": 1, "read old": 1, "mirror": 3, "clone": 1,
-    "changes": 2, "find": 3, "subscribe": 4,
+    "changes": 2, "find": 3, "subscribe": 4, "read at": 2,
 }  # fmt: skip
 """What actors of a crowded run do: they want the same few rows, whatever their roles."""
 
-_CROWDED = 0.3
+REVIVERS: Mapping[str, int] = {
+    "restore": 5, "vacuum": 5, "tag": 4, "untag": 1, "delete": 3, "merge": 1, "append": 2,
+    "autoload": 2, "land": 2, "checkpoint": 3, "clean the log": 3, "read old": 1, "count": 2,
+    "follow": 2,
+}  # fmt: skip
+"""What actors do where files come back that a vacuum may take: hours pass again and again."""
+
+REMAKERS: Mapping[str, int] = {"remake": 4, "glance": 6, "append": 1, "read": 1}
+"""What actors do with a table that is made again at its place."""
+
+CLEANERS: Mapping[str, int] = {
+    "checkpoint": 4, "clean the log": 6, "append": 5, "delete": 1, "tag": 1, "untag": 1,
+    "checkpoint in parts": 1, "follow": 2, "read at": 1, "count": 2,
+}  # fmt: skip
+"""What actors do where logs are cleaned up while others write checkpoints: days pass."""
+
+_CROWDED = 0.4
 """So many seeds of all give crowded runs."""
+_SHARES = (0.45, 0.25, 0.2, 0.1)
+"""So many of these are of rivals, revivers, cleaners and of those who make a table again."""
+_PAUSES = (0.004, 0.02, 0.02, 0.004)
+"""How often time passes in each."""
+_FAULTY = (0.3, 0.3, 0.8, 0.3)
+"""How many of each have calls that fail."""
 
 FAULTS: Mapping[str, float] = {
     "refuse": 0.02,  # a call fails and did nothing: a throttle, a lost connection
     "lose the answer": 0.03,  # a write is done, its answer is lost
     "answer twice": 0.03,  # a conditional put is done, and the client's repeat says "exists"
     "arrive late": 0.02,  # a write fails, and is done some calls later
+    "commit late": 0.1,  # the same of a conditional put, which may meet the repeat of what it does
+    "refuse checksums": 0.5,  # a version gets no checksum, as of writers that write none
     "half": 0.02,  # a listing, a stream or a bulk delete stops in its middle
+    "slow upload": 0.3,  # others go on between the begin of an upload and its end
     "stall": 0.01,  # an actor sleeps while the others go on
     "kill": 0.006,  # a process dies
     "kill after a commit": 0.08,  # a process dies when it has committed, before it knows
@@ -82,7 +108,10 @@ class Scenario:
 
     `stickiness` is how likely an actor goes on after a call. `layout` is "plain", "partitioned" or
     "clustered"; with `is_empty` the table has no rows at first. Deletion vectors of more than
-    `inline_bytes` are in files of their own, and a sidecar holds `sidecar_files`.
+    `inline_bytes` are in files of their own, and a sidecar holds `sidecar_files`. A log compaction
+    says what `compaction` commits do. With `in_parts` checkpoints are read as very large ones are,
+    and with `by_columns` commits. `pauses` is how likely after a call all actors end what they do,
+    and time passes.
     """
 
     seed: int
@@ -95,6 +124,10 @@ class Scenario:
     inline_bytes: int = 128
     is_empty: bool = True
     sidecar_files: int = 1000
+    compaction: int = 10
+    in_parts: bool = False
+    by_columns: bool = False
+    pauses: float = 0.004
 
     @property
     def size(self) -> int:
@@ -127,7 +160,14 @@ class Scenario:
         """The scenario of a seed; its number of actors, and what each does, unless told."""
         crowd = random.Random(f"crowd {seed}")
         if not actors and not ops and crowd.random() < _CROWDED:
-            return cls._crowded(seed, crowd)
+            found = cls._crowded(seed, crowd)
+        else:
+            found = cls._wide(seed, actors, ops)
+        return found._with_log(random.Random(f"log {seed}"))
+
+    @classmethod
+    def _wide(cls, seed: int, actors: int, ops: int) -> Self:
+        """Actors of several roles, each with its own rows."""
         chance = random.Random(f"scenario {seed}")
         count = actors or chance.choice([2, 3, 3, 4, 5, 6, 8])
         each = ops or chance.choice([3, 4, 6, 8])
@@ -155,16 +195,39 @@ class Scenario:
     def _crowded(cls, seed: int, chance: random.Random) -> Self:
         """A few actors that change the same few rows, mostly by calls that do not fail."""
         count, each = chance.choice([2, 2, 3, 4]), chance.choice([3, 5, 8])
+        (turn,) = chance.choices(range(len(_SHARES)), _SHARES)
+        kinds = (RIVALS, REVIVERS, CLEANERS, REMAKERS)[turn]
         serials = iter(range(1, 1 + count * each))
         scripts = tuple(
-            tuple(_op(chance, RIVALS, next(serials), 2) for _ in range(each)) for _ in range(count)
+            tuple(_op(chance, kinds, next(serials), 2) for _ in range(each)) for _ in range(count)
         )
         layout = chance.choice(["plain", "plain", "partitioned", "clustered"])
+        properties = _properties(chance, layout)
+        if kinds is CLEANERS and chance.random() < 0.85:
+            properties["delta.checkpointPolicy"] = "v2"
         return cls(
-            seed, seed, layout, _properties(chance, layout), chance.choice([0.0, 0.3, 0.8]),
-            _faults(chance) if chance.random() < 0.3 else {}, scripts, chance.choice([128, 16]),
-            is_empty=False, sidecar_files=2,
+            seed, seed, layout, properties, chance.choice([0.0, 0.3, 0.8]),
+            _faults(chance) if chance.random() < _FAULTY[turn] else {},
+            scripts, chance.choice([128, 16]),
+            is_empty=False, sidecar_files=2, pauses=_PAUSES[turn],
         )  # fmt: skip
+
+    def _with_log(self, chance: random.Random) -> Self:
+        """With what decides how the log is written and read."""
+        properties = dict(self.properties)
+        if chance.random() < 0.2:
+            properties["delta.checkpointInterval"] = "100"
+        if chance.random() < 0.4:
+            properties["variantlake.rowGroupRows"] = "6"
+        sidecars = {2: chance.choice([2, 6])}
+        return replace(
+            self,
+            properties=properties,
+            sidecar_files=sidecars.get(self.sidecar_files, self.sidecar_files),
+            compaction=chance.choice([3, 4, 10]),
+            in_parts=chance.random() < 0.2,
+            by_columns=chance.random() < 0.3,
+        )
 
     def without_actor(self, number: int) -> Scenario:
         """Without all that one actor does."""

@@ -25,7 +25,8 @@ MIRROR = "mirror"
 class Session:
     """One actor at work: its process, and what a handle that it keeps shows.
 
-    `stream` is the source of a stream in the process, `checkpoint` outlives it.
+    `stream` is the source of a stream in the process, `checkpoint` outlives it. `other` is a handle
+    on a table that is made again and again.
     """
 
     world: World
@@ -35,6 +36,7 @@ class Session:
     kept: vl.Table | None = None
     stream: TableStream | None = None
     checkpoint: Checkpoint | None = None
+    other: vl.Table | None = None
 
     @property
     def location(self) -> str:

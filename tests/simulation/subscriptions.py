@@ -93,7 +93,7 @@ def _is_there(session: Session, checkpoint: Checkpoint) -> bool:
     """Whether what comes next can still be read."""
     offset = Offset.of(checkpoint.start)
     before = offset.version if offset.is_starting else offset.version - 1
-    return session.model.is_readable(max(before, 0))
+    return session.model.is_young(max(before, 0))
 
 
 def follow(session: Session, checkpoint: Checkpoint) -> bool:

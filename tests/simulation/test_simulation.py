@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.corpora import REPOSITORY
+from tests.places import replace_code
 from tests.simulation.planted import CHEAP, FAULTS, find
+from tests.simulation.scenario import CLEANERS, REMAKERS, REVIVERS, RIVALS, ROLES, Scenario
 from tests.simulation.scenario import FAULTS as KINDS_OF_FAULTS
-from tests.simulation.scenario import RIVALS, ROLES, Scenario
 from tests.simulation.shrink import _smaller, kind
 from tests.strategies import MORE
 
@@ -54,6 +55,13 @@ def test_a_planted_fault_is_found(name: str, tmp_path: Path) -> None:
     assert find(fault, tmp_path, seeds=40) is not None
 
 
+def test_each_planted_fault_has_its_place() -> None:
+    package = REPOSITORY / "src" / "variantlake"
+    for fault in FAULTS:
+        replace_code(package, fault.place, fault.old, fault.new)
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS)
+
+
 def test_a_scenario_is_kept_as_text_and_becomes_smaller() -> None:
     scenario = Scenario.of_seed(12)
     again = Scenario.of_json(scenario.to_json())
@@ -66,7 +74,9 @@ def test_a_scenario_is_kept_as_text_and_becomes_smaller() -> None:
 def test_seeds_choose_everything_that_there_is() -> None:
     scenarios = [Scenario.of_seed(seed) for seed in range(300)]
     kinds = {op.kind for each in scenarios for ops in each.actors for op in ops}
-    assert kinds == {kind for kinds in (*ROLES.values(), RIVALS) for kind in kinds}
+    assert kinds == {
+        kind for kinds in (*ROLES.values(), RIVALS, REVIVERS, CLEANERS, REMAKERS) for kind in kinds
+    }
     assert {name for each in scenarios for name in each.faults} == set(KINDS_OF_FAULTS)
     assert any(not each.faults for each in scenarios)
 

@@ -136,9 +136,13 @@ class World:
         while self._due and self._due[0][0] <= self.step:
             heapq.heappop(self._due)[2]()
         if self.hits("stall"):
-            actor.wakes = self.step + self.chance.randrange(5, 80)
-            self.now += self.chance.randrange(100, 30_000)
-            self.pause(actor)
+            self.stall(actor)
+
+    def stall(self, actor: Actor) -> None:
+        """The actor sleeps while others go on. Raises Killed."""
+        actor.wakes = self.step + self.chance.randrange(5, 80)
+        self.now += self.chance.randrange(100, 30_000)
+        self.pause(actor)
 
     def later(self, effect: Callable[[], object]) -> None:
         """Do something some calls later."""
@@ -229,7 +233,7 @@ class World:
     def _next(self, living: list[Actor], last: Actor | None) -> Actor:
         if self.violation:
             return living[0]
-        if not self._drains and self.chance.random() < 0.004:
+        if not self._drains and self.chance.random() < self.scenario.pauses:
             self._drains = True
         if self._drains:
             return self._next_to_drain(living, last)

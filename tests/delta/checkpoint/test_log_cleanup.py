@@ -202,6 +202,23 @@ def test_an_old_snapshot_does_not_take_the_cleaned_up_log_for_its_end(tmp_path: 
     assert Snapshot.read(tmp_path).files.num_rows == 4
 
 
+def test_an_old_snapshot_of_a_checkpoint_is_told_that_the_log_was_cleaned_up(
+    tmp_path: Path,
+) -> None:
+    """Its commit, which is gone, would say what the next timestamp has to come after."""
+    create_table(
+        open_store(tmp_path), SCHEMA, properties={"delta.enableInCommitTimestamps": "true"}
+    )
+    write_checkpoint(open_store(tmp_path))
+    stale = Snapshot.read(tmp_path)
+    append(stale, [AddFile("kept.parquet", 1, 1)])
+    write_checkpoint(open_store(tmp_path))
+    for path in (tmp_path / "_delta_log").glob("0*0.*"):
+        path.unlink()
+    with pytest.raises(CommitConflict, match="cleaned up beyond version 0"):
+        append(stale, [AddFile("lost.parquet", 1, 1)])
+
+
 def test_a_checkpoint_just_written_is_never_what_goes(tmp_path: Path) -> None:
     _table(tmp_path)
     write_checkpoint(open_store(tmp_path))

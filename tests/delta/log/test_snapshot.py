@@ -27,7 +27,7 @@ from tests.delta.tables import (
 from variantlake.delta.checkpoint.checkpoint_writer import write_checkpoint
 from variantlake.delta.log import snapshot_state
 from variantlake.delta.log.file_paths import AbsolutePaths
-from variantlake.delta.log.log_segment import commit_path
+from variantlake.delta.log.log_segment import all_commits, commit_path
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.schema.table_schema import VariantType
 from variantlake.errors import (
@@ -181,6 +181,26 @@ def test_history_is_newest_first(tmp_path: Path) -> None:
     assert middle.info["operationMetrics"] == {"n": "1"}
     assert oldest.version == 0
     assert [entry.version for entry in Snapshot.read(table, 1).history(1)] == [1]
+
+
+def test_history_ends_where_a_cleanup_has_come_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = write_log(tmp_path, first_commit(), [add("x")], [add("y")])
+    snapshot = Snapshot.read(table)
+
+    def cleaned_up_since(store: Any, last: int | None = None) -> Any:
+        found = all_commits(store, last)
+        for version in gone:
+            store.delete(commit_path(version))
+        return found
+
+    monkeypatch.setattr("variantlake.delta.log.snapshot.all_commits", cleaned_up_since)
+    gone = [0]
+    assert [entry.version for entry in snapshot.history()] == [2, 1]
+    gone = [1, 2]
+    with pytest.raises(MissingSource, match="no such"):
+        snapshot.history()
 
 
 def test_a_table_in_an_object_store(tmp_path: Path) -> None:

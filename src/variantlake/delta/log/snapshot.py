@@ -60,6 +60,7 @@ from variantlake.delta.schema.table_schema import PrimitiveType, StructType
 from variantlake.errors import (
     InvalidQuery,
     MalformedLog,
+    MissingSource,
     UnsupportedFeature,
     VariantLakeError,
     in_file,
@@ -319,10 +320,16 @@ class Snapshot(Shown):
         """The commits up to this version that the log still holds, newest first."""
         commits = all_commits(self.store, self.version)
         times = file_times(commits, self.metadata)
-        return [
-            _history_entry(self.store, version, commits[version], times.get(version))
-            for version in list(reversed(commits))[:limit]
-        ]
+        found: list[HistoryEntry] = []
+        for version in list(reversed(commits))[:limit]:
+            try:
+                entry = _history_entry(self.store, version, commits[version], times.get(version))
+            except MissingSource:
+                if not found:
+                    raise
+                break  # cleaned up since it was listed, and all before it
+            found.append(entry)
+        return found
 
 
 def _snapshot(

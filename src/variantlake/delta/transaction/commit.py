@@ -403,7 +403,12 @@ def _check_partitions(
 def _last_stamp(snapshot: Snapshot) -> int:
     path = commit_path(snapshot.version)
     # A version that came from a checkpoint has no commit information.
-    infos = [snapshot.commit_info] if snapshot.commit_info else read_commit(snapshot.store, path)
+    try:
+        info = snapshot.commit_info
+        infos = [info] if info else read_commit(snapshot.store, path)
+    except MissingSource:
+        check_before_commit(snapshot)  # which says so if it was cleaned up since
+        raise
     stamp = stamp_of(infos)
     if not stamp:
         raise MalformedLog(
