@@ -8,7 +8,13 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from variantlake.delta.schema.char_types import char_length, char_length_at
-from variantlake.delta.schema.columns_by_path import physical_path, resolved, type_at
+from variantlake.delta.schema.columns_by_path import (
+    HIDDEN,
+    WHERE_ROWS_LIE,
+    physical_path,
+    resolved,
+    type_at,
+)
 from variantlake.delta.schema.table_schema import PrimitiveType, StructType, VariantType, spark_name
 from variantlake.errors import InvalidPath, InvalidQuery, InvalidSchema, VariantLakeError
 from variantlake.expressions.literals import type_name
@@ -162,7 +168,9 @@ class Columns:
         if len(alike) != 1:
             hint = f"it has {', '.join(map(repr, known)) or 'no column: none was set yet'}"
             variants = [x.name for x in self.schema.fields if isinstance(x.type, VariantType)]
-            if len(variants) == 1:
+            if node.name.lower() == HIDDEN:
+                hint = WHERE_ROWS_LIE
+            elif len(variants) == 1:
                 hint += f"; a path in a VARIANT column is written {variants[0]}:{node.name}"
             raise InvalidQuery(f"the table has no column {node.name!r}", hint=hint)
         return alike[0]

@@ -23,8 +23,9 @@ from tests.spark.layouts import (
     rows,
 )
 from variantlake.delta.log.log_segment import commit_path
-from variantlake.errors import InvalidQuery, NotADeltaTable
+from variantlake.errors import InvalidQuery, NotADeltaTable, UnsupportedFeature
 from variantlake.spark.lake import Lake, connect
+from variantlake.spark.query.catalyst_query import ClassicQueries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -210,8 +211,20 @@ def test_names_of_ours_are_of_one_text_alone(spark: SparkSession, lake: Lake, ta
         lake.sql(query)
 
 
-def test_registered_names(lake: Lake, table: str) -> None:
+def test_registered_names(lake: Lake, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.register("my.events", table)
+    places = "SELECT count(DISTINCT my.events._metadata.file_name) FROM my.events WHERE k < 5"
+    assert lake.sql(places).collect()[0][0] > 0
+
+    def without_delta(_queries: Any, _text: str, _args: Any, error: Exception, **_: Any) -> Any:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ClassicQueries, "_by_spark", without_delta)
+        with pytest.raises(UnsupportedFeature, match="_metadata is not read here"):
+            lake.sql(places)
+        with pytest.raises(InvalidQuery, match="nope"):
+            lake.sql("SELECT nope, _metadata.file_name FROM my.events")
     frame = lake.sql("SELECT my.events.k FROM my.events WHERE my.events.event:id::int = 7")
     assert [tuple(row) for row in frame.collect()] == [(7,)]
 

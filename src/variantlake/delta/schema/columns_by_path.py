@@ -29,6 +29,11 @@ _PART = r"`(?:[^`]|``)+`|[^`.\s]+"
 _PATH = re.compile(rf"\s*(?:{_PART})(?:\s*\.\s*(?:{_PART}))*\s*")
 _EACH_PART = re.compile(_PART)
 
+HIDDEN = "_metadata"
+"""Spark's column of what is known of a row's file."""
+
+WHERE_ROWS_LIE = "Delta Spark says in which file a row lies; Table.files() lists the files"
+
 
 def parse_field_path(text: str) -> FieldPath:
     """The parts of `s.x`, in backticks if a name holds a dot.
@@ -257,7 +262,7 @@ def _parts_of(type_: DataType) -> dict[str, DataType]:
 
 
 def _unknown(path: FieldPath, known: Sequence[str] | dict[str, DataType]) -> InvalidSchema:
-    return InvalidSchema(
-        f"the table has no column {shown_path(path)!r}",
-        hint=did_you_mean(path[-1], known) or f"columns: {', '.join(known)}",
-    )
+    hint = did_you_mean(path[-1], known) or f"columns: {', '.join(known)}"
+    if path[0].lower() == HIDDEN:
+        hint = WHERE_ROWS_LIE
+    return InvalidSchema(f"the table has no column {shown_path(path)!r}", hint=hint)

@@ -15,7 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
-from variantlake.errors import InvalidQuery
+from variantlake.delta.schema.columns_by_path import HIDDEN, WHERE_ROWS_LIE
+from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.planning.stats.first_rows import FirstRows
 from variantlake.quoting import Parts
 from variantlake.spark.query.connect_splices import over_views
@@ -97,14 +98,41 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
             by_spark = self._by_spark(text, args, error, run=run or kind == "query")
             return PreparedQuery(note=str(error), frame=by_spark)
         except InvalidQuery as error:
-            # Spark may take what our relations lack, such as `_metadata`.
-            if not reading.relations or not reading.in_spark:
+            if not reading.relations:
                 raise
-            by_spark = self._by_spark(text, args, error, run=run or kind == "query")
-            return PreparedQuery(note=NOT_OVER_RELATIONS, frame=by_spark)
+            run = run or kind == "query"
+            return self._of_more_than_rows(text, args, resolve, error, reading, run=run)
         if not reading.relations:
             return PreparedQuery(note=SPARK_ALONE, frame=frame if run else None)
         return PreparedQuery(frame=frame) if run else self._explained(frame, reading.relations)
+
+    def _of_more_than_rows(
+        self,
+        text: str,
+        args: Any,
+        resolve: Resolve,
+        error: InvalidQuery,
+        reading: _Reading,
+        *,
+        run: bool,
+    ) -> PreparedQuery:
+        """A query by Delta Spark, which has what our relations lack: `_metadata`."""
+        hidden = HIDDEN in text.lower()
+        if not reading.in_spark:
+            if not hidden:
+                raise error
+            text = self._with_short_qualifiers(text, resolve)
+            text = _with_names_of_delta(text, self._named(ParsedText.of(text), resolve))
+        try:
+            by_spark = self._by_spark(text, args, error, run=run)
+        except InvalidQuery:
+            if hidden and f"`{HIDDEN}`" in error.message:
+                raise UnsupportedFeature(
+                    f"{HIDDEN} is not read here: it says in which files rows lie",
+                    hint=WHERE_ROWS_LIE,
+                ) from None
+            raise
+        return PreparedQuery(note=NOT_OVER_RELATIONS, frame=by_spark)
 
     def _over_relations(self, text: str, args: Any, reading: _Reading) -> DataFrame:
         def analysed() -> JavaObject:
@@ -164,9 +192,7 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
             return PreparedQuery(note=str(error), frame=self._by_spark(text, args, error, run=run))
         if not run:
             return PreparedQuery(tuple(map(self._natively, relations)), NOT_A_SELECT)
-        others = [(name, target) for name, target in named if not target.in_spark]
-        words = [_as_delta(name, target) for name, target in others]
-        as_delta = splice(text, over_views([name for name, _ in others], words))
+        as_delta = _with_names_of_delta(text, named)
         try:
             with quiet():
                 return PreparedQuery(note=SPARK_ALONE, frame=self._spark.sql(as_delta, args))
@@ -178,14 +204,18 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
     def _over_views(
         self, text: str, args: Any, resolve: Resolve, relations: Sequence[TableRelation]
     ) -> PreparedQuery:
-        parsed = ParsedText.of(text)
-        named = self._named(parsed, resolve)
-        text = splice(text, qualifier_splices(parsed.tokens, [name for name, _ in named]))
+        text = self._with_short_qualifiers(text, resolve)
         names = [name for name, _ in self._named(ParsedText.of(text), resolve)]
         views = [self._helper.publish(relation.rows()) for relation in relations]
         sources = {view: each.source for view, each in zip(views, relations, strict=True)}
         frame = self._sql(splice(text, over_views(names, views)), args, sources)
         return PreparedQuery(note=NOT_A_SELECT, frame=frame)
+
+    def _with_short_qualifiers(self, text: str, resolve: Resolve) -> str:
+        """The text whose columns are qualified by the last parts of our tables' names alone."""
+        parsed = ParsedText.of(text)
+        named = [name for name, _ in self._named(parsed, resolve)]
+        return splice(text, qualifier_splices(parsed.tokens, named))
 
     def _named(self, parsed: ParsedText, resolve: Resolve) -> list[tuple[TableName, Target]]:
         """The tables of ours that a text names, by its tokens."""
@@ -296,6 +326,13 @@ class _Reading:
         self.relations.append(relation)
         self.in_spark = self.in_spark and target.in_spark
         return dataset_of(self._queries.frame(relation))
+
+
+def _with_names_of_delta(text: str, named: Sequence[tuple[TableName, Target]]) -> str:
+    """The text with Delta's own names of tables that Spark does not know."""
+    others = [(name, target) for name, target in named if not target.in_spark]
+    words = [_as_delta(name, target) for name, target in others]
+    return splice(text, over_views([name for name, _ in others], words))
 
 
 def _as_delta(name: TableName, target: Target) -> str:
