@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from itertools import chain
 
 import pyarrow as pa
 import pytest
@@ -144,6 +146,22 @@ def test_who_stops_early_closes_the_sources() -> None:
     assert sources.open == 0
     time.sleep(0.02)
     assert sources.given == given_items < 100
+
+
+def test_an_interrupt_closes_the_sources() -> None:
+    def interrupted() -> Generator[int, None, None]:
+        yield 0
+        _thread.interrupt_main()
+        time.sleep(0.02)
+        yield 1
+
+    sources = Sources([[n] * 5000 for n in range(9)])
+    with pytest.raises(KeyboardInterrupt):
+        list(chained(chain([interrupted()], sources), lambda _: STREAM_BYTES // 8))
+    assert sources.open == 0
+    given_items = sources.given
+    time.sleep(0.02)
+    assert sources.given == given_items
 
 
 def test_an_error_in_the_middle_closes_the_sources() -> None:

@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import pyarrow as pa
+
 from variantlake.autoloading.auto_compact import compact_small_files, is_wanted
 from variantlake.autoloading.batch import BatchReport, Job, load_batch
 from variantlake.autoloading.discover import (
@@ -129,7 +131,7 @@ class Autoloader:
             documents=documents,
             format=form,
             run=run,
-            parallelism=parallelism or os.cpu_count() or 1,
+            parallelism=parallelism or pa.cpu_count(),
             reader=RunReader(store),
         )
         self._store = store

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable
 from typing import Unpack
 
+import pyarrow as pa
+
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.ingest.commit_load import LoadResult
 from variantlake.ingest.encode.document_options import DocumentOptions, IngestKeywords
@@ -41,5 +43,5 @@ def ingest_here(
         progress=progress,
         overwrite=overwrite,
         snapshot=snapshot,
-        parallelism=os.cpu_count() or 1,
+        parallelism=pa.cpu_count(),
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+
+import pyarrow as pa
 
 from variantlake.jobs.tasks import Tasks, flag_of
 
@@ -12,12 +13,12 @@ _POLL_SECONDS = 0.2
 
 
 def run_in_threads(task: Tasks, watch: Callable[[int], None]) -> list[bytes]:
-    """Run all tasks on this machine's cores; kernels and the Parquet encoder release the GIL.
+    """Run all tasks on the cores that pyarrow uses; kernels and the encoder release the GIL.
 
     Ctrl-C stops the running tasks at their next block of lines.
     """
     payloads: list[bytes] = []
-    pool = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="variantlake-load")
+    pool = ThreadPoolExecutor(pa.cpu_count(), thread_name_prefix="variantlake-load")
     try:
         running = {
             pool.submit(lambda at: list(task(at)), number) for number in range(len(task.groups))

@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from variantlake.batches import packed
 from variantlake.delta.actions.commit_properties import CommitProperties, takes_commit_properties
 from variantlake.errors import MalformedFile
@@ -123,7 +125,7 @@ def convert(
         run_in_threads,
         request,
         progress=progress,
-        parallelism=os.cpu_count() or 1,
+        parallelism=pa.cpu_count(),
     )
 
 
