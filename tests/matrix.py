@@ -170,23 +170,34 @@ def _parts(command: list[str], folder: Path, java: Path) -> Iterator[tuple[str, 
         sys.stderr.write(done.stderr[-4000:])
 
 
+def tried(row: Row, built: Path) -> bool:
+    """Whether a row installs and does what it should; it says so part by part."""
+    sys.stdout.write(f"{row.name}: Python {row.python}, {' '.join(row.requirements)}\n")
+    good = True
+    try:
+        for part, wrong in run(row, prepare(row, built)):
+            good &= not wrong
+            sys.stdout.write(f"    {part:22} {wrong or 'ok'}\n")
+            sys.stdout.flush()
+    except Absent as error:
+        sys.stdout.write(f"    not run: {error}\n")
+    except subprocess.CalledProcessError as error:
+        good = False
+        sys.stdout.write(f"    not installed: {' '.join(map(str, error.cmd))}\n")
+    return good
+
+
 def main() -> None:
-    """See above; fails where a part did."""
-    asked = sys.argv[1:] or [row.name for row in ROWS]
-    failed = False
+    """See above; fails where a row did, after all of them."""
+    names = [row.name for row in ROWS]
+    asked = sys.argv[1:] or names
+    if unknown := set(asked).difference(names):
+        sys.exit(f"no row is called {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     with tempfile.TemporaryDirectory(prefix="variantlake-wheel-") as name:
         wheel.build(Path(name))
         (built,) = Path(name).glob("*.whl")
-        for row in (row for row in ROWS if row.name in asked):
-            sys.stdout.write(f"{row.name}: Python {row.python}, {' '.join(row.requirements)}\n")
-            try:
-                for part, wrong in run(row, prepare(row, built)):
-                    failed |= bool(wrong)
-                    sys.stdout.write(f"    {part:22} {wrong or 'ok'}\n")
-                    sys.stdout.flush()
-            except Absent as error:
-                sys.stdout.write(f"    not run: {error}\n")
-    sys.exit(failed)
+        failed = [row.name for row in ROWS if row.name in asked and not tried(row, built)]
+    sys.exit(f"failed: {', '.join(failed)}" if failed else 0)
 
 
 if __name__ == "__main__":
