@@ -526,7 +526,7 @@ def test_a_path_without_a_type_is_named_where_it_needs_one(
     [
         "SELECT k FROM t JOIN t u USING (k)",
         "SELECT k FROM other",
-        "SELECT k FROM (SELECT k FROM t)",
+        "SELECT k FROM (SELECT k FROM t ORDER BY k)",
         "WITH c AS (SELECT 1) SELECT k FROM t",
         "SELECT k FROM t UNION ALL SELECT k FROM t",
         "SELECT k FROM t TABLESAMPLE (5 ROWS)",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from sqlglot import exp
 
 from variantlake.delta.schema.table_schema import StructType
+from variantlake.engine.inlined import WRITTEN, inline, query_in_from
 from variantlake.engine.queries import Ordering, Output, Query
 from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.expressions.columns import Columns, name_of
@@ -34,27 +35,53 @@ def read_query(
     Raises InvalidQuery, and UnsupportedFeature for what Spark has to run, by name.
     """
     with about(text):
-        select = parse_select(text)
-        only_parts(select, *_PARTS)
-        source = select.args.get("from_")
-        if source is None:
-            raise InvalidQuery("the query has no FROM", hint=f"the table is {_either(tables)}")
-        named = source.this
-        if not isinstance(named, exp.Table) or not _is_name(named):
-            if isinstance(named, exp.Table) and named.args.get("version"):
-                raise UnsupportedFeature(
-                    "the local engine does not run VERSION AS OF and TIMESTAMP AS OF",
-                    hint="vl.Table.open(location, version=3).sql(...) reads an older version",
-                    cli_hint="--version 3 or --timestamp reads an older version",
-                )
-            raise refused("a query of more than a table")
-        table = named.name.lower()
-        if table not in tables:
-            raise InvalidQuery(
-                f"there is no table {named.name!r}", hint=f"the table is {_either(tables)}"
+        return _query_of(parse_select(text), tables, utc=utc)
+
+
+def _query_of(
+    select: exp.Select, tables: Mapping[str, StructType], *, utc: bool
+) -> tuple[str, Query]:
+    table, columns = _flat(select, tables, utc=utc)
+    return table, _Select(select, columns, utc).query()
+
+
+def _flat(
+    select: exp.Select, tables: Mapping[str, StructType], *, utc: bool
+) -> tuple[str, Columns]:
+    """The table that a query is of, and its columns; a query in FROM is taken into the other."""
+    inner = query_in_from(select)
+    only_parts(select, *_PARTS)
+    if inner is None:
+        return _table_of(select, tables)
+    table, columns = _flat(inner, tables, utc=utc)
+    found = _Select(inner, columns, utc)
+    if found.query().keys is not None:
+        raise refused("groups of a query in FROM")
+    fields = [field.name for field in columns.schema.fields]
+    inline(select, inner, [output.name for output in found.outputs], fields)
+    return table, columns
+
+
+def _table_of(select: exp.Select, tables: Mapping[str, StructType]) -> tuple[str, Columns]:
+    source = select.args.get("from_")
+    if source is None:
+        raise InvalidQuery("the query has no FROM", hint=f"the table is {_either(tables)}")
+    named = source.this
+    if not isinstance(named, exp.Table) or not _is_name(named):
+        if isinstance(named, exp.Table) and named.args.get("version"):
+            raise UnsupportedFeature(
+                "the local engine does not run VERSION AS OF and TIMESTAMP AS OF",
+                hint="vl.Table.open(location, version=3).sql(...) reads an older version",
+                cli_hint="--version 3 or --timestamp reads an older version",
             )
-        columns = Columns(tables[table], named.alias.lower() or table, is_only=True)
-        return table, _Select(select, columns, utc).query()
+        raise refused("a query of more than a table")
+    table = named.name.lower()
+    if table not in tables:
+        raise InvalidQuery(
+            f"there is no table {named.name!r}", hint=f"the table is {_either(tables)}"
+        )
+    columns = Columns(tables[table], named.alias.lower() or table, is_only=True)
+    return table, columns
 
 
 def _either(tables: Iterable[str]) -> str:
@@ -78,8 +105,8 @@ class _Select:
         self._utc = utc
         self._now = time.time_ns() // 1000
         self._read = Expressions(columns, utc=utc, now=self._now)
-        self._outputs = tuple(self._items())
-        self._names = self._names_of(self._outputs)
+        self.outputs = tuple(self._items())
+        self._names = self._names_of(self.outputs)
 
     def query(self) -> Query:
         where, limit, having = map(self._select.args.get, ("where", "limit", "having"))
@@ -97,7 +124,7 @@ class _Select:
         # Spark asks rows what their keys alone decide: it computes nothing of other groups.
         rows += [part for part in conjuncts(groups) if any(refs(part)) and not has_aggregate(part)]
         return Query(
-            self._outputs,
+            self.outputs,
             And(tuple(rows)) if len(rows) > 1 else next(iter(rows), None),
             keys,
             groups,
@@ -114,7 +141,7 @@ class _Select:
             inner = part.this if isinstance(part, exp.Alias) else part
             self._check_names(inner)
             found = self._read.expression(inner)
-            yield Output(part.alias if isinstance(part, exp.Alias) else _name(inner, found), found)
+            yield Output(part.alias if isinstance(part, exp.Alias) else _name(part, found), found)
 
     def _check_names(self, item: exp.Expression) -> None:
         """Refuse what only Spark makes columns of: `t.*`, and names of other items of the list."""
@@ -139,7 +166,7 @@ class _Select:
     def _keys(self, *, grouped: bool) -> tuple[Expression, ...] | None:
         group = self._select.args.get("group")
         if group is None:
-            grouped = grouped or any(has_aggregate(each.expression) for each in self._outputs)
+            grouped = grouped or any(has_aggregate(each.expression) for each in self.outputs)
             return () if grouped else None
         if any(value for name, value in group.args.items() if name != "expressions"):
             raise refused("this GROUP BY")
@@ -194,9 +221,9 @@ class _Select:
             yield Ordering(found, bool(term.args.get("desc")), bool(term.args.get("nulls_first")))
 
     def _output(self, place: int, clause: str) -> Expression:
-        if not 1 <= place <= len(self._outputs):
-            raise InvalidQuery(f"{clause} {place}: the result has {len(self._outputs)} columns")
-        return self._outputs[place - 1].expression
+        if not 1 <= place <= len(self.outputs):
+            raise InvalidQuery(f"{clause} {place}: the result has {len(self.outputs)} columns")
+        return self.outputs[place - 1].expression
 
     def _distinct(
         self, keys: tuple[Expression, ...] | None, order: tuple[Ordering, ...]
@@ -204,7 +231,7 @@ class _Select:
         distinct = self._select.args["distinct"]
         if keys is not None or distinct.args.get("on"):
             raise refused("DISTINCT beside groups")
-        found = tuple(dict.fromkeys(output.expression for output in self._outputs))
+        found = tuple(dict.fromkeys(output.expression for output in self.outputs))
         for expression in found:
             if type_of(expression) is None:
                 raise untyped("DISTINCT", expression)
@@ -218,7 +245,7 @@ class _Select:
         having: Expression | None,
         order: tuple[Ordering, ...],
     ) -> None:
-        parts = [output.expression for output in self._outputs]
+        parts = [output.expression for output in self.outputs]
         parts += [] if having is None else [having]
         for part in (*parts, *(term.expression for term in order)):
             outside(part, keys)
@@ -231,6 +258,14 @@ def _ordinal(node: exp.Expression) -> int | None:
 
 def _name(node: exp.Expression, found: Expression) -> str:
     """The name that Spark gives to an item without one, if that is known."""
+    written = node.meta.get(WRITTEN)
+    if written is not None:
+        node = written
+        inner = node.this if isinstance(node, exp.Cast) else node
+        if isinstance(inner, exp.Column):
+            return inner.name
+        if isinstance(node, exp.Anonymous):
+            raise _unnamed()
     if isinstance(found, Ref):
         return name_of(node, found)
     if isinstance(found, Aggregate) and not isinstance(node, exp.Filter | exp.CountIf):
@@ -246,6 +281,10 @@ def _name(node: exp.Expression, found: Expression) -> str:
             isinstance(node.this, exp.Distinct) and found.function != "count"
         ):
             return f"{shown}{inner.name})"
+    raise _unnamed()
+
+
+def _unnamed() -> UnsupportedFeature:
     error = refused("an expression without a name of its own")
     error.hint = error.cli_hint = "give it one: … AS name"
-    raise error
+    return error
