@@ -131,6 +131,8 @@ def test_rules_of_the_target(table: vl.Table, tmp_path: Path) -> None:
     wrong: Any = "xml"
     with pytest.raises(InvalidValue, match="format is 'xml'"):
         table.export(tmp_path / "y", wrong)
+    with pytest.raises(InvalidValue, match=r"table\.sql\(query\)\.export"):
+        table.export(tmp_path / "y.csv", "SELECT id FROM t")  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match="compressed inside"):
         table.export(tmp_path / "y.parquet.gz", "parquet")
     with pytest.raises(InvalidValue, match="no file"):

@@ -100,7 +100,9 @@ def chosen_form(location: str, form: str | None) -> ExportFormat:
             )
         return _ENDINGS[ending]
     if form not in list(ExportFormat):
-        raise InvalidValue(f"format is {form!r:.60}", hint=f"one of {known}")
+        is_query = str(form).lstrip()[:6].upper() == "SELECT"
+        hint = "table.sql(query).export(file)" if is_query else f"one of {known}"
+        raise InvalidValue(f"format is {form!r:.60}", hint=hint)
     chosen = ExportFormat(form)
     if chosen is ExportFormat.PARQUET and _ending(location)[1]:
         raise InvalidValue(

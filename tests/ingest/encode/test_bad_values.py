@@ -13,7 +13,7 @@ import pytest
 import variantlake as vl
 from tests.kernels.json.test_bad_document import damaged
 from tests.strategies import MORE
-from variantlake.errors import VariantLakeError
+from variantlake.errors import InvalidSchema, VariantLakeError
 
 SCHEMA = "a VARIANT, b VARIANT, c VARIANT, n BIGINT, d DECIMAL(38,0), s STRUCT<x: BINARY>"
 
@@ -55,3 +55,10 @@ def test_lines_say_what_each_row_by_itself_fails_with(tmp_path: Path) -> None:
         assert line["values"]["n"] == row
         assert line["values"]["s"] == {"x": "/w=="}
     assert done.rows_written == given.num_rows - len(lines)
+
+
+def test_texts_of_times_without_a_zone_name_no_function_of_arrow(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path, "at TIMESTAMP")
+    with pytest.raises(InvalidSchema, match="a text names its zone") as raised:
+        table.append(pa.table({"at": ["2026-01-31 10:00:00"]}))
+    assert "assume_timezone" not in str(raised.value)

@@ -105,9 +105,12 @@ class PlainColumn:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             if pa.types.is_timestamp(self._type):
                 check_micros(array, self._field.name)
+            # Behind it stands what a program would do with functions of Arrow.
+            said, advice, _ = str(error).partition(" If these timestamps are in local time")
             raise InvalidSchema(
                 f"column {self._field.name!r} is {self._field.type}; {self._values} cannot be "
-                f"stored in it: {error}"
+                f"stored in it: {said}",
+                hint="a text names its zone: 2026-01-31T10:00:00Z" if advice else "",
             ) from error
         if self._most:
             found = within_length(found, self._most, self._field.name)
