@@ -87,6 +87,20 @@ def test_a_table_and_its_first_files_are_one_commit(tmp_path: Path) -> None:
     assert names == [f"{0:020d}.crc", f"{0:020d}.json"]
 
 
+def test_rows_replaced_by_none_have_the_metrics_of_a_write(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path, "id INT")
+    table.append([{"id": 1}])
+    (file,) = table.refresh().files().to_pylist()
+    table.overwrite(pa.table({"id": pa.array([], pa.int32())}))
+    metrics = table.history(1)[0].info["operationMetrics"]
+    assert {name: metrics[name] for name in metrics if name != "numOutputRows"} == {
+        "numFiles": "0",
+        "numOutputBytes": "0",
+        "numRemovedFiles": "1",
+        "numRemovedBytes": str(file["size"]),
+    }
+
+
 @pytest.mark.parametrize(
     ("ddl", "properties", "reader", "writer"),
     [

@@ -366,7 +366,7 @@ def _say(store: Store, version: int, payload: _Payload) -> None:
 
 def _file_metrics(changes: Changes) -> dict[str, str]:
     metrics = {}
-    if changes.adds:
+    if changes.adds or changes.operation == "WRITE":
         metrics["numFiles"] = str(len(changes.adds))
         metrics["numOutputBytes"] = str(sum(add.size for add in changes.adds))
     if changes.removes:
