@@ -65,9 +65,9 @@ CLEANERS: Mapping[str, int] = {
 }  # fmt: skip
 """What actors do where logs are cleaned up while others write checkpoints: days pass."""
 
-_CROWDED = 0.4
+_CROWDED = 0.5
 """So many seeds of all give crowded runs."""
-_SHARES = (0.45, 0.25, 0.2, 0.1)
+_SHARES = (0.5, 0.22, 0.18, 0.1)
 """So many of these are of rivals, revivers, cleaners and of those who make a table again."""
 _PAUSES = (0.004, 0.02, 0.02, 0.004)
 """How often time passes in each."""
