@@ -428,10 +428,9 @@ def tag(session: Session, op: Op, work: Work) -> Any:
     table = session.table()
     name, version = f"name-{op.a % 2}", max(table.version - op.b % OLD, 0)
     work.names = {NAMES + name: version}
+    began = table.version  # the handle goes on to newer ones
     done = table.tag(name, version, move=True)
-    if all(
-        each.names.get(NAMES + name) != version for each in session.model.versions[table.version :]
-    ):
+    if all(each.names.get(NAMES + name) != version for each in session.model.versions[began:]):
         raise Violation(f"{name} is said to be version {version}, and never was")
     return done
 
