@@ -40,6 +40,7 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
+from variantlake.mirroring import mirror as refreshes
 
 _MOST_TRIES = 12
 _MANY = 50
@@ -120,6 +121,8 @@ def _limits(scenario: Scenario) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for module, name, value in limits:
             stack.enter_context(patch.object(module, name, value))
+        # What a process remembers of mirrors is not the next scenario's, which a seed repeats.
+        stack.enter_context(patch.dict(refreshes._mirrors, clear=True))
         yield
 
 
