@@ -63,6 +63,15 @@ class Sources:
                 self.closed += 1
 
 
+def _check_given(sources: Sources, items: int) -> None:
+    """Wait until threads have taken so many items, and check that they take no more."""
+    until = time.monotonic() + 20
+    while sources.given < items and time.monotonic() < until:
+        time.sleep(0.002)
+    time.sleep(0.02)
+    assert sources.given == items
+
+
 def _outcome(results: Iterator[int]) -> tuple[list[int], str]:
     seen: list[int] = []
     try:
@@ -93,20 +102,26 @@ def test_as_many_sources_are_read_as_there_are_threads(threads: int) -> None:
     sources = Sources([[n] * 20 for n in range(12)])
     results = chained(iter(sources), lambda _: 0)
     assert next(results) == 0
-    time.sleep(0.05)
+    # Four for each thread, until the caller is there.
+    _check_given(sources, 20 * min(4 * threads, 12) if threads > 1 else 1)
     assert sources.most_open == threads
-    # A thread that has read a whole source begins no other before the caller is there.
-    assert sources.given == (20 * threads if threads > 1 else 1)
     assert list(results) == [0] * 19 + [n for n in range(1, 12) for _ in range(20)]
+
+
+def test_sources_without_items_keep_no_thread(threads: int) -> None:
+    sources = Sources([[0] * 20, [], [], [1] * 20, [], [2] * 20])
+    results = chained(iter(sources), lambda _: STREAM_BYTES // 3)
+    assert next(results) == 0
+    _check_given(sources, 1 + 3 * min(threads, 3) if threads > 1 else 1)
+    assert list(results) == [0] * 19 + [1] * 20 + [2] * 20
 
 
 def test_a_source_stops_while_enough_of_it_waits(threads: int) -> None:
     sources = Sources([[n] * 20 for n in range(5)])
     results = chained(iter(sources), lambda _: STREAM_BYTES // 3)
     assert next(results) == 0
-    time.sleep(0.05)
     # One item was taken; of each source three wait.
-    assert sources.given == (1 + 3 * min(threads, 5) if threads > 1 else 1)
+    _check_given(sources, 1 + 3 * min(threads, 5) if threads > 1 else 1)
     assert len(list(results)) == 99
 
 

@@ -23,7 +23,10 @@ STREAM_BYTES = 48 << 20
 """What waits of one source to be taken, but for its last item: most of a row group of Variants."""
 
 _MOST_STREAMS = 8
-"""So many are open at once, however many threads there are."""
+"""So many are under way at once, however many threads there are."""
+
+_MOST_WAITING = 4
+"""So many sources are open for each that is under way: some are short, or have nothing."""
 
 
 def chained(
@@ -113,8 +116,16 @@ class _Streams(Generic[R]):
         for each in self._open:
             each.source.close()
 
+    def _has_room(self) -> bool:
+        """Whether another source is opened: those that are at their end keep no thread."""
+        return (
+            sum(not each.is_done for each in self._open) < self._most
+            and len(self._open) < _MOST_WAITING * self._most
+            and sum(each.bytes for each in self._open) < STREAM_BYTES * self._most
+        )
+
     def _open_more(self) -> None:
-        while len(self._open) < self._most:
+        while self._has_room():
             try:
                 source = next(self._sources, None)
             except BaseException as error:  # noqa: BLE001  # raised behind what comes before it
@@ -128,6 +139,7 @@ class _Streams(Generic[R]):
     def _go_on(self) -> None:
         if self._is_stopped:
             return
+        self._open_more()
         for each in self._open:
             if each.running is None and not each.is_done and each.bytes < STREAM_BYTES:
                 each.running = pool().submit(self._step, each)
