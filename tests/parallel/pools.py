@@ -1,4 +1,4 @@
-"""Worker processes for tests, in which they are off."""
+"""Worker processes for tests, in which they are off, and what threads gave."""
 
 from __future__ import annotations
 
@@ -36,3 +36,13 @@ def worker_processes(module: str, count: int = 2) -> Iterator[list[bool]]:
             yield answered
         finally:
             processes._workers.end()
+
+
+def outcome(results: Iterator[int]) -> tuple[list[int], str]:
+    """The numbers, and the error that came behind them."""
+    seen: list[int] = []
+    try:
+        seen.extend(results)
+    except (KeyError, ValueError) as error:
+        return seen, repr(error)
+    return seen, ""

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import variantlake as vl
+from tests.parallel.pools import outcome
 from tests.strategies import MORE
 from variantlake.encoding.metadata import encode_metadata
 from variantlake.errors import MalformedFile
@@ -56,14 +57,6 @@ def test_an_error_comes_in_its_place_and_is_the_last(
         if item == bad_work:
             raise ValueError(item)
         return item
-
-    def outcome(results: Iterator[int]) -> tuple[list[int], str]:
-        seen: list[int] = []
-        try:
-            seen.extend(results)
-        except (KeyError, ValueError) as error:
-            return seen, repr(error)
-        return seen, ""
 
     assert outcome(ahead(source(), work)) == outcome(map(work, source()))
 

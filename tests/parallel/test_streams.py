@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.parallel.pools import outcome
 from tests.strategies import MORE
 from variantlake.parallel.prefetch import ahead
 from variantlake.parallel.streams import STREAM_BYTES, chained
@@ -72,15 +73,6 @@ def _check_given(sources: Sources, items: int) -> None:
     assert sources.given == items
 
 
-def _outcome(results: Iterator[int]) -> tuple[list[int], str]:
-    seen: list[int] = []
-    try:
-        seen.extend(results)
-    except (KeyError, ValueError) as error:
-        return seen, repr(error)
-    return seen, ""
-
-
 _ITEMS = st.lists(st.lists(st.integers(0, 99) | st.just(ValueError("bad")), max_size=6), max_size=9)
 
 
@@ -94,7 +86,7 @@ def test_items_and_errors_come_in_their_places(
             yield from source
 
     sources = Sources(items, bad_source=bad_source)
-    assert _outcome(chained(iter(sources), lambda _: weight)) == _outcome(plain())
+    assert outcome(chained(iter(sources), lambda _: weight)) == outcome(plain())
     assert sources.open == 0
 
 
@@ -181,5 +173,5 @@ def test_an_interrupt_closes_the_sources() -> None:
 
 def test_an_error_in_the_middle_closes_the_sources() -> None:
     sources = Sources([[1, 2], [3, ValueError("bad"), 4], [5] * 50, [6] * 50])
-    assert _outcome(chained(iter(sources), lambda _: 0)) == ([1, 2, 3], "ValueError('bad')")
+    assert outcome(chained(iter(sources), lambda _: 0)) == ([1, 2, 3], "ValueError('bad')")
     assert sources.open == 0
