@@ -118,8 +118,11 @@ def test_they_give_sparks_rows_and_names(spark: SparkSession, tmp_path: Path) ->
         ]
     )
     vl.spark.connect(spark).table(table.uri).createOrReplaceTempView("t")
-    for text in OF_SPARK:
-        ours, theirs = table.sql(text).to_arrow(), spark.sql(text)
-        assert ours.column_names == theirs.columns, text
-        rows = [tuple(row.values()) for row in ours.to_pylist()]
-        assert Counter(rows) == Counter(map(tuple, theirs.collect())), text
+    try:
+        for text in OF_SPARK:
+            ours, theirs = table.sql(text).to_arrow(), spark.sql(text)
+            assert ours.column_names == theirs.columns, text
+            rows = [tuple(row.values()) for row in ours.to_pylist()]
+            assert Counter(rows) == Counter(map(tuple, theirs.collect())), text
+    finally:
+        spark.catalog.dropTempView("t")
