@@ -230,6 +230,21 @@ def test_dictionaries_where_only_all_rows_show_that_values_repeat(tmp_path: File
     assert pq.read_table(tmp_path / "x.parquet").equals(data)
 
 
+def test_dictionaries_where_the_first_rows_take_turns(tmp_path: File) -> None:
+    """Five thousand users, one after the other: none of the first rows has the user of another."""
+    rows = 20_000
+    users = [f"user {row % 5000}" for row in range(rows)]
+    orders = [f"order {row}" for row in range(rows)]
+    data = pa.table({"user": users, "inner": [{"user": user} for user in users], "order": orders})
+    write(tmp_path / "x.parquet", data)
+    group = pq.read_metadata(tmp_path / "x.parquet").row_group(0)
+    columns = [group.column(index) for index in range(group.num_columns)]
+    assert {
+        column.path_in_schema for column in columns if "RLE_DICTIONARY" in column.encodings
+    } == {"user", "inner.user"}
+    assert pq.read_table(tmp_path / "x.parquet").equals(data)
+
+
 def test_pages_are_small_enough_to_skip(tmp_path: File) -> None:
     data = pa.table({"n": range(50_000)})
     write(tmp_path / "x.parquet", data, page_rows=5000, page_bytes=1 << 20)

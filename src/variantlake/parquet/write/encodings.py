@@ -34,8 +34,9 @@ MAX_DISTINCT_SHARE = 0.5
 """A dictionary is made if at most this share of the values is distinct."""
 
 _MAYBE_SHARE = 0.98
-"""Texts of which the sample repeats a few may repeat often in all rows: these are counted there.
-Twenty thousand users among a hundred thousand events are hardly seen twice in a small sample."""
+"""Texts of which a sample repeats a few may repeat often in all rows: these are counted there.
+Twenty thousand users among a hundred thousand events are hardly seen twice in a small sample, and
+not once in the first rows if they take turns."""
 
 _MANY_ROWS = 4 * SAMPLE_ROWS
 """Fewer rows say no more than the sample."""
@@ -128,29 +129,44 @@ def _is_repeated(sample: AnyArray, path: tuple[str, ...], table: pa.Table) -> bo
         return True
     if distinct <= present * MAX_DISTINCT_SHARE:
         return True
-    is_likely = distinct <= present * _MAYBE_SHARE and is_text(sample.type)
-    return is_likely and table.num_rows >= _MANY_ROWS and _is_repeated_in_all(path, table)
+    if not is_text(sample.type) or table.num_rows < _MANY_ROWS:
+        return False
+    leaf = _leaf_of(path, table)
+    if leaf is None or min(distinct / present, _distinct(_spread(leaf))[0]) > _MAYBE_SHARE:
+        return False
+    return _is_repeated_in_all(leaf)
 
 
-def _is_repeated_in_all(path: tuple[str, ...], table: pa.Table) -> bool:
-    """The same of all rows, or of many, for a leaf of nothing but structs."""
-    found = _distinct(path, table.slice(0, _COUNTED_ROWS))
-    if found is not None and MAX_DISTINCT_SHARE < found[0] <= _LIKELY_SHARE:
-        found = _distinct(path, table)
-    return found is not None and found[0] <= MAX_DISTINCT_SHARE and found[1] <= DICTIONARY_BYTES
+def _is_repeated_in_all(leaf: Any) -> bool:
+    """The same of all rows, or of many."""
+    share, size = _distinct(leaf.slice(0, _COUNTED_ROWS))
+    if MAX_DISTINCT_SHARE < share <= _LIKELY_SHARE:
+        share, size = _distinct(leaf)
+    return share <= MAX_DISTINCT_SHARE and size <= DICTIONARY_BYTES
 
 
-def _distinct(path: tuple[str, ...], table: pa.Table) -> tuple[float, int] | None:
-    """The share of different values, and about their bytes; None of leaves within other things."""
+def _leaf_of(path: tuple[str, ...], table: pa.Table) -> Any:
+    """All values of a leaf within nothing but structs; None of another one."""
     column: Any = table.column(path[0])
-    if len(path) > 1:
-        try:
-            column = pc.struct_field(column, list(path[1:]))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError):
-            return None  # within a list, a map, or an extension
-    present = len(column) - column.null_count
-    distinct = pc.count_distinct(column).as_py()
-    return distinct / max(present, 1), column.nbytes * distinct // max(present, 1)
+    if len(path) == 1:
+        return column
+    try:
+        return pc.struct_field(column, list(path[1:]))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError):
+        return None  # within a list, a map, or an extension
+
+
+def _spread(leaf: Any) -> Any:
+    """As many values as the sample has, from anywhere: the first rows may all differ by order."""
+    rows = np.random.default_rng(0).integers(0, len(leaf), SAMPLE_ROWS)
+    return leaf.take(pa.array(np.unique(rows)))
+
+
+def _distinct(values: Any) -> tuple[float, int]:
+    """The share of different values, and about their bytes."""
+    present = max(len(values) - values.null_count, 1)
+    distinct = pc.count_distinct(values).as_py()
+    return distinct / present, values.nbytes * distinct // present
 
 
 def _encoding_of(sample: AnyArray) -> str:
