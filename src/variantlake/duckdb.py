@@ -61,7 +61,7 @@ def attach(
     if not hasattr(connection, "register"):
         raise InvalidValue(
             f"{connection!r:.60} is not a connection of DuckDB",
-            hint="duckdb.connect()",
+            hint="duckdb.connect(), or the con of a connection of Ibis",
             cli_hint="",
         )
     if not isinstance(name, str) or not name:

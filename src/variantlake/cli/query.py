@@ -181,6 +181,7 @@ def _local(
             sql,
             {name: table.schema for name, table in tables.items()},
             utc=required or zone_is_utc(),
+            run=lambda name, query: LocalQuery(tables[name].snapshot, query).to_batches(),
         )
         found = LocalQuery(tables[name].snapshot, parsed)
         if required or all(shows(column.type) for column in found.schema):

@@ -35,6 +35,7 @@ from variantlake.paths import Path
 from variantlake.quoting import unquoted
 from variantlake.scan.assignments import assigned, scalar_of, sql_name
 from variantlake.scan.files.casts import extract
+from variantlake.scan.files.chosen_rows import cast_error
 from variantlake.scan.files.column_reads import as_type
 from variantlake.shredding.arrays import AnyArray, AnyField
 from variantlake.shredding.layout import VARIANT_TYPE, is_variant_type
@@ -144,9 +145,7 @@ def column_of(
         return array
     found = evaluate(_stored(value, wanted), of_refs(in_rows), rows)
     if found.failed is not None and found.failed.any():
-        raise InvalidValue(
-            f"a value cannot be cast: {value}", hint="try_variant_get gives NULL instead"
-        )
+        raise cast_error(value, None)
     array = assigned(plain(found.array), wanted, name)
     return array
 

@@ -138,5 +138,5 @@ def _flag(node: Any) -> bool:
 
 def _checked(expression: Expression, values: Values) -> Any:
     if values.failed is not None and values.failed.any():
-        raise cast_error(str(expression), None)
+        raise cast_error(expression, None)
     return plain(values.array)

@@ -109,5 +109,5 @@ def evaluate_used(expression: Expression, known: Known, rows: int) -> Any:
     """The values of an expression that a query uses. Raises InvalidValue if Spark raises."""
     values = evaluate(expression, known.get, rows)
     if values.failed is not None and np.any(values.failed):
-        raise cast_error(f"{expression}", None)
+        raise cast_error(expression, None)
     return values.array

@@ -38,8 +38,12 @@ def query_in_from(select: exp.Select) -> exp.Select | None:
         if more := other_part(named, ("this", "alias")):
             raise refused(f"{more} of a query")
         alias = named.args.get("alias") or exp.TableAlias(this=exp.to_identifier(first.alias))
-        named = exp.Subquery(this=first.this, alias=alias)
         select.set("with_", None)
+        if [each.name.lower() for each in select.find_all(exp.Table)].count(
+            first.alias.lower()
+        ) > 1:
+            raise refused("a query of WITH that is read more than once")
+        named = exp.Subquery(this=first.this, alias=alias)
         select.set("from_", exp.From(this=named))
     if not isinstance(named, exp.Subquery):
         return None

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from variantlake.delta.log.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from variantlake.engine.queries import Query
     from variantlake.engine.run import LocalQuery
     from variantlake.scan.decoded_log import DecodedLog
 
@@ -38,7 +42,11 @@ class PreparedQueries:
         found = self._kept.pop(text, None)
         if found is None:
             names = dict.fromkeys(names_of_table(snapshot.store.uri), snapshot.schema)
-            found = LocalQuery(snapshot, read_query(text, names)[1], decoded)
+
+            def run(_: str, query: Query) -> Iterator[pa.RecordBatch]:
+                return LocalQuery(snapshot, query, decoded).to_batches()
+
+            found = LocalQuery(snapshot, read_query(text, names, run=run)[1], decoded)
         if _OF_A_MOMENT.search(text) is None:
             self._kept[text] = found
         while len(self._kept) > MOST:

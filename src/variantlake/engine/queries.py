@@ -29,10 +29,11 @@ class Ordering:
 
 @dataclass(frozen=True)
 class Query:
-    """`SELECT outputs FROM the table WHERE … GROUP BY keys HAVING … ORDER BY … LIMIT …`.
+    """`SELECT outputs FROM the table WHERE … GROUP BY keys HAVING … ORDER BY … LIMIT … OFFSET …`.
 
     `keys` is None if rows are not grouped; no keys make one group of all rows. Expressions above
-    a grouping are made of its keys, of aggregates and of constants.
+    a grouping are made of its keys, of aggregates and of constants. `limit` counts the first `skip`
+    rows too, which are not given.
     """
 
     outputs: tuple[Output, ...]
@@ -41,6 +42,7 @@ class Query:
     having: Expression | None = None
     order: tuple[Ordering, ...] = ()
     limit: int | None = None
+    skip: int = 0
 
     @cached_property
     def aggregates(self) -> tuple[Aggregate, ...]:

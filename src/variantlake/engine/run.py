@@ -85,7 +85,7 @@ class LocalQuery(ArrowStream):
         fewer = "ask for fewer by WHERE, or ORDER BY with LIMIT"
         spilling = "or let DuckDB answer it, which spills to a disk: vl.duckdb.attach"
         with in_memory("the rows or groups of this query do", f"{fewer}; {spilling}", fewer):
-            yield from self._rows()
+            yield from _without_first(self._rows(), self.query.skip)
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
         query = self.query
@@ -250,6 +250,13 @@ class _GroupsOf:
 
     def __reduce__(self) -> tuple[type[_GroupsOf], tuple[Reading]]:
         return _GroupsOf, (self.reading.without_files(),)
+
+
+def _without_first(batches: Iterator[pa.RecordBatch], skipped: int) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if skipped < batch.num_rows:
+            yield batch.slice(skipped) if skipped else batch
+        skipped = max(0, skipped - batch.num_rows)
 
 
 def _slice(values: Values, start: int, size: int) -> Values:

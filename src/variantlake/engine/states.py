@@ -27,10 +27,10 @@ from variantlake.engine.codes import (
     ranked,
     unscaled,
 )
-from variantlake.errors import InvalidValue, UnsupportedFeature
+from variantlake.errors import InvalidValue
 from variantlake.expressions.arrays import checked, numbers, one_array, plain, valid
 from variantlake.expressions.tree import Aggregate
-from variantlake.expressions.typing import scalar
+from variantlake.expressions.typing import refused, scalar
 from variantlake.kernels.columns.aggregates import add_groups, count_groups, reach_groups
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
@@ -313,9 +313,7 @@ class Sum:
             means = [self._mean(row) if there[row] else None for row in range(len(there))]
             return arrow_array(means, self.aggregate.type.arrow)
         if self.most > _EXACT_DOUBLE and (self.above - self.below > _EXACT_DOUBLE).any():
-            raise UnsupportedFeature(
-                "an average whose sum no double holds exactly is left to Spark"
-            )
+            raise refused("an average whose sum no double holds exactly")
         whole = (self.above + self.below).astype(np.float64)
         return arrow_array(whole / np.maximum(self.counts, 1), mask=~there)
 
@@ -335,9 +333,7 @@ class Sum:
                 hint="Spark raises ARITHMETIC_OVERFLOW as well: sum a wider type",
             )
         if ((self.above >= limit) | (self.below < least)).any():
-            raise UnsupportedFeature(
-                "whether the sum overflows depends on the order of its rows: it is left to Spark"
-            )
+            raise refused("a sum that overflows in some orders of its rows and not in others")
 
     def _mean(self, row: int) -> Decimal:
         """As Spark divides: to 38 digits of fraction first, then to the result's."""

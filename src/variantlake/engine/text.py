@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.engine.inlined import WRITTEN, inline, query_in_from
 from variantlake.engine.queries import Ordering, Output, Query
+from variantlake.engine.subqueries import RunQuery, Subqueries
 from variantlake.errors import InvalidQuery, UnsupportedFeature
 from variantlake.expressions.columns import Columns, name_of
 from variantlake.expressions.from_sqlglot import Expressions, has_aggregate, outside
@@ -17,7 +19,9 @@ from variantlake.expressions.tree import Aggregate, And, Expression, Ref, conjun
 from variantlake.expressions.typing import condition, refused, type_of, untyped
 from variantlake.sql.select import about, only_parts, parse_select, row_limit
 
-_PARTS = ("expressions", "where", "limit", "from_", "group", "having", "order", "distinct")
+_PARTS = (
+    *("expressions", "where", "limit", "offset", "from_", "group", "having", "order", "distinct"),
+)
 
 
 def names_of_table(uri: str) -> tuple[str, ...]:
@@ -26,40 +30,55 @@ def names_of_table(uri: str) -> tuple[str, ...]:
 
 
 def read_query(
-    text: str, tables: Mapping[str, StructType], *, utc: bool = True
+    text: str,
+    tables: Mapping[str, StructType],
+    *,
+    utc: bool = True,
+    run: RunQuery | None = None,
 ) -> tuple[str, Query]:
     """The name of the table that a query is of, and the query; `utc` as in `QueryText`.
 
-    `tables` are by the names, in small letters, that the text may use.
+    `tables` are by the names, in small letters, that the text may use. `run` runs the queries
+    that stand in expressions; without it they are refused.
 
-    Raises InvalidQuery, and UnsupportedFeature for what Spark has to run, by name.
+    Raises InvalidQuery, and UnsupportedFeature for what Spark has to run, by name; with `run` also
+    what a query in an expression raises.
     """
     with about(text):
-        return _query_of(parse_select(text), tables, utc=utc)
+        return _QueryReader(tables, utc, time.time_ns() // 1000, run).query(parse_select(text))
 
 
-def _query_of(
-    select: exp.Select, tables: Mapping[str, StructType], *, utc: bool
-) -> tuple[str, Query]:
-    table, columns = _flat(select, tables, utc=utc)
-    return table, _Select(select, columns, utc).query()
+@dataclass(frozen=True, slots=True)
+class _QueryReader:
+    """Reads the queries of one text, which all have one `now()`."""
 
+    tables: Mapping[str, StructType]
+    utc: bool
+    now: int
+    run: RunQuery | None
 
-def _flat(
-    select: exp.Select, tables: Mapping[str, StructType], *, utc: bool
-) -> tuple[str, Columns]:
-    """The table that a query is of, and its columns; a query in FROM is taken into the other."""
-    inner = query_in_from(select)
-    only_parts(select, *_PARTS)
-    if inner is None:
-        return _table_of(select, tables)
-    table, columns = _flat(inner, tables, utc=utc)
-    found = _Select(inner, columns, utc)
-    if found.query().keys is not None:
-        raise refused("groups of a query in FROM")
-    fields = [field.name for field in columns.schema.fields]
-    inline(select, inner, [output.name for output in found.outputs], fields)
-    return table, columns
+    def query(self, select: exp.Select) -> tuple[str, Query]:
+        table, columns = self._flat(select)
+        return table, _Select(select, columns, self).query()
+
+    @property
+    def within(self) -> Subqueries | None:
+        """What reads and runs the queries in expressions."""
+        return None if self.run is None else Subqueries(self.query, self.run)
+
+    def _flat(self, select: exp.Select) -> tuple[str, Columns]:
+        """The table that a query is of, and its columns; one in FROM is taken into the other."""
+        inner = query_in_from(select)
+        only_parts(select, *_PARTS)
+        if inner is None:
+            return _table_of(select, self.tables)
+        table, columns = self._flat(inner)
+        outputs = _Select(inner, columns, self).outputs
+        if any(has_aggregate(output.expression) for output in outputs):
+            raise refused("groups of a query in FROM")
+        fields = [field.name for field in columns.schema.fields]
+        inline(select, inner, [output.name for output in outputs], fields)
+        return table, columns
 
 
 def _table_of(select: exp.Select, tables: Mapping[str, StructType]) -> tuple[str, Columns]:
@@ -99,18 +118,21 @@ def _is_name(named: exp.Table) -> bool:
 
 
 class _Select:
-    def __init__(self, select: exp.Select, columns: Columns, utc: bool) -> None:
+    def __init__(self, select: exp.Select, columns: Columns, reader: _QueryReader) -> None:
         self._select = select
         self._columns = columns
-        self._utc = utc
-        self._now = time.time_ns() // 1000
-        self._read = Expressions(columns, utc=utc, now=self._now)
+        self._reader = reader
+        self._read = self._expressions()
         self.outputs = tuple(self._items())
         self._names = self._names_of(self.outputs)
 
+    def _expressions(self, names: Mapping[str, Expression | None] | None = None) -> Expressions:
+        of = self._reader
+        return Expressions(self._columns, utc=of.utc, names=names, now=of.now, queries=of.within)
+
     def query(self) -> Query:
-        where, limit, having = map(self._select.args.get, ("where", "limit", "having"))
-        above = Expressions(self._columns, utc=self._utc, names=self._names, now=self._now)
+        where, having = map(self._select.args.get, ("where", "having"))
+        above = self._expressions(self._names)
         keys = self._keys(grouped=having is not None)
         groups = None if having is None else self._having(having.this, keys or ())
         order = tuple(self._order(above))
@@ -129,8 +151,14 @@ class _Select:
             keys,
             groups,
             order,
-            None if limit is None else row_limit(limit),
+            *self._limits(),
         )
+
+    def _limits(self) -> tuple[int | None, int]:
+        """How many rows are made, and how many of these are skipped."""
+        limit, offset = map(self._select.args.get, ("limit", "offset"))
+        skipped = 0 if offset is None else row_limit(offset)
+        return None if limit is None else row_limit(limit) + skipped, skipped
 
     def _items(self) -> Iterator[Output]:
         for part in self._select.expressions:
@@ -168,8 +196,11 @@ class _Select:
         if group is None:
             grouped = grouped or any(has_aggregate(each.expression) for each in self.outputs)
             return () if grouped else None
-        if any(value for name, value in group.args.items() if name != "expressions"):
+        if any(value for name, value in group.args.items() if name not in ("expressions", "all")):
             raise refused("this GROUP BY")
+        if group.args.get("all"):
+            found = dict.fromkeys(output.expression for output in self.outputs)
+            return tuple(self._grouping(each) for each in found if not has_aggregate(each))
         return tuple(dict.fromkeys(self._key(node) for node in group.expressions))
 
     def _key(self, node: exp.Expression) -> Expression:
@@ -177,6 +208,10 @@ class _Select:
         found = self._named_key(node) if place is None else self._output(place, "GROUP BY")
         if has_aggregate(found):
             raise InvalidQuery("an aggregate in GROUP BY")
+        return self._grouping(found)
+
+    @staticmethod
+    def _grouping(found: Expression) -> Expression:
         if type_of(found) is None:
             raise untyped("a group", found)
         return found
@@ -194,8 +229,7 @@ class _Select:
                 names.pop(name, None)
             elif (named := names.get(name)) is not None and type_of(named) != type_of(own):
                 names[name] = None
-        read = Expressions(self._columns, utc=self._utc, names=names, now=self._now)
-        return condition(read.expression(node))
+        return condition(self._expressions(names).expression(node))
 
     def _named_key(self, node: exp.Expression) -> Expression:
         """Columns come before names of the result here."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from sqlglot import exp
 
@@ -29,6 +29,8 @@ from variantlake.expressions.tree import (
     children,
 )
 from variantlake.expressions.typing import (
+    BIGINT,
+    DOUBLE,
     NULL,
     STRING,
     aggregate,
@@ -62,11 +64,25 @@ _AGGREGATES: dict[type[exp.Expression], str] = {
 }
 
 
+class QueriesWithin(Protocol):
+    """Gives the constants that queries in expressions stand for."""
+
+    def exists(self, node: exp.Expression) -> Literal:
+        """Whether a query gives any row."""
+
+    def value(self, node: exp.Expression) -> Literal:
+        """The one value that a query gives."""
+
+    def values(self, node: exp.Expression) -> tuple[Literal, ...]:
+        """The different values that a query gives."""
+
+
 class Expressions:
     """Reads expressions over one table; `utc` as in `QueryText`.
 
     `names` gives what a name of the result means, for texts that may use those. `now` is what
-    `now()` means, in microseconds since 1970; without it only Spark knows.
+    `now()` means, in microseconds since 1970; without it only Spark knows. `queries` are those
+    in the expressions; without it they are refused.
     """
 
     def __init__(
@@ -76,8 +92,10 @@ class Expressions:
         utc: bool,
         names: Mapping[str, Expression | None] | None = None,
         now: int | None = None,
+        queries: QueriesWithin | None = None,
     ) -> None:
         self._columns = columns
+        self._queries = queries
         self._utc = utc
         self._now = now if utc else None
         self._names = names or {}
@@ -122,6 +140,10 @@ class Expressions:
             return ref
         if _is_constant(node):
             return constant(node, utc=self._utc)
+        if self._queries is not None and isinstance(node, exp.Subquery):
+            return self._queries.value(node)
+        if self._queries is not None and isinstance(node, exp.Exists):
+            return self._queries.exists(node.this)
         if isinstance(node, exp.CurrentTimestamp | exp.CurrentDate) and self._now is not None:
             only(node)
             is_day = isinstance(node, exp.CurrentDate)
@@ -204,6 +226,9 @@ class Expressions:
                 only(node, "this", "low", "high")
                 operand, low, high = read(node.this, node.args["low"], node.args["high"])
                 return And((self._compare(">=", operand, low), self._compare("<=", operand, high)))
+            case exp.In() if self._queries is not None and node.args.get("query"):
+                (operand,) = read(node.this)
+                return self._in_query(operand, node, self._queries)
             case exp.In():
                 only(node, "this", "expressions")
                 return self._in(*read(node.this, *node.expressions))
@@ -230,6 +255,8 @@ class Expressions:
 
     def _compare(self, op: CompareOp, left: Expression, right: Expression) -> Expression:
         """A comparison; one of an operand with a constant stays as it is."""
+        if {type_of(left), type_of(right)} == {BIGINT, DOUBLE}:
+            return compare(op, left, right)  # DOUBLE holds not every BIGINT: bounds say nothing
         if isinstance(right, Literal) and not isinstance(left, Literal):
             return Compare(op, left, coerced(left, right, utc=self._utc))
         if isinstance(left, Literal) and not isinstance(right, Literal):
@@ -247,6 +274,20 @@ class Expressions:
         if comparison_type(type_of(operand), constants) is None:
             raise refused("an IN of several types")
         return In(operand, constants)
+
+    def _in_query(self, operand: Expression, node: exp.In, queries: QueriesWithin) -> Expression:
+        """`IN (SELECT …)` as a condition on rows or groups.
+
+        Elsewhere Spark gives FALSE in place of NULL. An IN of no values is FALSE of a NULL too.
+        """
+        above = node.parent
+        while isinstance(above, exp.Paren | exp.And | exp.Or | exp.Not):
+            above = above.parent
+        if not isinstance(above, exp.Where | exp.Having):
+            raise refused("IN (SELECT …) in an expression, which is more than AND, OR and NOT")
+        only(node, "this", "query")
+        values = queries.values(node.args["query"])
+        return self._in(operand, *values) if values else Or(())
 
     def _is(self, node: exp.Is, operand: Expression) -> Expression:
         if isinstance(node.expression, exp.Null):

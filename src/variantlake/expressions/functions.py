@@ -14,10 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.arrays import arrow_array, numpy_array
-from variantlake.errors import UnsupportedFeature
 from variantlake.expressions.arrays import Values, numbers, of_entries, plain, valid
 from variantlake.expressions.tree import Call, Literal
-from variantlake.expressions.typing import INT_LIMITS
+from variantlake.expressions.typing import INT_LIMITS, refused
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.types import Kind, ShreddedType
 
@@ -224,7 +223,7 @@ def _letters(expression: Call, values: Sequence[Values]) -> Values:
     def changed(entries: Any) -> Any:
         if not pc.all(pc.string_is_ascii(entries), min_count=0).as_py():
             # Java's tables of letters are of another version of Unicode than Arrow's.
-            raise UnsupportedFeature(f"{expression.function} of other than ASCII is left to Spark")
+            raise refused(f"{expression.function} of other than ASCII")
         function: Any = pc.ascii_upper if expression.function == "upper" else pc.ascii_lower
         return function(entries)
 
@@ -331,7 +330,7 @@ def _check_years(array: Any) -> None:
     """Raise UnsupportedFeature for years that Arrow's calendar may not have as Spark's has them."""
     moments = _moments(array)
     if not ((moments >= _YEARS[0]) & (moments < _YEARS[1])).all():
-        raise UnsupportedFeature("a year beyond 1 to 9999 is left to Spark")
+        raise refused("a year beyond 1 to 9999")
 
 
 def _shifted_days(expression: Call, values: Sequence[Values]) -> Values:
@@ -340,7 +339,7 @@ def _shifted_days(expression: Call, values: Sequence[Values]) -> Values:
     one, other = (numbers(array.cast(pa.int32())).astype(np.int64) for array in arrays)
     found = one - other if expression.function == "datediff" else one + other
     if (there & ((found >= 2**31) | (found < -(2**31)))).any():
-        raise UnsupportedFeature("days beyond those that a DATE holds are left to Spark")
+        raise refused("days beyond those that a DATE holds")
     days = arrow_array(np.where(there, found, 0).astype(np.int32), mask=~there)
     return Values(days.cast(expression.type.arrow), either(values))
 

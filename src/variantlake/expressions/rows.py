@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.arrays import arrow_array, numpy_array
-from variantlake.errors import UnsupportedFeature
 from variantlake.expressions.arrays import Values, of_rows, ordered, plain, valid, with_null
 from variantlake.expressions.functions import FUNCTIONS, either
 from variantlake.expressions.tree import (
@@ -40,7 +39,13 @@ from variantlake.expressions.tree import (
     StartsWith,
     Unknown,
 )
-from variantlake.expressions.typing import comparison_type, literal_as, spark_type, type_of
+from variantlake.expressions.typing import (
+    comparison_type,
+    literal_as,
+    refused,
+    spark_type,
+    type_of,
+)
 from variantlake.parquet.stats.bounds import Raw
 from variantlake.parquet.stats.fact_columns import Bools
 from variantlake.shredding.arrays import AnyArray, bools_of, valid_of
@@ -163,7 +168,7 @@ def truth_of(condition: Expression, known: Known, rows: int) -> Truth:
         case In(operand, options):
             return _of_rows(partial(_in, operand, options), values_of(operand))
         case Unknown():
-            raise UnsupportedFeature(f"the local engine does not take the condition {condition}")
+            raise refused(f"the condition {condition}")
     if isinstance(condition, Compare):
         return _compare(condition.op, values_of(condition.left), values_of(condition.right))
     values = values_of(condition)
@@ -239,7 +244,7 @@ def _compare(op: CompareOp, left: Values, right: Values) -> Truth:
 def _compare_with(op: CompareOp, operand: Expression, literal: Literal, values: Values) -> Truth:
     common = comparison_type(type_of(operand), (literal,))
     if common is None:
-        raise UnsupportedFeature(f"the comparison of {operand} with {literal} is left to Spark")
+        raise refused(f"the comparison of {operand} with {literal}")
     value = literal_as(literal, common)
     if value is None:
         return _with_null(op, values)
@@ -260,7 +265,7 @@ def _with_null(op: CompareOp, values: Values) -> Truth:
 def _in(operand: Expression, options: tuple[Literal, ...], values: Values) -> Truth:
     common = comparison_type(type_of(operand), options)
     if common is None:
-        raise UnsupportedFeature(f"{operand} IN constants of several types is left to Spark")
+        raise refused(f"{operand} IN constants of several types")
     wanted = [literal_as(option, common) for option in options]
     valid = valid_of(values.array)
     true = _any(_as_common(values.array, common), wanted, common) & valid
@@ -282,14 +287,12 @@ def _as_common(array: AnyArray, common: ShreddedType) -> AnyArray:
     floating = common.kind in _FLOATS
     if floating and pa.types.is_decimal(array.type):
         # Arrow's quotient may be the double next to Spark's.
-        raise UnsupportedFeature("decimals cast to doubles are compared by Spark")
+        raise refused("a comparison of decimals with doubles")
     try:
         return array.cast(common.arrow, safe=not floating)
     except pa.ArrowInvalid:
         # Spark rounds a decimal here, and makes NULL or an error of what is too large.
-        raise UnsupportedFeature(
-            f"values that {common.arrow} does not hold are compared by Spark"
-        ) from None
+        raise refused(f"a comparison of values that {common.arrow} does not hold") from None
 
 
 _PLAIN: dict[CompareOp, Callable[[Any, Any], Any]] = {

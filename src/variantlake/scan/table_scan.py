@@ -391,7 +391,7 @@ class Scan(ArrowStream):
                 continue
             values = hits.values(ref)
             if values.failed is not None and values.failed.any():
-                raise cast_error(f"{ref}", file)
+                raise cast_error(ref, file)
             arrays.append(_cast(values.array, column.type))
         if in_parts is None or isinstance(hits, JoinedRows):
             yield _batch(arrays, schema, hits.count)

@@ -150,7 +150,8 @@ def parse_select(written: str, start: str = "") -> exp.Select:
             hint="a path is written event:a.b[0]['odd key']::type, with a type of Spark SQL",
         ) from None
     if not isinstance(parsed, exp.Select):
-        raise refused("a statement that is not a SELECT")
+        several = isinstance(parsed, exp.SetOperation)
+        raise refused(parsed.key.upper() if several else "a statement that is not a SELECT")
     if "\\" in text and any(isinstance(key.this, str) for key in parsed.find_all(exp.JSONPathKey)):
         raise refused("a path behind a colon beside a backslash")
     _check_lists(parsed)
@@ -241,10 +242,10 @@ def other_part(node: exp.Expr, parts: Collection[str]) -> str:
 
 
 def row_limit(limit: exp.Expression) -> int:
-    """The rows of a LIMIT."""
+    """The rows of a LIMIT or OFFSET."""
     rows = limit.expression
     if not isinstance(rows, exp.Literal) or rows.is_string or not WHOLE_NUMBER.fullmatch(rows.this):
-        raise refused("a LIMIT that is not a number")
+        raise refused("a LIMIT or OFFSET that is not a number")
     return int(rows.this)
 
 

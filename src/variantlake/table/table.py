@@ -546,9 +546,10 @@ class Table(AllRows):
 
         Args:
             query: A SELECT as Spark SQL: columns, paths and expressions, WHERE as in `scan`, GROUP
-                BY, HAVING, DISTINCT, ORDER BY, LIMIT; `count`, `count(DISTINCT x)`, `min`, `max`,
-                `sum`, `avg`, `count_if`; in FROM, or in WITH, another SELECT that selects and
-                filters rows. Timestamps are in UTC.
+                BY, HAVING, DISTINCT, ORDER BY, LIMIT, OFFSET; `count`, `count(DISTINCT x)`, `min`,
+                `max`, `sum`, `avg`, `count_if`; in FROM, or in WITH, another SELECT that selects
+                and filters rows; in expressions queries that stand for values, which are run at
+                once. Timestamps are in UTC.
             engine: `"duckdb"` runs any query in DuckDB over the columns and paths that it names:
                 windows, joins, sums of doubles. Our scan skips files and rows by the conditions
                 that it supports; all else follows DuckDB's own rules, and may differ from Spark.

@@ -168,7 +168,7 @@ def _check_fields(fields: Sequence[StructField], where: str, *, any_name: bool) 
         if not item.name or (not any_name and FORBIDDEN_IN_NAMES.search(item.name)):
             raise InvalidSchema(
                 f"column name {name!r} is empty or holds one of ' ,;{{}}()\\n\\t='",
-                hint="Delta tables without column mapping cannot have it",
+                hint="any name fits a table whose property delta.columnMapping.mode is name",
             )
         if (twin := seen.get(item.name.lower())) is not None:
             raise InvalidSchema(f"columns {twin!r} and {item.name!r} differ by case at most")

@@ -79,7 +79,7 @@ class Clauses:
                 known = of_refs(partial(_in_rows, values, left))
                 truth = truth_of(clause.condition, known, len(left))
                 if truth.failed.any():
-                    raise cast_error(str(clause.condition), None)
+                    raise cast_error(clause.condition, None)
                 taken = left[truth.true]
             found[taken] = at
             left = np.setdiff1d(left, taken, assume_unique=True)

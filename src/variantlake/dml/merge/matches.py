@@ -137,7 +137,7 @@ class Matcher:
         for key in self.keys:
             values = evaluate(key.target, of_refs(stored_values), rows.count)
             if values.failed is not None and (values.failed & rows.kept).any():
-                raise cast_error(str(key.target), rows.reader.file)
+                raise cast_error(key.target, rows.reader.file)
             keys.append(values)
         matched = np.zeros(rows.count, np.bool_)
         for target, source in self.join.pairs(keys, rows.kept):
@@ -194,7 +194,7 @@ class _Pairs:
         condition = And(tuple(conditions))
         truth = truth_of(condition, of_refs(lambda ref: self.values(ref, at)), len(at))
         if truth.failed.any():
-            raise cast_error(str(condition), self.rows.reader.file)
+            raise cast_error(condition, self.rows.reader.file)
         found: Int64s = np.flatnonzero(truth.true)
         return found
 
@@ -223,5 +223,5 @@ def _evaluated(expression: Expression, values: object, rows: int) -> Values:
 
 def _checked(expression: Expression, values: Values) -> Values:
     if values.failed is not None and values.failed.any():
-        raise cast_error(str(expression), None)
+        raise cast_error(expression, None)
     return values

@@ -12,7 +12,7 @@ import numpy as np
 
 from variantlake.errors import InvalidValue
 from variantlake.expressions.rows import Truth, of_refs, truth_of
-from variantlake.expressions.tree import Predicate, refs
+from variantlake.expressions.tree import Call, Expression, Predicate, below, refs
 from variantlake.parquet.stats.fact_columns import Bools
 from variantlake.planning.files import ScanFile
 from variantlake.scan.files.combinations import Combinations
@@ -82,14 +82,16 @@ def _first(rows: Bools, most: int | None) -> Bools:
 
 def _true(truth: Truth, kept: Bools, predicate: Predicate) -> Bools:
     if (truth.failed & kept).any():
-        raise cast_error(str(predicate), None)
+        raise cast_error(predicate, None)
     return truth.true & kept
 
 
-def cast_error(what: str, file: ScanFile | None) -> InvalidValue:
-    """What is raised if Spark's cast raises an error."""
+def cast_error(what: Expression, file: ScanFile | None) -> InvalidValue:
+    """What is raised if Spark's cast or arithmetic raises an error."""
+    hint, how = "try_cast and try_variant_get give NULL instead", "cast"
+    if any(isinstance(part, Call) and part.function != "cast" for part in below(what)):
+        how = "cast or computed"
+        hint += "; cast numbers to a larger type, and divide by NULLIF of zero"
     return InvalidValue(
-        f"a value cannot be cast: {what}",
-        file="" if file is None else file.path,
-        hint="try_cast and try_variant_get give NULL instead",
+        f"a value cannot be {how}: {what}", file="" if file is None else file.path, hint=hint
     )
