@@ -55,6 +55,21 @@ def test_expired_files_wait_for_the_end_of_a_vacuum(
 
 
 @needs_old
+def test_of_two_vacuums_the_end_of_one_is_not_that_of_both(
+    tmp_path: Path, verb: Callable[[vl.Table], object]
+) -> None:
+    table = _table(tmp_path, AT_ONCE)
+    time.sleep(0.002)
+    started = _vacuum(table, "VACUUM START")
+    _vacuum(table, "VACUUM START")
+    _vacuum(table, "VACUUM END")
+    with pytest.raises(vl.CommitConflict, match=f"started as version {started} and has not ended"):
+        verb(table)
+    _vacuum(table, "VACUUM END")
+    verb(table)
+
+
+@needs_old
 def test_a_vacuum_that_was_killed_a_day_ago_counts_no_more(
     tmp_path: Path, verb: Callable[[vl.Table], object]
 ) -> None:

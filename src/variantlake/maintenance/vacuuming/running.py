@@ -39,7 +39,11 @@ def are_expired(newest: Snapshot, back: LogicalFiles) -> bool:
 
 
 def check_no_vacuum(newest: Snapshot) -> None:
-    """Raise CommitConflict if the newest vacuum in the log has started and not ended."""
+    """Raise CommitConflict if a vacuum in the log has started and not ended.
+
+    Nothing says which of several an end is of: each start needs one.
+    """
+    ended = 0
     oldest = time.time_ns() // 1_000_000 - _LONGEST_RUN
     for version, entry in reversed(all_commits(newest.store, newest.version).items()):
         if entry.modified < oldest:
@@ -48,12 +52,13 @@ def check_no_vacuum(newest: Snapshot) -> None:
         info = next((action for action in actions if isinstance(action, CommitInfo)), None)
         operation = "" if info is None else info.fields.get("operation")
         if operation == "VACUUM END":
-            return
-        if operation == VACUUM_START:
+            ended += 1
+        elif operation == VACUUM_START and ended:
+            ended -= 1
+        elif operation == VACUUM_START:
             raise CommitConflict(
                 f"a vacuum started as version {version} and has not ended; it may be removing the "
                 "files of that old version",
                 file=newest.store.uri,
-                hint="repeat it after the vacuum; if the vacuum was killed, a day after its start, "
-                "or after another one",
+                hint="repeat it after the vacuum; if the vacuum was killed, a day after its start",
             )
