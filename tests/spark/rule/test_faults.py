@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from unittest import mock
 
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
 
 import variantlake as vl
 from tests.spark.layouts import PUSHDOWN, changed
@@ -145,6 +147,22 @@ def test_a_table_that_the_rule_does_not_find_is_read_as_without(
         warnings.simplefilter("always")
         assert ids(kept) == [*range(10, 17), 19]
     assert ["relation_of was made to fail" in str(each.message) for each in said] == [True]
+
+
+def test_a_table_that_is_replaced_before_it_is_read_gives_sparks_error(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    location = make(tmp_path / "t")
+    frame = load(spark, location).where(K1).select("id")
+    shutil.rmtree(location)
+    vl.Table.create(location, "other STRING")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with pytest.raises(AnalysisException) as caught:
+            frame.collect()
+    condition = "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
+    assert caught.value.getCondition() == condition
+    assert [condition in str(each.message) for each in said] == [True]
 
 
 HOOKS = ("preCBORules", "plannerStrategyBuilders")

@@ -148,6 +148,10 @@ public class AcceleratedReads {
 
     /** Say once in the life of the rule why a query is left as it is. */
     private void warn(Throwable error) {
+        // What is called by reflection has its own error as the cause.
+        while (error instanceof java.lang.reflect.InvocationTargetException) {
+            error = error.getCause();
+        }
         // Without a plan that follows, and its ids: these are others each time.
         String text = String.valueOf(error).split("\n", 2)[0].replaceAll("#\\d+L?", "");
         try {
