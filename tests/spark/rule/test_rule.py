@@ -534,15 +534,19 @@ def test_whatever_fails_leaves_the_query_as_it_is(
     assert len(ours) == 1, [str(each.message) for each in said]
 
 
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit])
 def test_ctrl_c_while_a_query_is_planned_comes_once_more(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, raised: type[BaseException]
 ) -> None:
-    """py4j runs the planner in the thread that waits for the query: Ctrl-C is raised there."""
+    """py4j runs the planner in the thread that waits for the query: Ctrl-C is raised there.
+
+    So is the exit that a handler of SIGTERM asks for.
+    """
     planner, session = planner_of(spark), cast("Any", object())
     assert planner is not None
 
     def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
+        raise raised
 
     monkeypatch.setattr(RulePlanner, "_answer", interrupted)
     came = threading.Event()

@@ -69,7 +69,7 @@ _Begun = tuple[DataFrame, bool]
 
 
 def _interrupt_again() -> None:
-    """Have Ctrl-C once more, when the JVM has the answer and goes on with the query."""
+    """Have Ctrl-C, or an exit as of SIGTERM, when the JVM has the answer and goes on: as Ctrl-C."""
     main = threading.main_thread().ident
     timer = threading.Timer(_AGAIN_SECONDS, signal.pthread_kill, (main, signal.SIGINT))
     timer.daemon = True
@@ -110,7 +110,7 @@ class RulePlanner:
             return None
         try:
             return self._known_or_new(request, given)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
             # py4j cannot take it to the JVM. Spark stops the query if it comes while Python waits.
             _interrupt_again()
             return None
