@@ -111,7 +111,7 @@ COMMANDS: dict[str, CommandEntry] = {
         "Run a query.",
         _READ,
         (
-            'variantlake query /lake/events "SELECT event:kind, count(*) FROM t GROUP BY 1"',
+            'variantlake query /lake/events "SELECT avg(event:n::int), count(*) FROM t"',
             'variantlake query /lake/events "SELECT event FROM t LIMIT 3" --explain',
         ),
     ),
@@ -230,8 +230,8 @@ COMMANDS: dict[str, CommandEntry] = {
         "Change columns and constraints of a table.",
         _CHANGE,
         (
+            "variantlake alter /lake/events 'ADD COLUMN a INT' 'ALTER COLUMN a FIRST'",
             "variantlake alter /lake/events 'RENAME COLUMN kind TO type'",
-            "variantlake alter /lake/events 'ADD COLUMN a INT' 'ALTER COLUMN n TYPE BIGINT'",
         ),
     ),
     "erase": CommandEntry(

@@ -295,11 +295,11 @@ class Table(AllRows):
     ) -> Self:
         """The table at `location`: at its newest version, or fixed at `version` or at a time.
 
-        A version is a number, or the name that it got (`tag`).
+        A version is a number, or a name that `tag` gave it.
 
-        A handle of `version` or `timestamp` only reads. A time without a zone is in UTC. As in
-        Delta Spark it must not be after the newest version, whose part of a millisecond does not
-        count.
+        A table opened at a `version` or `timestamp` is read-only. A time without a zone is in UTC.
+        As in Delta Spark it must not be after the newest version, whose part of a millisecond does
+        not count.
 
         Args:
             location: A path or URL.
@@ -787,9 +787,9 @@ class Table(AllRows):
         json_columns: Collection[str] = (),
         **options: Unpack[DocumentKeywords],
     ) -> LoadResult:
-        """Put rows in the place of the table's rows in one commit; gives what was done.
+        """Replace rows of the table in one commit; gives what was done.
 
-        Older versions can be read as before.
+        Older versions stay readable.
 
         Args:
             data: As for `append`. No rows leave the table, or the partitions, empty.
@@ -895,7 +895,7 @@ class Table(AllRows):
         file: str | None = None,
         commit_properties: CommitProperties = None,
     ) -> RetryResult:
-        """Have files tried again that could not be read, by the next round.
+        """Let the next round try files again that could not be read.
 
         Args:
             name: Of one autoload; None for all.
@@ -919,8 +919,8 @@ class Table(AllRows):
         """Delete rows of the newest version in one commit, without Spark.
 
         Files are skipped by bounds and rows found on typed columns. If the table has deletion
-        vectors (`delta.enableDeletionVectors`) no file is written anew, but one that would be
-        almost empty.
+        vectors (`delta.enableDeletionVectors`) a file is rewritten only if it would be almost
+        empty.
 
         Args:
             where: A condition, as for `scan`; rows for which it is NULL stay. None deletes all.
@@ -1058,7 +1058,7 @@ class Table(AllRows):
         commit_properties: CommitProperties = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> MergeBuilder:
-        """A MERGE whose clauses are methods, as in Delta Spark; `execute` runs it.
+        """A MERGE whose clauses are methods, as in Delta Spark. `execute` runs it.
 
         `table.merge_builder(rows, "t.id = s.id").when_matched_delete("s.gone")
         .when_matched_update_all().when_not_matched_insert_all().execute()`.
@@ -1095,7 +1095,7 @@ class Table(AllRows):
         commit_properties: CommitProperties = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> ChangeResult:
-        """Put rows in the place of those with the same key, and insert the others, in one commit.
+        """Replace rows that have the same key, and insert the others, in one commit.
 
         `table.upsert([{"id": "a", "n": 2}], key="event:id::string")`. A row whose key is NULL is
         always inserted.
@@ -1271,9 +1271,9 @@ class Table(AllRows):
     ) -> CommitResult:
         """Set what documents must be like from now on; gives the new version.
 
-        Each change counts the contract's version on, and the history shows it. Loads then treat
-        documents that break it as bad ones. Rows that are there are not looked at: `check_contract`
-        does, also before. Changes of rows (`update`, `merge`) are not checked.
+        Each change increases the contract's version, and the history shows it. Loads then treat
+        documents that break it as bad ones. Existing rows are not checked (`check_contract` checks
+        them), nor are changes of rows (`update`, `merge`).
 
         Args:
             contract: A JSON Schema as a dict, as JSON text, or the file that has it; see
@@ -1368,7 +1368,7 @@ class Table(AllRows):
 
     @_writes
     def alter(self, change: str, *, commit_properties: CommitProperties = None) -> CommitResult:
-        """Change the table as SQL writes it behind ALTER TABLE and its name; the new version.
+        """Change the table by what SQL has after ALTER TABLE and its name; the new version.
 
         `table.alter("RENAME COLUMN a TO b")`, `table.alter("ALTER COLUMN n TYPE BIGINT")`: columns
         are renamed, dropped, added, moved, described, widened, made NOT NULL or nullable, and get
@@ -1471,7 +1471,7 @@ class Table(AllRows):
         *,
         commit_properties: CommitProperties = None,
     ) -> CommitResult:
-        """Describe the table, or one column; returns the new version. None takes the words away.
+        """Describe the table, or one column; returns the new version. None removes the comment.
 
         Raises InvalidSchema for a column that does not exist, CommitConflict.
 
@@ -1492,7 +1492,7 @@ class Table(AllRows):
     def move_column(
         self, column: str, *, after: str | None = None, commit_properties: CommitProperties = None
     ) -> CommitResult:
-        """Put a column behind another one, or first; returns the new version.
+        """Move a column after another one, or first; returns the new version.
 
         A field moves within its struct. Raises InvalidSchema for a column that does not exist,
         CommitConflict.
@@ -1913,9 +1913,9 @@ class Table(AllRows):
     ) -> OptimizeResult:
         """Join small files, and rewrite files of which many rows are deleted; no row changes.
 
-        Readers of older versions find their files as before. Appends of others at the same time
-        never contradict it. Of files that another writer removed or deleted rows of meanwhile, the
-        rest is done again.
+        Readers of older versions find their files as before. Appends at the same time
+        never conflict with it. If another writer removes a file meanwhile, or deletes rows of it,
+        the remaining files are planned again.
 
         Args:
             where: Only files that may hold a match: a condition over partition columns and paths.
@@ -2077,7 +2077,7 @@ class Table(AllRows):
         The version can be read as long as the name lives: our vacuum keeps its files, and our
         cleanup of the log all from there on. Vacuums of other engines do not know names: keep
         `delta.deletedFileRetentionDuration` long if they vacuum. The table gets the writer feature
-        `domainMetadata`, which it needs for it, if it does not have it.
+        `domainMetadata` if it lacks it.
 
         Args:
             name: Letters, digits, dots, dashes and underscores; not a number.
@@ -2103,7 +2103,7 @@ class Table(AllRows):
 
     @_writes
     def untag(self, name: str, *, commit_properties: CommitProperties = None) -> NamedVersion:
-        """Take a name from its version, which may then be vacuumed like others; what it was.
+        """Remove a version's name, so that it may be vacuumed like others; gives what it was.
 
         Raises MissingSource if no version has the name, else as `tag`.
         """
@@ -2138,7 +2138,7 @@ class Table(AllRows):
         """Make another table with the rows, schema and properties of a version of this one.
 
         A shallow clone names this table's files where they are: it takes no time and no room, and
-        what is done to it changes nothing here. A vacuum of this table may break it. A deep clone
+        changes of the clone change nothing here. A vacuum of this table may break it. A deep clone
         copies the files. Cloned again to the same place it gets what it lacks, and nothing is
         copied twice, also after an interruption. The history begins anew, tags and progress of
         applications are not cloned, and rows get new ids.

@@ -18,14 +18,18 @@ def alter(
         list[str],
         typer.Argument(
             metavar="CHANGE...",
-            help="As SQL behind ALTER TABLE and the name: 'DROP COLUMN a'; one commit each.",
+            help="As SQL after ALTER TABLE and the name: 'DROP COLUMN a'; one commit each.",
             show_default=False,
         ),
     ],
     *,
     as_json: Annotated[bool, json_option("Print the version as one JSON object.")] = False,
 ) -> None:
-    """Rename, drop, add, move, describe and widen columns; add and drop constraints."""
+    """Rename, drop, add, move, describe and widen columns; add and drop constraints.
+
+    RENAME and DROP need the property delta.columnMapping.mode=name, a wider type
+    delta.enableTypeWidening=true: `variantlake set` sets them.
+    """
     opened = Table.open(table)
     for change in changes:
         parse_alteration(change)  # all of them before the first is committed

@@ -263,7 +263,7 @@ def _check_columns(file: ConvertedFile, target: TableWrite) -> None:
                 file=file.source.path,
                 hint=f"columns: {', '.join(sorted(names))}; Table.add_column adds one",
                 cli_hint=f"columns: {', '.join(sorted(names))}; convert into a new table, or add "
-                "it with ALTER TABLE in Delta Spark",
+                "it with variantlake alter TABLE 'ADD COLUMN ...'",
             )
     for field in target.schema.fields:
         if field.name not in file.arrow.names and (not field.nullable or field.default is not None):

@@ -313,7 +313,7 @@ class Lake(Shown):
         """The rows that versions of a table brought, took and changed: the change data feed.
 
         Each row has `_change_type` (`insert`, `delete`, `update_preimage`, `update_postimage`),
-        `_commit_version` and `_commit_timestamp` behind the table's columns. Delta Spark's jar is
+        `_commit_version` and `_commit_timestamp` after the table's columns. Delta Spark's jar is
         not needed.
 
         Args:
@@ -734,7 +734,7 @@ class Lake(Shown):
     def alter(
         self, table: Location, change: str, *, commit_properties: CommitProperties = None
     ) -> CommitResult:
-        """Change a table as SQL writes it behind ALTER TABLE and its name; the new version.
+        """Change a table by what SQL has after ALTER TABLE and its name; the new version.
 
         `lake.alter(t, "RENAME COLUMN a TO b")`, as `lake.sql("ALTER TABLE ...")`; Spark checks what
         rows have to fulfil. `table` is its name, path or URL, as for `read`; else as `Table.alter`.
