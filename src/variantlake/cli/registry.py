@@ -111,7 +111,7 @@ COMMANDS: dict[str, CommandEntry] = {
         "Run a query.",
         _READ,
         (
-            'variantlake query /lake/events "SELECT avg(event:n::int), count(*) FROM t"',
+            'variantlake query /lake/events "SELECT avg(event:n::int) AS mean FROM t"',
             'variantlake query /lake/events "SELECT event FROM t LIMIT 3" --explain',
         ),
     ),
