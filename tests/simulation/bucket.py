@@ -158,6 +158,8 @@ class Bucket:
         names = [paths] if isinstance(paths, str) else list(paths)
         self._check_writes(", ".join(names))
         self._begin("delete", ", ".join(names))
+        if (actor := self.world.actor) is not None and self.world.hits("slow delete"):
+            self.world.stall(actor, 300)
         for name in names:
             if len(names) > 1 and self.world.hits("half"):
                 self._lost_connection("some are gone")
@@ -210,10 +212,14 @@ class Bucket:
             modified += world.chance.randrange(-300, 300) * 1000
         late = path.startswith(f"{SOURCES}/") and world.hits("list late")
         listed = world.step + world.chance.randrange(1, 60) if late else 0
-        if old is None:
-            insort(self._names, path)
-        self.blobs[path] = Blob(data, modified, f"tag-{self._tags}", listed)
+        self.keep(path, Blob(data, modified, f"tag-{self._tags}", listed))
         return True
+
+    def keep(self, path: str, blob: Blob) -> None:
+        """An object is there from now on."""
+        if path not in self.blobs:
+            insort(self._names, path)
+        self.blobs[path] = blob
 
     def _delete(self, path: str) -> None:
         if path in self.blobs:

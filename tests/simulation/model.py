@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from tests.simulation import log_files
-from tests.simulation.bucket import Blob, Bucket
+from tests.simulation.bucket import Bucket
 from tests.simulation.log_files import TABLE, LogModel, decoded, row_span, vector_key, vector_path
 from tests.simulation.past import GONE, Gone, Past
 from tests.simulation.rows import (
@@ -97,6 +99,7 @@ class Model:
         self.landed: dict[str, Rows] = {}
         self.loaded: set[str] = set()
         self.staged: dict[str, Rows] = {}
+        self.loads: dict[str, pa.Table] = {}
         self.checkpoints: list[Checkpoint] = []
         self.part_sets: dict[str, int] = {}
         self.remakes = 0
@@ -222,16 +225,13 @@ class Model:
         found: dict[int, int] = {}
         time = -1
         for each in self.versions:
-            if (blob := self._commit_file(each)) is None:
+            if (blob := self.bucket.blobs.get(commit_file(each.number))) is None:
                 continue
             if plain and each.number <= plain[-1]:
                 time = found[each.number] = max(blob.modified, time + 1)
             else:
                 found[each.number] = each.stamp
         return found
-
-    def _commit_file(self, version: Version) -> Blob | None:
-        return self.bucket.blobs.get(f"{TABLE}/_delta_log/{version.number:020d}.json")
 
     def _first_since(self, moment: float) -> int:
         """The first version that was the newest after a moment."""
@@ -243,7 +243,7 @@ class Model:
         names = {id(version.names): set(version.names.values()) for version in recent}
         found = set.intersection(*names.values()) if names else set()
         # One that got its name while a cleanup took its log is lost, and known to be.
-        return {number for number in found if self._can_rebuild(number, "")}
+        return {number for number in found if self.can_rebuild(number, "")}
 
     def _check_log_without(self, path: str, version: int) -> None:
         wanted = self.in_log()
@@ -252,14 +252,15 @@ class Model:
         first = self._first_since(self.world.now - LOG_RETENTION_DAYS * 24 * HOUR + SLACK)
         # Of an older version's file those that come later need what the first of them needs.
         for each in wanted if version >= first else [n for n in wanted if n <= first]:
-            if not self._can_rebuild(each, path):
+            if not self.can_rebuild(each, path):
                 raise Violation(f"{path} is removed, version {each} needs it")
 
-    def _can_rebuild(self, version: int, without: str) -> bool:
+    def can_rebuild(self, version: int, without: str) -> bool:
+        """Whether the log, less one of its files, says what a version holds."""
         for start in range(version, -1, -1):
             if any(without not in files for files in self.log.checkpoints.get(start, ())):
                 return True
-            commit = f"{TABLE}/_delta_log/{start:020d}.json"
+            commit = commit_file(start)
             if commit == without or commit not in self.bucket.blobs:
                 return False
         return True
@@ -578,6 +579,11 @@ class Model:
             if others.get(row_id, key) != key:
                 raise Violation(f"version {number} gives row {key} the id of {others[row_id]}")
         self._ids |= found
+
+
+def commit_file(version: int) -> str:
+    """Where a commit is in the bucket."""
+    return f"{TABLE}/_delta_log/{version:020d}.json"
 
 
 def _said_of(actions: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -50,6 +50,8 @@ _SHARED_STREAM = "stream together"
 _COUNTER = "sim.counter"
 _REPEAT = re.compile(r"load_id='([^']+)'")
 _ASCENDING: tuple[Literal["auto", "yes", "no"], ...] = ("auto", "yes", "no")
+_PATIENCE = 100
+"""Turns of others that a restore waits for a vacuum."""
 _LANDED = 3
 """Files that appear at once."""
 _FIRST = 40
@@ -96,6 +98,8 @@ def condition(op: Op) -> tuple[str, Callable[[int], bool]]:
     first = op.a * 100
     # All that one operation adds, or some of it.
     last = first + (100 if op.b % 2 else 20 + op.b % 20)
+    if op.b % 10 == 9:  # all: files go as a whole
+        return "event:id::bigint > 0", lambda _: True
     match op.b % 3:
         case 0:
             text = f"event:id::bigint >= {first} AND event:id::bigint < {last}"
@@ -135,7 +139,23 @@ def load(session: Session, op: Op, _work: Work) -> Any:
     return _load(session, rows, f"load {op.serial}")
 
 
+def load_again(session: Session, op: Op, _work: Work) -> Any:
+    """A load that is there, once more, as by a job that is started again days later."""
+    log = session.model.log
+    there = sorted(session.model.loads.keys() & log.brought.keys())
+    if not there:
+        return None
+    load_id = there[op.b % len(there)]
+    rows, brought = session.model.loads[load_id], log.brought[load_id]
+    done = session.table().append(rows, json_columns=["event"], load_id=load_id)
+    # Once the log no longer holds that version, one before it is said.
+    if not done.already_loaded or done.version > brought:
+        raise Violation(f"{load_id} is in version {brought}, its repeat says {done}")
+    return done
+
+
 def _load(session: Session, rows: pa.Table, load_id: str) -> Any:
+    session.model.loads[load_id] = rows
     done = session.table().append(rows, json_columns=["event"], load_id=load_id)
     if done.version != (brought := session.model.log.brought[load_id]):
         raise Violation(f"{load_id} is said to be version {done.version}, it is {brought}")
@@ -231,7 +251,7 @@ def stage(session: Session, op: Op, _work: Work) -> Any:
     """Some rows, which wait to be published."""
     load_id = f"load {op.serial}"
     session.model.staged[load_id] = rows_of(op, new_ids(op))
-    rows = arrow(new_ids(op), op.serial)
+    rows = session.model.loads[load_id] = arrow(new_ids(op), op.serial)
     return session.table().stage(rows, json_columns=["event"], load_id=load_id)
 
 
@@ -385,10 +405,30 @@ def autoload(session: Session, op: Op, work: Work) -> Any:
 
 
 def restore(session: Session, op: Op, work: Work) -> Any:
-    """One of the last versions."""
-    table = session.table()
-    work.chosen = max(table.version - op.a % OLD, 0)
+    """One of the last versions, or an older one that has other files: what a vacuum may take."""
+    if op.a % 2:
+        _await_vacuum(session)
+    table, files = session.table(), session.model.log.files
+    work.chosen = max(table.version - op.b % OLD, 0)
+    others = [
+        version
+        for version in range(max(table.version - 4 * OLD, 0), table.version)
+        if files.at(version) != files.at(table.version)
+    ]
+    if op.a % 2 and others:
+        work.chosen = others[op.b // OLD % len(others)]
     return table.restore(work.chosen)
+
+
+def _await_vacuum(session: Session) -> None:
+    """Wait a while for a vacuum of another process to say that it starts."""
+    world, model = session.world, session.model
+    for _ in range(_PATIENCE):
+        others = (actor for actor in world.actors if actor is not session.actor)
+        is_vacuumed = any(actor.work.startswith("vacuum") for actor in others)
+        if is_vacuumed and model.versions[-1].operation == "vacuum":
+            return
+        world.pause(session.actor)
 
 
 def cluster(session: Session, op: Op, work: Work) -> Any:
@@ -426,7 +466,7 @@ def vacuum(session: Session, op: Op, _work: Work) -> Any:
 def tag(session: Session, op: Op, work: Work) -> Any:
     """A name for one of the last versions that can be read; it has it then."""
     table = session.table()
-    name, version = f"name-{op.a % 2}", max(table.version - op.b % OLD, 0)
+    name, version = f"name-{op.a % 2}", max(table.version - op.b % (2 * OLD), 0)
     work.names = {NAMES + name: version}
     began = table.version  # the handle goes on to newer ones
     done = table.tag(name, version, move=True)
@@ -470,6 +510,7 @@ def _upserted(op: Op, rows: Rows, _work: Work) -> Rows:
 OPERATIONS: Mapping[str, Operation] = {
     "append": Operation(append, _added, conflicts=False, is_single=True),
     "load": Operation(load, _added, repeats=True, conflicts=False),
+    "load again": Operation(load_again),
     "load together": Operation(load_together, _added_together, repeats=True, conflicts=False),
     "stream": Operation(stream, _added, repeats=True, conflicts=False),
     "stream together": Operation(

@@ -341,10 +341,25 @@ FAULTS = (
     Fault("a change in partitions does not look at what it read", "conflicts._read",
           "action.partition_values is None or changes.reads(action.partition_values)",
           "bool(action.partition_values) and changes.reads(action.partition_values or {})"),
+    Fault("a hole in the log is passed over", "log_segment._segment",
+          "raise _hole(store, listing, number, target, checkpoint)", "continue"),
+    Fault("a refresh passes over a hole in the log", "commits_after",
+          "found if len(found) == len(commits) else None", "list(commits.values())"),
+    Fault("files that were read may go", "check_conflicts",
+          "action.data_change and _read(changes, action)", "False"),
+    Fault("a load whose commit was cleaned up is loaded again", "commit_files.loaded",
+          "min(first, target.snapshot.version) if found is None else found[0]",
+          "None if found is None else found[0]"),
+    Fault("a vacuum keeps the data files of names alone", "keep_named", "_keep_live(found, old)",
+          "found.keep(old.files['path'].to_pylist())"),
+    Fault("files that come back do not wait for vacuums", "check_no_vacuum", "ended = 0",
+          "ended = 1000"),
+    Fault("files whose tombstones are there never expire", "are_expired",
+          "remove is None or (remove.deletion_timestamp or 0) < cutoff", "remove is None"),
 )  # fmt: skip
 
 CHEAP = (
-    "a commit whose answer was lost counts as another's",
+    "a load whose commit was cleaned up is loaded again",
     "a refresh leaves the last commit out",
 )
 """Those that a few seeds find."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import variantlake as vl
-from tests.simulation.model import NAMES, Work
+from tests.simulation.model import NAMES, Work, commit_file
 from tests.simulation.rows import Row, Rows, difference
 from tests.simulation.scenario import Op
 from tests.simulation.session import MIRROR, Session
 from tests.simulation.world import Violation
-from variantlake.errors import MissingSource
+from variantlake.delta.log.file_paths import decode_path
+from variantlake.delta.log.snapshot import Snapshot
+from variantlake.errors import MalformedLog, MissingSource
 
 SELECT = (
     "event:id::bigint AS id", "val", "event:v::bigint AS v", "event:k::string AS k", "part",
@@ -117,6 +120,32 @@ def read_named(session: Session, name: str) -> None:
     if table.version not in {each.names.get(name) for each in model.versions[first:]}:
         raise Violation(f"{name} is version {table.version}, which never had it")
     compare(session, table)
+
+
+def read_past_hole(session: Session) -> None:
+    """A commit is gone, by hand or by a rule of the bucket: readers say so, or do not need it."""
+    model, bucket = session.model, session.bucket
+    paths = {commit_file(number): number for number in range(1, model.newest)}
+    there = [path for path in paths if path in bucket.blobs]
+    if not there:
+        return
+    path = session.world.chance.choice(there)
+    reads: list[Callable[[], Snapshot]] = [lambda: session.table().snapshot]
+    with contextlib.suppress(MissingSource):  # cleaned up
+        reads.append(session.table(paths[path] - 1).snapshot.refresh)
+    blob = bucket.blobs[path]
+    bucket.remove(path)
+    for look in reads:
+        try:
+            found = look()
+        except MalformedLog:
+            if model.can_rebuild(model.newest, path):
+                raise
+            continue
+        files = {decode_path(name) for name in found.files["path"].to_pylist()}
+        if found.version != model.newest or files != model.log.files.now.keys():
+            raise Violation(f"version {found.version} is read past the hole {path}")
+    bucket.keep(path, blob)
 
 
 def hold(session: Session, _op: Op, _work: Work) -> None:

@@ -20,9 +20,9 @@ from tests.simulation.bucket import Bucket
 from tests.simulation.log_files import TABLE
 from tests.simulation.model import Model, Work
 from tests.simulation.operations import OPERATIONS
-from tests.simulation.readers import compare, compare_changes
+from tests.simulation.readers import compare, compare_changes, read_past_hole
 from tests.simulation.rows import Rows
-from tests.simulation.scenario import HOUR, RETENTION, Op, Scenario
+from tests.simulation.scenario import HOUR, LOG_RETENTION_DAYS, RETENTION, Op, Scenario
 from tests.simulation.session import Operation, Session
 from tests.simulation.subscriptions import follow_all
 from tests.simulation.world import MAX_STEPS, STOPPED, Actor, Killed, Violation, World
@@ -40,6 +40,7 @@ from variantlake.errors import (
     UnsupportedFeature,
     VariantLakeError,
 )
+from variantlake.maintenance.vacuuming import deletion
 from variantlake.mirroring import mirror as refreshes
 
 _MOST_TRIES = 12
@@ -110,6 +111,7 @@ def _limits(scenario: Scenario) -> Iterator[None]:
     limits: list[tuple[Any, str, int]] = [
         (deletion_vectors, "MAX_INLINE_BYTES", scenario.inline_bytes),
         (checkpoint_writer, "SIDECAR_FILES", scenario.sidecar_files),
+        (deletion, "FILES_AT_ONCE", scenario.deleted_at_once),
         (log_compaction, "INTERVAL", scenario.compaction),
         (post_commit, "INTERVAL", scenario.compaction),
     ]
@@ -295,14 +297,23 @@ class _Play:
         for checkpoint in model.checkpoints:
             rest = Operation(partial(follow_all, checkpoint), writes=False)
             self.do(Op("subscribe", 1_000_006, 0, 0), rest)
+        self.do(Op("hole", 1_000_007, 0, 0), Operation(lambda s, _op, _w: read_past_hole(s)))
         self.world.now += RETENTION + 2 * HOUR
         self.do(Op("vacuum", 1_000_004, 1, 0), OPERATIONS["vacuum"])
         if (needless := model.needless()) and not self.world.violation:
             self.world.fail(f"a vacuum leaves {needless[0]}, which nobody needs")
+        self._load_again_late()
         lacking = [path for path, rows in model.landed.items() if rows and path not in model.loaded]
         if lacking and not self.world.violation:
             self.world.say(str(session.table().loads().to_pylist()))
             self.world.fail(f"{lacking[0]} was never loaded")
+
+    def _load_again_late(self) -> None:
+        """Days later, when the log knows of loads by its checkpoint alone, they come once more."""
+        self.world.now += (LOG_RETENTION_DAYS + 2) * 24 * HOUR
+        kinds = ("checkpoint", "clean the log", "load again", "load again", "read")
+        for number, kind in enumerate(kinds):
+            self.do(Op(kind, 1_000_020 + number, 0, number), OPERATIONS[kind])
 
     def _load_late_names(self) -> None:
         """A name before all others is found within an hour, whatever comes behind it meanwhile."""

@@ -17,7 +17,7 @@ SLACK = HOUR
 
 ROLES: Mapping[str, Mapping[str, int]] = {
     "writer": {
-        "append": 6, "load": 3, "load together": 3, "repeat": 2, "stream": 4,
+        "append": 6, "load": 3, "load again": 2, "load together": 3, "repeat": 2, "stream": 4,
         "stream together": 3, "stage": 3, "publish": 4, "overwrite": 1, "set properties": 1,
     },
     "editor": {
@@ -56,12 +56,15 @@ REVIVERS: Mapping[str, int] = {
 }  # fmt: skip
 """What actors do where files come back that a vacuum may take: hours pass again and again."""
 
+UNDOERS: Mapping[str, int] = {"delete": 2, "vacuum": 3, "restore": 4, "tag": 1}
+"""What revivers do in some runs: one takes back what others are about to remove for good."""
+
 REMAKERS: Mapping[str, int] = {"remake": 4, "glance": 6, "append": 1, "read": 1}
 """What actors do with a table that is made again at its place."""
 
 CLEANERS: Mapping[str, int] = {
-    "checkpoint": 4, "clean the log": 6, "append": 5, "delete": 1, "tag": 1, "untag": 1,
-    "checkpoint in parts": 1, "follow": 2, "read at": 1, "count": 2,
+    "checkpoint": 4, "clean the log": 6, "append": 3, "load": 3, "load again": 3, "delete": 1,
+    "tag": 1, "untag": 1, "checkpoint in parts": 1, "follow": 2, "read at": 1, "count": 2,
 }  # fmt: skip
 """What actors do where logs are cleaned up while others write checkpoints: days pass."""
 
@@ -69,6 +72,11 @@ _CROWDED = 0.5
 """So many seeds of all give crowded runs."""
 _SHARES = (0.5, 0.22, 0.18, 0.1)
 """So many of these are of rivals, revivers, cleaners and of those who make a table again."""
+_NARROW, _FEW = 0.4, 3
+"""So many runs of rivals are of so few kinds of work, each of which meets each, and so many of
+revivers are of undoers."""
+_REVIVAL = 1
+"""The turn of revivers: whatever else goes wrong in it, vacuums take their time."""
 _PAUSES = (0.004, 0.02, 0.02, 0.004)
 """How often time passes in each."""
 _FAULTY = (0.3, 0.3, 0.8, 0.3)
@@ -77,12 +85,13 @@ _FAULTY = (0.3, 0.3, 0.8, 0.3)
 FAULTS: Mapping[str, float] = {
     "refuse": 0.02,  # a call fails and did nothing: a throttle, a lost connection
     "lose the answer": 0.03,  # a write is done, its answer is lost
-    "answer twice": 0.03,  # a conditional put is done, and the client's repeat says "exists"
+    "answer twice": 0.1,  # a conditional put is done, and the client's repeat says "exists"
     "arrive late": 0.02,  # a write fails, and is done some calls later
     "commit late": 0.1,  # the same of a conditional put, which may meet the repeat of what it does
     "refuse checksums": 0.5,  # a version gets no checksum, as of writers that write none
     "half": 0.02,  # a listing, a stream or a bulk delete stops in its middle
     "slow upload": 0.3,  # others go on between the begin of an upload and its end
+    "slow delete": 0.3,  # the same of a delete, by which much is deleted
     "stall": 0.01,  # an actor sleeps while the others go on
     "kill": 0.006,  # a process dies
     "kill after a commit": 0.08,  # a process dies when it has committed, before it knows
@@ -109,9 +118,9 @@ class Scenario:
     `stickiness` is how likely an actor goes on after a call. `layout` is "plain", "partitioned" or
     "clustered"; with `is_empty` the table has no rows at first. Deletion vectors of more than
     `inline_bytes` are in files of their own, and a sidecar holds `sidecar_files`. A log compaction
-    says what `compaction` commits do. With `in_parts` checkpoints are read as very large ones are,
-    and with `by_columns` commits. `pauses` is how likely after a call all actors end what they do,
-    and time passes.
+    says what `compaction` commits do, and a vacuum asks of `deleted_at_once` files whether they may
+    go. With `in_parts` checkpoints are read as very large ones are, and with `by_columns` commits.
+    `pauses` is how likely after a call all actors end what they do, and time passes.
     """
 
     seed: int
@@ -128,6 +137,7 @@ class Scenario:
     in_parts: bool = False
     by_columns: bool = False
     pauses: float = 0.004
+    deleted_at_once: int = 1000
 
     @property
     def size(self) -> int:
@@ -197,19 +207,27 @@ class Scenario:
         count, each = chance.choice([2, 2, 3, 4]), chance.choice([3, 5, 8])
         (turn,) = chance.choices(range(len(_SHARES)), _SHARES)
         kinds = (RIVALS, REVIVERS, CLEANERS, REMAKERS)[turn]
+        if kinds is REVIVERS and chance.random() < _NARROW:
+            kinds, count, each = UNDOERS, 3, 8
+        elif kinds is RIVALS and chance.random() < _NARROW:
+            some = chance.choices(list(kinds), list(kinds.values()), k=_FEW)
+            kinds = {kind: kinds[kind] for kind in sorted(set(some))}
         serials = iter(range(1, 1 + count * each))
         scripts = tuple(
             tuple(_op(chance, kinds, next(serials), 2) for _ in range(each)) for _ in range(count)
         )
         layout = chance.choice(["plain", "plain", "partitioned", "clustered"])
         properties = _properties(chance, layout)
+        faults = _faults(chance) if chance.random() < _FAULTY[turn] else {}
+        if turn == _REVIVAL:
+            faults["slow delete"] = 0.8 if kinds is UNDOERS else FAULTS["slow delete"]
         if kinds is CLEANERS and chance.random() < 0.85:
             properties["delta.checkpointPolicy"] = "v2"
         return cls(
             seed, seed, layout, properties, chance.choice([0.0, 0.3, 0.8]),
-            _faults(chance) if chance.random() < _FAULTY[turn] else {},
-            scripts, chance.choice([128, 16]),
+            faults, scripts, chance.choice([128, 16]),
             is_empty=False, sidecar_files=2, pauses=_PAUSES[turn],
+            deleted_at_once=1 if kinds is UNDOERS else 1000,
         )  # fmt: skip
 
     def _with_log(self, chance: random.Random) -> Self:
@@ -227,6 +245,7 @@ class Scenario:
             compaction=chance.choice([3, 4, 10]),
             in_parts=chance.random() < 0.2,
             by_columns=chance.random() < 0.3,
+            deleted_at_once=min(chance.choice([1, 2, 1000]), self.deleted_at_once),
         )
 
     def without_actor(self, number: int) -> Scenario:

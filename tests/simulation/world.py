@@ -138,9 +138,9 @@ class World:
         if self.hits("stall"):
             self.stall(actor)
 
-    def stall(self, actor: Actor) -> None:
-        """The actor sleeps while others go on. Raises Killed."""
-        actor.wakes = self.step + self.chance.randrange(5, 80)
+    def stall(self, actor: Actor, most: int = 80) -> None:
+        """The actor sleeps while others go on, for so many calls at most. Raises Killed."""
+        actor.wakes = self.step + self.chance.randrange(5, most)
         self.now += self.chance.randrange(100, 30_000)
         self.pause(actor)
 
