@@ -21,7 +21,7 @@ from variantlake.delta.transaction.analyze import AnalyzeResult
 from variantlake.dml.result import ChangeResult
 from variantlake.erase.erase import EraseResult
 from variantlake.ingest.commit_load import LoadResult
-from variantlake.ingest.conversion.convert import ConvertResult
+from variantlake.ingest.conversion.result import ConvertResult
 from variantlake.maintenance.clustering.cluster import ClusterResult
 from variantlake.maintenance.optimize import OptimizeResult
 from variantlake.maintenance.reshredding.reshred import ReshredResult

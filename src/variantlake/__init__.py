@@ -73,7 +73,8 @@ if TYPE_CHECKING:
         variant_set,
     )
     from variantlake.ingest.commit_load import LoadResult
-    from variantlake.ingest.conversion.convert import ConvertResult, convert
+    from variantlake.ingest.conversion.convert import convert
+    from variantlake.ingest.conversion.result import ConvertResult
     from variantlake.ingest.sources.sources import json_array, json_files, ndjson
     from variantlake.ingest.stage import Stage
     from variantlake.interop.polars_scan import scan_polars
@@ -219,7 +220,7 @@ _HOMES = {
     "ChangeScan": "variantlake.feed.scan",
     "ClusterResult": "variantlake.maintenance.clustering.cluster",
     "CommitResult": "variantlake.shown",
-    "ConvertResult": "variantlake.ingest.conversion.convert",
+    "ConvertResult": "variantlake.ingest.conversion.result",
     "Contract": "variantlake.contracts.contract",
     "ContractReport": "variantlake.maintenance.contract_check",
     "Digest": "variantlake.kernels.digest.rows",

@@ -84,3 +84,35 @@ def test_no_file_is_rewritten(tmp_path: Path) -> None:
 def test_a_folder_without_files_is_missing(tmp_path: Path) -> None:
     with pytest.raises(MissingSource):
         _convert(tmp_path, "n INT")
+
+
+def test_the_verb_makes_a_partitioned_table_of_its_folder(tmp_path: Path) -> None:
+    for day, region in (("2026-01-31", "eu"), ("2026-02-01", "us")):
+        _write(tmp_path, f"day={day}/region={region}", id=[1, 2])
+    folders = ["day DATE", "region STRING"]
+    planned = vl.convert(tmp_path, tmp_path, partition_by=folders, dry_run=True)
+    assert [step.action.value for step in planned.steps] == ["add", "add"]
+    assert not (tmp_path / "_delta_log").exists()
+    done = vl.convert(tmp_path, tmp_path, partition_by=folders, properties={"of": "me"})
+    assert (done.version, done.rows_written, len(done.steps)) == (0, 4, 2)
+    made = vl.Table.open(tmp_path)
+    assert (made.snapshot.partition_columns, made.properties["of"]) == (("day", "region"), "me")
+    assert made.scan(where="day = DATE'2026-01-31' AND region = 'eu'").count() == 2
+    with pytest.raises(InvalidValue, match="a Delta table already"):
+        vl.convert(tmp_path, tmp_path, partition_by=folders)
+
+
+@pytest.mark.parametrize(
+    ("source", "more", "said"),
+    [
+        ("other", {}, "the folder that holds the files"),
+        (".", {"rewrite": True}, "rewrite is for files that are rewritten"),
+        (".", {"json_columns": "id"}, "json_columns is for files that are rewritten"),
+    ],
+)
+def test_what_partitions_cannot_be_combined_with(
+    tmp_path: Path, source: str, more: dict[str, Any], said: str
+) -> None:
+    _write(tmp_path, "n=1", id=[1])
+    with pytest.raises(UnsupportedFeature, match=said):
+        vl.convert(tmp_path, tmp_path / source, partition_by="n INT", **more)

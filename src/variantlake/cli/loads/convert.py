@@ -18,8 +18,8 @@ from variantlake.cli.terminal.options import (
 )
 from variantlake.cli.terminal.output import print_fields, print_json, print_rows
 from variantlake.cli.terminal.progress import bytes_bar
-from variantlake.ingest.conversion.convert import ConvertResult
 from variantlake.ingest.conversion.request import ConvertKeywords
+from variantlake.ingest.conversion.result import ConvertResult
 from variantlake.shown import size
 
 
@@ -56,6 +56,15 @@ def convert(
             "the table's own, that of the files, or inferred from a sample.",
         ),
     ] = None,
+    partition_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="A column whose values are in the names of folders, as 'day DATE' for "
+            "day=2026-01-31; again for the folders below. SRC is TABLE then, and becomes a "
+            "partitioned table where it is.",
+        ),
+    ] = None,
     rewrite: Annotated[
         bool, typer.Option("--rewrite", help="Rewrite files that could be added as they are.")
     ] = False,
@@ -85,6 +94,7 @@ def convert(
         json_columns=json_column or [],
         variant_columns=variant_column or [],
         shredding=shredding,
+        partition_by=partition_by or [],
         rewrite=rewrite,
         truncate_timestamps=truncate_timestamps,
         dry_run=dry_run,

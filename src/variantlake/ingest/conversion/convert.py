@@ -11,14 +11,15 @@ import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
 from variantlake.batches import packed
 from variantlake.delta.actions.commit_properties import CommitProperties, takes_commit_properties
 from variantlake.errors import MalformedFile
-from variantlake.ingest.commit_load import LoadCounts, commit_load
+from variantlake.ingest.commit_load import commit_load
+from variantlake.ingest.conversion.folders import convert_in_place
 from variantlake.ingest.conversion.plan import (
     Action,
     Step,
@@ -28,6 +29,7 @@ from variantlake.ingest.conversion.plan import (
     read_source,
 )
 from variantlake.ingest.conversion.request import Request
+from variantlake.ingest.conversion.result import ConvertResult
 from variantlake.ingest.conversion.shredding import with_shredding
 from variantlake.ingest.conversion.tasks import ConvertTask, check_old_times, check_timestamps
 from variantlake.ingest.sources.sources import SourceSpec, specs
@@ -47,17 +49,6 @@ GROUP_BYTES = 128 << 20
 _READERS = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ConvertResult(LoadCounts):
-    """What was done with which file, or would be.
-
-    `steps` says of each source what becomes of it, and why. `shredding` is the DDL of each Variant
-    column that has rewritten files.
-    """
-
-    steps: tuple[Step, ...] = ()
-
-
 @takes_commit_properties
 def convert(
     table: str | os.PathLike[str],
@@ -67,6 +58,7 @@ def convert(
     variant_columns: Collection[str] = (),
     shredding: str | Mapping[str, str] | None = None,
     properties: Mapping[str, str] | None = None,
+    partition_by: str | Sequence[str] | None = None,
     rewrite: bool = False,
     truncate_timestamps: bool = False,
     dry_run: bool = False,
@@ -88,6 +80,9 @@ def convert(
             None takes the table's own schema, else that of the first file which is shredded, else
             one inferred from the first rows.
         properties: Table properties for a table that is made here.
+        partition_by: Columns whose values are in the names of folders, `"day DATE"` for
+            `day=2026-01-31`, one or several, in the order of the folders. The folder of the files
+            becomes a partitioned table in place, and no file is rewritten.
         rewrite: Rewrite files too that could be added as they are.
         truncate_timestamps: Cut the digits of timestamps below microseconds, which a table does
             not hold; without it they are an error, which a dry run finds too.
@@ -114,6 +109,7 @@ def convert(
         variant_columns=variant_columns,
         shredding=shredding,
         properties=properties,
+        partition_by=partition_by,
         rewrite=rewrite,
         truncate_timestamps=truncate_timestamps,
         dry_run=dry_run,
@@ -139,6 +135,8 @@ def run_convert(
     parallelism: int,
 ) -> ConvertResult:
     """Convert with this runner of tasks; see `convert`."""
+    if request.partition_by:
+        return convert_in_place(specs(sources), table, request)
     started = time.perf_counter()
     named = find_sources(sources)
     given = [source for source in named if source.size]
@@ -190,16 +188,7 @@ def run_convert(
         empty_sources=len(empty),
         takes_id=False,
     )
-    return ConvertResult(
-        version=done.version,
-        seconds=done.seconds,
-        files_written=done.files_written,
-        files_empty=done.files_empty,
-        rows_written=done.rows_written,
-        bytes_written=done.bytes_written,
-        steps=steps,
-        shredding=ddl,
-    )
+    return ConvertResult.of(done, steps, ddl)
 
 
 def _groups(steps: Sequence[Step], parallelism: int) -> tuple[tuple[Step, ...], ...]:

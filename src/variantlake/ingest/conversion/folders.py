@@ -9,12 +9,20 @@ from __future__ import annotations
 import datetime as dt
 import time
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from variantlake.delta.log.log_segment import has_log
+from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructField, StructType
 from variantlake.delta.stats.partition_values import partition_text
-from variantlake.errors import InvalidSchema, MissingSource, UnsupportedFeature, in_file
+from variantlake.errors import (
+    InvalidSchema,
+    InvalidValue,
+    MissingSource,
+    UnsupportedFeature,
+    in_file,
+)
 from variantlake.ingest.commit_load import commit_load
 from variantlake.ingest.conversion.plan import (
     Action,
@@ -24,10 +32,12 @@ from variantlake.ingest.conversion.plan import (
     plan_steps,
     read_source,
 )
+from variantlake.ingest.conversion.request import Request
+from variantlake.ingest.conversion.result import ConvertResult
 from variantlake.ingest.encode.document_columns import HIVE_NULL, folder_array
 from variantlake.ingest.encode.rows import partition_texts
 from variantlake.ingest.sources.find_files import PARQUET
-from variantlake.ingest.sources.sources import expand
+from variantlake.ingest.sources.sources import SourceSpec, expand
 from variantlake.jobs.tasks import TaskResult
 from variantlake.parquet.stats.facts import read_facts
 from variantlake.storage.opening import open_store
@@ -39,10 +49,52 @@ Moment = Callable[[str], dt.datetime]
 """The time that a text is, by the time zone of whoever reads it. Raises InvalidQuery for none."""
 
 
-def convert_folder(location: str, partitions: StructType, moment: Moment | None = None) -> None:
+_NOT_IN_PLACE = ("json_columns", "variant_columns", "shredding", "rewrite", "truncate_timestamps")
+"""Options of a conversion that rewrites files."""
+
+
+def convert_in_place(sources: Sequence[SourceSpec], table: str, request: Request) -> ConvertResult:
+    """Make a partitioned table of the folder that holds the files. Raises as `convert_folder`."""
+    store = open_store(table)
+    if [open_store(each).uri for each in sources] != [store.uri]:
+        raise UnsupportedFeature(
+            "partition_by makes a table of the folder that holds the files, where it is",
+            file=store.uri,
+            hint="give this folder as the table and as the only source",
+            cli_hint="give this folder as SRC and as TABLE",
+        )
+    if wrong := [name for name in _NOT_IN_PLACE if getattr(request, name)]:
+        raise UnsupportedFeature(
+            f"{wrong[0]} is for files that are rewritten, and partition_by rewrites none",
+            file=store.uri,
+            hint=f"leave {wrong[0]} out, or append the rows to a partitioned table",
+        )
+    if has_log(store):
+        raise InvalidValue(
+            "this folder is a Delta table already",
+            file=store.uri,
+            hint="append rows to it",
+        )
+    return convert_folder(
+        table,
+        parse_table_ddl(", ".join(request.partition_by)),
+        properties=request.properties,
+        dry_run=request.dry_run,
+    )
+
+
+def convert_folder(
+    location: str,
+    partitions: StructType,
+    moment: Moment | None = None,
+    *,
+    properties: Mapping[str, str] | None = None,
+    dry_run: bool = False,
+) -> ConvertResult:
     """Make a table of a folder's files, in one commit; `partitions` are columns of its folders.
 
-    `moment` reads the values of TIMESTAMP columns.
+    `moment` reads the values of TIMESTAMP columns. `properties` are those of the table. A dry run
+    says what would be done with each file, and does nothing.
 
     Raises InvalidSchema for files in other folders, InvalidValue for a folder that is not a value
     of its column, UnsupportedFeature for files that a table cannot have as they are, and as
@@ -56,17 +108,18 @@ def convert_folder(location: str, partitions: StructType, moment: Moment | None 
                 hint="declare the column as TIMESTAMP_NTZ or STRING",
             )
     store = open_store(location)
-    sources = [each for each in expand([location], PARQUET) if each.size]
-    files = [read_source(source, (), ()) for source in sources]
+    found = expand([location], PARQUET)
+    files = [read_source(source, (), ()) for source in found if source.size]
     if not files:
         raise MissingSource("the folder has no Parquet files", file=location)
     schema = _with_partitions(files, partitions)
     names = [field.name for field in partitions.fields]
-    target = replace(TableWrite.new(store, schema, {}, names), new_folder=False)
+    target = replace(TableWrite.new(store, schema, properties or {}, names), new_folder=False)
     options = LoadOptions()
     plan = target.file_plan(new_load_id(), options)
     results = []
-    for step in plan_steps(files, target, rewrite=False, keeps_old_times=True):
+    steps = plan_steps(files, target, rewrite=False, keeps_old_times=True)
+    for step in steps:
         values = _values(step, partitions, moment)
         if step.action is Action.REWRITE:
             raise UnsupportedFeature(
@@ -79,7 +132,12 @@ def convert_folder(location: str, partitions: StructType, moment: Moment | None 
             with in_file(step.path):
                 facts = read_facts(step.path)
             results.append(TaskResult((plan.add_at(step.inside, facts, values),), step.rows))
-    commit_load(target, plan, results, options, started, takes_id=False)
+    empty = len(found) - len(files)
+    if dry_run:
+        rows = sum(step.rows for step in steps)
+        return ConvertResult(dry_run=True, rows_written=rows, steps=steps, files_empty=empty)
+    done = commit_load(target, plan, results, options, started, empty_sources=empty, takes_id=False)
+    return ConvertResult.of(done, steps, {})
 
 
 def _with_partitions(files: list[ConvertedFile], partitions: StructType) -> StructType:
@@ -103,7 +161,7 @@ def _values(step: Step, partitions: StructType, moment: Moment | None) -> dict[s
         raise InvalidSchema(
             f"the file is not in a folder of the partition columns: {wanted}",
             file=step.path,
-            hint="CONVERT TO DELTA ... PARTITIONED BY names them all, in their order",
+            hint="name them all, in their order: PARTITIONED BY in CONVERT TO DELTA, or partition_by",
         )
     return {
         field.name: _text(field, text, step.path, moment)

@@ -128,9 +128,8 @@ def find_sources(sources: SourceSpec | Iterable[SourceSpec]) -> tuple[Source, ..
                 raise UnsupportedFeature(
                     "the folder's name is a partition value, which would be lost",
                     file=path,
-                    hint="lake.sql: CONVERT TO DELTA parquet.`path` PARTITIONED BY (day DATE) makes"
-                    " a table of the folder where it is",
-                    cli_hint="name the files of one partition from inside of its folder",
+                    hint='partition_by="day DATE" makes a table of the folder where it is',
+                    cli_hint="--partition-by 'day DATE' makes a table of the folder where it is",
                 )
     return found
 

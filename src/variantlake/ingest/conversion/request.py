@@ -5,7 +5,7 @@ The keywords are those of `convert`, here and on Spark.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, Unpack
 
@@ -20,6 +20,7 @@ class ConvertKeywords(CommitKeywords, total=False):
     variant_columns: Collection[str]
     shredding: str | Mapping[str, str] | None
     properties: Mapping[str, str] | None
+    partition_by: str | Sequence[str] | None
     rewrite: bool
     truncate_timestamps: bool
     dry_run: bool
@@ -34,6 +35,7 @@ class Request:
     variant_columns: tuple[str, ...] = ()
     shredding: str | Mapping[str, str] | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    partition_by: tuple[str, ...] = ()
     rewrite: bool = False
     truncate_timestamps: bool = False
     dry_run: bool = False
@@ -46,6 +48,6 @@ class Request:
         by_column = isinstance(keywords.get("shredding"), Mapping)
         without = {**keywords, "shredding": None}  # which is not text if it is by column
         check_keywords(without if by_column else keywords, ConvertKeywords.__annotations__)
-        for name in ("json_columns", "variant_columns"):
+        for name in ("json_columns", "variant_columns", "partition_by"):
             given[name] = names_of(name, given.get(name, ()))
         return cls(**given)

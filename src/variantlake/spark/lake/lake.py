@@ -88,8 +88,8 @@ if TYPE_CHECKING:
     from variantlake.autoloading.run import AutoloadOptionKeywords
     from variantlake.dml.result import ChangeResult
     from variantlake.ingest.commit_load import LoadResult
-    from variantlake.ingest.conversion.convert import ConvertResult
     from variantlake.ingest.conversion.request import ConvertKeywords
+    from variantlake.ingest.conversion.result import ConvertResult
     from variantlake.ingest.encode.document_options import DocumentKeywords, IngestKeywords
     from variantlake.ingest.inputs import Rows
     from variantlake.ingest.overwrite import Where

@@ -9,8 +9,9 @@ from typing import Unpack
 from pyspark.sql import SparkSession
 
 from variantlake.ingest.commit_load import LoadResult
-from variantlake.ingest.conversion.convert import ConvertResult, run_convert
+from variantlake.ingest.conversion.convert import run_convert
 from variantlake.ingest.conversion.request import ConvertKeywords, Request
+from variantlake.ingest.conversion.result import ConvertResult
 from variantlake.ingest.encode.document_options import DocumentOptions, IngestKeywords
 from variantlake.ingest.load import run_load
 from variantlake.ingest.overwrite import Overwrite

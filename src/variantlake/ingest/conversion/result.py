@@ -1,0 +1,35 @@
+"""What a conversion did, or would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from variantlake.ingest.commit_load import LoadCounts, LoadResult
+from variantlake.ingest.conversion.plan import Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ConvertResult(LoadCounts):
+    """What was done with which file, or would be.
+
+    `steps` says of each source what becomes of it, and why. `shredding` is the DDL of each Variant
+    column that has rewritten files.
+    """
+
+    steps: tuple[Step, ...] = ()
+
+    @classmethod
+    def of(cls, done: LoadResult, steps: tuple[Step, ...], shredding: Mapping[str, str]) -> Self:
+        """The result of a conversion that is committed."""
+        return cls(
+            version=done.version,
+            seconds=done.seconds,
+            files_written=done.files_written,
+            files_empty=done.files_empty,
+            rows_written=done.rows_written,
+            bytes_written=done.bytes_written,
+            steps=steps,
+            shredding=shredding,
+        )
