@@ -373,3 +373,16 @@ def test_a_column_gets_its_default(tmp_path: Path) -> None:
     assert table.scan("n", where="id = 1").to_pylist() == [{"n": 1}]
     with pytest.raises(vl.InvalidQuery, match="no column 'DEFAULT'"):
         table.update({"n": vl.expr("DEFAULT + 1")})
+
+
+def test_a_null_of_a_struct_with_a_field_that_is_not_null(tmp_path: Path) -> None:
+    """Rows may hold one and keep it; a new value is none, as in Delta Spark."""
+    table = vl.Table.create(tmp_path / "t", "id INT, s STRUCT<a: INT NOT NULL, b: STRING>")
+    table.append([{"id": 1, "s": {"a": 1, "b": "x"}}, {"id": 2, "s": None}])
+    table.update({"id": 3}, "id = 2")
+    for values in ({"s": None}, {"s": vl.expr("s")}, {"s.b": "q"}):
+        with pytest.raises(InvalidValue, match=r"column 's\.a' is NOT NULL"):
+            table.update(values, "id = 3")
+    table.update({"s.b": "q"}, "id = 1")
+    rows = table.scan().to_arrow().sort_by("id").to_pylist()
+    assert [row["s"] for row in rows] == [{"a": 1, "b": "q"}, None]

@@ -168,3 +168,11 @@ def test_clauses_have_an_order() -> None:
         parse_clauses("WHEN NOT MATCHED BY SOURCE THEN DELETE WHEN NOT MATCHED THEN INSERT *")
         is None
     )
+
+
+def test_a_merge_with_tables_of_its_own() -> None:
+    text = "WITH q AS (SELECT 1 AS a) MERGE INTO t USING q ON t.a = q.a WHEN MATCHED THEN DELETE"
+    found = parse_change(text)
+    assert isinstance(found, MergeText)
+    assert found.source == Named("(WITH q AS (SELECT 1 AS a) SELECT * FROM q)", "q")
+    assert parse_change("WITH q AS (SELECT 1 AS a) SELECT * FROM q") is None

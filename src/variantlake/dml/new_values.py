@@ -124,8 +124,29 @@ def column_of(
 ) -> AnyArray:
     """A column's new values in so many rows; `in_rows` gives what the columns are in them.
 
-    Raises InvalidValue for a value that cannot be cast or that the column does not hold.
+    Raises InvalidValue for a value that cannot be cast or that the column does not hold. As in
+    Delta Spark, a new value that is NULL has no field that is NOT NULL; rows may hold such a NULL.
     """
+    array = _values_of(value, field, in_rows, rows)
+    required = _required_in(field)
+    if required and array.null_count:
+        raise InvalidValue(
+            f"column {required!r} is NOT NULL", hint=f"give {field.name!r} a value for it"
+        )
+    return array
+
+
+def _required_in(field: AnyField) -> str:
+    """The first field of a struct, at any depth, that is NOT NULL; empty for none."""
+    is_struct = pa.types.is_struct(field.type) and not is_variant_type(field.type)
+    inside: list[AnyField] = list(field.type) if is_struct else []
+    found = (item.name if not item.nullable else _required_in(item) for item in inside)
+    return next((f"{field.name}.{name}" for name in found if name), "")
+
+
+def _values_of(
+    value: NewValue, field: AnyField, in_rows: Callable[[Ref], Values], rows: int
+) -> AnyArray:
     name, wanted = field.name, field.type
     array: AnyArray
     if isinstance(value, Variant):

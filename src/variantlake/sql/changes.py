@@ -93,9 +93,13 @@ def parse_change(text: str) -> ChangeText | None:
         assignments = reader.assignments(("WHERE",))
         where = reader.rest() if reader.take("WHERE") else None
         return UpdateText(target, assignments, where) if assignments and reader.read else None
-    if reader.take("MERGE"):
-        return reader.merge()
-    return None
+    tables = reader.until("MERGE", "SELECT") if reader.word(reader.at) == "WITH" else ""
+    merge = reader.merge() if reader.take("MERGE") else None
+    if merge is None or not tables:
+        return merge
+    # The source alone reads them: to a subquery of a condition they are not there.
+    query = f"({tables} SELECT * FROM {merge.source.text})"  # noqa: S608 - the user's own text
+    return replace(merge, source=replace(merge.source, text=query))
 
 
 def change_text(parsed: ChangeText) -> str:

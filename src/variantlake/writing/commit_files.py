@@ -181,6 +181,8 @@ def _commit(
     domains = () if record is None else record.domains
     provenance: Mapping[str, Any] = {LOAD_ID: load.text} if load.is_own else {}
     provenance = provenance if record is None else record.provenance
+    if target.reads_itself:
+        provenance = {**provenance, "isBlindAppend": False}
     snapshot = target.snapshot
     known = None if snapshot is None else (snapshot.protocol, snapshot.metadata)
     if (described := target.altered or known) is None:

@@ -65,7 +65,8 @@ class TableWrite:
     folder was there. `altered` is the change of the table that comes with the rows (new columns),
     or the whole of a new one; `replacing` says which files they take the place of, `serializable`
     that no row may be among theirs that others added since the version of `snapshot`. `parameters`
-    are what the history says of that. `creation` is a table that must not be there yet, or takes
+    are what the history says of that. `reads_itself` says that the rows were made of the table's
+    own: to add them is no blind append. `creation` is a table that must not be there yet, or takes
     the place of all of `snapshot`.
     """
 
@@ -82,6 +83,7 @@ class TableWrite:
     numbered: bool = False
     serializable: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    reads_itself: bool = False
     creation: Creation | None = None
 
     @classmethod

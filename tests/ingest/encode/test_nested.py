@@ -102,6 +102,18 @@ def test_nothing_is_dropped_or_made_up(
     assert table.refresh().version == 0
 
 
+def test_a_null_above_a_field_that_is_not_null(tmp_path: Path) -> None:
+    """Spark gives a NULL of such a struct with NULLs below it."""
+    table = vl.Table.create(tmp_path, STRICT)
+    one = pa.struct([pa.field("a", pa.int32(), nullable=False)])
+    below = pa.array([None, 1, None, 2], pa.int32())
+    column = pa.Array.from_buffers(one, 4, [pa.py_buffer(b"\x0e")], 1, 0, [below])
+    with pytest.raises(InvalidValue, match=r"row 2: column 's\.a' is NOT NULL"):
+        table.append(pa.table({"s": column}))
+    table.append(pa.table({"s": column.take(pa.array([0, 1, 3]))}))
+    assert [row["s"] for row in table.scan("s").to_pylist()] == [None, {"a": 1}, {"a": 2}]
+
+
 @pytest.mark.spark
 @pytest.mark.usefixtures("interpreted")
 def test_frames_with_variants_anywhere(delta_spark: SparkSession, tmp_path: Path) -> None:

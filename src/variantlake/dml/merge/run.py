@@ -281,6 +281,7 @@ class _LocalMerge:
             watched if inserts else (),
             is_exclusive,
             altered=self.altered,
+            metrics={"numSourceRows": str(self.rows.table.num_rows)},
         )
         return change.planned(files) if dry_run else change.commit(files)
 

@@ -161,7 +161,7 @@ def _values(step: Step, partitions: StructType, moment: Moment | None) -> dict[s
         raise InvalidSchema(
             f"the file is not in a folder of the partition columns: {wanted}",
             file=step.path,
-            hint="name them all, in their order: PARTITIONED BY in CONVERT TO DELTA, or partition_by",
+            hint="PARTITIONED BY in CONVERT TO DELTA, or partition_by, names all, in their order",
         )
     return {
         field.name: _text(field, text, step.path, moment)

@@ -166,8 +166,10 @@ def _encoder(where: StructField, given: pa.DataType) -> _Encoder:
     """`where` has the type that is wanted, and the name that errors show."""
     kind = where.type
     declared = declared_type(where)
-    plain = declared == kind and not StructType((where,)).holds_variant()
-    if given == arrow_type(kind) and plain:
+    inside = StructType((replace(where, nullable=True),))
+    # Below a NULL of a struct, Spark gives NULLs of fields that are NOT NULL, as Arrow allows.
+    plain = not inside.holds_variant() and all(item.nullable for item in inside.walk())
+    if given == arrow_type(kind) and declared == kind and plain:
         return PlainColumn(replace(where, nullable=True), given)
     if isinstance(kind, VariantType):
         # Whether it may be NULL is for the writer, who knows what is null above it.

@@ -79,7 +79,7 @@ def merged_rows_text(
     row = [f"CASE {CLAUSE} WHEN 0 THEN {MATCHED} {actions} END", FILE, ROW]
     for at, field in enumerate(columns):
         given = [name for name in carried if name.startswith(_VALUE) and name.endswith(f"_{at}")]
-        row.append(_either(given) if given else stored(field.name, "NULL"))
+        row.append(_either(given) if given else stored.null(field.name))
     row += ids  # an inserted row has none yet
     return RowsText(
         f"SELECT {number} AS {CLAUSE}, {numbered(row)} FROM ({text}) AS __vl_merged",  # noqa: S608

@@ -33,8 +33,22 @@ class StoredValues:
     def __call__(self, name: str, text: str, kind: str = "matched") -> str:
         """An expression of a clause as the type of a column.
 
+        As in Delta Spark, a new value that is NULL has no field that is NOT NULL.
+
         Raises InvalidQuery for a struct with other fields.
         """
+        text = self._cast(name, text, kind)
+        required = _required_in(self.columns[name].dataType, (name,))
+        if not required:
+            return text
+        refused = quote_string(f"{REFUSED}column '{'.'.join(required)}' is NOT NULL")
+        return f"coalesce({text}, raise_error({refused}))"
+
+    def null(self, name: str) -> str:
+        """A column that rows do without."""
+        return f"CAST(NULL AS {type_ddl(self.columns[name].dataType)})"
+
+    def _cast(self, name: str, text: str, kind: str) -> str:
         wanted = self.columns[name].dataType
         if text != "NULL" and isinstance(wanted, _NESTED):
             given = self.type_of(kind, text)
@@ -43,7 +57,7 @@ class StoredValues:
             # Whether a field may be NULL is seen in its values, as everywhere else.
             return f"CAST(({text}) AS {type_ddl(nullable_type(wanted))})"
         if text == "NULL":
-            return f"CAST(NULL AS {type_ddl(wanted)})"
+            return self.null(name)
         if not self.ansi:
             return self._leaf(text, wanted, (name,))
         return f"CAST(({text}) AS {type_ddl(wanted)})"
@@ -108,6 +122,15 @@ class StoredValues:
                 )
             case _:
                 return not self.ansi and type_ddl(given) not in ("void", type_ddl(wanted))
+
+
+def _required_in(kind: DataType, place: tuple[str, ...]) -> tuple[str, ...]:
+    """The first field of a struct, at any depth, that is NOT NULL; empty for none."""
+    for field in kind.fields if isinstance(kind, StructType) else ():
+        below = (*place, field.name)
+        if found := _required_in(field.dataType, below) if field.nullable else below:
+            return found
+    return ()
 
 
 def _same_fields(

@@ -25,6 +25,7 @@ from variantlake.errors import (
 )
 from variantlake.quoting import Parts, quote_string
 from variantlake.spark.lake.session import LakeSession
+from variantlake.spark.query.catalyst_query import ClassicQueries
 from variantlake.spark.query.names import delta_name
 from variantlake.spark.query.table_locations import (
     Location,
@@ -158,6 +159,8 @@ class LakeStatements:
             return self._session.spark.createDataFrame([], StructType([]))
         parsed = parse_change(query)
         location = None if parsed is None else self._location_of(parsed.target.text, tables)
+        if parsed is not None and location is None:
+            location = self._behind(parsed.target.text)
         if parsed is None or location is None:
             refuse = None if parsed is None else functools.partial(self._not_ours, parsed, query)
             with _described_commits(self._session.spark):
@@ -169,6 +172,8 @@ class LakeStatements:
             done = self.change(location, parsed, args=given, tables=tables)
         except UnsupportedFeature as error:
             return left_to_spark(error)
+        if isinstance(self._session.runner, ClassicQueries):
+            self._session.runner.renew_views()
         kind = type(parsed).__name__.removesuffix("Text").upper()
         rows: DataFrame = result_rows(self._session.spark, kind, done)
         return rows
@@ -181,10 +186,15 @@ class LakeStatements:
         if entry is not None and entry.is_view:
             raise UnsupportedFeature(
                 f"{target} is a view, and rows of a view are not changed here",
-                hint="name the table that it reads; Delta Spark changes views that are SELECT * of"
-                " one table",
+                hint="name the table that it reads; a temporary view takes changes if it is"
+                " SELECT * of one table",
             )
         raise not_run_by_lake(query) or NotADeltaTable(f"there is no table {target}")
+
+    def _behind(self, text: str) -> str | None:
+        """Where the table is that a temporary view of all of its rows stands for."""
+        parts, runner = name_parts(text), self._session.runner
+        return runner.table_behind(parts) if parts and isinstance(runner, ClassicQueries) else None
 
     def _is_ours(self, call: TableChanges, tables: Mapping[str, Location] | None) -> bool:
         return self._location_of(call.table, tables) is not None

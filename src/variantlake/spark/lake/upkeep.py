@@ -294,9 +294,17 @@ def _truncate(snapshot: Snapshot) -> None:
     """Take all files out of the table."""
     snapshot.check_writable(evaluated=True, kept=True)
     check_not_append_only(snapshot)
+    started = time.perf_counter()
     removes = removes_of(snapshot.add_files())
     if removes:
-        commit(snapshot, Changes("TRUNCATE", removes=removes, reads=whole_table))
+        metrics = {
+            "numRemovedFiles": str(len(removes)),
+            "executionTimeMs": str(round((time.perf_counter() - started) * 1000)),
+        }
+        changes = Changes(
+            "TRUNCATE", removes=removes, reads=whole_table, metrics=metrics, file_metrics=False
+        )
+        commit(snapshot, changes)
 
 
 def _history_row(entry: HistoryEntry) -> tuple[Any, ...]:

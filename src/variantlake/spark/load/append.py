@@ -128,10 +128,12 @@ def append(
     if (known := find_committed_load(target, chosen, batch)) is not None:
         return known
     if (snapshot := target.snapshot) is not None and target.creation is None:
+        of_version = version_read(frame, snapshot) if batch is None else None
         if overwrite is not None:
             if not isinstance(overwrite, Staging) and overwrite.expected_version is None:
-                overwrite = replace(overwrite, expected_version=version_read(frame, snapshot))
+                overwrite = replace(overwrite, expected_version=of_version)
             target = overwrite.applied(target)
+        target = replace(target, reads_itself=of_version is not None)
         frame = _with_names_of(target, frame)
         json_columns = text_columns(frame.schema, target.schema, json_columns)
         frame = numbered(frame, snapshot)

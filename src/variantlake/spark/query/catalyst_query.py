@@ -6,7 +6,9 @@ comes to a name of a table, it asks us first (`TableNames.java`), and we give it
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -16,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
 from variantlake.delta.schema.columns_by_path import HIDDEN, WHERE_ROWS_LIE
-from variantlake.errors import InvalidQuery, UnsupportedFeature
+from variantlake.errors import InvalidQuery, UnsupportedFeature, VariantLakeError
 from variantlake.planning.stats.first_rows import FirstRows
 from variantlake.quoting import Parts
 from variantlake.spark.query.connect_splices import over_views
@@ -67,6 +69,10 @@ from variantlake.sql.token_tables import TableName, qualifier_splices, table_nam
 from variantlake.sql.tokens import ParsedText
 
 NOT_OVER_RELATIONS = "the query asks for more than rows: Spark runs it as it is"
+_WHOLE = re.compile(
+    r"\s*SELECT\s+\*\s+FROM\s+(\w+\.__vl_\w+)(?:\s+AS)?(?:\s+\S+)?\s*", re.IGNORECASE
+)
+_CREATES_VIEW = re.compile(r"\s*CREATE\b[\w\s]*\bVIEW\b", re.IGNORECASE)
 NATIVELY = "whole Variants of all files are read"
 
 
@@ -78,8 +84,37 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         self._helper = helper
         self._names = CatalogNames(spark)
         self._java = java_instance(spark, "TableNames")
+        self._published: dict[str, TableVersion] = {}
+
+    def table_behind(self, parts: Parts) -> str | None:
+        """Where the table is whose rows a temporary view has as they are; None for other views.
+
+        Of the views that we made without Delta's jar: Delta Spark knows what it made itself.
+        """
+        known = session_of(self._spark).sessionState().catalog()
+        found = known.getRawTempView(parts[-1]) if len(parts) == 1 else None
+        if len(parts) == 2 and parts[0].lower() == str(known.globalTempDatabase()).lower():
+            found = known.getRawGlobalTempView(parts[1])
+        if found is None or found.isEmpty() or found.get().tableMeta().viewText().isEmpty():
+            return None
+        made = found.get().tableMeta()
+        whole = _WHOLE.fullmatch(str(made.viewText().get()))
+        table = None if whole is None else self._published.get(whole[1])
+        if table is None or list(made.schema().fieldNames()) != _columns(table):
+            return None
+        return table.location
+
+    def renew_views(self) -> None:
+        """Let the views that we made show the newest versions of their tables."""
+        for view, shown in self._published.items():
+            with contextlib.suppress(VariantLakeError):  # of a table that is gone
+                newest = self.tables.open(shown.location)
+                if newest.snapshot.version != shown.snapshot.version:
+                    self._helper.publish(self.relation(newest, view).rows(), view)
+                    self._published[view] = newest
 
     def _checked(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> PreparedQuery:
+        self.renew_views()
         with functions_of_text(self._spark, text):
             return self._prepare(text, args, resolve, run=run)
 
@@ -208,6 +243,9 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         names = [name for name, _ in self._named(ParsedText.of(text), resolve)]
         views = [self._helper.publish(relation.rows()) for relation in relations]
         sources = {view: each.source for view, each in zip(views, relations, strict=True)}
+        for view, each in zip(views, relations, strict=True):
+            if not each.table.chosen and _CREATES_VIEW.match(text):
+                self._published[view] = each.table
         frame = self._sql(splice(text, over_views(names, views)), args, sources)
         return PreparedQuery(note=NOT_A_SELECT, frame=frame)
 
@@ -264,6 +302,10 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
     def _sql(self, text: str, args: Any, sources: Mapping[str, str]) -> DataFrame:
         found: DataFrame = or_invalid(lambda: self._spark.sql(text, args), sources)
         return found
+
+
+def _columns(table: TableVersion) -> list[str]:
+    return [field.name for field in table.snapshot.schema.fields]
 
 
 class _Reading:

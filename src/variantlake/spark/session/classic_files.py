@@ -213,9 +213,12 @@ class HelperSession(Files):
         user: SparkSession = self._user
         return user
 
-    def publish(self, frame: DataFrame) -> str:
-        """Make `frame` known to all sessions as a view; its name as queries write it."""
-        view = self.new_view()
+    def publish(self, frame: DataFrame, known: str = "") -> str:
+        """Make `frame` known to all sessions as a view; its name as queries write it.
+
+        `known` is the name of one that it takes the place of.
+        """
+        view = known.rpartition(".")[2] or self.new_view()
         self._views.publish(self._java, dataset_of(frame), view)
         return self.qualified(view)
 
