@@ -67,7 +67,8 @@ def convert_in_place(sources: Sequence[SourceSpec], table: str, request: Request
         raise UnsupportedFeature(
             f"{wrong[0]} is for files that are rewritten, and partition_by rewrites none",
             file=store.uri,
-            hint=f"leave {wrong[0]} out, or append the rows to a partitioned table",
+            hint="leave it out, or append the rows to a partitioned table",
+            cli_hint="leave it out, or load the rows into a partitioned table",
         )
     if has_log(store):
         raise InvalidValue(
@@ -162,6 +163,7 @@ def _values(step: Step, partitions: StructType, moment: Moment | None) -> dict[s
             f"the file is not in a folder of the partition columns: {wanted}",
             file=step.path,
             hint="PARTITIONED BY in CONVERT TO DELTA, or partition_by, names all, in their order",
+            cli_hint="give --partition-by once for each of them, in their order",
         )
     return {
         field.name: _text(field, text, step.path, moment)
