@@ -63,9 +63,9 @@ def planted(spark: SparkSession, name: str, method: str) -> Iterator[list[str]]:
     fails = 'if (System.nanoTime() != 0L) throw new IllegalStateException("made to fail");'
     faulty = text.replace(f"{method} {{\n", f"{method} {{\n{fails}\n")
     sources = mock.patch.object(janino, "source_of", lambda n: faulty if n == name else usual(n))
-    instances: Any = mock.patch.object(janino, "_instances", [])
+    classes: Any = mock.patch.object(janino, "_jvms", [])
     vl.spark.decelerate(spark)
-    with instances, sources, warnings.catch_warnings(record=True) as said:
+    with classes, sources, warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         vl.spark.accelerate(spark)
         reasons: list[str] = []

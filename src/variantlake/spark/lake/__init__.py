@@ -6,6 +6,19 @@ class whose methods are a docstring and a call into a room; `LakeSession` holds 
 
 from __future__ import annotations
 
-from variantlake.spark.lake.lake import Lake, connect
+from typing import TYPE_CHECKING, Any
+
+from variantlake.loading import load
+from variantlake.spark.lake.connection import connect
+
+if TYPE_CHECKING:
+    from variantlake.spark.lake.lake import Lake
 
 __all__ = ["Lake", "connect"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the class when it is touched (PEP 562): see `connection`."""
+    if name != "Lake":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return load("variantlake.spark.lake.lake").Lake

@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 from variantlake.errors import UnsupportedFeature
 from variantlake.spark.rule.accelerate import put_rule, remove_rule
 from variantlake.spark.session.arguments import check_session
+from variantlake.spark.session.janino import compile_ahead
 from variantlake.spark.session.jvm import is_connect
 from variantlake.spark.streaming.registration import is_registered, register
 
@@ -39,6 +40,7 @@ def accelerate(spark: SparkSession) -> None:
             "vl.spark.connect(spark).sql(...)",
             cli_hint="",
         )
+    compile_ahead(spark)
     # Spark logs a warning for each source that takes the place of another.
     if not is_registered(spark):
         register(spark)

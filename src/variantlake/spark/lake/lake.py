@@ -38,7 +38,6 @@ from variantlake.progress import OnProgress
 from variantlake.quoting import quote_string
 from variantlake.scan.table_scan import Scan, scan_of
 from variantlake.shown import CommitResult, Shown
-from variantlake.spark.lake.accelerate import accelerate as accelerate_session
 from variantlake.spark.lake.change_feed import read_changes
 from variantlake.spark.lake.explain import (
     QueryExplanation,
@@ -57,15 +56,12 @@ from variantlake.spark.session.arguments import (
     check_expressions,
     check_frame,
     check_location,
-    check_session,
     check_sources,
     check_table_version,
     check_text,
     is_frame,
 )
 from variantlake.spark.session.jvm import is_connect
-from variantlake.spark.session.stores import follow_spark
-from variantlake.spark.session.versions import check_version
 from variantlake.sql.alter import AddConstraint, NotNull, parse_alteration
 from variantlake.sql.changes import (
     DeleteText,
@@ -1361,23 +1357,6 @@ class Lake(Shown):
     def _condition(self, where: str | Expr | None) -> str | None:
         check_expressions([] if where is None else [where], "a condition", self._session.spark)
         return None if where is None else str(where)
-
-
-def connect(spark: SparkSession, *, accelerate: bool = False) -> Lake:
-    """Query and load Delta tables with Variant columns through this session.
-
-    Its settings for S3 (`fs.s3a.access.key`, `fs.s3a.endpoint`, …) serve for all that is read,
-    unless the environment or `set_storage_options` says how stores are reached. With `accelerate`
-    all other queries of the session are made fast as well: see `variantlake.spark.accelerate`.
-
-    Raises InvalidValue for what is not a session, UnsupportedFeature for a Spark before 4.1.
-    """
-    check_session(spark)
-    check_version(spark)
-    follow_spark(spark)
-    if accelerate:
-        accelerate_session(spark)
-    return Lake(spark)
 
 
 def _named(location: str) -> Named:

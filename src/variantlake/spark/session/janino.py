@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.resources
+import threading
 import uuid
 
 from py4j.protocol import Py4JJavaError
@@ -12,8 +14,58 @@ from variantlake.errors import UnsupportedFeature
 from variantlake.spark.session.jvm import Java, gateway_of
 from variantlake.spark.session.versions import java_source
 
-_instances: list[tuple[Java, dict[str, Java]]] = []
-"""The JVM gateways of this process (one, unless Spark was stopped), each with its instances."""
+OF_QUERIES = (
+    "StaticFileIndex",
+    "ScanViews",
+    "TableNames",
+    "AcceleratedReads",
+    "PlanDump",
+    "PathSubstitution",
+    "PartialAggregates",
+    "LakeRelation",
+)
+"""What a query needs, in the order in which it asks for them."""
+
+THREAD = "variantlake-compiles"
+
+_jvms: list[_Jvm] = []
+"""One for each JVM of this process (one, unless Spark was stopped)."""
+
+_lock = threading.Lock()
+"""Two threads want the same class: one of them compiles it."""
+
+
+class _Jvm:
+    """The classes that a JVM has of ours, each compiled once, and an instance of each."""
+
+    def __init__(self, gateway: Java) -> None:
+        self.gateway = gateway
+        self.instances: dict[str, Java] = {}
+        self.classes: dict[str, Java] = {}
+
+    def class_of(self, spark: SparkSession, name: str, loader: Java) -> Java:
+        """A class, compiled if it is not yet."""
+        with _lock:
+            if name not in self.classes:
+                self.classes[name] = _compile(spark, name, loader)
+            return self.classes[name]
+
+
+def compile_ahead(spark: SparkSession) -> None:
+    """Begin to compile what queries need, in a thread, while Python does other things.
+
+    The first query would wait a third of a second for it. A class that does not compile is an error
+    when it is asked for.
+    """
+    jvm, loader = _jvm_of(spark), _loader_of(spark)
+
+    def compile_all() -> None:
+        with contextlib.suppress(Exception):  # Spark may be stopped meanwhile
+            for name in OF_QUERIES:
+                jvm.class_of(spark, name, loader)
+
+    if not jvm.classes.keys() >= set(OF_QUERIES):
+        threading.Thread(target=compile_all, name=THREAD, daemon=True).start()
 
 
 def java_instance(spark: SparkSession, name: str) -> Java:
@@ -21,19 +73,34 @@ def java_instance(spark: SparkSession, name: str) -> Java:
 
     Raises UnsupportedFeature if it does not compile: for a Spark that was not tried.
     """
-    gateway = gateway_of(spark)
-    known = next((found for owner, found in _instances if owner is gateway), None)
-    if known is None:
-        known = {}
-        _instances.append((gateway, known))
-    if name not in known:
-        known[name] = new_instance(spark, name)
-    return known[name]
+    instances = _jvm_of(spark).instances
+    if name not in instances:
+        instances[name] = new_instance(spark, name)
+    return instances[name]
 
 
 def new_instance(spark: SparkSession, name: str) -> Java:
-    """An instance of a class of its own, for what keeps something. Raises as `java_instance`."""
-    return _compile(spark, name)
+    """One more instance of a class, for what keeps something. Raises as `java_instance`."""
+    jvm = _jvm_of(spark)
+    constructor = jvm.class_of(spark, name, _loader_of(spark)).getDeclaredConstructor(
+        jvm.gateway.new_array(jvm.gateway.jvm.java.lang.Class, 0)
+    )
+    return constructor.newInstance(jvm.gateway.new_array(jvm.gateway.jvm.java.lang.Object, 0))
+
+
+def _jvm_of(spark: SparkSession) -> _Jvm:
+    gateway = gateway_of(spark)
+    with _lock:
+        found = next((jvm for jvm in _jvms if jvm.gateway is gateway), None)
+        if found is None:
+            found = _Jvm(gateway)
+            _jvms.append(found)
+        return found
+
+
+def _loader_of(spark: SparkSession) -> Java:
+    """The class loader of this thread, which knows the session's packages."""
+    return gateway_of(spark).jvm.java.lang.Thread.currentThread().getContextClassLoader()
 
 
 def source_of(name: str) -> str:
@@ -41,14 +108,12 @@ def source_of(name: str) -> str:
     return importlib.resources.files(__package__).joinpath(f"{name}.java").read_text("utf-8")
 
 
-def _compile(spark: SparkSession, name: str) -> Java:
+def _compile(spark: SparkSession, name: str, loader: Java) -> Java:
     # py4j remembers methods by class name, so that a second class of one name, from another class
     # loader, would fail: each compilation has a name of its own.
     unique = f"{name}{uuid.uuid4().hex}"
-    gateway = gateway_of(spark)
-    java = gateway.jvm.java.lang
-    compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(java.Thread.currentThread().getContextClassLoader())
+    compiler = gateway_of(spark).jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(loader)
     compiler.setTargetVersion(17)  # by default it refuses static methods of interfaces
     try:
         compiler.cook(java_source(spark, source_of(name)).replace(name, unique))
@@ -60,6 +125,4 @@ def _compile(spark: SparkSession, name: str) -> Java:
             'spark.read.format("variantlake") after vl.spark.register(spark)',
             cli_hint="use a version of Spark that docs/support.md lists",
         ) from error
-    loaded = compiler.getClassLoader().loadClass(unique)
-    constructor = loaded.getDeclaredConstructor(gateway.new_array(java.Class, 0))
-    return constructor.newInstance(gateway.new_array(java.Object, 0))
+    return compiler.getClassLoader().loadClass(unique)
