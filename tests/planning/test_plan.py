@@ -86,6 +86,22 @@ def test_a_column_is_read_one_way_in_a_group() -> None:
     assert not group.physical
 
 
+@pytest.mark.rule(5)
+def test_rule_5_keys_that_differ_by_case_are_not_read_together() -> None:
+    """Spark's pruning of columns takes one for the other, also deep inside of them."""
+    for ddl, one, other in (
+        ("K BIGINT, k STRING", "$.K", "$.k"),
+        ("`\u212a` BIGINT, k STRING", "$['\u212a']", "$.k"),
+        ("a STRUCT<B: BIGINT, b: STRUCT<c: STRING>>", "$.a.B", "$.a.b.c"),
+    ):
+        requests = path(one), path(other, "string")
+        (group,) = plan_files([file("1", facts(ddl))], requests).groups
+        assert all(isinstance(reading, Native) for _, reading in group.readings), ddl
+        for alone in requests:
+            (group,) = plan_files([file("1", facts(ddl))], [alone]).groups
+            assert group.physical
+
+
 @pytest.mark.rule(10)
 def test_rule_10_native_files_that_spark_cannot_read_need_kernels() -> None:
     odd, plain = facts("a BIGINT, t TIME", OPEN), facts("a BIGINT", OPEN)

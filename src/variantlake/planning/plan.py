@@ -33,6 +33,7 @@ from variantlake.planning.exact.readings import (
 )
 from variantlake.planning.files import FileColumns, FileRows, pieces_with
 from variantlake.planning.stats.first_rows import FirstRows
+from variantlake.shredding.folding import fold_key
 from variantlake.shredding.schema import Untyped
 
 _LOG = logger("plan")
@@ -158,6 +159,7 @@ def _by_layout(
             for path, reading in zip(paths, readings, strict=True)
             if isinstance(reading, Native)
         }
+        native |= _twins(paths, readings)
         kernels = any(needs[column][first] for column in native)
         found.setdefault((_one_way(paths, readings, native), kernels), []).append(rows)
     return {layout: np.concatenate(rows) for layout, rows in found.items()}
@@ -187,6 +189,23 @@ def _numbered(codes: Int64s) -> Int64s:
     if int(codes.min()) >= 0 and int(codes.max()) < len(codes) + _FEW:
         return (np.cumsum(np.bincount(codes) > 0) - 1)[codes]
     found: Int64s = np.unique(codes, return_inverse=True)[1]
+    return found
+
+
+def _twins(paths: Sequence[Ref], readings: Sequence[Reading]) -> set[tuple[str, ...]]:
+    """The Variant columns of which keys are read that differ only by case (EXACTNESS, rule 5).
+
+    Spark, when it prunes the columns of a scan, takes one of them for the other.
+    """
+    found = set()
+    known: dict[tuple[object, ...], str | int] = {}
+    for path, reading in zip(paths, readings, strict=True):
+        steps = reading.steps if isinstance(reading, PhysicalColumn) else ()
+        folded: tuple[object, ...] = path.column
+        for step in steps:
+            folded = (*folded, fold_key(step) if isinstance(step, str) else step)
+            if known.setdefault(folded, step) != step:
+                found.add(path.column)
     return found
 
 

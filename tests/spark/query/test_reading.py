@@ -410,7 +410,13 @@ def test_rule_5_columns_of_another_writer_that_differ_by_case_are_told_apart(
         (8, "upper8", 8, None),
         (9, "upper9", 9, None),
     ]
-    assert not any(path["whole"] for path in scans(lake, query)[0]["paths"])
+    # Spark's pruning of columns would take one key for the other, so that these are read whole.
+    assert all(path["whole"] for path in scans(lake, query)[0]["paths"])
+    alone = (
+        f"SELECT event:ID::string FROM delta.`{tmp_path / 't'}` WHERE event:ID::string > 'upper7'"
+    )
+    assert sorted(row[0] for row in lake.sql(alone).collect()) == ["upper8", "upper9"]
+    assert not any(path["whole"] for path in scans(lake, alone)[0]["paths"])
 
 
 # --- the session ----------------------------------------------------------------------------------
