@@ -155,6 +155,8 @@ class _Merge:
             return f"{target}.{quote_identifier(field.name)}"
         if value is None and clause.then == "insert":
             value = field.default
+            if value is None and isinstance(field.type, StructType):
+                value = "NULL"  # which is refused for one with a field that is NOT NULL
         return None if value is None else self.stored(field.name, value, clause.when)
 
     def joined(self, sides: Sequence[_Side]) -> tuple[str, list[str]]:
