@@ -352,8 +352,6 @@ FAULTS = (
           "None if found is None else found[0]"),
     Fault("a vacuum keeps the data files of names alone", "keep_named", "_keep_live(found, old)",
           "found.keep(old.files['path'].to_pylist())"),
-    Fault("files that come back do not wait for vacuums", "check_no_vacuum", "ended = 0",
-          "ended = 1000"),
     Fault("files whose tombstones are there never expire", "are_expired",
           "remove is None or (remove.deletion_timestamp or 0) < cutoff", "remove is None"),
 )  # fmt: skip

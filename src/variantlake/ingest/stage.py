@@ -147,18 +147,13 @@ def stage_load(
             file=uri,
             hint="it does nothing again; another load_id makes another load",
         )
-    return staged_as(uri, done.load_id)
+    return stage_of(uri, read_stage(open_store(uri), done.load_id))
 
 
 def stages_of(uri: str) -> list[Stage]:
     """The loads of a table that are staged, oldest first."""
     found = (stage_of(uri, staged) for staged in list_stages(open_store(uri)))
     return sorted(found, key=lambda each: (each.created, each.id))
-
-
-def staged_as(uri: str, load_id: str) -> Stage:
-    """The load of this id. Raises MissingSource."""
-    return stage_of(uri, read_stage(open_store(uri), load_id))
 
 
 def stage_of(uri: str, staged: StagedLoad) -> Stage:

@@ -1,6 +1,6 @@
 """The façade of a Delta table in this process: open, look, append, change, keep in shape.
 
-In: a location. Out: `Table`, whose methods are grouped by what they do, one module a group.
+In: a location. Out: `Table`, whose methods check what is given and call the room that does it.
 """
 
 from __future__ import annotations

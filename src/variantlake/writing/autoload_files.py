@@ -14,9 +14,4 @@ DOMAIN = "variantlake.autoload."
 """What the names of our metadata domains, and of our applications in `txn`, begin with."""
 
 RUN_PATH = re.compile(rf"{FOLDER}/[A-Za-z0-9][A-Za-z0-9._-]*/\d{{10}}-[0-9a-f]{{32}}\.parquet")
-"""The path of a run."""
-
-
-def run_paths(configuration: str) -> list[str]:
-    """The runs that a domain's text names, whatever its form."""
-    return RUN_PATH.findall(configuration)
+"""The path of a run, which the text of a domain names."""

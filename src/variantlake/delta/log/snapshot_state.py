@@ -1,4 +1,4 @@
-"""The state of a version: its checkpoint, if any, and the commits after it."""
+"""The state of a version: a checkpoint that can be read, if any, and the commits after it."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from variantlake.delta.log.snapshot_state import read_removes
 from variantlake.delta.protocol.named_versions import named_versions
 from variantlake.errors import MissingSource, VariantLakeError
 from variantlake.storage.store import Entry, Store
-from variantlake.writing.autoload_files import DOMAIN, run_paths
+from variantlake.writing.autoload_files import DOMAIN, RUN_PATH
 from variantlake.writing.staged_files import list_stages
 
 _SPECIAL = r"^/|[%:\\]|(^|/)\.{0,2}(/|$)"
@@ -221,7 +221,7 @@ def _keep_all_runs(found: RetainedPaths, snapshot: Snapshot) -> None:
 def _keep_runs(found: RetainedPaths, domain: DomainMetadata) -> None:
     """Keep the files in which an autoload remembers what it has loaded."""
     if domain.domain.startswith(DOMAIN):
-        found.keep_plain(run_paths(domain.configuration))
+        found.keep_plain(RUN_PATH.findall(domain.configuration))
 
 
 def _keep_paths(found: RetainedPaths, paths: Any) -> None:

@@ -348,7 +348,7 @@ def _detail_row(snapshot: Snapshot) -> tuple[Any, ...]:
         None if created is None else EPOCH + dt.timedelta(milliseconds=created),
         newest.time,
         list(table.partition_columns),
-        _clustered_by(snapshot),
+        list(map(".".join, clustering_names(snapshot.schema, snapshot.domains))),
         snapshot.files.num_rows,
         bytes_of(snapshot.files),
         dict(table.configuration),
@@ -356,10 +356,6 @@ def _detail_row(snapshot: Snapshot) -> tuple[Any, ...]:
         protocol.min_writer_version,
         sorted(features),
     )
-
-
-def _clustered_by(snapshot: Snapshot) -> list[str]:
-    return list(map(".".join, clustering_names(snapshot.schema, snapshot.domains)))
 
 
 def _is_clustered(snapshot: Snapshot) -> bool:

@@ -14,11 +14,6 @@ Span = tuple[int, int]
 VARIANT_FIELD = "__vl_v"
 
 
-def path_field(index: int) -> str:
-    """The struct field of a column's path number `index`."""
-    return f"__vl_p{index}"
-
-
 @dataclass(frozen=True, slots=True)
 class PathColumn:
     """A Variant column that is read by `paths` alone; `native` when some file needs the Variant."""
@@ -28,7 +23,7 @@ class PathColumn:
 
     def field(self, ref: Ref) -> str:
         """The struct field that holds this path."""
-        return path_field(self.paths.index(ref))
+        return f"__vl_p{self.paths.index(ref)}"
 
 
 def path_columns(plan: ScanPlan, refs: Iterable[Ref]) -> dict[str, PathColumn]:
