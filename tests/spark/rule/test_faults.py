@@ -179,8 +179,9 @@ def test_a_rule_that_cannot_be_installed_leaves_no_part_of_it(
     sources = mock.patch.object(
         janino, "source_of", lambda name: usual(name).replace(asked, fails + asked)
     )
+    classes: Any = mock.patch.object(janino, "_jvms", [])  # as in a JVM that has none of ours
     with _without_rule(spark) as before:
-        with sources, pytest.raises(Py4JJavaError, match="made to fail"):
+        with sources, classes, pytest.raises(Py4JJavaError, match="made to fail"):
             vl.spark.accelerate(spark)
         assert _hooks(spark) == before
 
