@@ -220,7 +220,8 @@ def test_a_table_is_clustered_by_other_columns_as_by_delta_spark(
 def test_spark_checks_what_rows_must_fulfil(
     spark: SparkSession, lake: Lake, tmp_path: Path
 ) -> None:
-    table = vl.Table.create(tmp_path, "s STRUCT<x: INT>, n INT")
+    listed = {"delta.feature.allowColumnDefaults": "supported"}
+    table = vl.Table.create(tmp_path, "s STRUCT<x: INT>, n INT", properties=listed)
     table.append(pa.table({"n": pa.array([1, None], pa.int32()), "s": [{"x": 1}, None]}))
     lake.register("checked", tmp_path)
     with pytest.raises(InvalidValue, match="NOT NULL of column 'n'"):

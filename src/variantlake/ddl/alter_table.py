@@ -13,7 +13,6 @@ from variantlake.ddl.replace_columns import replace_columns
 from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.identity_columns import IdentityColumn
 from variantlake.delta.protocol.known_properties import check_properties
-from variantlake.delta.protocol.properties import constraints
 from variantlake.delta.schema.column_mapping import MODE, is_mapped
 from variantlake.delta.schema.columns_by_path import field_path, parse_field_path
 from variantlake.delta.schema.ddl import parse_table_ddl
@@ -208,9 +207,7 @@ def _changes(snapshot: Snapshot, change: parts.Alteration) -> Changes | None:
         case parts.ChangeType(column, type_):
             return widen.change_type(snapshot, column, type_)
         case parts.DropConstraint(name, missing_ok):
-            if missing_ok and name.lower() not in constraints(snapshot.properties):
-                return None
-            return alter.drop_constraint(snapshot, name)
+            return alter.drop_constraint(snapshot, name, missing_ok=missing_ok)
         case parts.ClusterBy(columns):
             return alter.cluster_by(snapshot, columns)
         case parts.UnsetProperties(names):

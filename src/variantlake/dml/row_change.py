@@ -86,7 +86,7 @@ class RowChange:
     preimages: Sequence[RemovedRows] = ()
     watched: Sequence[RemovedRows] = ()
     is_exclusive: bool = False
-    altered: tuple[Protocol, Metadata] | None = None
+    altered: tuple[Protocol | None, Metadata] | None = None
     metrics: Mapping[str, str] = field(default_factory=dict)
 
     def planned(self, files: NewFiles) -> ChangeResult:
@@ -239,10 +239,24 @@ class RowChange:
             found[DELETED_ROWS] = done.rows_deleted
         elif self.operation == "UPDATE":
             found["numUpdatedRows"] = done.rows_updated
+        elif self.operation == "WRITE":
+            found = _of_overwrite(found, done)
         elif self.operation == "MERGE":
             by_source = self.parameters.get("notMatchedBySourcePredicates") != "[]"
             found = _of_merge(found, done, by_source=by_source)
         return {name: str(number) for name, number in found.items()}
+
+
+def _of_overwrite(found: Mapping[str, int], done: ChangeResult) -> dict[str, int]:
+    """The metrics of rows that take the place of those of a condition."""
+    kept = ("numRemovedFiles", "numRemovedBytes", "numCopiedRows", "numAddedChangeFiles")
+    return {
+        "numFiles": found["numAddedFiles"],
+        "numOutputBytes": found["numAddedBytes"],
+        "numOutputRows": done.rows_inserted + done.rows_copied,
+        DELETED_ROWS: done.rows_deleted,
+        **{name: found[name] for name in kept},
+    }
 
 
 def _of_merge(found: Mapping[str, int], done: ChangeResult, *, by_source: bool) -> dict[str, int]:

@@ -284,6 +284,11 @@ def location_text(location: object) -> str:
     )
 
 
+def as_hadoop(location: str) -> str:
+    """A location as Hadoop, and so Delta Spark, writes it: a path of this machine with a scheme."""
+    return f"file:{location}" if is_local(location) else location
+
+
 def is_local(location: str) -> bool:
     """Whether a location is a path or a `file:` URL."""
     return location.lower().startswith("file:") or not _URL.match(location)

@@ -233,11 +233,21 @@ def _commit(
             **_new_contracts(snapshot.properties, metadata.configuration),
         }
         if created is None
-        else created.parameters,
-        metrics=decided.metrics,
+        else created.parameters(len(adds)),
+        metrics={**_deleted(target, gone), **decided.metrics},
         provenance=provenance,
     )
     return commit(snapshot, changes)
+
+
+def _deleted(target: TableWrite, gone: Sequence[AddFile]) -> dict[str, str]:
+    """What the history says besides of whole files that a condition replaces; no row is copied."""
+    if "predicate" not in target.parameters:
+        return {}
+    counts = [orjson.loads(add.stats or "{}").get("numRecords") for add in gone]
+    vectors = [each.cardinality for add in gone if (each := add.deletion_vector) is not None]
+    rows = {} if None in counts else {"numDeletedRows": str(sum(counts) - sum(vectors))}
+    return {"numCopiedRows": "0", "numAddedChangeFiles": "0", **rows}
 
 
 def _new_contracts(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:

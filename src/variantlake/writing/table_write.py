@@ -29,9 +29,9 @@ from variantlake.delta.protocol.known_properties import (
 )
 from variantlake.delta.protocol.properties import hints, with_given_schema, with_schema
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
-from variantlake.delta.schema.type_parts import nullable_struct
+from variantlake.delta.schema.type_parts import nullable_struct, required_in
 from variantlake.delta.transaction.alter import evolved, merged_schema
-from variantlake.delta.transaction.creation import Creation
+from variantlake.delta.transaction.creation import CONVERT, Creation
 from variantlake.delta.transaction.replace_where import Replacement, replace_all
 from variantlake.errors import InvalidSchema, InvalidValue, NotADeltaTable
 from variantlake.shredding.ddl import format_ddl, parse_ddl
@@ -125,6 +125,18 @@ class TableWrite:
         return cls._made(store, made, properties)
 
     @classmethod
+    def over_files(
+        cls,
+        store: Store,
+        schema: StructType,
+        properties: Mapping[str, str],
+        partition_columns: Sequence[str] = (),
+    ) -> Self:
+        """A table that does not exist yet, where its files lie. Raises as `new_table`."""
+        made = Creation.of(None, schema, partition_columns, properties, operation=CONVERT)
+        return replace(cls._made(store, made, properties), creation=made, new_folder=False)
+
+    @classmethod
     def created(
         cls,
         location: str,
@@ -215,8 +227,8 @@ class TableWrite:
         for other in self.schema.fields:
             if other is found or other.name in filled:
                 continue
-            if not other.nullable or other.default is not None:
-                kind = "NOT NULL"
+            if (required := required_in(other)) or other.default is not None:
+                kind = "NOT NULL" if required == other.name else f"one with {required}, NOT NULL,"
                 if other.default is not None:
                     kind = f"one with the default {other.default}"
                 raise InvalidSchema(

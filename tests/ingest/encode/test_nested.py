@@ -97,8 +97,9 @@ def test_nothing_is_dropped_or_made_up(
     tmp_path: Path, column: str, array: Any, error: type[VariantLakeError], sentence: str
 ) -> None:
     table = vl.Table.create(tmp_path, f"{DDL}, {STRICT}")
+    required = {"s": pa.array([{"a": 1}] * len(array), ONE)}
     with pytest.raises(error, match=sentence):
-        table.append(pa.table({column: array}))
+        table.append(pa.table({**required, column: array}))
     assert table.refresh().version == 0
 
 

@@ -46,7 +46,7 @@ def test_a_clone_has_the_rows_of_its_source(source: vl.Table, tmp_path: Path, de
     (line,) = clone.history()
     assert line.operation == "CLONE"
     assert line.info["operationParameters"] == {
-        "source": f"delta.`{source.uri}`",
+        "source": f"delta.`file:{source.uri}`",
         "sourceVersion": source.version,
     }
     assert int(line.info["operationMetrics"]["numCopiedFiles"]) == (3 if deep else 0)

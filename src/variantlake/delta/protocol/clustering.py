@@ -21,6 +21,9 @@ from variantlake.errors import InvalidSchema, MalformedLog
 
 DOMAIN = "delta.clustering"
 
+MOST_COLUMNS = 4
+"""Delta Spark's limit."""
+
 
 def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str, ...], ...]:
     """The physical paths of the clustering columns; none for a table that is not clustered.
@@ -55,6 +58,12 @@ def clustering_domain(
     """
     if partition_columns:
         raise InvalidSchema("a table is either partitioned or clustered")
+    if len(columns) > MOST_COLUMNS:
+        raise InvalidSchema(
+            f"[DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS] CLUSTER BY takes up to {MOST_COLUMNS} columns,"
+            f" and these are {len(columns)}",
+            hint="name those that most queries filter by",
+        )
     paths = []
     for column in columns:
         path = field_path(schema, column)

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from variantlake.delta.actions.actions import Protocol
 from variantlake.delta.protocol.feature_records import FEATURES, Support, TableFeature
 from variantlake.delta.schema.table_schema import StructType
-from variantlake.errors import MalformedLog, UnsupportedFeature
+from variantlake.errors import InvalidSchema, MalformedLog, UnsupportedFeature
 
 MAX_READER_VERSION = 3
 MAX_WRITER_VERSION = 7
@@ -108,6 +108,22 @@ def check_log_writable(protocol: Protocol) -> None:
         feature = _feature(name, "write")
         if feature.write is Support.NO:
             raise _unwritable(feature)
+
+
+def check_defaults_listed(features: Collection[str], statement: str) -> None:
+    """Raise InvalidSchema unless defaults of columns are a feature of the table.
+
+    As in Delta Spark, a statement has to ask for it: older writers cannot write the table then.
+    """
+    if "allowColumnDefaults" not in features:
+        asks = "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+        raise InvalidSchema(
+            "[WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED] a column has a DEFAULT, and the"
+            " table has not the feature allowColumnDefaults",
+            hint=f"ALTER TABLE ... SET {asks} enables it"
+            if statement == "ALTER TABLE"
+            else f"{statement} ... {asks} enables it",
+        )
 
 
 def check_variants_listed(protocol: Protocol, schema: StructType) -> None:

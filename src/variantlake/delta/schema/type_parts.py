@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from variantlake.delta.schema.table_schema import ArrayType, DataType, MapType, StructType
+from variantlake.delta.schema.table_schema import (
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+)
 
 
 def nullable_struct(struct: StructType) -> StructType:
@@ -24,6 +30,18 @@ def _nullable(type_: DataType) -> DataType:
             return replace(map_, value_contains_null=True)
         case other:
             return other
+
+
+def required_in(field: StructField) -> str:
+    """What is NOT NULL of a column: itself, or the first field of its structs; empty for nothing.
+
+    A row without the column lacks that.
+    """
+    if not field.nullable:
+        return field.name
+    inside = field.type.fields if isinstance(field.type, StructType) else ()
+    found = (required_in(item) for item in inside)
+    return next((f"{field.name}.{name}" for name in found if name), "")
 
 
 def with_parts(type_: DataType, change: Callable[[DataType], DataType]) -> DataType:

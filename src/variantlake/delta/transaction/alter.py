@@ -139,18 +139,20 @@ def add_constraint(snapshot: Snapshot, name: str, expression: str) -> Changes:
     return replace(changes, reads=whole_table, serializable=True)
 
 
-def drop_constraint(snapshot: Snapshot, name: str) -> Changes:
-    """Take a CHECK constraint away. Raises InvalidValue for one that is not there."""
+def drop_constraint(snapshot: Snapshot, name: str, *, missing_ok: bool = False) -> Changes:
+    """Take a CHECK constraint away. Raises InvalidValue for none, unless it may be missing."""
     if not isinstance(name, str):
         raise InvalidValue(f"a constraint is named by text, not {name!r:.60}")
     key = CONSTRAINT_PREFIX + name.lower()
     configuration = dict(snapshot.metadata.configuration)
-    if key not in configuration:
+    expression = configuration.pop(key, None)
+    if expression is None and not missing_ok:
         known = ", ".join(constraints(configuration)) or "none"
         raise InvalidValue(f"the table has no constraint {name!r}", hint=f"constraints: {known}")
-    expression = configuration.pop(key)
     metadata = replace(snapshot.metadata, configuration=configuration)
-    parameters = {"name": name, "expr": expression, "existed": "true"}
+    parameters = {"name": name, "existed": "false"}
+    if expression is not None:
+        parameters |= {"expr": expression, "existed": "true"}
     return metadata_changes(snapshot, "DROP CONSTRAINT", metadata, snapshot.protocol, parameters)
 
 

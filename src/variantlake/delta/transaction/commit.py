@@ -60,6 +60,9 @@ _LOG = logger("commit")
 MAX_ATTEMPTS = 10_000
 """Our limit on versions lost to other writers before a commit gives up."""
 
+OF_OTHER_FILES: Mapping[str, Any] = {"readVersion": -1, "isBlindAppend": False}
+"""What Delta Spark says of a new table whose files were there: a clone, a conversion."""
+
 
 @traced(
     "commit",
@@ -369,7 +372,7 @@ def _file_metrics(changes: Changes) -> dict[str, str]:
     if changes.adds or changes.operation == "WRITE":
         metrics["numFiles"] = str(len(changes.adds))
         metrics["numOutputBytes"] = str(sum(add.size for add in changes.adds))
-    if changes.removes:
+    if changes.removes or changes.parameters.get("mode") == "Overwrite":
         metrics["numRemovedFiles"] = str(len(changes.removes))
         sizes = [remove.size for remove in changes.removes if remove.size is not None]
         if len(sizes) == len(changes.removes):

@@ -34,11 +34,14 @@ from variantlake.delta.protocol.row_tracking import PROPERTY as ROW_TRACKING
 from variantlake.delta.protocol.row_tracking import materialized_columns
 from variantlake.delta.schema.column_mapping import is_mapped, with_mapping
 from variantlake.delta.schema.table_schema import StructField, StructType, spark_name
-from variantlake.delta.transaction.commit import commit, commit_new
+from variantlake.delta.transaction.commit import OF_OTHER_FILES, commit, commit_new
 from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.delta.transaction.new_actions import removes_of
 from variantlake.errors import InvalidSchema
 from variantlake.storage.store import Store
+
+CONVERT = "CONVERT"
+"""The operation by which files become a table where they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +114,18 @@ class Creation:
         protocol = extended_protocol(source.protocol, needed_features(schema, given))
         return cls(protocol, metadata, (), "CREATE TABLE")
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """What the history says of it."""
+    def parameters(self, files: int) -> dict[str, Any]:
+        """What the history says of it, and of its first files."""
+        partition_columns = _json(list(self.metadata.partition_columns))
+        if self.operation == CONVERT:
+            return {
+                "numFiles": files,
+                "partitionedBy": partition_columns,
+                "collectStats": True,
+                "sourceFormat": "parquet",
+            }
         return {
-            "partitionBy": _json(list(self.metadata.partition_columns)),
+            "partitionBy": partition_columns,
             "clusterBy": _json(list(self.cluster_columns)),
             "description": self.metadata.description,
             "isManaged": "false",
@@ -169,18 +179,22 @@ def commit_creation(
     provenance: Mapping[str, Any] | None = None,
 ) -> int:
     """The first commit of a new table. Raises CommitConflict if a log exists already."""
+    # As Delta Spark says it, but of statements that could replace a table.
+    said: Mapping[str, Any] = {"isBlindAppend": "REPLACE" not in made.operation}
+    if made.operation == CONVERT:
+        said, metrics = OF_OTHER_FILES, {"numConvertedFiles": str(len(adds))}
     return commit_new(
         store,
         made.protocol,
         made.metadata,
         operation=made.operation,
-        parameters=made.parameters,
+        parameters=made.parameters(len(adds)),
         adds=adds,
         metrics=metrics,
         transactions=transactions,
         domains=(*made.domains, *domains),
-        # As Delta Spark says it, but of statements that could replace a table.
-        provenance={"isBlindAppend": "REPLACE" not in made.operation, **(provenance or {})},
+        file_metrics=made.operation != CONVERT,
+        provenance={**said, **(provenance or {})},
     )
 
 
@@ -198,7 +212,7 @@ def replace_table(snapshot: Snapshot, creation: Creation) -> int:
         reads=whole_table,
         serializable=True,
         file_metrics=False,
-        parameters=creation.parameters,
+        parameters=creation.parameters(0),
     )
     return commit(snapshot, changes)
 

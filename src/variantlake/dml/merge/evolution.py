@@ -15,10 +15,13 @@ from variantlake.sql.changes import Clause
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """A table with the columns that a MERGE adds, and the actions that add them."""
+    """A table with the columns that a MERGE adds, and the actions that add them.
+
+    The protocol is among them if the table's does not do.
+    """
 
     snapshot: Snapshot
-    altered: tuple[Protocol, Metadata]
+    altered: tuple[Protocol | None, Metadata]
 
 
 def evolution(
@@ -38,7 +41,8 @@ def evolution(
     protocol, metadata = evolved(snapshot, schema)
     schema = StructType.from_json(metadata.schema_string)
     return Evolution(
-        replace(snapshot, protocol=protocol, metadata=metadata, schema=schema), (protocol, metadata)
+        replace(snapshot, protocol=protocol, metadata=metadata, schema=schema),
+        (None if protocol == snapshot.protocol else protocol, metadata),
     )
 
 

@@ -216,7 +216,7 @@ class _LocalMerge:
     snapshot: Snapshot
     rows: SourceRows
     clauses: Clauses
-    altered: tuple[Protocol, Metadata] | None
+    altered: tuple[Protocol | None, Metadata] | None
 
     @classmethod
     def of(

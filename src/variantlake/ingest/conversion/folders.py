@@ -10,7 +10,6 @@ import datetime as dt
 import time
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from variantlake.delta.log.log_segment import has_log
 from variantlake.delta.schema.ddl import parse_table_ddl
@@ -115,7 +114,7 @@ def convert_folder(
         raise MissingSource("the folder has no Parquet files", file=location)
     schema = _with_partitions(files, partitions)
     names = [field.name for field in partitions.fields]
-    target = replace(TableWrite.new(store, schema, properties or {}, names), new_folder=False)
+    target = TableWrite.over_files(store, schema, properties or {}, names)
     options = LoadOptions()
     plan = target.file_plan(new_load_id(), options)
     results = []

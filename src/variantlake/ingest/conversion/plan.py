@@ -29,6 +29,7 @@ from variantlake.delta.schema.table_schema import (
     StructType,
     VariantType,
 )
+from variantlake.delta.schema.type_parts import required_in
 from variantlake.errors import (
     InvalidSchema,
     InvalidValue,
@@ -238,7 +239,7 @@ def open_target(
     except NotADeltaTable:
         schema = merged_schema(files)
         if any(_inside(store, file.source.path) for file in files):
-            return replace(TableWrite.new(store, schema, properties), new_folder=False)
+            return TableWrite.over_files(store, schema, properties)
         return TableWrite.open(location, schema, properties)
     target = TableWrite.of(snapshot)
     if target.partition_columns:
@@ -265,8 +266,9 @@ def _check_columns(file: ConvertedFile, target: TableWrite) -> None:
                 "it with variantlake alter TABLE 'ADD COLUMN ...'",
             )
     for field in target.schema.fields:
-        if field.name not in file.arrow.names and (not field.nullable or field.default is not None):
-            kind = "NOT NULL" if not field.nullable else f"by default {field.default}"
+        required = required_in(field)
+        if field.name not in file.arrow.names and (required or field.default is not None):
+            kind = "NOT NULL" if required else f"by default {field.default}"
             raise InvalidSchema(
                 f"the file has no column {field.name!r}, which is {kind}", file=file.source.path
             )

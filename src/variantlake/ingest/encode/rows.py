@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from variantlake.delta.protocol.properties import hints
 from variantlake.delta.schema.table_schema import StructField, StructType, VariantType
+from variantlake.delta.schema.type_parts import required_in
 from variantlake.delta.stats.partition_values import partition_text
 from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature, VariantLakeError
 from variantlake.ingest.encode.bad_values import row_lines
@@ -267,9 +268,10 @@ def check_columns(
                 cli_hint=f"columns: {', '.join(known)}",
             )
     for field in fields:
-        if not field.nullable and field.name not in names:
+        if field.name not in names and (required := required_in(field)):
+            what = "which" if required == field.name else f"whose field {required}"
             raise InvalidSchema(
-                f"the data have no column {field.name!r}, which is NOT NULL", file=uri
+                f"the data have no column {field.name!r}, {what} is NOT NULL", file=uri
             )
     for field in fields:
         if field.default is not None and field.name not in names:

@@ -15,7 +15,7 @@ from variantlake.delta.protocol.clustering import DOMAIN as CLUSTERING
 from variantlake.delta.protocol.features import SCAN_FEATURES
 from variantlake.delta.protocol.needed_features import extended_protocol
 from variantlake.delta.protocol.row_tracking import materialized_columns
-from variantlake.delta.transaction.commit import commit, commit_new
+from variantlake.delta.transaction.commit import OF_OTHER_FILES, commit, commit_new
 from variantlake.delta.transaction.conflicts import Changes, whole_table
 from variantlake.delta.transaction.creation import own_configuration
 from variantlake.delta.transaction.new_actions import removes_of
@@ -24,7 +24,7 @@ from variantlake.maintenance.cloning.clone_files import CopiedFile, copied, copy
 from variantlake.progress import OnProgress
 from variantlake.shown import Result
 from variantlake.storage.opening import open_store
-from variantlake.storage.store import Store
+from variantlake.storage.store import Store, as_hadoop
 
 OPERATION = "CLONE"
 
@@ -142,7 +142,7 @@ def _clone_before(store: Store, source: Snapshot, *, deep: bool) -> Snapshot | N
         )
     newest = Snapshot.read(store.uri, store=store, applies=SCAN_FEATURES)
     last = next((each for each in newest.history() if each.operation == OPERATION), None)
-    if last is None or _source_of(last) != _name(source):
+    if last is None or _source_of(last) not in (_name(source), f"delta.`{source.store.uri}`"):
         raise InvalidValue(
             f"the table that is there is not a clone of {source.store.uri}, as far as its log says",
             file=store.uri,
@@ -167,7 +167,7 @@ def _source_of(cloned: HistoryEntry) -> object:
 
 def _name(source: Snapshot) -> str:
     """The source as Delta Spark's history names it."""
-    return f"delta.`{source.store.uri}`"
+    return f"delta.`{as_hadoop(source.store.uri)}`"
 
 
 def _commit_new(
@@ -191,6 +191,7 @@ def _commit_new(
         parameters=_parameters(source),
         metrics=_metrics(source, copying, ()),
         file_metrics=False,
+        provenance=OF_OTHER_FILES,
     )
 
 

@@ -14,6 +14,7 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.delta.protocol.identity_columns import is_identity
 from variantlake.errors import InvalidQuery, InvalidSchema, UnsupportedFeature
 from variantlake.ingest.encode.numbers import unnumbered_columns
+from variantlake.ingest.encode.rows import check_columns
 from variantlake.ingest.overwrite import Overwrite
 from variantlake.quoting import quote_identifier
 from variantlake.spark.dml.determinism import check_deterministic
@@ -93,12 +94,12 @@ class Inserts:
         target = Named(location, "t")
         columns = spark_schema(st.StructType.fromJson(orjson.loads(snapshot.schema.to_json())))
         check_deterministic(self._session.spark, [("t", columns)], [where])
-        for field in snapshot.schema.fields:
-            if field.name not in frame.columns and not field.generation and not is_identity(field):
-                value = (
-                    f"CAST({field.default or 'NULL'} AS {type_ddl(columns[field.name].dataType)})"
-                )
-                frame = frame.selectExpr("*", f"{value} AS {quote_identifier(field.name)}")
+        left_out = [field for field in snapshot.schema.fields if field.name not in frame.columns]
+        left_out = [each for each in left_out if not each.generation and not is_identity(each)]
+        check_columns((), [each for each in left_out if not each.default], (), snapshot.store.uri)
+        for field in left_out:
+            value = f"CAST({field.default or 'NULL'} AS {type_ddl(columns[field.name].dataType)})"
+            frame = frame.selectExpr("*", f"{value} AS {quote_identifier(field.name)}")
         rule = holds(RowConstraint("REPLACE WHERE", where), frame)
         frame = or_invalid(lambda: frame.filter(rule), {})
         numbers = [each.name for each in unnumbered_columns(snapshot.schema, frame.columns)]

@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame
 from variantlake.ddl.alter_table import check_expressions
 from variantlake.delta.log.log_segment import has_log
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.features import check_defaults_listed
+from variantlake.delta.protocol.known_properties import FEATURE_PREFIX
 from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.delta.schema.table_schema import StructType
 from variantlake.delta.transaction.creation import Creation, commit_creation, replace_table
@@ -120,6 +122,9 @@ class NewTables:
         made = _like(self._source(text.like, tables), text) if text.like else _new(text, replaced)
         if not text.like and _columns(text):
             schema = StructType.from_json(made.metadata.schema_string)
+            if any(field.default is not None for field in schema.fields):
+                kept = () if replaced is None else replaced.features
+                check_defaults_listed([*kept, *_listed(text)], f"{text.verb} TABLE")
             check_expressions(schema, SparkChecks(self._session.spark, _no_rows))
         if replaced is None:
             commit_creation(open_store(location), made)
@@ -161,6 +166,12 @@ def _like(source: Snapshot, text: CreateText) -> Creation:
 def _columns(text: CreateText) -> str:
     """The columns that the statement declares, those of PARTITIONED BY last."""
     return ", ".join(filter(None, (text.columns, text.clauses.partition_columns)))
+
+
+def _listed(text: CreateText) -> list[str]:
+    """The features that the statement asks for by name."""
+    names = (key for key in text.clauses.properties if key.startswith(FEATURE_PREFIX))
+    return [key.removeprefix(FEATURE_PREFIX) for key in names]
 
 
 def _name(text: str) -> str:

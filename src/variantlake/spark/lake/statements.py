@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from variantlake.delta.actions.commit_properties import user_metadata
 from variantlake.delta.log.snapshot import Snapshot
+from variantlake.delta.protocol.features import check_defaults_listed
 from variantlake.errors import (
     InvalidQuery,
     InvalidValue,
@@ -48,7 +49,7 @@ from variantlake.spark.session.settings import (
     is_on,
     is_utc,
 )
-from variantlake.sql.alter import Alteration, DropFeature, parse_alter
+from variantlake.sql.alter import Alteration, ChangeColumns, Default, DropFeature, parse_alter
 from variantlake.sql.changes import (
     ChangeText,
     DeleteText,
@@ -305,6 +306,9 @@ class LakeStatements:
             truncates = change.truncates
             done = drop_feature(snapshot, change.name, run, truncate_history=truncates)
             return done.version or 0
+        given = change.changes if isinstance(change, ChangeColumns) else (change,)
+        if any(isinstance(each, Default) and each.expression is not None for each in given):
+            check_defaults_listed(snapshot.features, "ALTER TABLE")
         checks = SparkChecks(self._session.spark, rows)
         return alter_table(snapshot, change, checks, run=run)
 

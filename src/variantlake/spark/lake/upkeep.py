@@ -47,7 +47,7 @@ from variantlake.spark.query.names import delta_name
 from variantlake.spark.query.session_queries import not_a_timestamp
 from variantlake.sql import upkeep as parts
 from variantlake.storage.opening import open_store
-from variantlake.storage.store import is_local
+from variantlake.storage.store import as_hadoop
 from variantlake.units import EPOCH
 from variantlake.writing.options.file_sizes import CLUSTERED_FILE_BYTES, TARGET_FILE_BYTES
 
@@ -181,10 +181,7 @@ class TableStatements:
             lite=text.lite,
             on_file=(lambda file: paths.append(store.join(file.path))) if text.dry_run else None,
         )
-        # As Hadoop writes a local path.
-        found = (
-            paths if text.dry_run else [f"file:{store.uri}" if is_local(store.uri) else store.uri]
-        )
+        found = paths if text.dry_run else [as_hadoop(store.uri)]
         return self._rows([(path,) for path in found], "path STRING")
 
     def _optimize(self, location: str, text: parts.OptimizeTable) -> DataFrame:
@@ -224,7 +221,7 @@ class TableStatements:
             )
         ended = time.time_ns() // 1_000_000
         metrics = optimize_metrics(snapshot, done, considered, started, ended)
-        return self._rows([{"path": snapshot.store.uri, "metrics": metrics}], OPTIMIZE)
+        return self._rows([{"path": as_hadoop(snapshot.store.uri), "metrics": metrics}], OPTIMIZE)
 
     def _restore(self, location: str, text: parts.RestoreTable) -> DataFrame:
         moment = text.moment
@@ -344,7 +341,7 @@ def _detail_row(snapshot: Snapshot) -> tuple[Any, ...]:
         table.id,
         table.name,
         table.description,
-        snapshot.store.uri,
+        as_hadoop(snapshot.store.uri),
         None if created is None else EPOCH + dt.timedelta(milliseconds=created),
         newest.time,
         list(table.partition_columns),
@@ -378,6 +375,7 @@ def _column_rows(snapshot: Snapshot, *, extended: bool) -> list[tuple[str, str, 
             ("", "", ""),
             ("# Detailed Table Information", "", ""),
             ("Name", delta_name(snapshot.store.uri), ""),
+            *([("Comment", said, "")] if (said := snapshot.metadata.description) else []),
             ("Location", snapshot.store.uri, ""),
             ("Provider", "delta", ""),
             ("Table Properties", f"[{shown}]", ""),
