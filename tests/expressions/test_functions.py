@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
 import variantlake as vl
+from variantlake.delta.schema.ddl import parse_table_ddl
 from variantlake.errors import UnsupportedFeature, VariantLakeError
+from variantlake.expressions.java_patterns import re2_pattern
+from variantlake.quoting import quote_string
+from variantlake.sql.select import QueryText
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,6 +61,35 @@ CONDITIONS = (
     "date_trunc('month', ts) = TIMESTAMP'2024-02-01 00:00:00'", "date_trunc('hour', ts) = ts",
     "date_trunc('quarter', ts) = TIMESTAMP'1969-10-01 00:00:00'", "date_trunc('day', ts) = ts",
     "trunc(dt, 'MM') = DATE'2024-01-01'", "trunc(dt, 'year') = dt", "trunc(dt, 'week') = dt",
+    "sign(k) = -1", "signum(d) = 1", "negative(n) = -3", "pmod(k, 7) = 4", "pmod(n, -7) = -4",
+    "round(d) = 2", "round(d, 1) = 1.5", "bround(f + d, 1) = 3.0", "round(dec, 1) = 12.3",
+    "bround(dec, 1) = 10.2", "round(n, 2) = 7", "ceil(dec) = 11", "floor(dec) = -1",
+    "try_divide(k, n) IS NULL", "equal_null(s, u)", "zeroifnull(n) = 0", "nullifzero(n) IS NULL",
+    "replace(s, 'b', 'é') = 'aéc%'", "replace(u, 'A') = ''", "instr(s, 'c') = 3",
+    "locate('😀', s) = 2", "position('b' IN s) > 0", "right(s, 1) = '%'", "reverse(s) = '😀z'",
+    "repeat(s, 2) = 'aa'", "concat_ws('-', s, u) = 'a-A'", "split_part(s, ' ', -1) = 'b_c'",
+    "octet_length(s) = 5", "btrim(u) = 'ABC'", "substring(s, -3, 2) = 'bc'", "s RLIKE '^a'",
+    "u RLIKE '[0-9]e1$'", "regexp_like(u, '\\\\s')", "last_day(dt) = DATE'2024-01-31'",
+    "add_months(dt, -1) = DATE'2000-01-29'", "weekofyear(dt) = 1", "weekday(ts) = 3",
+    "extract(WEEK FROM ts) = 9", "extract(DOW FROM dt) = 2", "dayname(dt) = 'Mon'",
+    "monthname(dt) = 'Feb'", "unix_seconds(ts) = -1", "unix_timestamp(ts) = 0",
+    "unix_millis(ts) % 1000 = 0", "unix_micros(ts) = -1", "unix_date(dt) = 0",
+    "dt - INTERVAL 1 MONTH = DATE'2000-01-29'", "ts - INTERVAL 4 YEARS < ts",
+    "dt - INTERVAL 2 WEEKS < dt",
+)  # fmt: skip
+PATTERNS = (
+    "^ab", "b$", "a.b", "[ab]+", "^[^a]*$", r"\d+", r"\s", r"\S\W", r"[\w-]", r"[\w-.]", "[a-]",
+    "(a|b)c", "(?:a|é)+1?", "a{2}", "a{1,2}b", ".{3}", "^.$", "^.*$", r"\.", r"\-", "x|^$", "",
+    r"[^\s]", r"\n$", "a$|b", "é.", "[é😀]", "a??b", r"\t", r"^\s*a", "(a)(b)?$", "[a-c0-9]{2,3}",
+    r"\\", r"[\]]", "$", "a^b", "(^a|b$)",
+)  # fmt: skip
+TEXTS = (
+    "ab", "ba", "aab", "a\nb", "b\n", "a\r", "a\u2028", "a\x85b", "\x0b", "aé1",
+    "é\n", "-", ".", "_", "a-b.c", "aa1", "\\", "]", "1\n2", "a\n\n", "abc\tab", "x", "ac",
+)  # fmt: skip
+REFUSED_PATTERNS = (
+    r"a\b", "(?i)a", "a}", "a]", "a++", "a**", "[a&&b]", "[[a]b]", r"\p{L}", r"a\z", "(?=a)",
+    r"(a)\1", r"[a-\d]", "*a", "(", "a{1001}", "a$b", r"[^\W]",
 )  # fmt: skip
 FAILING = (
     "cast(k AS INT) > 0",
@@ -64,8 +98,9 @@ FAILING = (
     "cast(f AS BIGINT) = 1",
 )
 LEFT_TO_SPARK = (
-    "lower(s) = 'z'", "s RLIKE 'a'", "s LIKE u", "greatest(d, f) > 1",
-    "cast(dec AS STRING) = '2.00'", "round(d) = 2", "dt + INTERVAL 1 MONTH > dt",
+    "lower(s) = 'z'", "s RLIKE '(?i)a'", "s LIKE u", "greatest(d, f) > 1", "round(f) = 2",
+    "cast(dec AS STRING) = '2.00'", "round(d, -1) = 2", "dt + INTERVAL 1 YEAR > dt",
+    "repeat(s, n) = s", "replace(s, u, 'x') = s", "last_day(ts) = dt", "round(n, n) = 1",
 )  # fmt: skip
 
 
@@ -107,3 +142,50 @@ def test_what_a_type_does_not_hold_is_an_error_as_in_spark(
 def test_what_only_spark_gives_is_refused(table: vl.Table, condition: str) -> None:
     with pytest.raises(UnsupportedFeature):
         table.sql(f"SELECT n FROM t WHERE {condition}").to_arrow()
+
+
+def test_patterns_find_what_those_of_java_find(spark: SparkSession, tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "s STRING")
+    table.append([{"s": text} for text in TEXTS])
+    counts = [
+        f"count_if(s RLIKE {quote_string(pattern)}) AS n{at}" for at, pattern in enumerate(PATTERNS)
+    ]
+    frame = spark.createDataFrame([(text,) for text in TEXTS], "s STRING").selectExpr(*counts)
+    found = table.sql(f"SELECT {', '.join(counts)} FROM t").to_pylist()
+    assert found == [row.asDict() for row in frame.collect()]
+
+
+@pytest.mark.parametrize("pattern", REFUSED_PATTERNS)
+def test_patterns_that_java_reads_otherwise_are_refused(pattern: str) -> None:
+    with pytest.raises(UnsupportedFeature, match="the regular expression"):
+        re2_pattern(pattern)
+
+
+def test_line_ends_of_windows_before_the_end_are_refused(tmp_path: Path) -> None:
+    table = vl.Table.create(tmp_path / "t", "s STRING")
+    table.append([{"s": "a\r\n"}])
+    assert table.scan("s", where="s RLIKE 'a.?'").count() == 1
+    with pytest.raises(UnsupportedFeature, match="line ends of Windows"):
+        table.scan("s", where="s RLIKE 'a\r$'").count()
+
+
+def test_all_and_any(spark: SparkSession, table: vl.Table) -> None:
+    text = "SELECT n > 0 AS positive, bool_and(b) AS every, bool_or(b) AS one FROM t GROUP BY 1"
+    spark.read.format("delta").load(table.uri).createOrReplaceTempView("t")
+    try:
+        wanted = {tuple(row) for row in spark.sql(text).collect()}
+    finally:
+        spark.catalog.dropTempView("t")
+    assert {tuple(row.values()) for row in table.sql(text).to_pylist()} == wanted
+    with pytest.raises(VariantLakeError):
+        table.sql("SELECT bool_and(n) AS x FROM t")
+
+
+@pytest.mark.parametrize(
+    "moved", ["TIMESTAMP'2024-03-31T12:00:00Z' - INTERVAL 1 DAY", "ts + INTERVAL 1 MONTH"]
+)
+def test_a_zone_that_only_spark_knows_moves_no_timestamp(moved: str) -> None:
+    schema = parse_table_ddl(DDL)
+    QueryText(schema).condition(f"ts < {moved}")
+    with pytest.raises(UnsupportedFeature, match="time zone that only Spark knows"):
+        QueryText(schema, utc=False).condition(f"ts < {moved}")

@@ -49,6 +49,21 @@ class Values:
         )
 
 
+def either(values: Sequence[Values]) -> Bools | None:
+    """Rows that fail because one of the operands does."""
+    failed = [each.failed for each in values if each.failed is not None]
+    return np.logical_or.reduce(failed) if failed else None
+
+
+def failing(array: Any, failed: Bools | None, more: Bools | None) -> Values:
+    """A result, NULL in rows that fail, with those of its operands."""
+    both = failed if more is None else more if failed is None else failed | more
+    if both is None or not both.any():
+        return Values(array)
+    nothing = pa.scalar(None, array.type)
+    return Values(pc.if_else(arrow_array(both), nothing, array), both)
+
+
 def repeated(values: Values, times: Int64s) -> Values:
     """Each row so many times, one after the other."""
     array: Any = values.array

@@ -9,9 +9,10 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from variantlake.errors import InvalidQuery
+from variantlake.expressions.casts import explicit_cast
 from variantlake.expressions.columns import Columns
 from variantlake.expressions.literals import DAY, coerced, constant, type_name
-from variantlake.expressions.signatures import call, explicit_cast, zoned
+from variantlake.expressions.signatures import call, zoned
 from variantlake.expressions.sqlglot_functions import Read, only, read_function
 from variantlake.expressions.tree import (
     Aggregate,
@@ -61,6 +62,8 @@ _AGGREGATES: dict[type[exp.Expression], str] = {
     exp.Max: "max",
     exp.Sum: "sum",
     exp.Avg: "avg",
+    exp.LogicalAnd: "min",
+    exp.LogicalOr: "max",
 }
 
 
@@ -201,6 +204,8 @@ class Expressions:
         argument = self.expression(inner, inside=True)
         if isinstance(argument, Literal):
             raise refused(f"{function} of a constant")
+        if isinstance(node, exp.LogicalAnd | exp.LogicalOr):
+            condition(argument)  # only of BOOLEAN
         return aggregate(function, argument, distinct=distinct)
 
     def _filtered(self, node: exp.Expression, where: Expression) -> Expression:
@@ -304,7 +309,10 @@ class Expressions:
             left, right = read(node.this, node.expression)
             same = self._compare("=", left, right)
             return call("case", same, Literal(None, type_text(left)), left)
-        return read_function(node, read)
+        found = read_function(node, read)
+        if not self._utc and isinstance(found, Literal) and found.type == "timestamp":
+            raise refused("a timestamp moved in a time zone that only Spark knows")
+        return found
 
     def _case(self, node: exp.Case, read: Read) -> Expression:
         parts: list[Expression] = []

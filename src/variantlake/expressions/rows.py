@@ -20,8 +20,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from variantlake.arrays import arrow_array, numpy_array
-from variantlake.expressions.arrays import Values, of_rows, ordered, plain, valid, with_null
-from variantlake.expressions.functions import FUNCTIONS, either
+from variantlake.expressions.arrays import (
+    Values,
+    either,
+    of_rows,
+    ordered,
+    plain,
+    valid,
+    with_null,
+)
+from variantlake.expressions.functions import FUNCTIONS
 from variantlake.expressions.tree import (
     FLIPPED,
     Aggregate,

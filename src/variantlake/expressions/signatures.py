@@ -7,7 +7,12 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from variantlake.expressions.literals import moment, within
+import numpy as np
+
+from variantlake.expressions.casts import explicit_cast
+from variantlake.expressions.java_patterns import re2_pattern
+from variantlake.expressions.literals import DAY, moment, within
+from variantlake.expressions.time_functions import later_by_months
 from variantlake.expressions.tree import Call, Expression, Literal, below
 from variantlake.expressions.typing import (
     BIGINT,
@@ -119,6 +124,30 @@ def _whole_division(function: str, arguments: list[Expression]) -> Expression:
     return Call(function, (left, right), scalar(left))
 
 
+def _to_scale(function: str, arguments: list[Expression]) -> Expression:
+    """A number, and how many digits of its fraction are kept."""
+    argument, scale = arguments
+    own = scalar(argument)
+    if not isinstance(scale, Literal) or type(scale.value) is not int or not 0 <= scale.value <= 22:
+        raise refused(f"{function} to other than 0 to 22 digits")
+    if own.kind in INT_DIGITS:
+        return argument
+    if own.kind is Kind.DECIMAL:
+        digits = min(own.scale, scale.value)
+        wide = ShreddedType(Kind.DECIMAL, _room(function, own) + digits, digits)
+        return Call(function, (argument, Literal(digits, "int")), wide)
+    if own.kind is not Kind.DOUBLE:
+        raise refused(f"{function} of {own.ddl}")
+    return Call(function, (argument, scale), DOUBLE)
+
+
+def _room(function: str, own: ShreddedType) -> int:
+    """The digits before the point of a decimal that is rounded, which may be one more."""
+    if own.precision == MAX_PRECISION:
+        raise refused(f"{function} of {own.ddl}")
+    return own.precision - own.scale + 1
+
+
 def _negated(function: str, arguments: list[Expression]) -> Expression:
     (argument,) = arguments
     if isinstance(argument, Literal) and type(argument.value) is int:
@@ -168,63 +197,15 @@ def _bits(function: str, arguments: list[Expression]) -> Expression:
 
 def _rounded(function: str, arguments: list[Expression]) -> Expression:
     (argument,) = arguments
-    if scalar(argument).kind in INT_DIGITS:
+    own = scalar(argument)
+    if own.kind in INT_DIGITS:
         return cast(argument, BIGINT)
-    if scalar(argument).kind not in (Kind.FLOAT, Kind.DOUBLE):
-        raise refused(f"{function} of {scalar(argument).ddl}")
+    if own.kind is Kind.DECIMAL:
+        whole = ShreddedType(Kind.DECIMAL, _room(function, own), 0)
+        return Call(function, (argument,), whole) if own.scale else argument
+    if own.kind not in (Kind.FLOAT, Kind.DOUBLE):
+        raise refused(f"{function} of {own.ddl}")
     return Call(function, (cast(argument, DOUBLE),), BIGINT)
-
-
-def explicit_cast(expression: Expression, wanted: ShreddedType) -> Expression:
-    """`CAST(expression AS wanted)`. Raises UnsupportedFeature for types that only Spark casts."""
-    own = type_of(expression)
-    if own is not None and (own.kind, wanted.kind) in _CASTS:
-        if own.kind is Kind.DECIMAL and own.precision - own.scale >= INT_DIGITS[Kind.INT64] - 1:
-            raise refused(f"{own.ddl} as {wanted.ddl}")
-        return Call("cast", (expression,), wanted)
-    return cast(expression, wanted)
-
-
-_NUMBERS = (*INT_DIGITS, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL)
-_CASTS = frozenset(
-    {
-        *((own, wanted) for own in _NUMBERS for wanted in INT_DIGITS if own is not wanted),
-        *((own, Kind.BOOLEAN) for own in INT_DIGITS),
-        *((Kind.BOOLEAN, wanted) for wanted in INT_DIGITS),
-        *((own, Kind.STRING) for own in (*INT_DIGITS, Kind.BOOLEAN, Kind.DATE)),
-        (Kind.DATE, Kind.TIMESTAMP),
-        (Kind.TIMESTAMP, Kind.DATE),
-    }
-)
-"""Casts that a user may write: implicit ones are those of `cast` alone."""
-
-_STORED = frozenset(
-    {
-        *((own, wanted) for own in INT_DIGITS for wanted in (Kind.FLOAT, Kind.DOUBLE)),
-        (Kind.DOUBLE, Kind.FLOAT),
-        *(
-            (own, wanted)
-            for own, wanted in _CASTS
-            if Kind.BOOLEAN not in (own, wanted)
-            and not (own in INT_DIGITS and wanted in INT_DIGITS)
-        ),
-        (Kind.BOOLEAN, Kind.STRING),
-    }
-)
-"""Casts by which Spark stores a value in a column, where the value need not survive as it is."""
-
-
-def stored_as(expression: Expression, wanted: ShreddedType) -> Expression:
-    """What a column of this type stores of an expression, by ANSI's rules of assignment.
-
-    The expression itself if these do not convert it. Raises UnsupportedFeature as `explicit_cast`.
-    """
-    own = type_of(expression)
-    if own is None or (own.kind, wanted.kind) not in _STORED:
-        return expression
-    if wanted.kind is Kind.FLOAT:
-        return Call("cast", (expression,), wanted)
-    return explicit_cast(expression, wanted)
 
 
 def _case(function: str, arguments: list[Expression]) -> Expression:
@@ -237,6 +218,7 @@ def _case(function: str, arguments: list[Expression]) -> Expression:
 
 
 TRIMS = ("trim", "ltrim", "rtrim")
+UNIX_TIMES = ("unix_micros", "unix_millis", "unix_seconds", "unix_timestamp", "unix_date")
 _Types = Callable[[str, list[Expression]], Expression]
 
 
@@ -252,22 +234,25 @@ def _strings(result: ShreddedType) -> _Types:
     return types
 
 
-def _pattern(function: str, arguments: list[Expression]) -> Expression:
-    """Of a string and a constant one."""
-    text, pattern = arguments
-    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
-        raise refused(f"{function} by other than a constant")
-    return _strings(BOOLEAN)(function, [text, pattern])
+def _with_constants(result: ShreddedType, *kinds: type) -> _Types:
+    """Of a string, and of constants of these types, of which the last may be left out."""
+
+    def types(function: str, arguments: list[Expression]) -> Expression:
+        text, *constants = arguments
+        for each, kind in zip(constants, kinds, strict=False):
+            if not isinstance(each, Literal) or type(each.value) is not kind:
+                raise refused(f"{function} by other than constants")
+        (text,) = map(as_string, [text])
+        _strings(result)(function, [text])
+        return Call(function, (text, *constants), result)
+
+    return types
 
 
-def _substring(function: str, arguments: list[Expression]) -> Expression:
-    text, *numbers = as_string(arguments[0]), *arguments[1:]
-    _strings(STRING)(function, [text])
-    whole = [isinstance(each, Literal) and isinstance(each.value, int) for each in numbers]
-    values = [each.value for each in numbers if isinstance(each, Literal)]
-    if not all(whole) or any(int(value or 0) < 0 for value in values):
-        raise refused(f"{function} by other than constants that are not negative")
-    return Call(function, (text, *numbers), STRING)
+def _regular_expression(function: str, arguments: list[Expression]) -> Expression:
+    found = _with_constants(BOOLEAN, str)(function, arguments)
+    re2_pattern(str(arguments[1].value) if isinstance(arguments[1], Literal) else "")
+    return found
 
 
 def _moment(function: str, arguments: list[Expression]) -> Expression:
@@ -275,6 +260,37 @@ def _moment(function: str, arguments: list[Expression]) -> Expression:
     if scalar(argument).kind not in INT_DIGITS:
         raise refused(f"{function} of {scalar(argument).ddl}")
     return Call(function, (cast(argument, BIGINT),), ShreddedType(Kind.TIMESTAMP))
+
+
+def _since_1970(function: str, arguments: list[Expression]) -> Expression:
+    (argument,) = arguments
+    wanted = _DATE if function == "unix_date" else _TIMESTAMP
+    if scalar(argument) != wanted:
+        raise refused(f"{function} of {scalar(argument).ddl}")
+    return Call(function, (argument,), INT if wanted is _DATE else BIGINT)
+
+
+def _of_day(result: ShreddedType) -> _Types:
+    def types(function: str, arguments: list[Expression]) -> Expression:
+        day = _day_of(arguments[0])
+        if scalar(day) != _DATE:
+            raise refused(f"{function} of {scalar(day).ddl}")
+        return Call(function, (day,), result)
+
+    return types
+
+
+def _months(function: str, arguments: list[Expression]) -> Expression:
+    """A day or a moment, and a number of months."""
+    start, number = _day_of(arguments[0]), arguments[1]
+    own = scalar(start)
+    if own != _DATE and own.kind not in _TIMESTAMPS:
+        raise refused(f"{function} of {own.ddl}")
+    if isinstance(start, Literal) and isinstance(number, Literal) and start.value is not None:
+        unit = DAY if own == _DATE else 1
+        amounts = (np.array([each], np.int64) for each in (_amount(start) * unit, _amount(number)))
+        return Literal(int(later_by_months(*amounts)[0]) // unit, start.type)
+    return Call(function, (start, cast(number, INT)), own)
 
 
 def _part(function: str, arguments: list[Expression]) -> Expression:
@@ -348,10 +364,18 @@ def _is_zoned(part: Call) -> bool:
     own = type_of(part.arguments[0]) if part.arguments else None
     if part.function == "cast":
         return {own, part.type} == {_DATE, _TIMESTAMP}
-    return own == _TIMESTAMP and part.function in (*_PARTS, "date_trunc", "timestamp_add")
+    return own == _TIMESTAMP and part.function in (
+        *_PARTS,
+        "date_trunc",
+        "timestamp_add",
+        "add_months",
+    )
 
 
-DAY_PARTS = ("year", "month", "day", "quarter", "dayofweek", "dayofyear")
+DAY_PARTS = (
+    *("year", "quarter", "month", "weekofyear", "day", "dayofyear"),
+    *("dayofweek", "weekday"),
+)
 _PARTS = (*DAY_PARTS, "hour", "minute", "second")
 
 
@@ -372,10 +396,11 @@ def _each(names: Sequence[str], types: _Types, wanted: str | None) -> dict[str, 
 _SIGNATURES: dict[str, _Signature] = {
     **_each(("add", "subtract", "multiply"), _arithmetic, "double"),
     **_each(("divide",), _divide, "double"),
-    **_each(("div", "remainder"), _whole_division, "double"),
+    **_each(("div", "remainder", "pmod"), _whole_division, "double"),
+    **_each(("round", "bround"), _to_scale, "double"),
     **_each(("negate",), _negated, "double"),
     **_each(("abs",), _sign, "double"),
-    **_each(("sqrt",), _root, "double"),
+    **_each(("sqrt", "sign"), _root, "double"),
     **_each(("isnan",), _is_nan, "double"),
     **_each(("greatest", "least"), _extreme, "double"),
     **_each(("bit_and", "bit_or", "bit_xor", "bit_not"), _bits, "double"),
@@ -385,11 +410,20 @@ _SIGNATURES: dict[str, _Signature] = {
     **_each(("date_trunc", "trunc"), _truncated, "timestamp"),
     **_each(("timestamp_add",), _later, "timestamp"),
     **_each(_PARTS, _part, "timestamp"),
+    **_each(UNIX_TIMES, _since_1970, "timestamp"),
+    **_each(("add_months",), _months, "date"),
+    **_each(("last_day",), _of_day(_DATE), "date"),
+    **_each(("dayname", "monthname"), _of_day(STRING), "date"),
     **_each(("to_date",), _to_date, None),
     **_each(("coalesce",), _alike, None),
     **_each(("case",), _case, None),
-    **_each(("length",), _strings(INT), None),
-    **_each(("upper", "lower", "concat", *TRIMS), _strings(STRING), None),
-    **_each(("like", "contains", "endswith"), _pattern, None),
-    **_each(("substring",), _substring, None),
+    **_each(("length", "octet_length"), _strings(INT), None),
+    **_each(("upper", "lower", "concat", "concat_ws", "reverse", *TRIMS), _strings(STRING), None),
+    **_each(("like", "contains", "endswith"), _with_constants(BOOLEAN, str), None),
+    **_each(("rlike",), _regular_expression, None),
+    **_each(("locate",), _with_constants(INT, str), None),
+    **_each(("replace",), _with_constants(STRING, str, str), None),
+    **_each(("repeat",), _with_constants(STRING, int), None),
+    **_each(("substring",), _with_constants(STRING, int, int), None),
+    **_each(("split_part",), _with_constants(STRING, str, int), None),
 }

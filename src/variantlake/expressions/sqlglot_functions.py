@@ -7,10 +7,11 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from variantlake.errors import InvalidQuery
+from variantlake.expressions.casts import explicit_cast
 from variantlake.expressions.literals import DAY, within
-from variantlake.expressions.signatures import call, explicit_cast
+from variantlake.expressions.signatures import call
 from variantlake.expressions.tree import Expression, Literal, Not
-from variantlake.expressions.typing import NULL, is_null, refused, type_text
+from variantlake.expressions.typing import NULL, compare, is_null, refused, type_text
 from variantlake.types import Kind, ShreddedType
 
 Read = Callable[..., list[Expression]]
@@ -29,6 +30,8 @@ _BINARY: dict[type[exp.Expression], str] = {
     exp.BitwiseXor: "bit_xor",
     exp.Contains: "contains",
     exp.EndsWith: "endswith",
+    exp.RegexpLike: "rlike",
+    exp.AddMonths: "add_months",
     exp.DateDiff: "datediff",
     exp.TsOrDsAdd: "date_add",
 }
@@ -54,8 +57,27 @@ _UNARY: dict[type[exp.Expression], str] = {
     exp.IsNan: "isnan",
     exp.Sqrt: "sqrt",
     exp.TsOrDsToDate: "to_date",
+    exp.Negative: "negate",
+    exp.Sign: "sign",
+    exp.Reverse: "reverse",
+    exp.WeekOfYear: "weekofyear",
+    exp.LastDay: "last_day",
+    exp.Dayname: "dayname",
+    exp.Monthname: "monthname",
+    exp.UnixSeconds: "unix_seconds",
+    exp.UnixMillis: "unix_millis",
+    exp.UnixMicros: "unix_micros",
+    exp.UnixDate: "unix_date",
 }
-_NAMED = ("timestamp_micros", "timestamp_millis", "timestamp_seconds")
+_NAMED = {
+    **{name: (name, 1) for name in ("timestamp_micros", "timestamp_millis", "timestamp_seconds")},
+    **{name: (name, 1) for name in ("octet_length", "weekday")},
+    "btrim": ("trim", 1),
+    "pmod": ("pmod", 2),
+    "regexp": ("rlike", 2),
+    "rlike": ("rlike", 2),
+}
+"""Functions that sqlglot does not know: ours, and how many arguments they take."""
 _CASTS = {
     "bigint": ShreddedType(Kind.INT64),
     "smallint": ShreddedType(Kind.INT16),
@@ -91,8 +113,13 @@ def read_function(node: exp.Expression, read: Read) -> Expression:
         if name in _CASTS and len(node.expressions) == 1:
             (operand,) = read(*node.expressions)
             return explicit_cast(operand, _CASTS[name])
-        if name in _NAMED and len(node.expressions) == 1:
-            return call(name, *read(*node.expressions))
+        if name in _NAMED and len(node.expressions) == _NAMED[name][1]:
+            return call(_NAMED[name][0], *read(*node.expressions))
+        if name == "bround" and 1 <= len(node.expressions) <= 2:
+            return call("bround", *read(*node.expressions), *[_ZERO][len(node.expressions) - 1 :])
+        if name in ("zeroifnull", "nullifzero") and len(node.expressions) == 1:
+            (operand,) = read(*node.expressions)
+            return _or_zero(operand) if name == "zeroifnull" else _not_zero(operand)
         if name in ("isnull", "isnotnull") and len(node.expressions) == 1:
             found = is_null(*read(*node.expressions))
             return found if name == "isnull" else Not(found)
@@ -146,24 +173,97 @@ def _left(node: exp.Expression, read: Read) -> Expression:
     return call("substring", text, Literal(1, type_text(length)), length)
 
 
-_INTERVALS = {"DAY": DAY, "HOUR": DAY // 24, "MINUTE": DAY // 1440, "SECOND": DAY // 86400}
+_MONTHS = {"MONTH": 1, "YEAR": 12}
+_INTERVALS = {
+    "WEEK": 7 * DAY,
+    "DAY": DAY,
+    "HOUR": DAY // 24,
+    "MINUTE": DAY // 1440,
+    "SECOND": DAY // 86400,
+}
 
 
 def _moved(node: exp.Expression, read: Read) -> Expression:
-    """A day and an interval of days, or a moment and one of days, hours, minutes or seconds."""
+    """A day and an interval of days or months, or a moment and any interval."""
     operand, interval = node.this, node.expression
     if isinstance(operand, exp.Interval) and isinstance(node, exp.Add):
         operand, interval = interval, operand
     count, unit = interval.this, str(interval.args.get("unit")).upper().removesuffix("S")
     number = str(count.this) if isinstance(count, exp.Literal) else ""
-    if type(node) not in (exp.Add, exp.Sub) or unit not in _INTERVALS or not number.isdecimal():
-        raise refused("an INTERVAL of other than days, hours, minutes or seconds")
+    known = unit in _INTERVALS or unit in _MONTHS
+    if type(node) not in (exp.Add, exp.Sub) or not known or not number.isdecimal():
+        raise refused("an INTERVAL of other than years, months, weeks, days or parts of a day")
     many = int(number) if isinstance(node, exp.Add) else -int(number)
     (moved,) = read(operand)
-    if unit == "DAY" and type_text(moved) == "date":
-        return call("date_add", moved, within(Literal(many, "int"), Kind.INT32))
+    if unit in _MONTHS:
+        months = within(Literal(many * _MONTHS[unit], "int"), Kind.INT32)
+        return call("add_months", moved, months)
+    if unit in ("WEEK", "DAY") and type_text(moved) == "date":
+        days = many * _INTERVALS[unit] // DAY
+        return call("date_add", moved, within(Literal(days, "int"), Kind.INT32))
     micros = within(Literal(many * _INTERVALS[unit], "bigint"), Kind.INT64)
     return call("timestamp_add", moved, micros)
+
+
+def _right(node: exp.Expression, read: Read) -> Expression:
+    text, length = read(node.this, node.expression)
+    if not isinstance(length, Literal) or type(length.value) is not int:
+        raise refused("right by other than constants")
+    start, *rest = (-length.value,) if length.value > 0 else (1, 0)
+    return call("substring", text, *(Literal(each, "int") for each in (start, *rest)))
+
+
+def _args(function: str, *names: str) -> Callable[[exp.Expression, Read], Expression]:
+    """Reads a node whose arguments have these names and no other ones."""
+
+    def read_node(node: exp.Expression, read: Read) -> Expression:
+        only(node, *names)
+        return call(function, *read(*(node.args[name] for name in names)))
+
+    return read_node
+
+
+def _replace(node: exp.Expression, read: Read) -> Expression:
+    only(node, "this", "expression", "replacement")
+    operands = read(node.this, node.expression)
+    replacement = node.args.get("replacement")
+    last = read(replacement) if replacement else [Literal("", "string")]
+    return call("replace", *operands, *last)
+
+
+def _round(node: exp.Expression, read: Read) -> Expression:
+    only(node, "this", "decimals")
+    scale = node.args.get("decimals")
+    return call("round", *read(node.this), *(read(scale) if scale else [_ZERO]))
+
+
+_ZERO = Literal(0, "int")
+
+
+def _or_zero(operand: Expression) -> Expression:
+    return call("coalesce", operand, _ZERO)
+
+
+def _not_zero(operand: Expression) -> Expression:
+    return call("case", compare("=", operand, _ZERO), Literal(None, type_text(operand)), operand)
+
+
+def _try_divide(node: exp.Expression, read: Read) -> Expression:
+    left, right = read(node.this, node.expression)
+    return call("divide", left, _not_zero(right))
+
+
+def _equal_null(node: exp.Expression, read: Read) -> Expression:
+    return compare("<=>", *read(node.this, node.expression))
+
+
+def _unix_timestamp(node: exp.Expression, read: Read) -> Expression:
+    """Of a timestamp, whose format says nothing."""
+    return call("unix_timestamp", *read(node.this))
+
+
+def _concat_ws(node: exp.Expression, read: Read) -> Expression:
+    return call("concat_ws", *read(*node.expressions))
 
 
 def _trim(node: exp.Expression, read: Read) -> Expression:
@@ -178,7 +278,11 @@ def _extreme(node: exp.Expression, read: Read) -> Expression:
 
 
 def _extracted(node: exp.Expression, read: Read) -> Expression:
-    return call(str(node.this).lower(), *read(node.expression))
+    part = str(node.this).lower()
+    return call(_EXTRACTED.get(part, part), *read(node.expression))
+
+
+_EXTRACTED = {"week": "weekofyear", "dow": "dayofweek", "doy": "dayofyear"}
 
 
 def _nvl2(node: exp.Expression, read: Read) -> Expression:
@@ -216,6 +320,16 @@ _SPECIAL: dict[type[exp.Expression], Callable[[exp.Expression, Read], Expression
     exp.Concat: _concat,
     exp.Substring: _substring,
     exp.Left: _left,
+    exp.Right: _right,
+    exp.Replace: _replace,
+    exp.StrPosition: _args("locate", "this", "substr"),
+    exp.Repeat: _args("repeat", "this", "times"),
+    exp.SplitPart: _args("split_part", "this", "delimiter", "part_index"),
+    exp.ConcatWs: _concat_ws,
+    exp.Round: _round,
+    exp.SafeDivide: _try_divide,
+    exp.EqualNull: _equal_null,
+    exp.StrToUnix: _unix_timestamp,
     exp.Trim: _trim,
     exp.Greatest: _extreme,
     exp.Least: _extreme,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 from typing import Literal as OneOf
 
 from variantlake.paths import Path
@@ -87,6 +88,11 @@ class Call:
     function: str
     arguments: tuple[Expression, ...]
     type: ShreddedType
+
+    @property
+    def constants(self) -> list[Any]:
+        """The values of the constants after the first argument."""
+        return [each.value for each in self.arguments[1:] if isinstance(each, Literal)]
 
     def __str__(self) -> str:
         shown = [str(argument) for argument in self.arguments]

@@ -1,0 +1,59 @@
+"""Casts that a query's text may have, and those by which a column stores a value."""
+
+from __future__ import annotations
+
+from variantlake.expressions.tree import Call, Expression
+from variantlake.expressions.typing import INT_DIGITS, cast, refused, type_of
+from variantlake.types import Kind, ShreddedType
+
+
+def explicit_cast(expression: Expression, wanted: ShreddedType) -> Expression:
+    """`CAST(expression AS wanted)`. Raises UnsupportedFeature for types that only Spark casts."""
+    own = type_of(expression)
+    if own is not None and (own.kind, wanted.kind) in _CASTS:
+        if own.kind is Kind.DECIMAL and own.precision - own.scale >= INT_DIGITS[Kind.INT64] - 1:
+            raise refused(f"{own.ddl} as {wanted.ddl}")
+        return Call("cast", (expression,), wanted)
+    return cast(expression, wanted)
+
+
+_NUMBERS = (*INT_DIGITS, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL)
+_CASTS = frozenset(
+    {
+        *((own, wanted) for own in _NUMBERS for wanted in INT_DIGITS if own is not wanted),
+        *((own, Kind.BOOLEAN) for own in INT_DIGITS),
+        *((Kind.BOOLEAN, wanted) for wanted in INT_DIGITS),
+        *((own, Kind.STRING) for own in (*INT_DIGITS, Kind.BOOLEAN, Kind.DATE)),
+        (Kind.DATE, Kind.TIMESTAMP),
+        (Kind.TIMESTAMP, Kind.DATE),
+    }
+)
+"""Casts that a user may write: implicit ones are those of `cast` alone."""
+
+_STORED = frozenset(
+    {
+        *((own, wanted) for own in INT_DIGITS for wanted in (Kind.FLOAT, Kind.DOUBLE)),
+        (Kind.DOUBLE, Kind.FLOAT),
+        *(
+            (own, wanted)
+            for own, wanted in _CASTS
+            if Kind.BOOLEAN not in (own, wanted)
+            and not (own in INT_DIGITS and wanted in INT_DIGITS)
+        ),
+        (Kind.BOOLEAN, Kind.STRING),
+    }
+)
+"""Casts by which Spark stores a value in a column, where the value need not survive as it is."""
+
+
+def stored_as(expression: Expression, wanted: ShreddedType) -> Expression:
+    """What a column of this type stores of an expression, by ANSI's rules of assignment.
+
+    The expression itself if these do not convert it. Raises UnsupportedFeature as `explicit_cast`.
+    """
+    own = type_of(expression)
+    if own is None or (own.kind, wanted.kind) not in _STORED:
+        return expression
+    if wanted.kind is Kind.FLOAT:
+        return Call("cast", (expression,), wanted)
+    return explicit_cast(expression, wanted)

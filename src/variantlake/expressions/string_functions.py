@@ -1,0 +1,116 @@
+"""Functions of strings, a column at a time, as Spark's are in ANSI mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from variantlake.expressions.arrays import Values, either, of_entries, plain
+from variantlake.expressions.java_patterns import re2_pattern
+from variantlake.expressions.tree import Call
+from variantlake.expressions.typing import refused
+
+
+def _is_ascii(texts: Any) -> bool:
+    return bool(pc.all(pc.string_is_ascii(texts), min_count=0).as_py())
+
+
+def _letters(function: Any, texts: Any) -> Any:
+    if not _is_ascii(texts):
+        # Java's tables of letters are of another version of Unicode than Arrow's.
+        raise refused(f"{function.__name__.removeprefix('ascii_')} of other than ASCII")
+    return function(texts)
+
+
+def _substring(texts: Any, start: int, length: int | None = None) -> Any:
+    """From a character, counted from 1, or from the end if `start` is negative."""
+    first = start - 1 if start > 0 else start
+    if length is None:
+        return pc.utf8_slice_codeunits(texts, first)
+    stop = first + max(length, 0)
+    if first < 0 <= stop:
+        return pc.utf8_slice_codeunits(texts, first if length > 0 else 0, None if length > 0 else 0)
+    return pc.utf8_slice_codeunits(texts, first, stop)
+
+
+def _locate(texts: Any, part: str) -> Any:
+    """The place of the first character, counted from 1; 0 if the text has no such part."""
+    if _is_ascii(texts):
+        return pc.add(pc.find_substring(texts, part), 1).cast(pa.int32())
+    found = [None if text is None else text.find(part) + 1 for text in texts.to_pylist()]
+    return pa.array(found, pa.int32())
+
+
+def _split_part(texts: Any, delimiter: str, number: int) -> Any:
+    def part(text: str) -> str:
+        parts = text.split(delimiter) if delimiter else [text]
+        at = number - 1 if number > 0 else len(parts) + number
+        return parts[at] if 0 <= at < len(parts) else ""
+
+    return pa.array([None if text is None else part(text) for text in texts.to_pylist()])
+
+
+def _replace(texts: Any, part: str, replacement: str) -> Any:
+    return pc.replace_substring(texts, part, replacement) if part else texts
+
+
+def _rlike(texts: Any, pattern: str) -> Any:
+    if "$" in pattern and pc.any(pc.match_substring(texts, "\r\n"), min_count=0).as_py():
+        raise refused(f"the end of lines in {pattern!r}, of texts with line ends of Windows")
+    return pc.match_substring_regex(texts, re2_pattern(pattern))
+
+
+_compute: Any = pc
+_OF_TEXTS: dict[str, Callable[..., Any]] = {
+    "length": pc.utf8_length,
+    "octet_length": pc.binary_length,
+    "upper": partial(_letters, pc.ascii_upper),
+    "lower": partial(_letters, pc.ascii_lower),
+    # Of all white space only spaces, as Spark.
+    "trim": lambda texts: _compute.utf8_trim(texts, " "),
+    "ltrim": lambda texts: _compute.utf8_ltrim(texts, " "),
+    "rtrim": lambda texts: _compute.utf8_rtrim(texts, " "),
+    "like": pc.match_like,
+    "rlike": _rlike,
+    "contains": pc.match_substring,
+    "endswith": pc.ends_with,
+    "substring": _substring,
+    "locate": _locate,
+    "replace": _replace,
+    "reverse": pc.utf8_reverse,
+    "repeat": lambda texts, times: _compute.binary_repeat(texts, max(times, 0)),
+    "split_part": _split_part,
+}
+"""Functions of one column of texts; the other arguments are constants."""
+
+
+def _of_texts(expression: Call, values: Sequence[Values]) -> Values:
+    text, function = values[0], _OF_TEXTS[expression.function]
+    constants = expression.constants
+    return Values(of_entries(text.array, lambda each: function(each, *constants)), text.failed)
+
+
+def _concat(_expression: Call, values: Sequence[Values]) -> Values:
+    arrays = [plain(each.array) for each in values]
+    return Values(pc.binary_join_element_wise(*arrays, ""), either(values))
+
+
+def _concat_ws(_expression: Call, values: Sequence[Values]) -> Values:
+    """NULLs are left out."""
+    separator, *arrays = (plain(each.array) for each in values)
+    # Arrow gives no row at all for a row of NULLs.
+    empty = pc.is_null(_compute.coalesce(*arrays))
+    arrays[0] = _compute.if_else(empty, "", arrays[0])
+    joined = _compute.binary_join_element_wise(*arrays, separator, null_handling="skip")
+    return Values(joined, either(values))
+
+
+STRING_FUNCTIONS: dict[str, Callable[[Call, Sequence[Values]], Values]] = {
+    **dict.fromkeys(_OF_TEXTS, _of_texts),
+    "concat": _concat,
+    "concat_ws": _concat_ws,
+}
