@@ -313,6 +313,12 @@ def test_versions_are_those_of_the_commits_though_others_came_between(
     assert ids(table) == [1, 2, 3, 4, 5, 6, 100]
 
 
+def test_loads_of_a_state_that_no_file_has_are_none(source: Path, table: Path) -> None:
+    load(source, table)
+    assert not vl.Table.open(table).loads(state="failed", file="*.json").num_rows
+    assert vl.Table.open(table).loads(state="loaded", file="a*").num_rows == 1
+
+
 def test_a_table_without_the_feature_gets_it(source: Path, table: Path) -> None:
     opened = vl.Table.create(table, "event VARIANT")
     assert opened.autoload(source).rows_written == 4

@@ -74,7 +74,8 @@ def list_loads(
             files = [utf8_text(os.fsdecode(each)) for each in names]
             rows = _listed(known.name, piece, files)
             if matches is not None:
-                rows = rows.filter(pa.array([matches(each) is not None for each in files]))
+                is_match = [matches(each) is not None for each in files]
+                rows = rows.filter(pa.array(is_match, pa.bool_()))
             if rows.num_rows:
                 yield rows
 
