@@ -1,4 +1,4 @@
-"""A stream in pieces: of so many items, or of so much together."""
+"""Cut a stream into batches by the number of items or by their total size."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ T = TypeVar("T")
 
 
 def batched(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:
-    """Tuples of `size` items each, the last one perhaps shorter, as Python 3.12 cuts them."""
-    following = iter(items)
-    while batch := tuple(islice(following, size)):
+    """Tuples of `size` items, as `itertools.batched` of Python 3.12; the last may be shorter."""
+    iterator = iter(items)
+    while batch := tuple(islice(iterator, size)):
         yield batch
 
 
 def packed(
     items: Iterable[T], size: Callable[[T], int], limit: int, most: int = sys.maxsize
 ) -> Iterator[tuple[T, ...]]:
-    """Neighbours of at most `limit` together, and at most so many; a larger item is alone."""
-    own: list[T] = []
-    filled = 0
+    """Runs of at most `most` items with a total size of at most `limit`.
+
+    An item larger than `limit` is alone.
+    """
+    batch: list[T] = []
+    total = 0
     for item in items:
-        if own and (filled + size(item) > limit or len(own) >= most):
-            yield tuple(own)
-            own, filled = [], 0
-        own.append(item)
-        filled += size(item)
-    if own:
-        yield tuple(own)
+        if batch and (total + size(item) > limit or len(batch) >= most):
+            yield tuple(batch)
+            batch, total = [], 0
+        batch.append(item)
+        total += size(item)
+    if batch:
+        yield tuple(batch)

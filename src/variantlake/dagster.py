@@ -17,19 +17,22 @@ __all__ = ["VariantLakeIOManager"]
 
 
 class VariantLakeIOManager(ConfigurableIOManager):  # type: ignore[misc]  # absent in development
-    """Each asset is a table in `folder`, a path or URL, called by the asset's key.
+    """Stores each asset as a table in `folder`, a path or URL; the asset's key names the table.
 
-    `Definitions(assets=[…], resources={"io_manager": VariantLakeIOManager(folder="/lake")})`. What
-    an asset gives replaces the table's rows in one commit: Arrow data and frames have the table's
-    columns, anything else that `Table.append` takes are documents. An asset that depends on it gets
-    a DataFrame of pandas or Polars or a table of pyarrow if its parameter says so, else the
-    `Table`, to scan what it needs.
+    `Definitions(assets=[…], resources={"io_manager": VariantLakeIOManager(folder="/lake")})`. An
+    asset's output replaces the table's rows in one commit. Columns of Arrow data and frames are
+    columns of the table; all else that `Table.append` takes is loaded as documents. A downstream
+    asset gets a pandas or Polars DataFrame or a pyarrow table if its parameter has that type, else
+    the `Table`, which it can scan.
     """
 
     folder: str
 
     def handle_output(self, context: OutputContext, obj: Any) -> None:
-        """Replace the rows of an asset's table, which is made if need be; nothing for None."""
+        """Replace the rows of an asset's table, created if it does not exist. None writes nothing.
+
+        Raises UnsupportedFeature for a partition of an asset.
+        """
         if obj is None:
             return
         if context.has_partition_key:
@@ -38,18 +41,18 @@ class VariantLakeIOManager(ConfigurableIOManager):  # type: ignore[misc]  # abse
             )
         reader = arrow_reader(as_arrow(obj, StructType(())))
         schema = "document VARIANT" if reader is None else given_schema(reader.schema, ())
-        table = asset_table(self._place(context), schema)
-        done = table.overwrite(obj if reader is None else reader)
-        context.add_output_metadata({"version": done.version, "rows": done.rows_written})
+        table = asset_table(self._location(context), schema)
+        result = table.overwrite(obj if reader is None else reader)
+        context.add_output_metadata({"version": result.version, "rows": result.rows_written})
 
     def load_input(self, context: InputContext) -> Any:
         """An asset's table, or its rows as the type of the parameter."""
-        table = Table.open(self._place(context))
+        table = Table.open(self._location(context))
         wanted = context.dagster_type.typing_type
         library = getattr(wanted, "__module__", "").partition(".")[0]
         if getattr(wanted, "__name__", "") == "DataFrame" and library in ("pandas", "polars"):
             return table.scan().to_pandas() if library == "pandas" else table.scan().to_polars()
         return table.scan().to_arrow() if wanted is pa.Table else table
 
-    def _place(self, context: InputContext | OutputContext) -> str:
+    def _location(self, context: InputContext | OutputContext) -> str:
         return "/".join([self.folder.rstrip("/"), *context.asset_key.path])

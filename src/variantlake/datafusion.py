@@ -29,24 +29,24 @@ def attach(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> None:
-    """Let SQL and frames of a DataFusion context call a table by a name; paths are columns.
+    """Register a table with a DataFusion context, for SQL and frames; paths become columns.
 
-    `vl.datafusion.attach(ctx, "events", table, ["id", "event:user::string AS user"])`, and
-    `ctx.sql("SELECT id FROM events WHERE user = 'x'")` reads what `Table.scan` would: the columns
-    that the query names, of files that may hold its rows. Comparisons of columns with constants,
-    IN, IS NULL, AND and OR skip files and rows.
+    After `vl.datafusion.attach(ctx, "events", table, ["id", "event:user::string AS user"])`,
+    `ctx.sql("SELECT id FROM events WHERE user = 'x'")` reads what `Table.scan` would read: the
+    columns that the query names, of files that may hold its rows. Comparisons of columns with
+    constants, IN, IS NULL, AND and OR skip files and rows.
 
     Args:
-        context: A SessionContext of DataFusion.
-        name: What SQL calls the table; another one of that name is replaced.
-        table: A table or where it is: one version; attach a newer one again.
+        context: A DataFusion SessionContext.
+        name: The table's name in SQL; replaces another table of that name.
+        table: A table or its location. Queries read this version; attach again for a newer one.
         select: Columns and paths, as for `Table.scan`.
         where: Only rows that fulfil this condition, as for `Table.scan`.
-        storage_options: How the table's bucket is reached, as for `Table.open`.
+        storage_options: Options to access the table's bucket, as for `Table.open`.
 
     Raises:
         InvalidQuery: As `Table.scan`; two columns with one name.
-        InvalidValue: `context` is none of DataFusion.
+        InvalidValue: `context` is not a DataFusion context.
         UnsupportedFeature: As `Table.scan`.
     """
     from variantlake.interop.datafusion_dataset import DataFusionDataset

@@ -1,6 +1,6 @@
-"""`variantlake.dbt`: tables as sources and results of dbt-duckdb (`pip install variantlake[dbt]`).
+"""`variantlake.dbt`: tables as sources and models of dbt-duckdb (`pip install variantlake[dbt]`).
 
-The profile names it: `plugins: [{module: variantlake.dbt, alias: variantlake}]`.
+The dbt profile names the plugin: `plugins: [{module: variantlake.dbt, alias: variantlake}]`.
 """
 
 from __future__ import annotations
@@ -33,34 +33,35 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt ships no types
     """A source is a scan; an external model with `plugin: variantlake` replaces a table's rows."""
 
     def initialize(self, plugin_config: dict[str, Any]) -> None:
-        """Nothing is to be set."""
+        """Do nothing: the plugin has no settings."""
 
     def load(self, source_config: SourceConfig) -> DuckDBSource:
         """The rows of a source: `table` is its path or URL, `select` its columns and paths.
 
-        `where` and `version` are those of `Table.scan` and `Table.open`. With
-        `materialization: view` each query of the source reads the columns and files that it needs.
+        `where` and `version` are as for `Table.scan` and `Table.open`. With
+        `materialization: view` each query of the source reads only the columns and files that it
+        needs.
         """
-        table = Table.open(_place(source_config.get("table")), source_config.get("version"))
+        table = Table.open(_location(source_config.get("table")), source_config.get("version"))
         select, where = source_config.get("select", "*"), source_config.get("where")
         return DuckDBSource(PushedScan(table.scan(select, where)))
 
     def store(self, target_config: TargetConfig) -> None:
-        """Put the rows of a model in the place of those of a table, which is made if need be.
+        """Replace the rows of a table, created if it does not exist, with those of a model.
 
         The model's config `variantlake_table` is the table's path or URL, and
         `variantlake_json_columns` lists columns of JSON text that become Variants.
         """
-        place = _place(target_config.config.get("variantlake_table"), "variantlake_table")
+        location = _location(target_config.config.get("variantlake_table"), "variantlake_table")
         json_columns = target_config.config.get("variantlake_json_columns") or []
         rows = pq.read_table(target_config.location.path)
-        table = asset_table(place, given_schema(rows.schema, json_columns))
+        table = asset_table(location, given_schema(rows.schema, json_columns))
         table.overwrite(rows, json_columns=json_columns)
 
 
-def _place(given: object, name: str = "table") -> str:
-    if not isinstance(given, str) or not given:
+def _location(value: object, name: str = "table") -> str:
+    if not isinstance(value, str) or not value:
         raise InvalidValue(
             f"a source or model of the plugin needs {name}: the table's path or URL", cli_hint=""
         )
-    return given
+    return value

@@ -21,33 +21,34 @@ __all__ = ["destination"]
 def destination(
     folder: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None
 ) -> Any:
-    """A destination of dlt: each of its tables is one in `folder`, documents are Variants.
+    """A dlt destination that stores each dlt table as a table in `folder`; documents are Variants.
 
     `dlt.pipeline("shop", destination=variantlake.dlt.destination("/lake"))`. Each file of a load is
-    one commit, which knows the file: what dlt tries again is loaded once. `merge` puts rows in the
-    place of those with the same primary key; new columns are added.
+    one commit that records the file, so a file that dlt retries is loaded once. `merge` replaces
+    rows that have the same primary key. New columns are added.
 
     Args:
         folder: The path or URL of a folder.
-        storage_options: How its bucket is reached, as for `Table.open`.
+        storage_options: Options to access the folder's bucket, as for `Table.open`.
     """
-    place = os.fspath(folder)
+    location = os.fspath(folder)
 
     def load(items: str, table: dict[str, Any]) -> None:
-        reach_with(place, storage_options)
-        store(place, items, table)
+        reach_with(location, storage_options)
+        store(location, items, table)
 
-    # Nesting 0: what is nested stays one document, and is no table of its own.
-    made = dlt.destination(
+    # Nesting 0: a nested value stays one document and does not become a table.
+    factory = dlt.destination(
         load, name="variantlake", batch_size=0, loader_file_format="parquet", max_table_nesting=0
     )
-    return made()
+    return factory()
 
 
 def store(folder: str, file: str, schema: Mapping[str, Any]) -> None:
-    """Load a Parquet file into one of dlt's tables, of which `schema` tells.
+    """Load a Parquet file into the dlt table that `schema` describes.
 
-    Raises UnsupportedFeature for `replace`, of which dlt does not say how many files it has.
+    Raises UnsupportedFeature for `merge` without a primary key, and for `replace`: dlt does not say
+    how many files replace the rows.
     """
     name, columns = schema["name"], schema["columns"]
     disposition = schema.get("write_disposition", "append")
@@ -64,7 +65,7 @@ def store(folder: str, file: str, schema: Mapping[str, Any]) -> None:
         each for each in rows.column_names if columns.get(each, {}).get("data_type") == "json"
     ]
     table = asset_table(f"{folder}/{name}", given_schema(rows.schema, documents))
-    # dlt's names of files are table.file.retry.format
+    # dlt names its files table.file.retry.format
     table.append(
         rows,
         json_columns=documents,

@@ -29,25 +29,25 @@ def attach(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> None:
-    """Let SQL of a DuckDB connection call a table by a name; paths are columns of their own.
+    """Register a table with a DuckDB connection, for SQL; paths become columns.
 
-    `vl.duckdb.attach(con, "events", table, ["id", "event:user::string AS user"])`, and
-    `con.sql("SELECT id FROM events WHERE user = 'x'")` reads what `Table.scan` would: the columns
-    that the query names, of files that may hold its rows. Comparisons of columns with constants,
-    IN, IS NULL, AND, OR and NOT are pushed; DuckDB does the rest. It has VARIANT columns as its own
-    VARIANT.
+    After `vl.duckdb.attach(con, "events", table, ["id", "event:user::string AS user"])`,
+    `con.sql("SELECT id FROM events WHERE user = 'x'")` reads what `Table.scan` would read: the
+    columns that the query names, of files that may hold its rows. The scan takes over comparisons
+    of columns with constants, IN, IS NULL, AND, OR and NOT; DuckDB evaluates the rest. DuckDB sees
+    VARIANT columns as its own VARIANT type.
 
     Args:
-        connection: Of DuckDB 2.
-        name: What SQL calls the table; another object of that name is replaced.
-        table: A table or where it is: one version; attach a newer one again.
+        connection: A connection of DuckDB 2.
+        name: The table's name in SQL; replaces another object of that name.
+        table: A table or its location. Queries read this version; attach again for a newer one.
         select: Columns and paths, as for `Table.scan`.
         where: Only rows that fulfil this condition, as for `Table.scan`.
-        storage_options: How the table's bucket is reached, as for `Table.open`.
+        storage_options: Options to access the table's bucket, as for `Table.open`.
 
     Raises:
         InvalidQuery: As `Table.scan`; two columns with one name.
-        InvalidValue: What is no connection, or no name.
+        InvalidValue: `connection` is not a DuckDB connection, or `name` is not a name.
         UnsupportedFeature: As `Table.scan`; DuckDB is not installed, or too old.
     """
     try:

@@ -10,7 +10,7 @@ from variantlake.shown import utf8_text
 
 
 class Hints(TypedDict):
-    """What to do next: in the words of Python, and in those of the command line."""
+    """What to do next, in Python and on the command line."""
 
     hint: str
     cli_hint: str
@@ -21,13 +21,12 @@ class VariantLakeError(Exception):
 
     `file` is a path or URI, `line` and `column` are 1-based positions in a text source, `row` is
     0-based within its file or batch, `path` is a path inside the document (`$['a'][0]`), `offset`
-    counts bytes from the start of the whole value, file or buffer that is being read. `hint` says
-    what to do next, in the words of the Python API; if the command line has other words for it,
-    they are `cli_hint` (empty: nothing can be done there).
+    counts bytes from the start of the value, file or buffer that is being read. `hint` says what to
+    do next in Python. `cli_hint` says it for the command line: None if `hint` fits there too, empty
+    if nothing can be done there.
 
-    Position fields that are unknown where the error is raised are filled in by callers while it
-    unwinds, so that work that succeeds pays nothing for them. Pickles, because Spark workers send
-    it back to the driver.
+    Callers fill in positions that the raising code does not know, so that successful work pays
+    nothing for them. The error pickles, because Spark workers send it to the driver.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class VariantLakeError(Exception):
         self.cli_hint = cli_hint
 
     def where(self) -> str:
-        """The known position as one phrase, empty when nothing is known."""
+        """The known positions as one phrase, empty if none is known."""
         parts = [self.file] if self.file else []
         for label, number in (("line", self.line), ("column", self.column), ("row", self.row)):
             if number is not None:
@@ -68,12 +67,12 @@ class VariantLakeError(Exception):
         return ", ".join(parts)
 
     def sentence(self) -> str:
-        """What went wrong and where, without the hint; as UTF-8 can write it."""
+        """What went wrong and where, without the hint, as text that UTF-8 can encode."""
         where = self.where()
         return utf8_text(f"{where}: {self.message}" if where else self.message)
 
     def say_first(self, what: str) -> None:
-        """Put what the error is about before its message: the words of a caller, as it unwinds."""
+        """Put before the message what it is about; for callers that know more than the raiser."""
         self.message = f"{what}: {self.message}"
         self.args = (self.message,)
 
@@ -87,7 +86,7 @@ class VariantLakeError(Exception):
 
 @contextmanager
 def in_file(file: str) -> Iterator[None]:
-    """Errors that name no file are about this one."""
+    """Name this file in errors of the block that name none."""
     try:
         yield
     except VariantLakeError as error:
@@ -97,29 +96,32 @@ def in_file(file: str) -> Iterator[None]:
 
 @contextmanager
 def in_memory(what: str, hint: str, cli_hint: str | None = None) -> Iterator[None]:
-    """Say of a block that runs out of memory what does not fit, and what to do: OutOfMemory."""
+    """Raise OutOfMemory with `what` and a hint if the block runs out of memory.
+
+    `what` is a subject with its auxiliary verb, such as "the groups do".
+    """
     try:
         yield
     except OutOfMemory:
         raise
-    except MemoryError as error:  # PyArrow's and NumPy's are some too
+    except MemoryError as error:  # base of PyArrow's and NumPy's errors, too
         raise OutOfMemory(f"{what} not fit into memory", hint=hint, cli_hint=cli_hint) from error
 
 
 def _shortened(path: str) -> str:
-    """Both ends of a path that is too long to print: documents may nest a thousand deep."""
+    """A path, or both ends of one too long to print: documents may nest 1,000 levels deep."""
     return path if len(path) <= 200 else f"{path[:100]} ... {path[-100:]}"
 
 
 def _rebuild(cls: type[VariantLakeError], message: str, state: dict[str, object]) -> object:
-    """Unpickle: what the constructor takes by keywords pickle cannot give it."""
+    """Unpickle an error; pickle cannot pass the constructor's keywords."""
     error = cls(message)
     error.__dict__.update(state)
     return error
 
 
 class MalformedVariant(VariantLakeError, ValueError):
-    """Bytes that are not a Variant `metadata` or `value` by the encoding specification."""
+    """Bytes that are not Variant `metadata` or `value` by the encoding specification."""
 
 
 class UnknownVariantType(MalformedVariant):
@@ -139,7 +141,7 @@ class ContractBroken(VariantLakeError, ValueError):
 
 
 class LimitExceeded(VariantLakeError, ValueError):
-    """Input beyond one of our own named limits (size, depth, number of keys)."""
+    """Input beyond one of our limits (size, depth, number of keys)."""
 
 
 class OutOfMemory(VariantLakeError, MemoryError):
@@ -159,11 +161,11 @@ class InvalidValue(VariantLakeError, ValueError):
 
 
 class PathTypeMismatch(VariantLakeError, TypeError):
-    """A path that a change follows goes through a value of another type."""
+    """The path of an edit goes through a value of another type."""
 
 
 class DuplicateKey(VariantLakeError, ValueError):
-    """A field that shall be inserted is there already."""
+    """The field to insert exists already."""
 
 
 class MissingSource(VariantLakeError, FileNotFoundError):
@@ -179,7 +181,7 @@ class NotADeltaTable(VariantLakeError, FileNotFoundError):
 
 
 class MalformedLog(VariantLakeError, ValueError):
-    """A Delta log that breaks the protocol: cut JSON, holes in versions, wrong types."""
+    """A Delta log that breaks the protocol: truncated JSON, missing versions, wrong types."""
 
 
 class UnsupportedFeature(VariantLakeError, NotImplementedError):
@@ -187,7 +189,7 @@ class UnsupportedFeature(VariantLakeError, NotImplementedError):
 
 
 class AbsolutePathRefused(UnsupportedFeature):
-    """A table names a file by an absolute path, which a setting refuses: no engine reads it."""
+    """A table names a file by an absolute path, which `set_absolute_paths` forbids."""
 
 
 class CommitConflict(VariantLakeError, RuntimeError):
@@ -195,7 +197,7 @@ class CommitConflict(VariantLakeError, RuntimeError):
 
 
 class TableReplaced(VariantLakeError, RuntimeError):
-    """Another table is at a location than the one that was opened there; nothing was done."""
+    """The table at a location is not the one that was opened there; nothing was done."""
 
 
 class CommitLost(VariantLakeError, RuntimeError):
@@ -203,10 +205,10 @@ class CommitLost(VariantLakeError, RuntimeError):
 
 
 class CommitUnknown(VariantLakeError, RuntimeError):
-    """A store failed, and it is unknown whether a commit was made.
+    """A store failed, and it is unknown whether the commit was made.
 
-    `file` is the commit's file, which holds `txn_id` if it stands. `load_id` is that of the load
-    whose commit it is, empty for other changes: a repeat of the load with it loads nothing twice.
+    `file` is the commit's file, which holds `txn_id` if the commit was made. `load_id` is the id of
+    the load, empty for other changes: a load repeated with it loads nothing twice.
     """
 
     txn_id: str = ""
@@ -214,32 +216,32 @@ class CommitUnknown(VariantLakeError, RuntimeError):
 
 
 class LostCheckpoint(VariantLakeError, RuntimeError):
-    """A stream is not where the table says that it is: nothing was written."""
+    """A stream's checkpoint does not match the progress in the table; nothing was written."""
 
 
 class InvalidQuery(VariantLakeError, ValueError):
-    """A query that cannot be understood or that Spark refused."""
+    """A query that does not parse, or that Spark refused."""
 
 
 class NotCompiled(VariantLakeError, RuntimeError):
-    """There is no machine code for this processor or system, or it is older than its sources."""
+    """Kernels are not compiled for this processor or system, or are older than their sources."""
 
 
 class MissingDependency(VariantLakeError, RuntimeError):
-    """An optional part (PySpark, Java, a store) that is needed here and not installed."""
+    """An optional part (PySpark, Java, a store) that is needed but not installed."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint with the known name that is most like this one; empty if none is."""
+    """A hint with the known name most similar to this one; empty if none is similar."""
     names = {each.lower(): each for each in known}
-    import difflib  # which only a wrong name needs
+    import difflib  # only a wrong name needs it
 
     close = difflib.get_close_matches(name.lower(), names, 1, 0.75)
     return f"did you mean {names[close[0]]}?" if close else ""
 
 
 def check_option_names(given: Collection[str], known: Collection[str]) -> None:
-    """Raise InvalidValue for a keyword that no option has, with a name that is near or all."""
+    """Raise InvalidValue for an unknown option; the hint has a similar name, or all names."""
     if unknown := set(given) - set(known):
         raise InvalidValue(
             f"there is no option {min(unknown)!r}",
@@ -248,7 +250,7 @@ def check_option_names(given: Collection[str], known: Collection[str]) -> None:
 
 
 def describe_type(value: object) -> str:
-    """What a value is, for a message: `None`, `an int`, `a str`, `a value of bytes`."""
+    """A value's type for a message: `None`, `an int`, `a str`, `a value of bytes`."""
     if value is None:
         return "None"
     if isinstance(value, bytes):
@@ -262,7 +264,7 @@ def wrong_option(name: str, value: object, wanted: str) -> InvalidValue:
     given = f"{value!r:.60}"
     if not isinstance(value, str | None):
         given += f", {describe_type(value)}"
-    wanted_there = wanted.removesuffix(", or a timedelta")  # no type of Python
+    cli_wanted = wanted.removesuffix(", or a timedelta")  # a Python type
     return InvalidValue(
-        f"{name} is {given}", hint=f"it takes {wanted}", cli_hint=f"it takes {wanted_there}"
+        f"{name} is {given}", hint=f"it takes {wanted}", cli_hint=f"it takes {cli_wanted}"
     )

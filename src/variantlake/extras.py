@@ -1,4 +1,4 @@
-"""Libraries that only an extra of the package brings, loaded when they are needed."""
+"""Load libraries that only an extra of the package installs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from variantlake.errors import MissingDependency
 
 
 def extra_library(module: str, extra: str, what: str) -> Any:
-    """A module of an optional library, which does `what`. Raises MissingDependency."""
+    """Import a module of an optional library, which does `what`. Raises MissingDependency."""
     try:
         return importlib.import_module(module)
     except ImportError:

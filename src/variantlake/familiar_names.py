@@ -1,4 +1,4 @@
-"""What our names are for those that other libraries have."""
+"""Names from other libraries, and what to write here instead: hints of error messages."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ _KEYWORDS = {
     "version_as_of": ("version",),
     "versionAsOf": ("version",),
 }
-"""Keywords of other libraries, and which of ours say that: those that a verb has."""
+"""Keywords of other libraries, and ours with the same meaning; hints name those a verb has."""
 
 _NO_KEYWORDS = {
     "when_matched": _CLAUSES,
@@ -156,7 +156,7 @@ _NO_KEYWORDS = {
     "zorder": _CLUSTER,
     "zorder_by": _CLUSTER,
 }
-"""What does what a keyword asks for where no keyword of the verb does."""
+"""Hints for keywords of other libraries that no keyword of ours replaces."""
 
 _VERBS = frozenset(
     {"append", "delete", "history", "merge", "optimize", "overwrite", "restore", "update", "upsert"}
@@ -172,11 +172,11 @@ _PACKAGES = {
     " vl.spark.connect(spark).sql(...) any of them",
     "table": "vl.Table.open(location) opens a table",
 }
-"""Packages of ours that people take for functions, and what does what they want."""
+"""Packages of ours that people mistake for functions, and what to call instead."""
 
 
 class Package(ModuleType):
-    """A package that says what to call when it is called."""
+    """A package whose call raises an error that says what to call instead."""
 
     def __call__(self, *_: object, **__: object) -> None:
         """Raise TypeError with what to write instead."""
@@ -184,22 +184,22 @@ class Package(ModuleType):
         raise TypeError(f"vl.{name} is not a function: {_PACKAGES[name]}")
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
-        """By its name: cloudpickle, which takes functions to Spark's tasks, knows plain modules."""
+        """Pickle by name: cloudpickle, which sends functions to Spark's tasks, expects modules."""
         return import_module, (self.__name__,)
 
 
 def say_what_to_call(name: str) -> None:
-    """Make the package of this name a Package."""
+    """Make the loaded package of this name a Package."""
     sys.modules[name].__class__ = Package
 
 
 def says_its_keywords(verb: Callable[P, R]) -> Callable[P, R]:
-    """The verb, whose error for a keyword that it does not have names the one that it has."""
+    """The verb; its error for an unknown keyword names the keyword of ours that does the same."""
     parameters = inspect.signature(verb).parameters
     names = frozenset(parameters) | {"commit_properties"}
-    # Options that it gives to others are theirs to refuse, but for words about itself.
+    # A verb with **options leaves it to their receiver to refuse unknown ones.
     passes_on = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
-    if passes_on and "json_columns" in parameters:  # loads have it among those
+    if passes_on and "json_columns" in parameters:  # loads take it in **options
         names |= {"merge_schema"}
 
     @functools.wraps(verb)
@@ -224,7 +224,7 @@ def _no_such_keyword(verb: Callable[..., object], name: str, names: Collection[s
 
 
 def no_such_name(owner: str, name: str, known: Collection[str], hint: str = "") -> AttributeError:
-    """The error for an attribute that is not there, with what to write instead if that is clear."""
+    """The error for a missing attribute, with what to write instead if that is clear."""
     what = f"{owner!r} has no attribute {name!r}"
     if name.startswith("_"):
         return AttributeError(what)
@@ -235,7 +235,10 @@ def no_such_name(owner: str, name: str, known: Collection[str], hint: str = "") 
 
 
 def no_such_attribute(thing: object, name: str, hint: str = "") -> AttributeError:
-    """The error for an attribute of an object; raises that of a property of ours that failed."""
+    """The error for a missing attribute of an object.
+
+    Raises the error of a property that exists but failed.
+    """
     if hasattr(type(thing), name):
         object.__getattribute__(thing, name)
     return no_such_name(type(thing).__name__, name, dir(thing), hint)

@@ -1,7 +1,7 @@
-"""Functions of Variants: for one value, Arrow arrays, and columns of a Spark DataFrame.
+"""Functions of single Variants, Arrow arrays of Variants, and Spark columns.
 
-The functions have the names, arguments and rules of Spark 4.3's (docs/variants.md has them as a
-table). In: a Variant, an Arrow array of struct<metadata, value>, or a Column. Out: the same kind.
+They have the names, arguments and rules of Spark 4.3 (table in docs/variants.md).
+In: a Variant, an Arrow array of struct<metadata, value>, or a Column. Out: the same kind.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from variantlake.shredding.layout import is_variant_type
 from variantlake.shredding.schema import ShreddingSchema
 
 Target: TypeAlias = Any
-"""A Variant or None, an Arrow array or column of Variants, a Column of Spark."""
+"""A Variant or None, an Arrow array or chunked array of Variants, or a Spark Column."""
 
 _Values = TypeVar("_Values")
-"""A `Target`; what comes out is of the same kind."""
+"""A `Target`; the result is of the same kind."""
 
 _LENIENT = (PathTypeMismatch, DuplicateKey)
 
@@ -42,7 +42,7 @@ def parse_json(text: str | Buffer, *, duplicate_keys: DuplicateKeys = "error") -
 @overload
 def parse_json(text: _Values, *, duplicate_keys: DuplicateKeys = "error") -> _Values: ...
 def parse_json(text: Any, *, duplicate_keys: DuplicateKeys = "error") -> Any:
-    """The Variant of a JSON document, or those of an Arrow array of documents.
+    """The Variant of a JSON document, or the Variants of an Arrow array of documents.
 
     Integers take the narrowest of int8 to int64, then a decimal of up to 38 digits, then double.
     Numbers with a point are decimals with their scale kept if 38 digits and scale 38 hold them,
@@ -52,14 +52,14 @@ def parse_json(text: Any, *, duplicate_keys: DuplicateKeys = "error") -> Any:
         text: The document; bytes (bytearray, memoryview) are UTF-8 without a byte order mark. An
             Arrow array or chunked array of strings or such bytes gives struct<metadata, value>, a
             null a null.
-        duplicate_keys: What a key that occurs twice in one object does: raise, or the last wins.
+        duplicate_keys: For a key that occurs twice in one object: raise, or take the last value.
 
     Raises:
         InvalidValue: Arguments of other types or values than these.
         InvalidJson: Text that is not one JSON document, or not UTF-8, or holds a lone surrogate.
-        LimitExceeded: Beyond the limits of `encoding.limits`. Both with `offset` (bytes), `line`
-            and `column` (characters, from 1) in the text, and `path` in the document; of an array
-            with `row`, which counts from 0.
+        LimitExceeded: Beyond the limits of `encoding.limits`. This error and InvalidJson have
+            `offset` (bytes), `line` and `column` (characters, from 1) in the text, and `path` in
+            the document; for an array also `row`, which counts from 0.
 
     Examples:
         >>> vl.parse_json('{"a": [1, 2.5]}').get("$.a[1]").to_json()
@@ -82,13 +82,13 @@ def to_json(target: Any) -> Any:
     timestamps in UTC.
 
     Args:
-        target: A Variant, which gives text; an Arrow array or chunked array of struct<metadata,
-            value>, which gives a chunked array of strings. SQL NULL (None) is NULL, a Variant null
-            the text `null`.
+        target: A Variant gives text; an Arrow array or chunked array of struct<metadata, value>
+            gives a chunked array of strings. SQL NULL (None) gives NULL, a Variant null the text
+            `null`.
 
     Raises:
-        InvalidValue: `target` is no Variant.
-        MalformedVariant, LimitExceeded, UnknownVariantType: A value that has no text; of an array
+        InvalidValue: `target` is not a Variant.
+        MalformedVariant, LimitExceeded, UnknownVariantType: A value that has no text; for an array
             with `row`.
 
     Examples:
@@ -109,22 +109,22 @@ def to_json(target: Any) -> Any:
 def variant_set(
     target: _Values, path: str | Path, value: object, *, create_if_missing: bool = True
 ) -> _Values:
-    """`target` with `value` at `path`, put in the place of what is there.
+    """`target` with `value` at `path`, in place of the value that is there.
 
     Args:
         target: A Variant (None gives None), an Arrow array or chunked array of struct<metadata,
-            value> (a null row stays null), or a Column of Spark.
+            value> (a null row stays null), or a Spark Column.
         path: `$.a.b[0]`; never `$` alone.
-        value: What `Variant.of` takes; None is the Variant null. For arrays also an Arrow array of
-            one value for each row, for columns also a Column; there a SQL NULL gives NULL.
-        create_if_missing: Fields, elements and parents that are not there are made: objects, arrays
-            before an index, Variant nulls before an index after the end. If not, what lacks them
-            is unchanged.
+        value: What `Variant.of` takes; None is the Variant null. For arrays also an Arrow array
+            with one value per row, for columns also a Column; a SQL NULL in these gives NULL.
+        create_if_missing: Create missing fields, elements and parents: an array for an index,
+            objects for other steps, Variant nulls up to an index beyond the end. If false, a
+            Variant that lacks them stays unchanged.
 
     Raises:
         InvalidPath: `path` does not parse, or is `$`.
         PathTypeMismatch: The path goes through a value of another type (also a Variant null).
-        InvalidValue: `value` has no Variant type, or `target` is no Variant.
+        InvalidValue: `value` has no Variant type, or `target` is not a Variant.
         MalformedVariant, LimitExceeded: Bytes that are not Variant; a result beyond our limits.
     """
     changed: _Values = _changed(target, Edit(Change.SET, _path(path), create_if_missing), value)
@@ -132,10 +132,10 @@ def variant_set(
 
 
 def variant_insert(target: _Values, path: str | Path, value: object) -> _Values:
-    """`target` with `value` as a new field, or before the element that `path` names.
+    """`target` with `value` as a new field, or as a new element before the one at `path`.
 
-    As `variant_set`, but for what is there: later elements move on by one. Raises DuplicateKey for
-    a field that is there, else as `variant_set`.
+    As `variant_set`, but replaces nothing: later elements move on by one. Raises DuplicateKey for
+    a field that exists, else as `variant_set`.
     """
     changed: _Values = _changed(target, Edit(Change.INSERT, _path(path)), value)
     return changed
@@ -144,8 +144,8 @@ def variant_insert(target: _Values, path: str | Path, value: object) -> _Values:
 def variant_delete(target: _Values, *paths: str | Path) -> _Values:
     """`target` without the fields and elements at `paths`, removed one after the other.
 
-    A path that leads nowhere, or through a value of another type, removes nothing. Raises
-    InvalidPath, and as `variant_set` for malformed Variants.
+    A path that does not exist, or goes through a value of another type, removes nothing. Raises
+    InvalidPath, and for malformed Variants as `variant_set`.
     """
     if not paths:
         raise InvalidPath(
@@ -162,8 +162,8 @@ variant_remove = variant_delete
 def variant_array_append(target: _Values, path: str | Path, value: object) -> _Values:
     """`target` with `value` as the new last element of the array at `path`, which may be `$`.
 
-    An array is appended as one element. A path that leads nowhere changes nothing. Raises
-    PathTypeMismatch for what is not an array, else as `variant_set`.
+    An array is appended as one element. A path that does not exist changes nothing. Raises
+    PathTypeMismatch for a value that is not an array, else as `variant_set`.
     """
     changed: _Values = _changed(target, Edit(Change.APPEND, _path(path)), value)
     return changed
@@ -211,18 +211,18 @@ def _changed(target: Target, edit: Edit, value: object, *, lenient: bool = False
     raise _no_variant(target, ", or a Column")
 
 
-def _no_variant(target: Any, more: str) -> InvalidValue:
+def _no_variant(target: Any, hint_end: str) -> InvalidValue:
     is_arrow = isinstance(target, pa.Array | pa.ChunkedArray)
     what = str(target.type) if is_arrow else type(target).__name__
     return InvalidValue(
         f"expected a Variant, found {what}",
-        hint=f"give a variantlake.Variant, an Arrow array of struct<metadata, value>{more}",
+        hint=f"give a variantlake.Variant, an Arrow array of struct<metadata, value>{hint_end}",
     )
 
 
 def _array_of_json(texts: Any, duplicate_keys: DuplicateKeys) -> Any:
     """Variants of an array of texts. Raises as `parse_json`."""
-    # They load what compiled JSON needs.
+    # Imported here: they load the compiled JSON parser.
     from variantlake.ingest.encode.encode import TEXTS, VariantColumn
     from variantlake.ingest.encode.plain_arrays import plain_array
     from variantlake.kernels.shredded.shredder import Shredder
@@ -232,36 +232,36 @@ def _array_of_json(texts: Any, duplicate_keys: DuplicateKeys) -> Any:
         raise InvalidValue(f"an array of {texts.type} holds no JSON text")
     if duplicate_keys != "error":
         return variant_column(_rows_of_json(texts, duplicate_keys))
-    whole = ShreddingSchema()  # of which no path is a column
+    unshredded = ShreddingSchema()
     column = StructField("json", VariantType())
-    tape = VariantColumn(column, texts.type, lambda _: whole, from_json=True).read(texts)
-    return Shredder(whole).shred(tape)
+    tape = VariantColumn(column, texts.type, lambda _: unshredded, from_json=True).read(texts)
+    return Shredder(unshredded).shred(tape)
 
 
 def _rows_of_json(texts: Any, duplicate_keys: DuplicateKeys) -> list[Variant | None]:
-    found: list[Variant | None] = []
+    variants: list[Variant | None] = []
     for row, text in enumerate(texts):
         try:
             value = None
             if text.is_valid:
                 value = json.parse_json(memoryview(text.as_buffer()), duplicate_keys=duplicate_keys)
-            found.append(value)
+            variants.append(value)
         except VariantLakeError as error:
             error.row = row
             raise
-    return found
+    return variants
 
 
 def _chunks_of_json(texts: Any, duplicate_keys: DuplicateKeys) -> Any:
-    done: list[Any] = []
+    chunks: list[Any] = []
     for chunk in texts.chunks:
         try:
-            done.append(_array_of_json(chunk, duplicate_keys))
+            chunks.append(_array_of_json(chunk, duplicate_keys))
         except VariantLakeError as error:
             if error.row is not None:
-                error.row += sum(map(len, done))
+                error.row += sum(map(len, chunks))
             raise
-    return pa.chunked_array(done, cast("Any", variant_column([]).type))
+    return pa.chunked_array(chunks, cast("Any", variant_column([]).type))
 
 
 def _one(target: Variant, edit: Edit, value: object, *, lenient: bool) -> Variant | None:
@@ -290,14 +290,13 @@ def _array(target: Any, edit: Edit, value: object, *, lenient: bool) -> Any:
 
 
 def _chunks(target: Any, edit: Edit, value: object, *, lenient: bool) -> Any:
-    given: Any = pa.chunked_array([value]) if isinstance(value, pa.Array) else value
-    if isinstance(given, pa.ChunkedArray) and len(given) != len(target):
-        raise InvalidValue(f"{len(given)} values for {len(target)} Variants")
-    done, start = [], 0
+    is_array = isinstance(value, pa.Array | pa.ChunkedArray)
+    values: Any = value
+    if is_array and len(values) != len(target):
+        raise InvalidValue(f"{len(values)} values for {len(target)} Variants")
+    chunks, start = [], 0
     for chunk in target.chunks:
-        part = given
-        if isinstance(given, pa.ChunkedArray):
-            part = given.slice(start, len(chunk))
-        done.append(_changed(chunk, edit, part, lenient=lenient))
+        part = values.slice(start, len(chunk)) if is_array else values
+        chunks.append(_changed(chunk, edit, part, lenient=lenient))
         start += len(chunk)
-    return pa.chunked_array(done, cast("Any", variant_column([]).type))
+    return pa.chunked_array(chunks, cast("Any", variant_column([]).type))

@@ -1,4 +1,4 @@
-"""Modules that load when they are first needed, many at once."""
+"""Import modules when they are first needed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 def load(*names: str) -> ModuleType:
-    """Load modules, and give the last one.
+    """Import modules, and return the last one.
 
-    Python does not look for garbage meanwhile: loading leaves none, and looking for it takes an
-    eighth of the time.
+    Pauses the garbage collector: imports leave no garbage, and collection takes an eighth of their
+    time.
     """
-    collects = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         return [importlib.import_module(name) for name in names][-1]
     finally:
-        if collects:
+        if was_enabled:
             gc.enable()

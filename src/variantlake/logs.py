@@ -1,10 +1,10 @@
-"""The package's loggers, all below `variantlake`, and silent until a program asks for them.
+"""The package's loggers, all below `variantlake`, silent until a program configures logging.
 
-| level | what it says |
+| level | records |
 |---|---|
 | WARNING | what needs action: bad documents, files that failed, values that Spark lacks |
-| INFO | what was committed or removed, with counts and seconds |
-| DEBUG | what a plan reads and skips, how files are rewritten, what a commit lost against |
+| INFO | commits and removals, with counts and seconds |
+| DEBUG | what a plan reads and skips, how files are rewritten, conflicts of commits |
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import logging
 NAME = "variantlake"
 
 IN_RESULT = {"in_result": True}
-"""`extra` of a record that says what the caller's result says too: a command prints it there."""
+"""`extra` of a record whose facts are also in the caller's result, which commands print."""
 
-# Without a handler Python would print warnings in programs that have set up no logging.
+# Without a handler Python prints warnings in programs that have not configured logging.
 logging.getLogger(NAME).addHandler(logging.NullHandler())
 
 

@@ -1,6 +1,6 @@
-"""Paths into a Variant: one parsed form for every way to write them.
+"""Paths into a Variant: one parsed form for every notation.
 
-Accepted texts: `$.a['b'][0]` (what Spark's `variant_get` takes), RFC 9535 normalized paths
+Parses `$.a['b'][0]` (what Spark's `variant_get` takes), RFC 9535 normalized paths
 (`$['a']['b'][0]`, the keys of Delta's Variant statistics) and the column form
 `event:a.b['c'][0]::type` that Spark SQL and Databricks use.
 """
@@ -51,9 +51,9 @@ class Path:
     def parse_spark(cls, text: str) -> Path:
         """Parse what Spark 4.2's `variant_get` accepts, as Spark understands it.
 
-        `$`, then any of `.key` (up to the next `.` or `[`, everything else included), `['key']`,
-        `["key"]` (up to the next such quote: there are no escapes) and `[0]` (up to 2^31 - 1).
-        Raises InvalidPath with the offset if Spark raises.
+        `$`, then any of `.key` (any characters up to the next `.` or `[`), `['key']`, `["key"]` (up
+        to the next quote of that kind: there are no escapes) and `[0]` (up to 2^31 - 1).
+        Raises InvalidPath with the offset where Spark raises an error.
         """
         if not text.startswith("$"):
             raise InvalidPath(
@@ -98,7 +98,7 @@ class Path:
         return "".join(parts)
 
     def child(self, step: str | int) -> Path:
-        """This path with one step more."""
+        """This path with one more step."""
         return Path((*self.steps, step))
 
     @property
@@ -120,7 +120,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class ColumnPath:
-    """`column:path::type` in parts. `type` is the text after `::`, empty when absent."""
+    """The parts of `column:path::type`. `type` is the text after `::`, empty if there is none."""
 
     column: str
     path: Path
@@ -130,12 +130,12 @@ class ColumnPath:
     def parse(cls, text: str) -> ColumnPath:
         """Parse `event:a.b['c'][0]::bigint`; the path may be empty (`event::string`).
 
-        Raises InvalidPath with the offset of what was not understood.
+        Raises InvalidPath with the offset of the first character that does not parse.
         """
         column, position = leading_column(text)
         steps: tuple[str | int, ...] = ()
         if text[position : position + 1] == ":" and text[position + 1 : position + 2] != ":":
-            # `event:a` enters like `.a`, `event:['a']` with the bracket itself.
+            # `:a` parses as `.a` does; before a bracket the colon is skipped.
             start = position + 1 if text[position + 1 : position + 2] == "[" else position
             steps, position = _parse_steps(text, start)
         position += len(text[position:]) - len(text[position:].lstrip())
@@ -147,9 +147,9 @@ class ColumnPath:
 
 
 def leading_column(text: str) -> tuple[str, int]:
-    """The name that a text such as `event:a.b` starts with, and where it ends.
+    """The column name at the start of a text such as `event:a.b`, and the offset after it.
 
-    Raises InvalidPath for a text that starts with none.
+    Raises InvalidPath for a text that does not start with a name.
     """
     match = _IDENTIFIER.match(text)
     if match is None:
@@ -161,7 +161,7 @@ _IDENTIFIER = re.compile(r"`(?:[^`]|``)+`|[^\W\d]\w*")
 _DOT_KEY = re.compile(r"[^.\[\s'\"`:]+")
 _INDEX = re.compile(r"\[\s*([0-9]+)\s*\]")
 _INDEX_DIGITS = 18
-"""An array of more elements than 18 digits count does not exist; longer ones are a mistake."""
+"""The most digits of an index: no array has more elements than 18 digits can count."""
 
 
 _SPARK_STEP = re.compile(
@@ -184,7 +184,7 @@ def _unquote_identifier(text: str) -> str:
 
 
 def _parse_steps(text: str, position: int) -> tuple[tuple[str | int, ...], int]:
-    """The steps from `position` on, and where they end: the text's end, `::` or white space."""
+    """The steps from `position` to the end, `::` or white space, and the offset after them."""
     steps: list[str | int] = []
     while position < len(text) and not text.startswith("::", position):
         if text[position].isspace():

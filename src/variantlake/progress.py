@@ -1,4 +1,4 @@
-"""How far long work is, in the one form that every `progress=` is called with."""
+"""Progress of long work, as every `progress=` callback receives it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far long work is; `str` says it in a few words.
+    """How far long work is; `str` gives a short sentence.
 
-    `done` of `total` things called `unit` (`"bytes"`, `"rows"`, `"files"`) are `step` (`"read"`,
-    `"copied"`, `"deleted"`). `total` is None while nobody knows it. Work that writes files says in
-    `files_written` how many it has begun, if that can be seen.
+    `done` of `total` `unit` (`"bytes"`, `"rows"`, `"files"`) are `step` (`"read"`, `"copied"`,
+    `"deleted"`). `total` is None while it is unknown. `files_written` is the number of files that
+    the work has begun to write, 0 if it cannot count them.
 
     >>> str(Progress(2, 5, "files", "copied"))
     '2 of 5 files copied'
@@ -30,11 +30,11 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], object]
-"""What a caller gives as `progress=`."""
+"""The type of `progress=`."""
 
 
 def count_rows_read(progress: OnProgress | None) -> Callable[[int], None] | None:
-    """Takes the rows that were read since the last call, and reports those read so far."""
+    """A function that takes the number of rows read since its last call, and reports the total."""
     if progress is None:
         return None
     rows = 0

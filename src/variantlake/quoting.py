@@ -12,7 +12,7 @@ PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def identifier(name: str) -> str:
-    """The name as an SQL identifier, quoted if it has to be."""
+    """The name as an SQL identifier, quoted if necessary."""
     return name if PLAIN_NAME.fullmatch(name) else quote_identifier(name)
 
 
@@ -27,7 +27,7 @@ def quote_string(text: str) -> str:
 
 
 def unquoted(name: str) -> str:
-    """The name that a text in backticks says; any other text as it is."""
+    """The name without its backticks; a text that is not quoted stays as it is."""
     inner = name[1:-1]
     is_quoted = len(name) > 2 and name[0] == name[-1] == "`" and "`" not in inner.replace("``", "")
     return inner.replace("``", "`") if is_quoted else name

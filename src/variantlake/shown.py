@@ -1,4 +1,4 @@
-"""What public objects look like at a prompt: one line, and no names but the public ones."""
+"""How public objects look at a prompt: one line, and completion with public names only."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _SHORT.maxstring = _SHORT.maxother = 48
 
 
 class Shown:
-    """Base of public dataclasses: `repr` fits a line, `dir` has public names only.
+    """Base of public dataclasses: `repr` is one line, `dir` lists public names only.
 
-    The line leaves out fields that have their default, those without a repr, and ends early if
-    it would be too long. Collections are counted.
+    The line leaves out fields with their default value and fields with `repr=False`, shows large
+    collections by their size, and is cut at MAX_LINE.
     """
 
     __slots__ = ()
@@ -36,12 +36,12 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Result(Shown):
-    """Base of what writes give back.
+    """Base of the results of writes.
 
-    `version` is the table's version that has what was asked for, None of a dry run. If there was
-    nothing to do, it is the version that needed nothing. `dry_run` says that nothing was done, and
-    that all other fields say what would be. Other fields that count begin with what they count:
-    rows, files or bytes. `seconds` are of wall-clock time.
+    `version` is the version that the write committed, or the current one if there was nothing to
+    do; None for a dry run. With `dry_run` nothing was done, and the other fields say what a run
+    would do. Names of counts begin with what they count: rows, files or bytes. `seconds` is
+    wall-clock time.
     """
 
     version: int | None = None
@@ -53,21 +53,21 @@ class Result(Shown):
         return {item.name: _plain(getattr(self, item.name)) for item in fields(self)}
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the fields that say something, a line each."""
+        """What a notebook shows: a line for each field that differs from its default."""
         rows = [(name, _text(value)) for name, value in _shown_fields(self)]
         return f"<p>{type(self).__name__}</p>{html_table((), rows)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CommitResult(Result):
-    """What a change of the table itself gives: of its properties, columns or log."""
+    """Result of a change of the table's properties, columns or log."""
 
     version: int
 
 
 def html_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Rows for a notebook, below the names of their columns if there are any; None is empty."""
-    import html  # which loads slowly, for notebooks alone
+    """An HTML table for a notebook, with a header if there are names; None is an empty cell."""
+    import html  # loads slowly; only notebooks need it
 
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
     lines = [f"<tr>{head}</tr>"] if names else []
@@ -78,31 +78,31 @@ def html_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def json_default(value: Any) -> str:
-    """A value that JSON has no form for, as text."""
+    """A value that JSON cannot represent, as text."""
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def shortened(text: str, length: int) -> str:
-    """A text of at most `length` characters, the last one an ellipsis if it is cut."""
+    """The text, cut to `length` characters with an ellipsis at the end if it is longer."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def utf8_text(text: str) -> str:
-    r"""A text that may hold a file's name; bytes of it that are not UTF-8 are written as `\xff`."""
+    r"""A text that may contain a file name, with bytes that are not UTF-8 escaped as `\xff`."""
     try:
         data = text.encode(errors="surrogateescape")
-    except UnicodeEncodeError:  # half a character that stands for no byte
+    except UnicodeEncodeError:  # a lone surrogate that stands for no byte
         data = text.encode(errors="backslashreplace")
     return data.decode(errors="backslashreplace")
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things: `1 file`, `2,000 files`."""
+    """A number with its noun: `1 file`, `2,000 files`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def size(count: int) -> str:
-    """Bytes for people: `1.5 MB`, in powers of ten."""
+    """A number of bytes for people: `1.5 MB`, in powers of ten."""
     for unit, scale in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= scale:
             return f"{count / scale:.1f} {unit}"
@@ -110,16 +110,16 @@ def size(count: int) -> str:
 
 
 def _shown_fields(shown: Any) -> list[tuple[str, Any]]:
-    """The fields that say something; how long it took is the least of it."""
-    found = []
+    """The fields that differ from their default, `seconds` last."""
+    shown_fields = []
     for item in sorted(fields(shown), key=lambda item: item.name == "seconds"):
         value = getattr(shown, item.name, None)
         default = item.default
         if default is MISSING and item.default_factory is not MISSING:
             default = item.default_factory()
         if item.repr and (default is MISSING or value != default):
-            found.append((item.name, value))
-    return found
+            shown_fields.append((item.name, value))
+    return shown_fields
 
 
 def _plain(value: Any) -> Any:

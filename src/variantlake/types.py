@@ -127,7 +127,7 @@ PRIMITIVES: dict[Primitive, PrimitiveInfo] = {
 
 
 class Kind(enum.Enum):
-    """What a shredded `typed_value` leaf holds; decimals carry precision and scale beside it."""
+    """The type of a shredded `typed_value` leaf; a DECIMAL also has precision and scale."""
 
     BOOLEAN = "boolean"
     INT8 = "int8"
@@ -153,9 +153,9 @@ class KindInfo:
     """One row of the shredding table.
 
     `primitives` are the encoded types whose values belong to the column (for decimals: all three
-    widths, within precision and scale). `ddl` is the first name that prints; `aliases` parse too.
+    widths, within precision and scale). `ddl` is the name in printed DDL; `aliases` parse too.
     `spark` is false if Spark 4.2 cannot read a Variant that holds the type.
-    `ordered` is false if no min/max is kept (booleans, as Delta Spark).
+    `ordered` is false if statistics have no min and max (booleans, as in Delta Spark).
     """
 
     kind: Kind
@@ -213,7 +213,7 @@ KINDS: dict[Kind, KindInfo] = {
 }
 
 KIND_OF = {primitive: info.kind for info in KINDS.values() for primitive in info.primitives}
-"""The kind of each primitive type that shredding has."""
+"""The shredded kind of each primitive type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,14 +250,14 @@ class ShreddedType:
 
     @property
     def ddl(self) -> str:
-        """How DDL writes it: `BIGINT`, `DECIMAL(18,2)`."""
+        """The type in DDL: `BIGINT`, `DECIMAL(18,2)`."""
         if self.kind is Kind.DECIMAL:
             return f"DECIMAL({self.precision},{self.scale})"
         return self.info.ddl
 
     @classmethod
     def parse(cls, text: str) -> ShreddedType:
-        """The type that a DDL name means, in any case.
+        """The type of a DDL name, in upper or lower case.
 
         `DECIMAL` alone is DECIMAL(10,0), as in Spark. Raises InvalidSchema for an unknown name.
         """

@@ -8,11 +8,11 @@ import re
 from variantlake.errors import InvalidValue, describe_type, wrong_option
 
 Time = dt.datetime | str
-"""A datetime, or text in ISO form such as `2026-01-31 12:30:00.250Z`; UTC unless it says a zone."""
+"""A datetime, or ISO text such as `2026-01-31 12:30:00.250Z`; UTC unless it has a time zone."""
 
 Duration = float | str | dt.timedelta
-"""Text with a unit (`"30s"`, `"5m"`, `"12h"`, `"7d"`, `"2w"`), a timedelta, or a number, in seconds
-unless the argument says hours."""
+"""Text with a unit (`"30s"`, `"5m"`, `"12h"`, `"7d"`, `"2w"`), a timedelta, or a number of seconds
+(of hours where the argument says so)."""
 
 Size = int | str
 """Bytes: a whole number, or text with a unit, `"64MB"` or `"1GB"`, in powers of 1024."""
@@ -26,7 +26,7 @@ _SHIFTS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
 def moment(name: str, given: object) -> dt.datetime:
-    """The time that an argument says, with its zone. Raises InvalidValue."""
+    """An argument as a datetime with a time zone. Raises InvalidValue."""
     if isinstance(given, str):
         try:
             given = dt.datetime.fromisoformat(given.strip().removesuffix(" UTC"))
@@ -44,7 +44,7 @@ def moment(name: str, given: object) -> dt.datetime:
 
 
 def milliseconds(name: str, given: object, *, up: bool = False) -> int:
-    """A time in milliseconds since 1970, rounded down or up. Raises InvalidValue."""
+    """A time as milliseconds since 1970, rounded down or up. Raises InvalidValue."""
     since = moment(name, given) - EPOCH
     millisecond = dt.timedelta(milliseconds=1)
     return -(-since // millisecond) if up else since // millisecond
@@ -74,6 +74,6 @@ def size_bytes(name: str, given: object) -> int:
 
 
 def check_limit(limit: int | None) -> None:
-    """Raise InvalidValue for what is not a number of rows."""
+    """Raise InvalidValue unless the limit is None or a number of rows."""
     if limit is not None and (type(limit) is not int or limit < 0):
         raise InvalidValue(f"the limit is {limit!r}", hint="a whole number from 0 on; None for all")

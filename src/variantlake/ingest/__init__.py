@@ -1,5 +1,5 @@
-"""Loading data: JSON documents, Arrow data, Parquet files into a table.
+"""Load JSON documents, Arrow data and Parquet files into a table.
 
 In: sources, options, a target. Out: one commit, or nothing.
-A load is planned here, run by threads or Spark's executors, and committed here.
+This package plans and commits a load; threads or Spark's executors run its tasks.
 """

@@ -48,11 +48,10 @@ def append_arrow(
 ) -> LoadResult:
     """Append rows to the table of `snapshot` in one commit.
 
-    Columns go by name, those that are left out have their default, or are NULL; those that the
-    table does not have become columns of it with `merge_schema`. A Variant column without a
-    shredding schema gets one from the first rows, which the table keeps. `overwrite` says which
-    rows they take the place of.
-    Nothing to do, no commit: the version is that of `snapshot`.
+    Columns match by name. A column that the data lack gets its default or NULL; `merge_schema` adds
+    columns that the table lacks. The first rows decide the shredding schema of a Variant column
+    that has none, and the table keeps it. `overwrite` says which rows the new ones replace.
+    Without rows and without `overwrite` there is no commit: the version is that of `snapshot`.
 
     Raises InvalidSchema for data that do not fit the table, InvalidJson, MalformedVariant,
     InvalidValue and LimitExceeded for a bad value, with its row in the data; UnsupportedFeature and
@@ -86,7 +85,7 @@ def append_arrow(
                 check_texts=True,
             )
             result = write_rows(rows, plan)
-    except BaseException:  # of nothing that the log knows
+    except BaseException:  # before any commit
         target.clean_up(plan.load_id)
         raise
     if not result.adds and not result.bad_rows and overwrite is None:

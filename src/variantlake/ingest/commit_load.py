@@ -1,7 +1,7 @@
-"""What tasks of a load give back, and how all of it becomes one commit, or nothing.
+"""Commit the results of a load's tasks in one commit, or not at all.
 
-The log has all files of a load or none, and a load with an id that the table knows already is
-not repeated, in whichever process it ran.
+The log names all files of a load or none. A load whose id the table knows already is not repeated,
+whichever process ran it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LOG = logger("load")
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LoadCounts(Result):
-    """What each load counts; see `LoadResult`."""
+    """The counts of a load; see `LoadResult`."""
 
     files_written: int = 0
     files_empty: int = 0
@@ -51,13 +51,14 @@ class LoadCounts(Result):
 class LoadResult(LoadCounts):
     """What a load did.
 
-    `files_empty` sources hold nothing and were skipped. `rows_bad` were left out or became NULL, by
-    the load's mode; `quarantine` is the folder with their reasons, None if there is none. Of a load
-    of documents, `bytes_read` are the sources as stored, and `shredding` is the DDL of the files'
-    schema, `VARIANT` if they are not shredded. `already_loaded` says that the table had the load's
-    id: then `version` is the one that has it, and nothing was done. `load_id` is the one that was
-    given, else the load's own: a load that is repeated with it does nothing. With `unique_by`,
-    `rows_replaced` of the table and `rows_left_out` of the load gave way to others.
+    `files_empty` sources were empty and skipped. `rows_bad` rows were left out or became NULL,
+    depending on the load's mode; `quarantine` is the folder with their reasons, None if there is
+    none. For a load of documents, `bytes_read` is the stored size of the sources, and `shredding`
+    the DDL of the files' schemas, `VARIANT` if they are not shredded. If `already_loaded`, the
+    table had the load's id in `version`, and nothing was done. `load_id` is the id given to the
+    load, else a generated one: repeating the load with it does nothing. With `unique_by`, the load
+    replaced `rows_replaced` rows of the table, and left out `rows_left_out` of its own because of
+    their keys.
     """
 
     version: int
@@ -68,20 +69,20 @@ class LoadResult(LoadCounts):
     rows_left_out: int = 0
 
 
-def load_attributes(done: Any) -> dict[str, str | int]:
-    """What a span says of a load, or of a batch of an autoload."""
+def load_attributes(result: Any) -> dict[str, str | int]:
+    """The attributes of a span for a load, or for a batch of an autoload."""
     return {
-        "version": done.version,
-        "rows": done.rows_written,
-        "rows_bad": done.rows_bad,
-        "bytes": done.bytes_written,
+        "version": result.version,
+        "rows": result.rows_written,
+        "rows_bad": result.rows_bad,
+        "bytes": result.bytes_written,
     }
 
 
 def find_committed_load(
     target: TableWrite, options: LoadOptions, batch: StreamBatch | None = None
 ) -> LoadResult | None:
-    """The result of a load whose id, or whose batch of a stream, the table knows already.
+    """The result of a load whose id or stream batch the table knows already; None for a new one.
 
     Raises LostCheckpoint as `StreamBatch.version_in`.
     """
@@ -104,13 +105,13 @@ def commit_load(
     record: CommitRecord | None = None,
     takes_id: bool = True,
 ) -> LoadResult:
-    """Commit what the tasks made; `started` is when the load began (`time.perf_counter`).
+    """Commit the files that the tasks wrote; `started` is when the load began (`perf_counter`).
 
-    The history tells how many sources were empty. `record` goes into the same commit. `takes_id`
-    says whether a repeat of the load can be given a load id.
+    The history records the number of empty sources. `record` goes into the same commit. `takes_id`
+    says whether the caller can repeat the load with a load id.
 
-    Raises CommitConflict and others after removing the load's files; StoreFailed and CommitUnknown,
-    after which the log may name these files.
+    Raises CommitConflict and others after removing the load's files. After StoreFailed and
+    CommitUnknown the files stay, because the log may name them.
     """
     adds = [add for result in results for add in result.adds]
     rows = sum(result.rows for result in results)
@@ -141,7 +142,7 @@ def commit_load(
         raise
     except (StoreFailed, CommitUnknown) as error:
         if takes_id and record is None:
-            # A put that failed may still arrive: only the id tells the repeat of it.
+            # A put that failed may still arrive: a repeat detects that by the id alone.
             error.hint = f"repeat the load with load_id={load_id!r}: it loads nothing twice"
             error.cli_hint = f"repeat the load with --load-id {load_id}: it loads nothing twice"
         if isinstance(error, CommitUnknown):
@@ -151,29 +152,26 @@ def commit_load(
         target.clean_up(plan.load_id)
         return LoadResult(version=version, already_loaded=True, load_id=load_id)
     _warn_of_notes(target, adds)
-    kept = any(result.quarantine for result in results)
-    done_load = LoadResult(
+    has_quarantine = any(result.quarantine for result in results)
+    loaded_result = LoadResult(
         version=version,
         files_written=len(adds),
         rows_written=rows if unique is None else rows - unique.left_out,
         bytes_written=sum(add.size for add in adds),
         seconds=time.perf_counter() - started,
         rows_bad=bad,
-        quarantine=target.store.join(folder_of(plan.load_id)) if kept else None,
+        quarantine=target.store.join(folder_of(plan.load_id)) if has_quarantine else None,
         files_empty=empty_sources,
         load_id=load_id,
         rows_replaced=0 if unique is None else unique.replaced,
         rows_left_out=0 if unique is None else unique.left_out,
     )
-    _say(done_load, target)
-    return done_load
+    _log_result(loaded_result, target)
+    return loaded_result
 
 
 def check_unique(target: TableWrite, options: LoadOptions) -> None:
-    """Raise before the work what a load with a key cannot be.
-
-    InvalidQuery and UnsupportedFeature for what is not a key.
-    """
+    """Raise InvalidQuery or UnsupportedFeature before any work if `unique_by` is not a key."""
     if not options.unique_by:
         return
     from variantlake.dml.unique_rows import key_items  # parses SQL
@@ -190,22 +188,26 @@ def _unique_rows(target: TableWrite, plan: FilePlan, options: LoadOptions) -> Un
     return UniqueRows(plan, options)
 
 
-def _say(done: LoadResult, target: TableWrite) -> None:
+def _log_result(result: LoadResult, target: TableWrite) -> None:
     _LOG.info(
         "%s: loaded rows %d, files %d, bytes %d, seconds %.2f",
-        target.store.uri, done.rows_written, done.files_written, done.bytes_written, done.seconds,
-    )  # fmt: skip
-    if done.quarantine is not None:
-        text, where = "left out bad rows %d, with reasons in %s", done.quarantine
-    elif done.rows_bad:
+        target.store.uri,
+        result.rows_written,
+        result.files_written,
+        result.bytes_written,
+        result.seconds,
+    )
+    if result.quarantine is not None:
+        text, where = "left out bad rows %d, with reasons in %s", result.quarantine
+    elif result.rows_bad:
         text, where = "stored NULL for bad rows %d of %s", target.store.uri
     else:
         return
-    _LOG.warning(text, done.rows_bad, where, extra=IN_RESULT)
+    _LOG.warning(text, result.rows_bad, where, extra=IN_RESULT)
 
 
 def _warn_of_notes(target: TableWrite, adds: Sequence[AddFile]) -> None:
-    """Log a warning for each column with values or keys at which Spark's reader fails."""
+    """Warn of each column with values that Spark lacks, or keys that Spark may not find."""
     schema = target.schema
     columns = zip(schema.variant_columns(), schema.variant_columns(physical=True), strict=True)
     for logical, physical in columns:
@@ -234,7 +236,7 @@ def _warn_of_notes(target: TableWrite, adds: Sequence[AddFile]) -> None:
 
 
 def _bad_metrics(mode: BadRows, count: int) -> dict[str, str]:
-    """The bad rows as the history shows them."""
+    """The number of bad rows as a metric of the history."""
     if not count:
         return {}
     return {"numQuarantinedRows" if mode is BadRows.QUARANTINE else "numNulledRows": str(count)}

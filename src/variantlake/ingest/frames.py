@@ -1,4 +1,4 @@
-"""Frames of pandas and lazy ones of Polars as Arrow data, with values of Python as Variants."""
+"""Convert pandas DataFrames and Polars LazyFrames to Arrow data, Python values to Variants."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from variantlake.kernels.variant.arrow_variants import variant_column
 
 
 def as_arrow(data: Any, schema: StructType) -> Any:
-    """A DataFrame of pandas as a table, a LazyFrame of Polars as its rows; else `data` itself.
+    """A pandas DataFrame as an Arrow table, a Polars LazyFrame collected; else `data` itself.
 
-    Raises InvalidValue for a column of pandas whose values have no type in common.
+    Raises InvalidValue for a pandas column whose values have no common type.
     """
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     if pandas is not None and isinstance(data, pandas.DataFrame):
-        return _of_pandas(data, schema)
+        return _from_pandas(data, schema)
     if polars is not None and isinstance(data, polars.LazyFrame):
         return data.collect()
     return data
 
 
-def _of_pandas(frame: Any, schema: StructType) -> pa.Table:
-    """Cells of VARIANT columns are values, each for itself.
+def _from_pandas(frame: Any, schema: StructType) -> pa.Table:
+    """Convert each cell of a VARIANT column by itself.
 
-    By Arrow, all would become structs with the keys of all. A column of text is left to be JSON,
-    as it is in Arrow. An index without a name is no column.
+    Arrow would give all of them the same struct type, with the keys of all. A column of strings
+    stays text, which is read as JSON. An index without a name does not become a column.
     """
-    fields = {field.name for field in schema.fields if isinstance(field.type, VariantType)}
+    variants = {field.name for field in schema.fields if isinstance(field.type, VariantType)}
     places = [
         place
         for place, name in enumerate(frame.columns)
-        if name in fields and _holds_values(frame.iloc[:, place])
+        if name in variants and _holds_objects(frame.iloc[:, place])
     ]
     others = [place for place in range(frame.shape[1]) if place not in places]
     try:
@@ -52,8 +52,8 @@ def _of_pandas(frame: Any, schema: StructType) -> pa.Table:
     return pa.table([array for _, array in columns], names=[name for name, _ in columns])
 
 
-def _holds_values(column: Any) -> bool:
-    """Whether objects of Python are in it that are not text."""
+def _holds_objects(column: Any) -> bool:
+    """Whether a column holds Python objects other than strings."""
     if column.dtype != object:
         return False
     return not all(isinstance(each, str) for each in column[column.notna()])
@@ -71,7 +71,7 @@ def _variants(name: str, column: Any) -> pa.StructArray:
 def converted(
     name: str, values: Iterable[Any], convert: Callable[[Any], Any], start: int = 0
 ) -> Iterator[Any]:
-    """The converted values of a column; errors name it, and the row, from `start`."""
+    """The converted values of a column; errors name it and the row, counted from `start`."""
     for row, value in enumerate(values, start):
         try:
             yield convert(value)

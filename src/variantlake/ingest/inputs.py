@@ -1,4 +1,4 @@
-"""What people have to append: files, bytes, rows of Python, and data of other libraries."""
+"""Inputs of `Table.append`: files, bytes, Python rows, and data of other libraries."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from variantlake.parquet.read.reader import iter_batches
 
 
 class HasArrowStream(Protocol):
-    """Rows of another library: pandas, Polars, DuckDB, a scan of ours."""
+    """Rows of pandas, Polars, DuckDB and others, or a scan of ours."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows as a stream of Arrow's C interface."""
@@ -46,7 +46,7 @@ class Dataclass(Protocol):
 
 
 class LazyRows(Protocol):
-    """A query of another library that is not computed yet: a LazyFrame of Polars."""
+    """A query of another library that is not computed yet, such as a Polars LazyFrame."""
 
     def collect(self) -> Any:
         """The rows."""
@@ -59,10 +59,10 @@ Rows = (
 """What `Table.append` takes."""
 
 _MOST_SHAPES = 1000
-"""Sets of keys of rows whose names are remembered."""
+"""Sets of row keys whose renames are cached."""
 
 _ROWS = 4096
-"""Rows of Python that become one batch; the first ones decide which columns there are."""
+"""Python rows in one batch; those of the first batch decide the columns."""
 
 
 @contextmanager
@@ -76,15 +76,14 @@ def read_input(
     json_columns: Collection[str] = (),
     format: str | None = None,  # noqa: A002 - the name that users give it
 ) -> Iterator[Documents | pa.RecordBatchReader]:
-    """Documents or Arrow rows, while the block runs, of whatever `Table.append` takes.
+    """Convert what `Table.append` takes to documents or Arrow rows, valid while the block runs.
 
-    Names of columns are compared without case. Rows of Python get NULLs in the table's columns that
-    none of them has, unless `is_complete` is false. Rows with none of the table's columns are
-    documents, unless `takes_documents` is false. Text in `json_columns` of theirs stays text, for
-    the caller to parse.
-    Files are of `format`, that of their names if it is None.
+    Column names match without case. Python rows get NULL in columns of the table that none of them
+    has, unless `is_complete` is false. Python rows with none of the table's columns are documents,
+    unless `takes_documents` is false; text in their `json_columns` stays text for the caller to
+    parse. Files are of `format`; None takes it from their names.
 
-    Raises InvalidValue for anything else, and for a row that does not fit its column.
+    Raises InvalidValue for other data, and for a row that does not fit its column.
     """
     if isinstance(data, str | os.PathLike):
         data = [data]
@@ -111,7 +110,7 @@ def read_input(
             batches = itertools.chain(head, rows)
             yield _as_named(pa.RecordBatchReader.from_batches(head[0].schema, batches), schema)
         else:
-            made = _PythonRows(
+            python_rows = _PythonRows(
                 schema,
                 column,
                 head,
@@ -119,13 +118,13 @@ def read_input(
                 takes_documents=takes_documents,
                 json_columns=json_columns,
             )
-            yield made.reader(rows)
+            yield python_rows.reader(rows)
     else:
         raise _not_rows(data)
 
 
 def names_documents(data: Any, form: str | None = None) -> TypeGuard[Documents | list[SourceSpec]]:
-    """Whether these are names of files of documents, of `form` or of what their names end as."""
+    """Whether `data` names files of documents, by `form` or, if it is None, by their endings."""
     if isinstance(data, Documents):
         return True
     named = [data] if isinstance(data, str | os.PathLike) else data
@@ -139,7 +138,7 @@ def names_documents(data: Any, form: str | None = None) -> TypeGuard[Documents |
 
 
 def arrow_reader(data: Any) -> pa.RecordBatchReader | None:
-    """Rows in any form that Arrow takes, as a reader; None for anything else."""
+    """A reader of Arrow data or of an object with an Arrow stream; None for anything else."""
     if isinstance(data, pa.RecordBatchReader):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -152,9 +151,9 @@ def arrow_reader(data: Any) -> pa.RecordBatchReader | None:
 
 
 def table_names(names: Sequence[str], schema: StructType) -> list[str]:
-    """Names as the table has them: as in Delta, `ID` is the column `id`; others stay.
+    """The names in the table's case: as in Delta, `ID` is the column `id`. Unknown names stay.
 
-    If two of them are one column of the table, all stay as they are.
+    If two names are the same column of the table, all stay as they are.
     """
     fields = [schema.get(name) or schema.find(name) for name in names]
     known = [
@@ -163,25 +162,25 @@ def table_names(names: Sequence[str], schema: StructType) -> list[str]:
     return list(names) if len(set(known)) < len(set(names)) else known
 
 
-_Given = TypeVar("_Given", Documents, pa.RecordBatchReader, Documents | pa.RecordBatchReader)
+_Input = TypeVar("_Input", Documents, pa.RecordBatchReader, Documents | pa.RecordBatchReader)
 
 
-def _as_named(given: _Given, schema: StructType) -> _Given:
-    """Rows whose columns are called as the table's."""
-    if isinstance(given, Documents):
-        return given
-    names = table_names(given.schema.names, schema)
-    if names == given.schema.names:
-        return given
+def _as_named(data: _Input, schema: StructType) -> _Input:
+    """Rows with column names in the table's case; documents as they are."""
+    if isinstance(data, Documents):
+        return data
+    names = table_names(data.schema.names, schema)
+    if names == data.schema.names:
+        return data
     renamed = pa.schema(
-        [field.with_name(name) for field, name in zip(given.schema, names, strict=True)]
+        [field.with_name(name) for field, name in zip(data.schema, names, strict=True)]
     )
-    batches = (pa.RecordBatch.from_arrays(each.columns, schema=renamed) for each in given)
+    batches = (pa.RecordBatch.from_arrays(each.columns, schema=renamed) for each in data)
     return pa.RecordBatchReader.from_batches(renamed, batches)
 
 
 def _joined(lines: Sequence[Any]) -> bytes:
-    """Several pieces of newline-delimited JSON, such as the values of messages, as one."""
+    """Join pieces of newline-delimited JSON, such as the values of messages."""
     for number, line in enumerate(lines):
         if not isinstance(line, bytes):
             error = _not_rows(line)
@@ -193,7 +192,7 @@ def _joined(lines: Sequence[Any]) -> bytes:
 def _documents_of(
     reader: pa.RecordBatchReader, schema: StructType, column: str
 ) -> pa.RecordBatchReader:
-    """Rows that lack the VARIANT column, as documents in it; rows that have it as they are."""
+    """Rows without the VARIANT column as documents in it; rows with it as they are."""
     if column in reader.schema.names or not reader.schema.names:
         return reader
     field = schema.get(column)
@@ -207,7 +206,7 @@ def _documents_of(
 
 
 def _from_files(given: Sequence[SourceSpec], form: str | None) -> Documents | pa.RecordBatchReader:
-    """Files of a format; without one by their names, all others as newline-delimited JSON."""
+    """Read files of a format; None takes Parquet by the names, else newline-delimited JSON."""
     named = specs(list(given))
     if form is not None and form != "parquet":
         return Documents.of(named, form)
@@ -226,10 +225,10 @@ def _from_files(given: Sequence[SourceSpec], form: str | None) -> Documents | pa
 
 
 class _PythonRows:
-    """Rows of Python as record batches with the table's types.
+    """Convert Python rows to record batches with the table's types.
 
-    A row has a value for each of its columns, by name. Rows that have none of the table's columns
-    are documents of its only VARIANT column, or of `column`.
+    A row maps names of columns to values. Rows with none of the table's columns are documents of
+    its only VARIANT column; with `column`, all rows are documents of that one.
     """
 
     def __init__(
@@ -294,7 +293,7 @@ class _PythonRows:
             count += len(values)
 
     def _named(self, row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
-        """The row with the table's names of its columns."""
+        """The row with its keys in the table's case."""
         keys = tuple(row)
         names = self._renames.get(keys)
         if names is None:
@@ -304,7 +303,7 @@ class _PythonRows:
         return {names.get(name, name): value for name, value in row.items()} if names else row
 
     def _names_of(self, keys: Sequence[Any], number: int) -> Mapping[str, str]:
-        """The table's names of a row's keys, without those that are the same."""
+        """The keys of a row that the table spells differently, with its names for them."""
         texts = [name for name in keys if isinstance(name, str)]
         if all(self._schema.get(name) is not None for name in texts):
             return {}
@@ -354,7 +353,7 @@ def _row(value: Any, number: int) -> Mapping[str, Any]:
 
 
 def _fields_of(value: Any) -> Mapping[str, Any] | None:
-    """The fields of a row by name: of a mapping, dataclass, named tuple or Pydantic's model."""
+    """The fields by name of a mapping, dataclass, named tuple or Pydantic model; else None."""
     if isinstance(value, Mapping):
         return value
     if isinstance(value, type | Variant) or hasattr(value, "__arrow_c_stream__"):
@@ -363,8 +362,8 @@ def _fields_of(value: Any) -> Mapping[str, Any] | None:
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     for name in ("model_dump", "_asdict"):
         if callable(method := getattr(value, name, None)):
-            found: Mapping[str, Any] = method()
-            return found
+            fields: Mapping[str, Any] = method()
+            return fields
     return None
 
 
@@ -377,7 +376,7 @@ def _variant(value: Any) -> Variant | None:
 
 
 def _check_texts(name: str, values: Sequence[Any], start: int) -> None:
-    """Raise InvalidValue for what is not JSON text."""
+    """Raise InvalidValue for a value that is neither text nor None."""
     for number, value in enumerate(values):
         if not isinstance(value, str | bytes | None):
             raise InvalidValue(
@@ -389,7 +388,7 @@ def _check_texts(name: str, values: Sequence[Any], start: int) -> None:
 
 
 def _has_fields(kind: DataType) -> bool:
-    """Whether a type has structs or Variants in it."""
+    """Whether a type is or contains a struct or a Variant."""
     match kind:
         case ArrayType(element) | MapType(_, element):
             return _has_fields(element)
@@ -397,26 +396,26 @@ def _has_fields(kind: DataType) -> bool:
 
 
 def nested_value(value: Any, kind: DataType) -> Any:
-    """A value as Arrow takes it for a type that may have structs or Variants in it.
+    """Convert a value for Arrow to a type that may contain structs or Variants.
 
-    Raises InvalidValue for a field that a struct does not have: Arrow leaves such ones out.
+    Raises InvalidValue for a key that is not a field of the struct: Arrow would drop it.
     """
     if value is None:
         return None
     match kind:
         case VariantType():
-            found = _variant(value)
-            return found and {"metadata": found.metadata, "value": found.value}
+            variant = _variant(value)
+            return variant and {"metadata": variant.metadata, "value": variant.value}
         case StructType(fields):
-            own = _fields_of(value)
-            if own is None:
-                return value  # which Arrow refuses
+            items = _fields_of(value)
+            if items is None:
+                return value  # Arrow refuses it
             kinds = {field.name: field.type for field in fields}
-            if more := own.keys() - kinds.keys():
+            if more := items.keys() - kinds.keys():
                 raise InvalidValue(
                     f"the struct has the key {min(more, key=str)!r}, which is not a field of it"
                 )
-            return {key: nested_value(each, kinds[key]) for key, each in own.items()}
+            return {key: nested_value(each, kinds[key]) for key, each in items.items()}
         case ArrayType(element) if isinstance(value, list | tuple):
             return [nested_value(each, element) for each in value]
         case MapType(_, element) if isinstance(value, Mapping | list | tuple):
@@ -426,7 +425,7 @@ def nested_value(value: Any, kind: DataType) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value with the rows that are in it as mappings."""
+    """A value with dataclasses and other rows within it as mappings."""
     if isinstance(value, str | int | float | None):
         return value
     if (fields := _fields_of(value)) is not None:

@@ -1,8 +1,8 @@
-"""A load of JSON documents into a table: planned here, run by a runner of tasks, committed here.
+"""Plan a load of JSON documents, have its tasks run, and commit their files.
 
-Who runs the tasks (Spark's executors, or threads of this process) is the caller's business. What a
-task does, which files belong to the load, and that the log has all of them or none, is decided
-here and in `commit_load`.
+The caller chooses the runner of the tasks: Spark's executors or threads of this process. This
+module and `commit_load` define what a task does and which files belong to the load, and make sure
+that the log has all of them or none.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ from variantlake.writing.staged_files import Staging
 from variantlake.writing.table_write import UNSHREDDED, TableWrite
 
 TASK_BYTES = 128 << 20
-"""Bytes of plain text that one task reads, about."""
+"""Bytes of uncompressed text that one task reads at most, about."""
 
 SMALLEST_TASK_BYTES = 16 << 20
-"""Less is not worth a task and a file of its own, though cores stand idle."""
+"""Fewer bytes are not worth a task and a file, even if cores stay idle."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadTask:
-    """What the tasks of one load have in common, and the body of each; pickles.
+    """The plan of a load, which runs any of its tasks; pickles.
 
     `groups` are the splits by task number.
     """
@@ -77,7 +77,7 @@ class LoadTask:
         return run_task(self.files, number, lambda check: self._write(number, check))
 
     def _write(self, number: int, check: Callable[[], None]) -> TaskResult:
-        """Write the files of one task. When an error passes, none of them stays."""
+        """Write the files of one task; an error removes all of them."""
         with self.files.bad_row_log(number) as bad_rows:
             rows = DocumentRows(
                 self.groups[number],
@@ -109,9 +109,9 @@ def run_load(
 ) -> LoadResult:
     """Load documents into a table in one commit; see `spark.load.ingest`.
 
-    `snapshot` is that of the table if it is known already.
-    Until the commit nothing of the load is visible; by any failure before it every file of the
-    load is removed.
+    `snapshot` is the table's, if the caller has it already.
+    Nothing of the load is visible before the commit; any failure before it removes every file of
+    the load.
     """
     started = time.perf_counter()
     check_options(progress=progress)
@@ -123,7 +123,7 @@ def run_load(
     else:
         target = TableWrite.of(snapshot, numbered=True)
     if (known := find_committed_load(target, options.load)) is not None:
-        return known  # whatever became of the sources
+        return known  # even if the sources are gone
     named = Documents.of(given, options.format).sources
     add_inputs(source.label for source in named)
     sources = [source for source in named if source.size]
@@ -140,23 +140,25 @@ def run_load(
     if nothing or (empty and not options.skip_empty):
         target.clean_up(task.files.load_id)
         raise _no_document(empty or named, skip_empty=options.skip_empty)
-    done = commit_load(target, task.files, results, options.load, started, empty_sources=len(empty))
+    result = commit_load(
+        target, task.files, results, options.load, started, empty_sources=len(empty)
+    )
     if progress is not None:
-        progress(bytes_read(total, total, done.files_written))
+        progress(bytes_read(total, total, result.files_written))
     shredding = {task.columns.documents.name: format_ddl(task.shredding)}
-    return replace(done, bytes_read=total, shredding=shredding)
+    return replace(result, bytes_read=total, shredding=shredding)
 
 
 def plan_load(
     target: TableWrite, sources: Sequence[Source], options: DocumentOptions, parallelism: int
 ) -> tuple[TableWrite, LoadTask]:
-    """What the tasks of a load do, and the table with what the load brings along.
+    """Plan the tasks of a load; returns the table with the load's changes of it, too.
 
-    `sources` are not empty, and none of them has 0 bytes; a bounded sample of them is read where
-    the table has no shredding schema yet.
+    There is at least one source, and none has 0 bytes. If the table has no shredding schema yet,
+    this reads a bounded sample of them.
 
     Raises InvalidSchema and InvalidValue for columns that cannot be filled, MissingSource and
-    MalformedFile for a source of the sample that cannot be read.
+    MalformedFile for a sampled source that cannot be read.
     """
     target, columns = _columns(target, options)
     columns.check(sources)
@@ -180,9 +182,9 @@ def plan_load(
 
 
 def _columns(target: TableWrite, options: DocumentOptions) -> tuple[TableWrite, DocumentColumns]:
-    """How the table's columns are filled, and the table with those that the load brings along.
+    """The table with the columns that `merge_schema` adds, and how the load fills its columns.
 
-    Raises InvalidSchema for columns that it does not have and that no one asked to be added.
+    Raises InvalidSchema for columns that the table lacks without `merge_schema`.
     """
     wanted, column = options.wanted, options.column_in(target.schema)
     if options.merge_schema and target.snapshot is not None:
@@ -196,7 +198,7 @@ def _columns(target: TableWrite, options: DocumentOptions) -> tuple[TableWrite, 
 
 
 def _empty(task: LoadTask, results: Sequence[TaskResult]) -> list[Source]:
-    """The sources in no split of which there was a document."""
+    """The sources without a document in any of their splits."""
     splits = Counter(split.source for group in task.groups for split in group)
     empty = Counter(path for result in results for path in result.empty)
     return [source for source, count in splits.items() if empty[source.path] == count]
@@ -239,10 +241,10 @@ def _decide_shredding(
     sources: Sequence[Source],
     inference: InferenceOptions,
 ) -> tuple[TableWrite, ShreddingSchema]:
-    """The schema of the load's files: asked for, else the table's own, else inferred.
+    """The schema of the load's files: the requested one, else the table's, else an inferred one.
 
-    A schema that was asked for or inferred becomes the table's own, and so does one that takes the
-    place of a schema which recent files no longer fit.
+    The table keeps a requested or inferred schema, and a relearned one that replaces a schema which
+    recent files no longer fit.
     """
     target.check_requested([] if requested is None else [requested])
     if not target.shredding_enabled:
@@ -261,8 +263,8 @@ def _decide_shredding(
 def _groups(
     sources: Sequence[Source], total: int, parallelism: int
 ) -> tuple[tuple[Split, ...], ...]:
-    """The splits of each task: large enough to be worth a file, small enough for all cores."""
+    """The splits of each task: large enough to be worth a file, small enough to use all cores."""
     target_bytes = min(TASK_BYTES, max(SMALLEST_TASK_BYTES, total // max(parallelism, 1) + 1))
-    # Many small files are one task's work: they would become as many small Parquet files.
+    # One task takes many small sources, which would else become as many small Parquet files.
     splits = split_sources(sources, target_bytes)
     return tuple(packed(splits, lambda split: split.size, target_bytes))

@@ -1,4 +1,4 @@
-"""Run a load in this process: threads instead of Spark's executors."""
+"""Run a load in threads of this process instead of Spark's executors."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from variantlake.progress import OnProgress
 from variantlake.storage.store import location_text
 from variantlake.writing.staged_files import Staging
 
-_POLL_SECONDS = 0.2
-
 
 def ingest_here(
     sources: Documents | SourceSpec | Iterable[SourceSpec],
@@ -33,7 +31,7 @@ def ingest_here(
 ) -> LoadResult:
     """Load JSON documents without Spark; everything else as `spark.load.ingest`.
 
-    `snapshot` is that of the table if it is known already.
+    `snapshot` is the table's, if the caller has it already.
     """
     return run_load(
         sources,

@@ -1,6 +1,6 @@
-"""What an overwrite replaces: all, the partitions of the new rows, or those of a condition.
+"""Which rows an overwrite replaces: all, the partitions of the new rows, or those of a condition.
 
-And which version of the table it is decided on: nothing that was added since may be replaced.
+The choice is made on one version of the table: an overwrite never replaces rows added since.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ Where = Mapping[str, Any] | str | Expr
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """The rows of `where`, those of the new rows' `partitions`, or all.
+    """Replace the rows of `where`, the partitions of the new rows (`partitions`), or all rows.
 
-    `expected_version` is the one that the new rows were made of; None replaces what the newest
-    version holds. Raises InvalidValue for both of the first two.
+    `expected_version` is the version that the new rows were computed from; None means the newest.
+    Raises InvalidValue for `where` together with `partitions`.
     """
 
     where: Where | None = None
@@ -53,9 +53,10 @@ class Overwrite:
             )
 
     def applied(self, target: TableWrite) -> TableWrite:
-        """A table, its rows to be replaced if it exists; decided on the expected version.
+        """The table with the files to replace, chosen on the expected version.
 
-        Raises MissingSource for an expected version that is not in the log, else as `of`.
+        A table that does not exist stays as it is. Raises MissingSource for an expected version
+        that is not in the log, else as `of`.
         """
         snapshot, version = target.snapshot, self.expected_version
         if snapshot is None:
@@ -68,16 +69,16 @@ class Overwrite:
         if version is not None and version != snapshot.version:
             store, applies = snapshot.store, snapshot.applies
             snapshot = Snapshot.read(store.uri, version, store=store, applies=applies)
-        decided = TableWrite.of(snapshot, evaluated=target.evaluated, numbered=target.numbered)
+        expected = TableWrite.of(snapshot, evaluated=target.evaluated, numbered=target.numbered)
         return replace(
-            decided,
+            expected,
             replacing=self.of(snapshot),
             serializable=self.expected_version is not None,
             parameters=self._parameters(),
         )
 
     def _parameters(self) -> dict[str, Any]:
-        """What Delta Spark's history says of it besides the mode."""
+        """What Delta Spark records of an overwrite in the history, besides the mode."""
         if self.partitions:
             return {"isDynamicPartitionOverwrite": True}
         if self.where is None or isinstance(self.where, Mapping):
@@ -85,10 +86,10 @@ class Overwrite:
         return {"predicate": str(self.where)}
 
     def of(self, snapshot: Snapshot) -> Replacement:
-        """What is replaced in a table.
+        """The choice of files to replace in a table.
 
-        Raises InvalidSchema for columns that do not partition it, InvalidQuery and
-        UnsupportedFeature for a condition that cannot be read.
+        Raises InvalidSchema for columns that are not partition columns, InvalidQuery and
+        UnsupportedFeature for a condition that does not parse or is not supported.
         """
         schema, columns = snapshot.schema, snapshot.partition_columns
         if self.partitions:
@@ -108,7 +109,7 @@ class Overwrite:
 
 
 class PartitionsWhere:
-    """Whether a condition is true of a partition's rows, as `Reads`; each is asked once."""
+    """Tells whether a condition is true of a partition, as `Reads`; evaluates each one once."""
 
     def __init__(self, snapshot: Snapshot, predicate: Predicate) -> None:
         self._predicate = predicate
@@ -123,8 +124,8 @@ class PartitionsWhere:
 
             def operand(ref: Ref) -> Values:
                 field = self._fields[ref.column[0]]
-                found = partition_column(field, values.get(field.physical_name), 1)
-                return Values(padded_to(found.array, ref.char_length))
+                column = partition_column(field, values.get(field.physical_name), 1)
+                return Values(padded_to(column.array, ref.char_length))
 
             truth = truth_of(self._predicate, of_refs(operand), 1)
             if truth.failed[0]:

@@ -1,6 +1,6 @@
-"""Values of Python in a column's type: Arrow would cut some of them, and here nothing is lost.
+"""Convert Python values to a column's type, and refuse those that Arrow would change silently.
 
-Arrow makes 3 of 3.5 in a column of integers, and a date of the number 3.
+Arrow converts 3.5 to 3 in a column of integers, and the number 3 to a date.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from variantlake.errors import InvalidSchema, InvalidValue
 _ARROW_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 _MISSING = frozenset(("NaTType", "NAType"))
-"""What pandas has in rows in the place of a value that is not there: NULL, whatever the column."""
+"""Types that stand for a missing value in rows of pandas: NULL in any column."""
 
 _MAX_FLOAT = float(np.finfo(np.float32).max)
 
@@ -28,17 +28,17 @@ _MAX_FLOAT = float(np.finfo(np.float32).max)
 def array_of(
     name: str, values: Sequence[Any], start: int, type_: pa.DataType | None = None
 ) -> pa.Array[Any]:
-    """The values of a column as Arrow's. `start` is the number of the first one's row.
+    """The values of a column as an Arrow array. `start` is the row number of the first one.
 
     Raises InvalidValue, with the row, for a value of another type, and for one that the type cannot
-    hold without a loss.
+    hold without loss.
     """
     kinds = set(map(type, values))
     if any(kind.__name__ in _MISSING for kind in kinds):
         values = [None if type(value).__name__ in _MISSING else value for value in values]
         kinds = set(map(type, values))
     try:
-        found: pa.Array[Any] = pa.array(values, type_, from_pandas=False)
+        array: pa.Array[Any] = pa.array(values, type_, from_pandas=False)
     except _ARROW_ERRORS:
         for number, value in enumerate(values):
             try:
@@ -50,11 +50,11 @@ def array_of(
         for number, value in enumerate(values):
             if why := loss(value, type_):
                 raise _refused(name, value, start + number, type_, why)
-    return found
+    return array
 
 
 def loss(value: Any, kind: pa.DataType) -> str:
-    """What Arrow would lose of a value that it takes for a type; empty for nothing."""
+    """What Arrow would lose of a value in a type that accepts it; empty if nothing."""
     if value is None:
         return ""
     if pa.types.is_nested(kind):
@@ -73,7 +73,7 @@ def loss(value: Any, kind: pa.DataType) -> str:
 
 
 def _harmless(kind: pa.DataType) -> frozenset[type]:
-    """Types of Python whose values keep everything in a type."""
+    """The Python types whose values an Arrow type holds without loss."""
     types, none = pa.types, type(None)
     if types.is_integer(kind):
         return frozenset((int, none))
@@ -115,7 +115,7 @@ def _loss_of_time(value: Any, *, has_zone: bool) -> str:
 
 
 def _parts(value: Any, kind: Any) -> Iterator[tuple[Any, pa.DataType]]:
-    """The values that are in a nested one, each with its type."""
+    """The values within a nested value, each with its type."""
     if isinstance(kind, pa.StructType):
         if isinstance(value, Mapping):
             yield from ((value.get(field.name), field.type) for field in kind)
@@ -138,7 +138,7 @@ def _refused(name: str, value: Any, row: int, kind: pa.DataType | None, why: str
 
 
 def _sql_name(kind: pa.DataType) -> str:
-    """The type as DDL has it; empty for one that no table has."""
+    """The type in DDL; empty for one that no table can have."""
     try:
         schema = StructType.from_arrow(pa.schema([pa.field("it", kind)]))
     except InvalidSchema:

@@ -1,4 +1,4 @@
-"""A staged load of a table: written, invisible, and published or dropped. See `Table.stage`."""
+"""Staged loads: files written but invisible until published or dropped. See `Table.stage`."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Stage(Shown):
-    """A load that is written and not published: nobody reads its rows as rows of the table.
+    """A load that is written but not published: its rows are not yet rows of the table.
 
-    `id` is the load's id, `rows` and `files` of `size` bytes are what it would add; `created` is in
-    milliseconds since 1970. It pickles, and `Table.stages()` gives it to another process.
+    `id` is the load's id; publishing it adds `rows` in `files` of `size` bytes; `created` is in
+    milliseconds since 1970. A Stage pickles; another process can also get it from `Table.stages()`.
     """
 
     uri: str
@@ -52,7 +52,7 @@ class Stage(Shown):
 
     @property
     def time(self) -> datetime:
-        """When it was staged, in UTC, to the millisecond."""
+        """When the load was staged, in UTC."""
         return EPOCH + timedelta(milliseconds=self.created)
 
     def scan(
@@ -62,7 +62,7 @@ class Stage(Shown):
         *,
         limit: int | None = None,
     ) -> Scan:
-        """Read the rows of this load alone; all as for `Table.scan`.
+        """Read the rows of this load only, as `Table.scan` does.
 
         Raises MissingSource if the load was published or dropped, else as `Table.scan`.
         """
@@ -75,15 +75,14 @@ class Stage(Shown):
         return Scan(rows, text.items(select), condition, limit)
 
     def check(self, *conditions: str | Expr) -> int:
-        """Raise InvalidValue unless every row of the load fulfils these conditions; gives the rows.
+        """Raise InvalidValue unless every row fulfils these conditions; returns how many rows.
 
-        `stage.check("event:ts::timestamp IS NOT NULL", "n >= 0")`. As for WHERE, a row for which a
-        condition is NULL does not fulfil it. Raises as `scan`, too.
+        `stage.check("event:ts::timestamp IS NOT NULL", "n >= 0")`. As in WHERE, a row for which a
+        condition is NULL does not fulfil it. Also raises as `scan`.
         """
         for condition in conditions:
-            fitting = self.scan(where=condition).count()
-            if fitting != self.rows:
-                broken = self.rows - fitting
+            broken = self.rows - self.scan(where=condition).count()
+            if broken:
                 raise InvalidValue(
                     f"{counted(broken, 'row')} of the staged load {self.id!r} "
                     f"{'does' if broken == 1 else 'do'} not fulfil {str(condition)!r}",
@@ -94,14 +93,14 @@ class Stage(Shown):
 
     @takes_commit_properties
     def publish(self, *, commit_properties: CommitProperties = None) -> LoadResult:
-        """Add the rows to the table, in one commit; gives what was done.
+        """Add the rows to the table in one commit.
 
-        Published again, by whichever process, it does nothing (`already_loaded`).
+        Does nothing if any process has published the load already (`already_loaded`).
         `commit_properties` are as for `Table.append`.
 
         Raises:
-            CommitConflict: The table got another schema or constraint since, or gave out the
-                numbers of an identity column; drop the load and stage it again.
+            CommitConflict: Since then the table's schema or constraints changed, or another writer
+                used the numbers of an identity column; drop the load and stage it again.
             MissingSource: The load was dropped.
         """
         version, is_done, staged = publish_stage(self._newest(), self.id)
@@ -116,9 +115,9 @@ class Stage(Shown):
         )
 
     def drop(self) -> int:
-        """Forget the load; gives how many files it has, which the next vacuum takes.
+        """Drop the load; returns how many files the next vacuum will delete.
 
-        Raises InvalidValue if it was published.
+        Raises InvalidValue if the load was published.
         """
         return len(drop_stage(self._newest(), self.id).adds)
 
@@ -129,7 +128,7 @@ class Stage(Shown):
 def stage_load(
     uri: str, load: Callable[[Staging], LoadResult], options: Mapping[str, object]
 ) -> Stage:
-    """Stage what `load` writes by these options of its; see `Table.stage`."""
+    """Stage what `load` writes; `options` are the load's. See `Table.stage`."""
     if options.get("unique_by"):
         raise InvalidValue(
             "which rows a load with a key replaces is decided when it is committed",
@@ -140,24 +139,24 @@ def stage_load(
             "a staged load cannot add columns",
             hint="add them first: Table.add_column, or an append with merge_schema",
         )
-    done = load(Staging())
-    if done.already_loaded:
+    result = load(Staging())
+    if result.already_loaded:
         raise InvalidValue(
-            f"the load {done.load_id!r} was published as version {done.version}",
+            f"the load {result.load_id!r} was published as version {result.version}",
             file=uri,
-            hint="it does nothing again; another load_id makes another load",
+            hint="a repeat does nothing; use another load_id for another load",
         )
-    return stage_of(uri, read_stage(open_store(uri), done.load_id))
+    return stage_of(uri, read_stage(open_store(uri), result.load_id))
 
 
 def stages_of(uri: str) -> list[Stage]:
-    """The loads of a table that are staged, oldest first."""
-    found = (stage_of(uri, staged) for staged in list_stages(open_store(uri)))
-    return sorted(found, key=lambda each: (each.created, each.id))
+    """The staged loads of a table, oldest first."""
+    stages = (stage_of(uri, staged) for staged in list_stages(open_store(uri)))
+    return sorted(stages, key=lambda each: (each.created, each.id))
 
 
 def stage_of(uri: str, staged: StagedLoad) -> Stage:
-    """What users see of a staged load."""
+    """The public view of a staged load."""
     return Stage(
         uri=uri,
         id=staged.load_id,
