@@ -116,6 +116,24 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     assert [each.read_text() for each in tmp_path.iterdir()] == ["theirs"]
 
 
+def test_two_exports_to_one_target_do_not_mix(tmp_path: Path) -> None:
+    target = tmp_path / "rows.csv"
+    schema = pa.schema({"n": pa.int64()})
+
+    def rows(numbers: list[int]) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"n": numbers})
+
+    def first() -> Iterator[pa.RecordBatch]:
+        yield from rows([1, 2, 3])
+        export_rows(schema, rows([9]), target, overwrite=True)  # as another thread may
+        assert target.read_text() == "n\n9\n"
+        yield from rows([4])
+
+    export_rows(schema, first(), target, overwrite=True)
+    assert target.read_text() == "n\n1\n2\n3\n4\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
+
+
 def test_rules_of_the_target(table: vl.Table, tmp_path: Path) -> None:
     target = tmp_path / "x.csv"
     assert table.export(target, dry_run=True).rows_written == 3

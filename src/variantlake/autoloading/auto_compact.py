@@ -1,4 +1,4 @@
-"""Join small files of the table after a batch, once there are many of them."""
+"""Compact small files of the table after a batch, once there are many of them."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from variantlake.maintenance.plan_compaction import CompactionOptions
 log = logger("autoload")
 
 PROPERTY = "delta.autoOptimize.autoCompact"
-"""The table property that asks for it if the caller says nothing."""
+"""The table property that turns it on if the caller does not say."""
 
 MIN_FILES = 50
-"""Small files of one partition that are joined; Delta Spark has the same number."""
+"""The number of small files in a partition that starts a compaction, as in Delta Spark."""
 
 SMALL_BYTES = 16 << 20
-"""Files below this are small."""
+"""Smaller files are small."""
 
 TARGET_BYTES = 128 << 20
-"""Small files are joined up to about this size."""
+"""The size of compacted files, about."""
 
 MAX_DELETED_SHARE = 1.0
-"""Files with deleted rows are left to `optimize`."""
+"""No share of deleted rows alone makes a file worth rewriting; `optimize` does that."""
 
 
-def is_wanted(properties: Mapping[str, str], asked: bool | None) -> bool:
-    """Whether small files are to be joined: as asked, else by the table's property."""
-    return properties.get(PROPERTY, "").lower() == "true" if asked is None else asked
+def is_wanted(properties: Mapping[str, str], option: bool | None) -> bool:
+    """Whether to compact small files: by the option, else by the table's property."""
+    return properties.get(PROPERTY, "").lower() == "true" if option is None else option
 
 
 def compact_small_files(snapshot: Snapshot, run: Runner) -> None:
-    """Join the table's small files if a partition has many; a failure is logged and that is all."""
+    """Compact the table's small files if a partition has many; only log a failure."""
     small = snapshot.files.filter(
         pc.less(snapshot.files["size"], pa.scalar(SMALL_BYTES, pa.int64()))
     )
@@ -53,8 +53,8 @@ def compact_small_files(snapshot: Snapshot, run: Runner) -> None:
         return
     options = CompactionOptions(TARGET_BYTES, MAX_DELETED_SHARE)
     try:
-        done = optimize(snapshot, run, options=options)
+        result = optimize(snapshot, run, options=options)
     except VariantLakeError as error:
         log.warning("small files were not joined: %s", error.sentence())
     else:
-        log.info("joined small files %d, new files %d", done.files_read, done.files_written)
+        log.info("joined small files %d, new files %d", result.files_read, result.files_written)

@@ -1,4 +1,4 @@
-"""The rounds of an autoload: look, load in batches, tidy up, and look again."""
+"""The rounds of an autoload: list the source, load new files in batches, move or delete them."""
 
 from __future__ import annotations
 
@@ -52,25 +52,25 @@ from variantlake.writing.table_write import READER_FEATURES
 log = logger("autoload")
 
 MAX_LOST = 100
-"""Our limit on batches in a row that other processes were faster with."""
+"""The most batches in a row that may be lost to other processes."""
 
 _PARALLEL_REQUESTS = 16
 
 MOST_WAITED = 5.0
-"""Seconds that `once` waits for files to settle; for those that need longer it does not."""
+"""The longest settling time, in seconds, that `once` waits for."""
 
 Stop = Callable[[], bool]
-"""Asked between batches and while waiting: true ends the autoload, after the batch."""
+"""Called between batches and while waiting; true ends the autoload."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AutoloadResult(Result):
     """What an autoload did. `version` is that of its last commit, None if it made none.
 
-    `files_read` were loaded as `rows_written`; `rows_bad` were left out or NULL, by the mode.
-    `files_empty` held no document, `files_failed` could not be read, `files_skipped` were too old.
-    `files_changed` were written again after they were loaded and are left as they are;
-    `files_waiting` had not settled when the last round ended.
+    It loaded `files_read` files as `rows_written` rows; `rows_bad` rows were left out or became
+    NULL, depending on the mode. `files_empty` files held no document, `files_failed` could not be
+    read, `files_skipped` were too old. `files_changed` files changed after they were loaded, and
+    were not loaded again; `files_waiting` had not settled when the last round ended.
     """
 
     name: str
@@ -87,23 +87,23 @@ class AutoloadResult(Result):
     bytes_written: int = 0
 
     def after(self, report: BatchReport) -> AutoloadResult:
-        """This and one more batch."""
-        mine = {field.name for field in fields(self)}
-        summed = {
+        """The sum of this result and one more batch."""
+        summable = {field.name for field in fields(self)} - {"version", "dry_run"}
+        sums = {
             field.name: getattr(self, field.name) + getattr(report, field.name)
             for field in fields(report)
-            if field.name in mine - {"version", "dry_run"}
+            if field.name in summable
         }
-        return replace(self, **summed, batches=self.batches + 1, version=report.version)
+        return replace(self, **sums, batches=self.batches + 1, version=report.version)
 
 
 class Autoloader:
-    """Loads what is new in one source into one table; what it knows stands in the table's log.
+    """Loads the new files of a source into a table, and keeps its state in the table's log.
 
-    `name` tells the autoloads of a table apart; it is made of the source if None. `on_batch` is
+    `name` identifies the autoload in the table; None derives one from the source. `on_batch` is
     called after each commit.
 
-    Raises InvalidValue for options that cannot be, MissingSource if the source is not there.
+    Raises InvalidValue for invalid options, MissingSource if the source does not exist.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Autoloader:
         self._on_batch = on_batch
 
     def once(self, stop: Stop = lambda: False) -> AutoloadResult:
-        """Load what is there, after a moment for files that may still be written."""
+        """Run one round, and a second one if files have yet to settle."""
         started = time.perf_counter()
         result = self._round(AutoloadResult(name=self.name), stop)
         if result.files_waiting and self._settling.seconds <= MOST_WAITED and not stop():
@@ -157,10 +157,10 @@ class Autoloader:
         *,
         on_round: Callable[[AutoloadResult, VariantLakeError | None], None] = lambda _r, _e: None,
     ) -> AutoloadResult:
-        """Load what is there, again and again, until `stop`.
+        """Run rounds until `stop`.
 
-        A store that does not answer is no reason to end: the next round tries again. `on_round` is
-        called after each round with the sum so far, and the error that ended it.
+        If a store fails, the next round tries again. `on_round` is called after each round with the
+        sum so far, and the error that ended the round.
         """
         started = time.perf_counter()
         result = AutoloadResult(name=self.name)
@@ -170,7 +170,7 @@ class Autoloader:
             try:
                 result = self._round(result, stop)
             except (StoreFailed, MissingSource, CommitUnknown) as error:
-                # What may be back soon; the log then tells whether the batch stood.
+                # The store may recover; the log then tells whether the batch was committed.
                 log.warning("the round failed, the next one tries again: %s", error.sentence())
                 failure = error
             on_round(result, failure)
@@ -182,7 +182,7 @@ class Autoloader:
         return replace(result, seconds=time.perf_counter() - started)
 
     def _round(self, result: AutoloadResult, stop: Stop) -> AutoloadResult:
-        """One walk through the source; from its start again if another process was faster."""
+        """One pass over the source, started again if another process committed a batch."""
         for _ in range(MAX_LOST):
             state = self._begin()
             discovery = begin(
@@ -198,7 +198,7 @@ class Autoloader:
                 result = overtaken.result
                 continue
             self._warn_of_changed(discovery)
-            # A listing that begins late meets no file that is known.
+            # A partial listing sees no known files, so it cannot count changed ones.
             changed = discovery.changed if discovery.is_full else result.files_changed
             return replace(result, files_waiting=discovery.waiting, files_changed=changed)
         raise CommitConflict(
@@ -212,16 +212,16 @@ class Autoloader:
             if stop():
                 return result
             try:
-                done = load_batch(self._job, self._snapshot, state, files, discovery)
+                loaded_batch = load_batch(self._job, self._snapshot, state, files, discovery)
             except CommitConflict as error:
                 log.info("another writer was first, looking again: %s", error.message)
                 raise _Overtaken(result) from error
             self._tidy([found.file for found in files if found.kind is DiscoveryKind.DONE])
-            if done is None:
+            if loaded_batch is None:
                 continue
-            report, loaded = done
+            report, loaded = loaded_batch
             result = result.after(report)
-            self._said(report)
+            self._log_batch(report)
             before = state
             state = self._begin()
             if self._on_batch is not None:
@@ -229,17 +229,17 @@ class Autoloader:
             self._tidy(loaded)
             self._settling.forget(loaded)
             if state.batch != before.batch + 1:
-                # Another process has loaded since: some of what is listed here may be among it.
+                # Another process has loaded a batch since: it may include files listed here.
                 raise _Overtaken(result)
-            snapshot, asked = self._snapshot, self.options.auto_compact
-            if snapshot is not None and is_wanted(snapshot.properties, asked):
+            snapshot, option = self._snapshot, self.options.auto_compact
+            if snapshot is not None and is_wanted(snapshot.properties, option):
                 compact_small_files(snapshot, self._job.run)
         if discovery.is_full and not discovery.waiting:
             self._listed = discovery.started
         return result
 
     def _begin(self) -> LoadState:
-        """The table's newest version, made ready, and what it says of this autoload."""
+        """Read the table's newest version and the autoload's state; add the feature it needs."""
         for _ in range(MAX_LOST):
             self._snapshot = snapshot = self._newest()
             if snapshot is None or FEATURE in snapshot.features:
@@ -248,21 +248,21 @@ class Autoloader:
             changes = alter.set_properties(snapshot, {f"delta.feature.{FEATURE}": "supported"})
             with contextlib.suppress(CommitConflict):
                 commit(snapshot, changes)
-        found = None if snapshot is None else read_state(snapshot, self.name)
-        if found is None:
+        state = None if snapshot is None else read_state(snapshot, self.name)
+        if state is None:
             return LoadState(self.name, self._folder.root)
         if self.options.moved:
-            return replace(found, source=self._folder.root)
-        if found.source != self._folder.root:
+            return replace(state, source=self._folder.root)
+        if state.source != self._folder.root:
             raise InvalidValue(
-                f"the autoload {self.name!r} of this table loads from {found.source}, not from "
+                f"the autoload {self.name!r} of this table loads from {state.source}, not from "
                 f"{self._folder.root}",
                 hint="give the autoload of another source another name; if the same files are at "
                 "another place now, say so with moved=True",
                 cli_hint="give the autoload of another source another --name; if the same files "
                 "are at another place now, say so with --moved",
             )
-        return found
+        return state
 
     def _newest(self) -> Snapshot | None:
         if self._snapshot is not None:
@@ -273,7 +273,7 @@ class Autoloader:
             return None
 
     def _batches(self, discovery: Discovery) -> Iterator[list[DiscoveredFile]]:
-        """The files in batches of bounded size, as they are found."""
+        """The files in batches of bounded size, as the listing finds them."""
         batch: list[DiscoveredFile] = []
         count = size = 0
         for found in discovery.files(self._job.reader):
@@ -291,11 +291,11 @@ class Autoloader:
             yield batch
 
     def _tidy(self, files: Sequence[SourceFile]) -> None:
-        """Move or delete files that were loaded, unless they changed since."""
+        """Move or delete loaded files, unless they have changed since."""
         if self.options.keeps:
             return
         now = self._folder.stat_files([file.name for file in files])
-        same = [file.name for file, found in zip(files, now, strict=True) if file.is_same(found)]
+        same = [file.name for file, new in zip(files, now, strict=True) if file.is_same(new)]
         target = self.options.move_to
 
         def clear(name: bytes) -> None:
@@ -309,7 +309,7 @@ class Autoloader:
                 pass
 
     def _check_move(self) -> None:
-        """Refuse to move files to where they would be found again."""
+        """Refuse to move loaded files to a folder where the next listing would find them."""
         target = self.options.move_to
         if target is None:
             return
@@ -325,7 +325,7 @@ class Autoloader:
         self.options = replace(self.options, move_to=root)
 
     def _warn_of_changed(self, discovery: Discovery) -> None:
-        """Warn of files that were written again and are left alone, each time there are more."""
+        """Warn of changed files that are not loaded again, whenever there are more of them."""
         if discovery.changed > self._warned and discovery.first_changed is not None:
             log.warning(
                 "not loaded again, although they were written again since: files %d, the "
@@ -335,7 +335,7 @@ class Autoloader:
             )
         self._warned = discovery.changed if discovery.is_full else self._warned
 
-    def _said(self, report: BatchReport) -> None:
+    def _log_batch(self, report: BatchReport) -> None:
         log.info(
             "version %d: files %d, rows %d, bad rows %d, empty %d, failed %d, seconds %.2f",
             report.version,
@@ -349,7 +349,7 @@ class Autoloader:
 
 
 class _Overtaken(Exception):
-    """Another process has loaded a batch since ours, which is done; `result` counts it."""
+    """Another process committed a batch; `result` counts our own batches so far."""
 
     def __init__(self, result: AutoloadResult) -> None:
         super().__init__()
@@ -357,21 +357,21 @@ class _Overtaken(Exception):
 
 
 def open_target(target: str, folder: Folder) -> str:
-    """The root that files are moved to, as the folder's own is written."""
+    """The root that files are moved to, in the same form as the folder's root."""
     if folder.objects:
         return target.rstrip("/")
     return os.path.realpath(target)
 
 
 def default_name(folder: Folder) -> str:
-    """The name of an autoload that was given none: the source's last part, and a hash of all."""
+    """An autoload's default name: the last part of the source's root, and a hash of the root."""
     root = os.fsencode(folder.root)
     last = "".join(c for c in folder.root.rpartition("/")[2] if c.isascii() and c.isalnum())
     return f"{last[:40] or 'source'}-{hashlib.sha256(root).hexdigest()[:12]}"
 
 
 def _sleep(seconds: float, stop: Stop) -> None:
-    """Wait, but not longer than until `stop`."""
+    """Sleep, but end early when `stop` says so."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0 and not stop():
         time.sleep(min(left, 0.2))

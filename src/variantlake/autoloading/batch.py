@@ -1,7 +1,7 @@
-"""One batch: the rows of some files, and the word that these are loaded, in one commit.
+"""Load one batch: a commit with the rows of some files and the record that they are loaded.
 
-A file that cannot be read is left out and becomes known as failed, the others are loaded. A file
-that changed while it was read is left out too, and found again by the next round.
+A file that cannot be read is left out and recorded as failed; the others are loaded. A file that
+changed while it was read is left out, too, and the next round finds it again.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ from variantlake.writing.table_write import TableWrite
 log = logger("autoload")
 
 MAX_ERROR = 500
-"""Characters of an error that the log's files keep."""
+"""The most characters of an error that a run records."""
 
 MAX_WARNINGS = 20
-"""Files of one batch whose errors are logged one by one; all are in the list of loads."""
+"""The most errors of a batch that are logged; `Table.loads` lists all."""
 
 _PARALLEL_READS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What all batches of an autoload have in common."""
+    """What all batches of an autoload share."""
 
     table: str
     folder: Folder
@@ -70,24 +70,24 @@ class Job:
     reader: RunReader
 
     def target(self, snapshot: Snapshot | None) -> TableWrite:
-        """The table, or the one that its first batch makes. Raises CommitConflict."""
+        """The table, or a new one for the first batch to create. Raises CommitConflict."""
         if snapshot is not None:
             return TableWrite.of(snapshot, numbered=True)
         properties = {**self.documents.properties, f"delta.feature.{FEATURE}": "supported"}
         new, paths = self.documents.new_columns, tuple(self.documents.wanted.paths)
         target = TableWrite.open(self.table, new, properties, paths, numbered=True)
         if target.snapshot is not None:
-            # What it says of this autoload was not read: its files may be in the table already.
+            # We have not read its state of this autoload: the files may be loaded already.
             raise CommitConflict("another writer has made the table", file=self.table)
         return target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BatchReport(Result):
-    """What one batch did. `lag` are the seconds from the change of its newest file to its commit.
+    """What one batch did. `lag` is the time from the last change of its newest file to its commit.
 
-    `seconds` are those of the batch, `commit_seconds` those of its commit alone. Files and rows as
-    in `AutoloadResult`.
+    `seconds` is the time of the batch, `commit_seconds` that of its commit alone. Files and rows
+    are as in `AutoloadResult`. All times are in seconds.
     """
 
     version: int
@@ -105,22 +105,22 @@ class BatchReport(Result):
 
 @dataclass(slots=True)
 class _Outcome:
-    """What became of the files of a batch so far, by name."""
+    """The outcome so far of each file of a batch."""
 
     loaded: list[SourceFile]
     errors: dict[bytes, VariantLakeError] = field(default_factory=dict)
     gone: set[bytes] = field(default_factory=set)
 
     def leave_out(self, names: Iterable[bytes]) -> None:
-        left = set(names)
-        self.loaded = [file for file in self.loaded if file.name not in left]
+        left_out = set(names)
+        self.loaded = [file for file in self.loaded if file.name not in left_out]
 
 
 @reported("autoload", lambda job, *_: job.table)
 @traced(
     "load",
     lambda job, *_: {"table": job.table},
-    lambda done: {} if done is None else load_attributes(done[0]),
+    lambda batch: {} if batch is None else load_attributes(batch[0]),
 )
 def load_batch(
     job: Job,
@@ -129,13 +129,13 @@ def load_batch(
     files: Sequence[DiscoveredFile],
     discovery: Discovery,
 ) -> tuple[BatchReport, list[SourceFile]] | None:
-    """Load files in one commit, decided on what `state` says in `snapshot`.
+    """Load files in one commit, based on the autoload's `state` in `snapshot`.
 
-    Gives the report, and the files that the log now says are loaded. None if nothing is left to
-    be committed: all of the files have gone, or were written to.
+    Returns the report, and the files that the log now records as loaded. None if nothing is left to
+    commit: all of the files are gone or changed.
 
-    Raises CommitConflict if another process was first; nothing of the batch is in the table
-    then. Else as `run_load`, but for what is wrong with a file.
+    Raises CommitConflict if another process was first; then nothing of the batch is in the table.
+    Else raises as `run_load`, except for errors of single files.
     """
     started = time.perf_counter()
     outcome = _Outcome([found.file for found in files if found.kind is DiscoveryKind.NEW])
@@ -143,18 +143,18 @@ def load_batch(
     written = _write(job, target, outcome)
     add_inputs(job.folder.location(each.name) for each in outcome.loaded)
     old = [found.file for found in files if found.kind is DiscoveryKind.OLD]
-    # Files that changed while they were read are left to a later batch: then nothing may be left.
+    # Files that changed while they were read wait for a later batch; maybe all of them did.
     if not outcome.loaded and not outcome.errors and not old:
         return None
     rows = _rows(job.folder, outcome, old, files, written.results)
-    # If another writer takes this version, the commit fails and the whole batch is decided again.
+    # The commit may get a later version; then `with_versions` corrects this one.
     version = 0 if snapshot is None else snapshot.version + 1
     now = time.time_ns() // 1_000_000
     for row in rows:
         row |= {"batch": state.batch + 1, "version": version, "time": now}
     committing = time.perf_counter()
     try:
-        # Where the listing goes on: behind what is recorded now, before what was left out.
+        # The next listing continues after the files recorded now, and before those left out.
         left_out = {found.file.name for found in files} - {row["name"] for row in rows}
         is_first = (found.file.name > (state.after or b"") for found in files if not found.logged)
         after, listed = _progress(discovery, state, rows, left_out - outcome.gone)
@@ -173,7 +173,7 @@ def load_batch(
     except BaseException:
         target.clean_up(written.plan.load_id)
         raise
-    done = commit_load(
+    result = commit_load(
         written.target,
         written.plan,
         written.results,
@@ -186,12 +186,12 @@ def load_batch(
     states = Counter(row["state"] for row in rows)
     newest = max((file.modified for file in outcome.loaded), default=now)
     report = BatchReport(
-        version=done.version,
+        version=result.version,
         files_read=states[FileState.LOADED],
-        rows_written=done.rows_written,
-        rows_bad=done.rows_bad,
+        rows_written=result.rows_written,
+        rows_bad=result.rows_bad,
         bytes_read=sum(file.size for file in outcome.loaded),
-        bytes_written=done.bytes_written,
+        bytes_written=result.bytes_written,
         files_empty=states[FileState.EMPTY],
         files_failed=states[FileState.FAILED],
         files_skipped=states[FileState.SKIPPED],
@@ -199,7 +199,7 @@ def load_batch(
         commit_seconds=finished - committing,
         lag=max(time.time() - newest / 1000, 0.0),
     )
-    # The caller may delete or move these, so files that were skipped are not among them.
+    # Only loaded files: the caller may delete or move them.
     stored = {row["name"] for row in rows if row["state"] == FileState.LOADED}
     return report, [file for file in outcome.loaded if file.name in stored]
 
@@ -212,7 +212,7 @@ def _progress(
     after = last if state.after is None else max(state.after, last)
     waiting = {discovery.first_waiting} if discovery.first_waiting is not None else set()
     if any(name <= after for name in waiting | left_out):
-        return state.after, 0  # what waits comes before: all must be listed again
+        return state.after, 0  # a waiting file has an earlier name: list everything again
     listed = state.listed
     if discovery.is_full and last >= after:
         listed = discovery.started
@@ -221,7 +221,7 @@ def _progress(
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """The files of a batch, not committed yet."""
+    """Data files of a batch that are not committed yet."""
 
     target: TableWrite
     plan: FilePlan
@@ -229,7 +229,7 @@ class _Written:
 
 
 def _write(job: Job, target: TableWrite, outcome: _Outcome) -> _Written:
-    """Write the rows of the files that can be read, and that did not change meanwhile."""
+    """Write the rows of the files that can be read and do not change meanwhile."""
     probed = False
     while True:
         sources = _sources(job, outcome)
@@ -245,7 +245,7 @@ def _write(job: Job, target: TableWrite, outcome: _Outcome) -> _Written:
                 raise
             _give_up(job, outcome, name, error)
             if not probed:
-                probed = True  # else each bad file would cost the whole batch once more
+                probed = True  # else each bad file would cost another attempt at the batch
                 _probe(job, target, full, outcome)
             continue
         changed = _changed(job.folder, outcome)
@@ -258,14 +258,14 @@ def _write(job: Job, target: TableWrite, outcome: _Outcome) -> _Written:
 
 def _attempt(job: Job, target: TableWrite, sources: list[Source]) -> _Written:
     target, task = plan_load(target, sources, job.documents, job.parallelism)
-    # One task is done before a cluster has begun it.
+    # Threads finish a single task before a cluster starts it.
     run = run_in_threads if len(task.groups) == 1 else job.run
     results = collect(task.files, target, lambda: run(task, lambda _: None))
     return _Written(target, task.files, results)
 
 
 def _sources(job: Job, outcome: _Outcome) -> dict[bytes, Source]:
-    """The files that are to be loaded, with their compression; one that has gone is left out."""
+    """The files to load as sources with their compression; leaves out files that are gone."""
 
     def source(file: SourceFile) -> Source | VariantLakeError:
         path = job.folder.location(file.name)
@@ -280,20 +280,20 @@ def _sources(job: Job, outcome: _Outcome) -> dict[bytes, Source]:
                 raise
             return error
 
-    looked_at = _in_parallel(job.folder, source, outcome.loaded)
+    results = _in_parallel(job.folder, source, outcome.loaded)
     sources = {}
-    for file, found in zip(list(outcome.loaded), looked_at, strict=True):
-        if isinstance(found, VariantLakeError):
-            _give_up(job, outcome, file.name, found)
+    for file, result in zip(list(outcome.loaded), results, strict=True):
+        if isinstance(result, VariantLakeError):
+            _give_up(job, outcome, file.name, result)
         else:
-            sources[file.name] = found
+            sources[file.name] = result
     return sources
 
 
 def _in_parallel(
     folder: Folder, work: Callable[[SourceFile], Any], files: Sequence[SourceFile]
 ) -> list[Any]:
-    """Requests at once if they wait for an answer; on a disk threads would cost more."""
+    """Call `work` in threads for an object store; on a disk threads cost more than they save."""
     if not folder.objects:
         return [work(file) for file in files]
     with ThreadPoolExecutor(_PARALLEL_READS) as pool:
@@ -301,7 +301,7 @@ def _in_parallel(
 
 
 def _give_up(job: Job, outcome: _Outcome, name: bytes, error: VariantLakeError) -> None:
-    """Leave a file out: as failed, unless it has gone or is another by now."""
+    """Leave a file out; record it as failed unless it is gone or has changed."""
     known = next(file for file in outcome.loaded if file.name == name)
     outcome.leave_out([name])
     (now,) = job.folder.stat_files([name])
@@ -314,7 +314,7 @@ def _give_up(job: Job, outcome: _Outcome, name: bytes, error: VariantLakeError) 
 
 
 def _probe(job: Job, target: TableWrite, sources: dict[bytes, Source], outcome: _Outcome) -> None:
-    """Find the other files that cannot be read, in one go."""
+    """Find all other files that cannot be read, in one pass."""
     known = contracts(target.properties)
     strict = job.documents.load.bad_rows(known) is BadRows.STRICT
     mode = BadRows.STRICT if strict else BadRows.NULL
@@ -335,11 +335,11 @@ def _probe(job: Job, target: TableWrite, sources: dict[bytes, Source], outcome: 
 
 
 def _changed(folder: Folder, outcome: _Outcome) -> list[bytes]:
-    """The files that are others now than when they were found."""
+    """The files that have changed since they were found."""
     now = folder.stat_files([file.name for file in outcome.loaded])
     pairs = zip(outcome.loaded, now, strict=True)
-    # One that has gone was read to its end: its rows are whole.
-    return [file.name for file, found in pairs if found is not None and not file.is_same(found)]
+    # A file that is gone now was read to its end, so its rows are complete.
+    return [file.name for file, new in pairs if new is not None and not file.is_same(new)]
 
 
 def _rows(
@@ -349,7 +349,7 @@ def _rows(
     files: Sequence[DiscoveredFile],
     results: Sequence[TaskResult],
 ) -> list[dict[str, Any]]:
-    """What the state says of each file, by name, without batch, version and time."""
+    """A row of the state for each file, sorted by name, without batch, version and time."""
     counts: Counter[str] = Counter()
     bad: Counter[str] = Counter()
     for result in results:

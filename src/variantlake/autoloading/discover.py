@@ -1,4 +1,4 @@
-"""Which files of a source are to be loaded: its listing beside what the log knows."""
+"""Decide which files of a source to load, by comparing its listing with the log."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from variantlake.autoloading.state import FileState, LoadState
 from variantlake.errors import InvalidValue
 
 MANY_FILES = 10_000
-"""Known files of an object store from which "auto" begins listings after the last name: ten
-requests, which are as many as a batch needs anyway."""
+"""The number of known files in an object store from which "auto" lists only after the last name.
+Listing fewer takes ten requests, about as many as a batch needs anyway."""
 
 _FOR_EVER = 1 << 62
 
@@ -27,19 +27,19 @@ _COLUMNS = ("name", "size", "tag", "state", "modified")
 
 
 class DiscoveryKind(enum.Enum):
-    """Why a file is spoken of."""
+    """What to do with a file."""
 
     NEW = enum.auto()
-    """It is to be loaded."""
+    """Load it."""
     OLD = enum.auto()
-    """It is older than the date from which files are loaded: it only becomes known."""
+    """Only record it: it is older than `since`."""
     DONE = enum.auto()
-    """It was loaded, and is to be moved or deleted."""
+    """Move or delete it: it is loaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredFile:
-    """A file that something is to be done about; `known` says that the log has spoken of it."""
+    """A file to act on; `logged` if the log has a record of it already."""
 
     file: SourceFile
     kind: DiscoveryKind
@@ -48,10 +48,10 @@ class DiscoveredFile:
 
 @dataclass(slots=True)
 class Settling:
-    """Which files have been left alone long enough; remembers what it saw, across rounds.
+    """Tells which files have been unchanged for `seconds`; remembers files across rounds.
 
-    By the clocks of file and process, or, if these disagree, by having seen the same file for as
-    long.
+    It compares the file's time with the clock or, if these disagree, waits until it has seen the
+    same file for that long.
     """
 
     seconds: float
@@ -73,20 +73,21 @@ class Settling:
         return now - before[1] >= self.seconds
 
     def forget(self, files: list[SourceFile]) -> None:
-        """Files that were loaded."""
+        """Forget files that were loaded."""
         for file in files:
             self._seen.pop(file.name, None)
 
 
 @dataclass(slots=True)
 class Discovery:
-    """One walk through a source. What it has seen so far counts once it is at its end (`is_done`).
+    """One pass over a source; its figures are complete once it has ended (`is_done`).
 
-    `after` is the name behind which it lists, None for all; `started` is when, in milliseconds
-    since the epoch. `waiting` are files that have not settled, `first_waiting` the least name of
-    these, `changed` those that were written again and are left alone, `first_changed` the least of
-    these. `oldest_touched` is the least recorded time of files that were touched since and are not
-    loaded again: if they were forgotten, they would be new.
+    It lists the names after `after`, all names for None; `started` is when, in milliseconds since
+    the epoch. `waiting` counts files that have not settled, `first_waiting` is the least name of
+    these; `changed` counts loaded files that were written again and are not reloaded,
+    `first_changed` is the least name of these. `oldest_touched` is the least recorded time of files
+    that were touched since and are not loaded again: if their records were dropped, they would
+    count as new.
     """
 
     folder: Folder
@@ -104,13 +105,13 @@ class Discovery:
 
     @property
     def is_full(self) -> bool:
-        """Whether all of the source is listed."""
+        """Whether this pass lists the whole source."""
         return self.after is None
 
     def files(self, reader: RunReader) -> Iterator[DiscoveredFile]:
-        """What is to be done, in the order of names.
+        """The files to act on, in the order of names.
 
-        Raises InvalidValue for a changed file if that is an error, else as the listing.
+        Raises InvalidValue for a changed file if `on_change` is "error", else as the listing.
         """
         known = _SortedPieces(self.state.sorted_pieces(reader, after=self.after))
         for page in self.folder.pages(self.after):
@@ -122,18 +123,18 @@ class Discovery:
         places: list[int | None] = [None] * len(page.names)
         if table.num_rows:
             names = pa.array(page.names, pa.binary())
-            found: Any = pc.index_in(names, value_set=table.column("name").combine_chunks())
-            places = found.to_pylist()
+            indices: Any = pc.index_in(names, value_set=table.column("name").combine_chunks())
+            places = indices.to_pylist()
         columns = (table.column(name).to_pylist() for name in _COLUMNS[1:])
-        known_as = list(zip(*columns, strict=True))
-        # Of all that is known, too: only a look shows that a file was written again.
+        records = list(zip(*columns, strict=True))
+        # Known files, too: only this shows that a file was written again.
         files = self.folder.stat_files(page.names) if page.files is None else page.files
         for place, file in zip(places, files, strict=True):
             if file is None:
-                continue  # it has gone since
+                continue  # it is gone
             kind = DiscoveryKind.NEW
             if place is not None:
-                *stamp, state, modified = known_as[place]
+                *stamp, state, modified = records[place]
                 is_same = [file.size, file.tag] == stamp
                 outcome = self._of_known(file, FileState(state), is_same=is_same)
                 again = modified is not None and modified < file.modified
@@ -143,7 +144,7 @@ class Discovery:
                     continue
                 kind = outcome
             elif file.modified < self.state.floor:
-                continue  # it may have been loaded, and forgotten since
+                continue  # it may have been loaded, and its record dropped
             elif self._is_old(file):
                 kind = DiscoveryKind.OLD
             if kind is DiscoveryKind.NEW and not self.settling.is_settled(file):
@@ -174,15 +175,16 @@ class Discovery:
             self.changed += 1
             self.first_changed = self.first_changed or file.name
             return None
-        # Not one that was empty: it may be about to be written.
-        done = state is FileState.LOADED and not self.options.keeps
-        return DiscoveryKind.DONE if done else None
+        # An empty file stays: it may be about to be written.
+        is_done = state is FileState.LOADED and not self.options.keeps
+        return DiscoveryKind.DONE if is_done else None
 
     def floor(self, newest: int) -> int:
-        """Before which changes files may be forgotten, by that of the `newest` file of a batch.
+        """The time before which records of unchanged files may be dropped; 0 drops none.
 
-        0 unless all that is older has been seen and nothing waits. Milliseconds since the epoch:
-        neither a wrong clock here nor a file from the future lets it rise beyond the other one.
+        `newest` is when the newest file of the batch changed; all times are milliseconds since the
+        epoch. 0 unless the pass was complete and no file waits. The least of the file's time and
+        the clock counts, so that neither a wrong clock nor a file from the future raises it.
         """
         age = self.options.max_file_age
         if age is None or not (self.is_full and self.is_done) or self.first_waiting is not None:
@@ -194,15 +196,15 @@ class Discovery:
 
 
 class _SortedPieces:
-    """The sorted pieces of what is known, taken along with a sorted listing."""
+    """Reads the sorted records of known files side by side with a sorted listing."""
 
     def __init__(self, pieces: Iterator[pa.Table]) -> None:
         self._pieces = pieces
         self._pending: list[pa.Table] = []
 
     def up_to(self, name: bytes) -> pa.Table:
-        """The rows that were not given yet with names up to this one."""
-        given: list[pa.Table] = []
+        """The next rows, with names up to this one."""
+        parts: list[pa.Table] = []
         while True:
             if not self._pending:
                 piece = next(self._pieces, None)
@@ -211,13 +213,13 @@ class _SortedPieces:
                 self._pending.append(piece.select(list(_COLUMNS)).combine_chunks())
             piece = self._pending.pop()
             cut = upper_bound(piece, name)
-            given.append(piece.slice(0, cut))
+            parts.append(piece.slice(0, cut))
             if cut < piece.num_rows:
                 self._pending.append(piece.slice(cut))
                 break
-        if not given:
+        if not parts:
             return pa.table({name: [] for name in _COLUMNS})
-        return pa.concat_tables(given).combine_chunks()
+        return pa.concat_tables(parts).combine_chunks()
 
 
 def begin(
@@ -228,23 +230,23 @@ def begin(
     *,
     listed: int,
 ) -> Discovery:
-    """A walk through the source: all of it, or what comes after the last name if that will do.
+    """Begin a pass over the whole source, or over the names after the last one if that suffices.
 
-    `listed` is when all of it was listed last, in milliseconds since the epoch.
+    `listed` is when the whole source was listed last, in milliseconds since the epoch.
     """
     now = time.time_ns() // 1_000_000
-    # A clock that was set back must not put this off.
+    # A clock that was set back must not delay a full listing.
     is_due = not 0 <= now - listed < options.backfill * 1000
     auto = folder.objects and state.ordered and state.count >= MANY_FILES
     begins_late = options.ascending == "yes" or (options.ascending == "auto" and auto)
-    # Only a full listing meets files that are known already.
+    # Only a full listing finds known files.
     meets_known = not options.keeps or options.on_change != "ignore"
     late = begins_late and not meets_known and not is_due and state.listed > 0
     return Discovery(folder, state, options, settling, state.after if late else None, now)
 
 
 def settle_seconds(folder: Folder, options: AutoloadOptions) -> float:
-    """How long files of the folder must be unchanged."""
+    """How many seconds files of the folder must be unchanged."""
     if options.settle is not None:
         return options.settle
     return 0.0 if folder.objects else SETTLE_SECONDS

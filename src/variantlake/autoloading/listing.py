@@ -1,8 +1,8 @@
-"""What is in the source of an autoload: names in their order, a page at a time.
+"""List the source of an autoload: sorted names, a page at a time.
 
-A name is the path from the source's root, as bytes with `/` between its parts. Names are in the
-order of their bytes, on a disk as object stores give them: so a listing and the sorted runs of the
-state go side by side, and a listing can begin after a name.
+A name is the path from the source's root, as bytes with `/` between its parts. Disks and object
+stores list names in the order of their bytes, so that a listing can be merged with the sorted runs
+of the state, and can begin after a name.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ _PARALLEL_REQUESTS = 16
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file as it is now: bytes, milliseconds since the epoch, and a number for its content.
+    """A file at one moment: `size` in bytes, `modified` in milliseconds since the epoch.
 
-    The `tag` is of the store's etag, on a disk the time of the last change in nanoseconds.
+    `tag` changes with the content: a hash of the store's etag, on a disk the time of the last
+    change in nanoseconds.
     """
 
     name: bytes
@@ -45,26 +46,26 @@ class SourceFile:
     tag: int
 
     def is_same(self, other: SourceFile | None) -> bool:
-        """Whether nothing was written to the file since it was the other."""
+        """Whether the file is unchanged from `other`."""
         return other is not None and (self.size, self.tag) == (other.size, other.tag)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some names, in order, and what is known of the files if the listing tells it."""
+    """Sorted names, and their files if the listing describes them."""
 
     names: list[bytes]
     files: list[SourceFile] | None = None
 
 
 def open_folder(source: str | os.PathLike[str], kind: SourceKind = NDJSON) -> Folder:
-    """The folder that a source means, with what of it is wanted: a folder, a glob or one file.
+    """Open the source of an autoload: a folder, a glob or one file.
 
-    Of a folder these are files of this kind.
+    In a folder it takes files of this kind.
 
-    Raises InvalidValue for what names none, MissingSource if it is not there.
+    Raises InvalidValue for another value, MissingSource if the source does not exist.
     """
-    given: object = source  # mypy's word does not reach who does not use it
+    given: object = source  # callers without mypy may pass anything
     if not isinstance(given, str | os.PathLike) or not os.fspath(given):
         raise InvalidValue(
             f"the source of an autoload is a folder, a glob or a URL, not {source!r:.100}",
@@ -103,9 +104,9 @@ def _object_folder(url: str, kind: SourceKind) -> Folder:
 
 @dataclass(frozen=True, slots=True)
 class LocalFolder:
-    """A folder on a disk where the files of an autoload are.
+    """A folder on a disk with the source files of an autoload.
 
-    `root` is what names start from: an absolute path, or a URL, without a slash behind.
+    Names are relative to `root`, an absolute path.
     """
 
     root: str
@@ -113,11 +114,14 @@ class LocalFolder:
 
     @property
     def objects(self) -> bool:
-        """Whether it is in an object store: files appear whole, listing costs requests."""
+        """Whether this is an object store: files appear complete, and listing costs requests."""
         return False
 
     def pages(self, after: bytes | None) -> Iterator[Page]:
-        """All files, or those with names after one. Raises MissingSource, StoreFailed."""
+        """The files in pages, all or those with names after `after`.
+
+        Raises MissingSource and StoreFailed.
+        """
         names: list[bytes] = []
         for name in names_below(self.root, self.wanted, after or b""):
             names.append(name)
@@ -128,33 +132,33 @@ class LocalFolder:
             yield Page(names)
 
     def stat_files(self, names: Sequence[bytes]) -> list[SourceFile | None]:
-        """The files as they are now; None for those that have gone."""
+        """The files as they are now; None for those that are gone."""
         return [self._stat_file(name) for name in names]
 
     def _stat_file(self, name: bytes) -> SourceFile | None:
         try:
-            found = os.stat(self._path(name))  # noqa: PTH116 - names are bytes
+            status = os.stat(self._path(name))  # noqa: PTH116 - names are bytes
         except OSError:
             return None
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             return None
-        tag = found.st_mtime_ns % (1 << 64)
-        return SourceFile(name, found.st_size, found.st_mtime_ns // 1_000_000, tag)
+        tag = status.st_mtime_ns % (1 << 64)
+        return SourceFile(name, status.st_size, status.st_mtime_ns // 1_000_000, tag)
 
     def location(self, name: bytes) -> str:
-        """The path or URL by which the file is read."""
+        """The path or URL of a file."""
         return os.fsdecode(self._path(name))
 
     def _path(self, name: bytes) -> bytes:
         return os.fsencode(self.root.rstrip("/")) + b"/" + name
 
     def delete(self, name: bytes) -> None:
-        """Remove a file; one that has gone is not an error."""
+        """Delete a file; one that is gone is not an error."""
         path = self._path(name)
         _attempt("deleted", os.fsdecode(path), lambda: os.unlink(path))  # noqa: PTH108
 
     def move(self, name: bytes, to: str) -> None:
-        """Move a file below another root of the same kind; one that has gone is not an error."""
+        """Move a file below another root of the same kind; one that is gone is not an error."""
         source = Path(self.location(name))
         _attempt("moved", str(source), lambda: _move(source, Path(to) / os.fsdecode(name)))
 
@@ -171,7 +175,7 @@ def _attempt(done: str, path: str, work: Callable[[], object]) -> None:
 def _move(source: Path, target: Path) -> None:
     make_folder(target.parent)
     if target.exists():
-        # Another content of this name went there before: both are kept.
+        # Keep both: a file of this name was moved there before.
         target = target.with_name(f"{target.name}.{source.stat().st_mtime_ns:x}")
     try:
         source.replace(target)
@@ -188,7 +192,7 @@ def _move(source: Path, target: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ObjectFolder:
-    """A bucket, or what is below a prefix, which has no slash at its end; else as LocalFolder."""
+    """A bucket, or the objects below a prefix (without a trailing slash); else as LocalFolder."""
 
     store: ObjectStore
     prefix: str
@@ -219,7 +223,7 @@ class ObjectFolder:
                     name = meta["path"][start:]
                     if self.wanted.accepts(name):
                         files.append(_source_file(name.encode(), entry_of(meta)))
-                # S3 and its like list in this order. A store that does not would lose files.
+                # S3 and similar stores list in this order; in another we would miss files.
                 names = [file.name for file in files]
                 if names and (names != sorted(names) or names[0] <= last):
                     raise StoreFailed(
@@ -269,7 +273,7 @@ class ObjectFolder:
         if moved is None:
             return
         if known is not None and (known.size, known.tag) != (moved.size, moved.tag):
-            target = f"{target}.{moved.tag}"  # another content of this name went there before
+            target = f"{target}.{moved.tag}"  # keep both: another object was moved there before
         try:
             obstore.copy(self.store.backend, source, target)
         except FileNotFoundError:
@@ -286,7 +290,7 @@ Folder = LocalFolder | ObjectFolder
 
 
 def _source_file(name: bytes, entry: Entry) -> SourceFile:
-    # Seconds, as stores tell parts of them only in listings.
+    # Whole seconds: stores give fractions in listings only.
     seconds = entry.modified // 1000
     etag = (entry.tag or str(seconds)).encode()
     tag = int.from_bytes(hashlib.blake2b(etag, digest_size=8).digest(), "little")

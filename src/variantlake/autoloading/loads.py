@@ -1,4 +1,4 @@
-"""What the autoloads of a table have done with each file, by the table's log."""
+"""List what the autoloads of a table have done with each file, and retry failed files."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _FIELDS: list[pa.Field[Any]] = [
     pa.field("error", pa.string()),
 ]
 LOADS = pa.schema(_FIELDS)
-"""A row for each file. `name` is of the autoload, `file` the path from its root, `state` one
-of the labels of FileState, `size` in bytes when it was loaded, `error` why it was not."""
+"""A row for each file. `name` is the autoload's, `file` the path from its root, `state` a label of
+FileState, `size` the bytes when it was loaded, `error` the reason why it was not."""
 
 
 @cache
 def _labels() -> pa.Array[Any]:
-    # Made when it is needed: Arrow looks for pandas when it makes an array of Python values.
+    # Created on first use: Arrow imports pandas when it converts Python values.
     return pa.array([None, *(state.label for state in FileState)], pa.string())
 
 
@@ -57,11 +57,11 @@ def list_loads(
     file: str | None = None,
     state: str | None = None,
 ) -> Iterator[pa.Table]:
-    """The files of one autoload, or of all, as pieces of LOADS, by the names of autoload and file.
+    """The files of one autoload, or of all, as pieces of LOADS, sorted by autoload and file.
 
-    `file` is a pattern as in a glob, `state` one of the labels.
+    `file` is a glob pattern, `state` a label of FileState.
 
-    Raises InvalidValue for an autoload that the table does not know, and for no state.
+    Raises InvalidValue for an unknown autoload or state.
     """
     wanted = None if state is None else _state_of(state)
     matches = None if file is None else re.compile(pattern_regex(file)).fullmatch
@@ -99,9 +99,9 @@ def _states(snapshot: Snapshot, name: str | None) -> Iterator[LoadState]:
             hint=did_you_mean(name, known) or f"its autoloads: {', '.join(known) or 'none'}",
         )
     for each in known if name is None else [name]:
-        found = read_state(snapshot, each)
-        if found is not None:
-            yield found
+        state = read_state(snapshot, each)
+        if state is not None:
+            yield state
 
 
 def _state_of(label: str) -> FileState:
@@ -114,7 +114,7 @@ def _state_of(label: str) -> FileState:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RetryResult(Result):
-    """Files that the next round of an autoload tries again; `version` is the last commit."""
+    """How many files the next round of an autoload will retry; `version` is the last commit."""
 
     files_retried: int = 0
 
@@ -122,9 +122,9 @@ class RetryResult(Result):
 def retry_failed(
     snapshot: Snapshot, *, name: str | None = None, file: str | None = None
 ) -> RetryResult:
-    """Have the next round try files again that could not be read.
+    """Mark failed files, so that the next round of their autoload tries them again.
 
-    One commit for each autoload. `file` is a pattern as in a glob.
+    Makes one commit per autoload. `file` is a glob pattern.
 
     Raises CommitConflict if the autoload committed a batch meanwhile, else as `list_loads`.
     """
@@ -154,7 +154,7 @@ def _commit_retry(
 ) -> Snapshot:
     now, version = time.time_ns() // 1_000_000, snapshot.version + 1
     changed = [row | {"batch": state.batch + 1, "version": version, "time": now} for row in rows]
-    # All must be listed again: these names are not after the last one.
+    # `listed=0` makes the next listing complete: these names are not after the last one.
     following = with_versions(state, snapshot).next(
         snapshot.store,
         reader,

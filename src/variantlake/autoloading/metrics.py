@@ -1,4 +1,4 @@
-"""Figures of a running autoload in the text form of Prometheus, for its textfile collector."""
+"""Metrics of a running autoload in Prometheus text format, for the textfile collector."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _STATES = ("loaded", "empty", "failed", "skipped")
 
 @dataclass(slots=True)
 class Metrics:
-    """The figures of one process, and the file that holds them; written whole, or not at all."""
+    """The metrics of one process, and their file, which is replaced atomically."""
 
     file: Path
     name: str
@@ -45,7 +45,7 @@ class Metrics:
     states: dict[str, int] = field(default_factory=dict)
 
     def batch(self, report: BatchReport) -> None:
-        """One more batch."""
+        """Count one more batch."""
         for state, count in zip(
             _STATES,
             (report.files_read, report.files_empty, report.files_failed, report.files_skipped),
@@ -65,7 +65,7 @@ class Metrics:
         self.write()
 
     def round(self, waiting: int, changed: int, *, failed: bool) -> None:
-        """One more look at the source."""
+        """Count one more listing of the source."""
         self._add("rounds_total", 1)
         self._add("round_errors_total", int(failed))
         self.values["last_round_timestamp_seconds"] = time.time()
@@ -77,19 +77,19 @@ class Metrics:
         self.values[name] = self.values.get(name, 0) + count
 
     def figures(self) -> list[Figure]:
-        """All of them, as the file has them."""
+        """All metrics, as the file has them."""
         labels = {"name": self.name, "table": self.table}
         states = [(labels | {"state": state}, self.states.get(state, 0)) for state in _STATES]
-        found = [Figure(_FILES, "counter", "Files by what became of them.", states)]
+        figures = [Figure(_FILES, "counter", "Files by what became of them.", states)]
         for name, meaning in COUNTERS.items():
             values = [(labels, self.values.get(name, 0.0))]
-            found.append(Figure(PREFIX + name, "counter", meaning, values))
+            figures.append(Figure(PREFIX + name, "counter", meaning, values))
         for name, meaning in GAUGES.items():
             if name in self.values:
                 values = [(labels, self.values[name])]
-                found.append(Figure(PREFIX + name, "gauge", meaning, values))
-        return found
+                figures.append(Figure(PREFIX + name, "gauge", meaning, values))
+        return figures
 
     def write(self) -> None:
-        """Put the figures into the file. Raises StoreFailed and MissingDependency."""
+        """Write the metrics to the file. Raises StoreFailed and MissingDependency."""
         write_figures(self.file, self.figures())

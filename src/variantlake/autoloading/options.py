@@ -1,4 +1,4 @@
-"""What a user may say of an autoload, beyond what every load of documents takes."""
+"""Options of an autoload, besides those of every load of documents."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from variantlake.units import Duration, Size, Time, milliseconds, seconds, size_
 from variantlake.writing.options.keywords import check_keywords
 
 MAX_FILES = 10_000
-"""Files of one batch unless the caller says otherwise."""
+"""Default of the most files in one batch."""
 
 MAX_BYTES = 1 << 30
-"""Bytes, as stored, of one batch unless the caller says otherwise."""
+"""Default of the most bytes, as stored, in one batch."""
 
 BACKFILL_SECONDS = 3600.0
 SETTLE_SECONDS = 1.0
-"""How long a file on a disk must be unchanged; in object stores files appear whole."""
+"""How long a file on a disk must be unchanged; in object stores files appear complete."""
 
 
 class Ascending(enum.StrEnum):
-    """Whether new files have names after all that are there."""
+    """Whether the names of new files sort after all existing ones."""
 
     AUTO = "auto"
     YES = "yes"
@@ -31,7 +31,7 @@ class Ascending(enum.StrEnum):
 
 
 class OnChange(enum.StrEnum):
-    """What becomes of a file that was written again after it was loaded."""
+    """What to do with a file that was written again after it was loaded."""
 
     IGNORE = "ignore"
     ERROR = "error"
@@ -39,7 +39,7 @@ class OnChange(enum.StrEnum):
 
 
 class AutoloadKeywords(TypedDict, total=False):
-    """The keywords of an autoload; their meaning is that of `AutoloadOptions`."""
+    """The keywords of an autoload; `AutoloadOptions` describes them."""
 
     max_files: int
     max_bytes: Size
@@ -96,7 +96,7 @@ class AutoloadOptions:
 
     @classmethod
     def of(cls, **keywords: Unpack[AutoloadKeywords]) -> Self:
-        """The options as users give them. Raises InvalidValue for what cannot be."""
+        """The options from users' keywords. Raises InvalidValue for invalid ones."""
         check_keywords(keywords, AutoloadKeywords.__annotations__)
         after = keywords.get("after", "keep")
         if after not in ("keep", "delete") and not _move_target(after):
@@ -129,7 +129,7 @@ class AutoloadOptions:
 def split_keywords(
     options: Mapping[str, Any],
 ) -> tuple[AutoloadOptions, dict[str, Any]]:
-    """The options of an autoload, and those that are for the loads. Raises InvalidValue."""
+    """Split off the options of an autoload from those of its loads. Raises InvalidValue."""
     own = {key: value for key, value in options.items() if key in AutoloadKeywords.__annotations__}
     others = {key: value for key, value in options.items() if key not in own}
     if others.pop("load_id", None) is not None:
@@ -145,13 +145,13 @@ def _move_target(after: object) -> str | None:
     return None
 
 
-def _count(name: str, given: object) -> int:
-    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
-        raise wrong_option(name, given, "a whole number from 1 on")
-    return given
+def _count(name: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise wrong_option(name, value, "a whole number from 1 on")
+    return value
 
 
-def _one_of(name: str, given: object, known: type[enum.StrEnum]) -> Any:
-    if given not in list(known):
-        raise wrong_option(name, given, f"one of {', '.join(known)}")
-    return given
+def _one_of(name: str, value: object, choices: type[enum.StrEnum]) -> Any:
+    if value not in list(choices):
+        raise wrong_option(name, value, f"one of {', '.join(choices)}")
+    return value

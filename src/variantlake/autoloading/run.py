@@ -1,4 +1,4 @@
-"""Run an autoload as its options say: once, or every so often, with its figures in a file."""
+"""Run an autoload once or at intervals, and write its metrics to a file."""
 
 from __future__ import annotations
 
@@ -37,32 +37,32 @@ def autoload(
     metrics_file: str | os.PathLike[str] | None = None,
     **options: Unpack[AutoloadOptionKeywords],
 ) -> AutoloadResult:
-    """Load what is new in a folder or bucket into a table, each file exactly once.
+    """Load new files of a folder or bucket into a table, each file exactly once.
 
-    Each batch of limited size is one commit, which has the rows and, in the table's own log, the
-    names of the files. So an autoload continues from there after a kill or on another machine, and
-    several processes may run it at once.
+    Each batch of limited size is one commit, which records the names of its files in the table's
+    log. So an autoload continues after a kill or on another machine, and several processes may run
+    it at once.
 
     Args:
         table: The table's location; the first batch creates the table if it does not exist.
-        source: A folder, a glob or one file, on a disk or in an object store, of files as `ingest`
-            takes them. Of a folder and its subfolders, it takes files with a name of JSON.
+        source: A folder, a glob or one file, on a disk or in an object store; the files are as for
+            `ingest`. In a folder and its subfolders it takes files with a JSON file name.
         name: The name of this autoload in the table; another name loads all files again. None
             derives one from the source's location.
         every: The seconds between two rounds, or text such as `30s`. None runs one round.
         stop: Called between batches; true ends the autoload.
         on_batch: Called after each commit.
-        metrics_file: A file for figures in the text format of Prometheus, written after each batch
-            and round.
-        storage_options: How the buckets of table and source are reached, as for `Table.open`.
+        metrics_file: A file for metrics in Prometheus text format, written after each batch and
+            round.
+        storage_options: Options to access the buckets of table and source, as for `Table.open`.
         **options: See `AutoloadOptions`, and for documents and files `DocumentOptions`;
             `commit_properties` as for `Table.append`.
 
     Raises:
         MissingSource: The source does not exist.
-        InvalidValue: An impossible option, another source under the same name, or a changed
-            file if that is an error.
-        MalformedLog: What the log says of the autoload is damaged.
+        InvalidValue: An invalid option, another source under the same name, or a changed file if
+            `on_change` is "error".
+        MalformedLog: The autoload's state in the log is damaged.
         StoreFailed: A store fails; with `every` the next round tries again.
         InvalidSchema, NotADeltaTable, UnsupportedFeature, CommitConflict: As `ingest`. An
             error of a single file is recorded, and the other files are loaded.
@@ -93,11 +93,11 @@ def run_autoload(
     run: Runner = run_in_threads,
     parallelism: int | None = None,
 ) -> AutoloadResult:
-    """What `autoload` does; `run` runs the tasks of a batch, `parallelism` of them at once."""
+    """As `autoload`; `run` runs the tasks of a batch, `parallelism` of them at once."""
     interval = None if every is None else seconds("every", every)
     metrics: Metrics | None = None
 
-    def said(report: BatchReport) -> None:
+    def count_batch(report: BatchReport) -> None:
         if metrics is not None:
             metrics.batch(report)
         if on_batch is not None:
@@ -109,7 +109,7 @@ def run_autoload(
         name=name,
         run=run,
         parallelism=parallelism,
-        on_batch=said,
+        on_batch=count_batch,
         **options,
     )
     if metrics_file is not None:
@@ -117,13 +117,13 @@ def run_autoload(
         metrics = Metrics(Path(metrics_file), loader.name, os.fspath(table))
         metrics.write()
 
-    def looked(result: AutoloadResult, error: VariantLakeError | None) -> None:
+    def count_round(result: AutoloadResult, error: VariantLakeError | None) -> None:
         if metrics is not None:
             metrics.round(result.files_waiting, result.files_changed, failed=error is not None)
 
-    asked: Callable[[], bool] = (lambda: False) if stop is None else stop
+    is_stopped: Callable[[], bool] = (lambda: False) if stop is None else stop
     if interval is not None:
-        return loader.every(interval, asked, on_round=looked)
-    result = loader.once(asked)
-    looked(result, None)
+        return loader.every(interval, is_stopped, on_round=count_round)
+    result = loader.once(is_stopped)
+    count_round(result, None)
     return result

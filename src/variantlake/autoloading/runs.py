@@ -1,8 +1,8 @@
-"""Runs: sorted files of names beside the log, which say what an autoload has done with each file.
+"""Runs: sorted Parquet files that record what an autoload has done with each file.
 
-A batch writes one run of its own files, and takes smaller ones before it into the new one. So an
-autoload of n files has about log2(n) runs, and a batch costs what it holds, not what is known
-already. Of a name that stands in several runs the newest counts.
+A batch writes one run with its files, and merges smaller, older runs into it. So an autoload of n
+files has about log2(n) runs, and the cost of a batch depends on its own size, not on the number of
+known files. If several runs have a name, the newest one counts.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ _FIELDS: list[pa.Field[Any]] = [
     pa.field("modified", pa.int64()),
 ]
 RUN = pa.schema(_FIELDS)
-"""A row for each file. `name` are the bytes of its path from the source's root, with `/`; `size` in
-bytes and `tag` tell whether it is still the same (`listing`). `version` is the one that the batch
-was meant to be: `Run` may know better for its newest batch. `modified` is when the file changed
-last, in milliseconds since the epoch; null for one that is to be tried again, and in runs of older
-versions."""
+"""A row for each file. `name` is its path from the source's root, as bytes with `/`; `size` in
+bytes and `tag` tell whether the file is unchanged (see `listing`). `version` is the one that the
+batch expected to commit: `Run` corrects it for its newest batch. `modified` is when the file last
+changed, in milliseconds since the epoch; null for a file to retry, and in runs of older releases.
+"""
 
 _PIECE_ROWS = 1 << 16
-"""Rows of a run that are in memory at a time."""
+"""Rows of a run in memory at a time."""
 
 MAX_RUN_BYTES = 1 << 30
-"""Our limit on a run's size as the log states it."""
+"""Our limit on a run's size by the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One file of names, as the log refers to it.
+    """One run, as the log refers to it.
 
-    `first` and `last` are the least and the greatest name. `batch` is the newest batch in it, which
-    was committed as `version`; until a later batch has looked (`sure`), that is what it was meant
-    to be. `until` is the newest `modified` in it, None if one of them is null.
+    `first` and `last` are its least and greatest name. `batch` is the newest batch in it, `version`
+    the version that committed it: the expected one until a later batch has checked it (`sure`).
+    `until` is the newest `modified` in it, None if one of them is null.
     """
 
     path: str
@@ -72,17 +72,17 @@ class Run:
 
 
 class RunReader:
-    """Reads runs; the bytes of the last ones stay in memory, as rounds read the same again."""
+    """Reads runs, and caches the bytes of recent ones: each round reads the same runs."""
 
-    def __init__(self, store: Store, kept_bytes: int = 64 << 20) -> None:
+    def __init__(self, store: Store, cache_bytes: int = 64 << 20) -> None:
         self._store = store
-        self._kept_bytes = kept_bytes
-        self._kept: dict[str, bytes] = {}
+        self._cache_bytes = cache_bytes
+        self._cache: dict[str, bytes] = {}
 
     def pieces(self, run: Run) -> Iterator[pa.Table]:
-        """The rows of a run in the order of names, a piece at a time; versions are put right.
+        """The rows of a run sorted by name, a piece at a time, with corrected versions.
 
-        Raises MalformedLog if the file is missing or not the one that the log means.
+        Raises MalformedLog if the file is missing, or is not the one that the log names.
         """
         data = self._bytes(run)
         try:
@@ -95,19 +95,20 @@ class RunReader:
             raise self._damaged(run, f"cannot be read: {error}") from error
 
     def _bytes(self, run: Run) -> bytes:
-        known = self._kept.get(run.path)
-        if known is not None:
-            return known
+        cached = self._cache.get(run.path)
+        if cached is not None:
+            return cached
         try:
             data = self._store.read(run.path)
         except MissingSource as error:
             raise self._damaged(run, "is missing") from error
         if len(data) != run.size or hashlib.sha256(data).hexdigest() != run.sha256:
             raise self._damaged(run, "is not the file that was written")
-        if len(data) <= self._kept_bytes:
-            while self._kept and sum(map(len, self._kept.values())) + len(data) > self._kept_bytes:
-                self._kept.pop(next(iter(self._kept)))
-            self._kept[run.path] = data
+        if len(data) <= self._cache_bytes:
+            room = self._cache_bytes - len(data)
+            while self._cache and sum(map(len, self._cache.values())) > room:
+                self._cache.pop(next(iter(self._cache)))
+            self._cache[run.path] = data
         return data
 
     def _damaged(self, run: Run, what: str) -> MalformedLog:
@@ -120,9 +121,9 @@ class RunReader:
 
 
 def merged(streams: Sequence[Iterator[pa.Table]]) -> Iterator[pa.Table]:
-    """The rows of several runs, oldest first, as pieces in the order of names, each name once.
+    """Merge runs, given oldest first, into pieces sorted by name, with each name once.
 
-    Memory is that of a piece of each run.
+    Holds one piece of each run in memory.
     """
     heads: dict[int, pa.Table] = {}
     for rank, stream in enumerate(streams):
@@ -148,7 +149,7 @@ def _refill(heads: dict[int, pa.Table], rank: int, stream: Iterator[pa.Table]) -
 
 
 def _newest(parts: Sequence[pa.Table]) -> pa.Table:
-    """Rows of several runs, oldest first, sorted by name; of each name the last."""
+    """Rows of several runs, given oldest first, sorted by name, with the last row of each name."""
     if len(parts) == 1:
         return parts[0]
     ranks = np.repeat(np.arange(len(parts)), [part.num_rows for part in parts])
@@ -163,7 +164,7 @@ def _newest(parts: Sequence[pa.Table]) -> pa.Table:
 
 
 def upper_bound(table: pa.Table, name: bytes) -> int:
-    """How many of the sorted rows have names up to this one."""
+    """How many of the sorted rows have a name up to this one."""
     return bisect.bisect_right(range(table.num_rows), name, key=lambda row: _name(table, row))
 
 
@@ -179,9 +180,9 @@ def _with_modified(piece: pa.Table) -> pa.Table:
 
 
 def remembered(piece: pa.Table, floor: int) -> pa.Table:
-    """The rows of files that did not change before `floor`, in milliseconds since the epoch."""
-    young: Any = pc.greater_equal(piece.column("modified"), pa.scalar(floor, pa.int64()))
-    return piece.filter(pc.fill_null(young, True))
+    """The rows of files changed at or after `floor`, in milliseconds since the epoch, or null."""
+    is_recent: Any = pc.greater_equal(piece.column("modified"), pa.scalar(floor, pa.int64()))
+    return piece.filter(pc.fill_null(is_recent, True))
 
 
 def _with_version(piece: pa.Table, run: Run) -> pa.Table:
@@ -193,9 +194,9 @@ def _with_version(piece: pa.Table, run: Run) -> pa.Table:
 def write_run(
     store: Store, folder: str, pieces: Iterable[pa.Table], batch: int, version: int
 ) -> Run:
-    """Write rows, sorted by name, as a run of its own, durable; at least one row.
+    """Write at least one row, sorted by name, as a new durable run.
 
-    Names compress by their common prefixes, which hold most of their bytes.
+    Delta encoding stores common prefixes of names, most of their bytes, once.
     """
     buffer = io.BytesIO()
     rows, first, last = 0, b"", b""
@@ -237,16 +238,16 @@ def appended(
     version: int,
     floor: int = 0,
 ) -> tuple[Run, ...]:
-    """The runs after a batch: `rows`, sorted by name, and small runs before them, become one.
+    """The runs after a batch: merges `rows`, sorted by name, and small older runs into one.
 
-    `version` is the one that the batch is meant to be. Files that changed before `floor` are left
-    out of the runs that are written anew, and so are runs that hold no other ones.
+    `version` is the one that the batch expects to commit. Drops records of files changed before
+    `floor` from the merged runs, and runs that have only such records.
     """
-    kept = [run for run in runs if run.until is None or run.until >= floor]
-    taken: list[Run] = []
+    older = [run for run in runs if run.until is None or run.until >= floor]
+    small: list[Run] = []
     count = rows.num_rows
-    while kept and kept[-1].rows < 2 * count:
-        count += kept[-1].rows
-        taken.insert(0, kept.pop())
-    streams = [(remembered(piece, floor) for piece in reader.pieces(run)) for run in taken]
-    return (*kept, write_run(store, folder, merged([*streams, iter([rows])]), batch, version))
+    while older and older[-1].rows < 2 * count:
+        count += older[-1].rows
+        small.insert(0, older.pop())
+    streams = [(remembered(piece, floor) for piece in reader.pieces(run)) for run in small]
+    return (*older, write_run(store, folder, merged([*streams, iter([rows])]), batch, version))

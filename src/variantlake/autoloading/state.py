@@ -1,7 +1,7 @@
-"""How far an autoload has come, as the table's log says it: a metadata domain that names its runs.
+"""The state of an autoload in the table's log: a metadata domain that names its runs.
 
-The domain `variantlake.autoload.<name>` is written by the commit that carries the rows. So the load
-and the table cannot disagree, and of two processes the one that comes second meets a conflict.
+The commit that adds the rows writes the domain `variantlake.autoload.<name>`. So state and table
+cannot disagree, and of two processes the second one gets a conflict.
 Spec: PROTOCOL, "Domain Metadata", "Transaction Identifiers".
 """
 
@@ -33,13 +33,13 @@ from variantlake.writing.autoload_files import DOMAIN, FOLDER, RUN_PATH
 from variantlake.writing.commit_record import CommitRecord, find_commit
 
 FEATURE = "domainMetadata"
-"""The writer feature that a table needs for it."""
+"""The writer feature that the table needs."""
 
 FORMAT = 2
-"""The form of the domain and of the runs; of a newer one we read nothing.
+"""The newest format of the domain and the runs; we refuse newer ones.
 
-A state that has forgotten files says 2, so that versions that do not know of that do not load these
-files again; any other says 1.
+A state with dropped records has format 2, so that older releases do not load their files again; any
+other state has format 1.
 """
 
 MAX_NAME = 128
@@ -54,13 +54,13 @@ class FileState(enum.IntEnum):
 
     LOADED = 1
     EMPTY = 2
-    """It held no document: it is loaded once it holds one."""
+    """It held no document; it is loaded once it has changed."""
     FAILED = 3
-    """It could not be read: it is tried again once it has changed, or by command."""
+    """It could not be read; it is retried once it has changed, or by `retry_failed`."""
     RETRY = 4
-    """It is to be tried again."""
+    """The next round tries it again."""
     SKIPPED = 5
-    """It was older than the date from which the first run was to load."""
+    """It was older than `since`."""
 
     @property
     def label(self) -> str:
@@ -70,14 +70,14 @@ class FileState(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoadState:
-    """What the log says of one autoload at one version.
+    """The state of one autoload at one version of the table.
 
-    `source` is the root of the names, a path or URL. `batch` counts the batches. `after` is the
-    name up to which all that was there was taken, None if that is not known. `listed` is when
-    all of the source was listed last, in milliseconds since the epoch; 0 asks for it. `ordered`
-    says that no file came with a name before those that were there. Files that changed before
-    `floor` (milliseconds since the epoch) are loaded no more, and may be forgotten; 0 forgets none.
-    `logged` is the domain's text that this was read from, None if the log has none yet.
+    `source` is the root of the names, a path or URL. `batch` counts the batches. All files with
+    names up to `after` have been handled; None if there is no such name. `listed` is when the whole
+    source was listed last, in milliseconds since the epoch; 0 requires a full listing. `ordered`
+    says that new files have always had names after the known ones. Files changed before `floor`
+    (milliseconds since the epoch) are not loaded any more, and their records may be dropped; 0
+    drops none. `logged` is the domain's configuration in the log, None if it has none yet.
     """
 
     name: str
@@ -92,21 +92,21 @@ class LoadState:
 
     @property
     def domain(self) -> str:
-        """The metadata domain, and the application of `txn`."""
+        """The name of the metadata domain, and the `appId` of `txn`."""
         return DOMAIN + self.name
 
     @property
     def folder(self) -> str:
-        """Where the runs lie, from the table's root."""
+        """The folder of the runs, from the table's root."""
         return f"{FOLDER}/{self.name}"
 
     @property
     def count(self) -> int:
-        """Files that are known, about: one that stands in several runs counts as often."""
+        """About how many files are known; one that several runs have counts several times."""
         return sum(run.rows for run in self.runs)
 
     def sorted_pieces(self, reader: RunReader, *, after: bytes | None = None) -> Iterator[pa.Table]:
-        """What is known of all files, or of those after a name, as sorted pieces of RUN."""
+        """The records of all files, or at least of those after a name, as sorted pieces of RUN."""
         return merged(
             [reader.pieces(run) for run in self.runs if after is None or run.last > after]
         )
@@ -123,9 +123,9 @@ class LoadState:
         version: int,
         floor: int = 0,
     ) -> LoadState:
-        """The state after one more batch of these files, sorted by name; writes its run.
+        """The state after a batch with these rows, sorted by name; writes its run.
 
-        `version` is the one that the batch is meant to be. The floor never falls.
+        `version` is the one that the batch expects to commit. The floor never falls.
         """
         batch, floor = self.batch + 1, max(self.floor, floor)
         runs = appended(
@@ -137,13 +137,13 @@ class LoadState:
         )
 
     def record(self, before: LoadState, now: int) -> CommitRecord:
-        """What a commit says of this state if the table has been in the one `before`."""
+        """What the commit of this state records if the table's state is `before`."""
 
         def is_stale(snapshot: Snapshot) -> bool:
             if FEATURE not in snapshot.features:
                 return True
-            found = snapshot.domains.get(self.domain)
-            return (None if found is None else found.configuration) != before.logged
+            domain = snapshot.domains.get(self.domain)
+            return (None if domain is None else domain.configuration) != before.logged
 
         return CommitRecord(
             transactions=(Transaction(self.domain, self.batch, now),),
@@ -152,7 +152,7 @@ class LoadState:
         )
 
     def configuration(self) -> str:
-        """The domain's text."""
+        """The domain's configuration."""
         document = {
             "format": FORMAT if self.floor else 1,
             "source": urllib.parse.quote(self.source, safe="/:", errors="surrogateescape"),
@@ -173,7 +173,7 @@ def _run_to_json(run: Run) -> dict[str, Any]:
 
 
 def check_name(name: str) -> str:
-    """The name of an autoload. Raises InvalidValue for one that cannot be."""
+    """The name of an autoload, if it is valid; else raises InvalidValue."""
     if not isinstance(name, str) or len(name) > MAX_NAME or not _NAME.fullmatch(name):
         raise InvalidValue(
             f"the name of an autoload is {name!r:.200}",
@@ -184,25 +184,25 @@ def check_name(name: str) -> str:
 
 
 def read_state(snapshot: Snapshot, name: str) -> LoadState | None:
-    """What the log says of an autoload; None if it has said nothing.
+    """The state of an autoload in the log; None if there is none.
 
-    Raises MalformedLog for what we did not write so.
+    Raises MalformedLog for a domain that we cannot have written.
     """
-    found = snapshot.domains.get(DOMAIN + name)
-    if found is None:
+    domain = snapshot.domains.get(DOMAIN + name)
+    if domain is None:
         return None
     try:
-        state = _parsed(name, orjson.loads(found.configuration))
+        state = _parsed(name, orjson.loads(domain.configuration))
     except (KeyError, TypeError, ValueError) as error:
         raise MalformedLog(
-            f"the metadata domain {found.domain!r} is not what was written: {error!r:.200}",
+            f"the metadata domain {domain.domain!r} is not what was written: {error!r:.200}",
             file=snapshot.store.uri,
         ) from error
-    return replace(state, logged=found.configuration)
+    return replace(state, logged=domain.configuration)
 
 
 def names_of_autoloads(snapshot: Snapshot) -> list[str]:
-    """The autoloads that the table knows, sorted."""
+    """The sorted names of the autoloads with state in the table."""
     return sorted(
         domain.removeprefix(DOMAIN) for domain in snapshot.domains if domain.startswith(DOMAIN)
     )
@@ -240,7 +240,7 @@ def _run_of(fields: Any) -> Run:
         sure=_typed(bool, fields["sure"]),
         until=None if "until" not in fields else _typed(int, fields["until"]),
     )
-    # A path of a stranger's log must not lead out of its folder.
+    # A path in a foreign log must not lead out of our folder.
     if not RUN_PATH.fullmatch(run.path) or not 0 < run.size <= MAX_RUN_BYTES or run.rows < 1:
         raise ValueError(f"no run can have this path: {run.path!r}")
     return run
@@ -253,10 +253,9 @@ def _typed(kind: type[Any], value: Any) -> Any:
 
 
 def with_versions(state: LoadState, snapshot: Snapshot) -> LoadState:
-    """The state with the version of its newest batch, which its own commit could not know.
+    """The state with the true version of its newest batch, which its commit could not know.
 
-    It is looked for from the version on that the batch was meant to be; if the log does not hold
-    that any more, the guess stands.
+    Searches the log from the expected version on; keeps that one if the commit is not found.
     """
     if not state.runs or state.runs[-1].sure or state.runs[-1].batch != state.batch:
         return state
@@ -269,5 +268,5 @@ def with_versions(state: LoadState, snapshot: Snapshot) -> LoadState:
 
 
 def rows_of_batch(files: Sequence[dict[str, Any]]) -> pa.Table:
-    """Files as rows of RUN, sorted by name."""
+    """Rows of RUN for these files, sorted by name."""
     return pa.Table.from_pylist(sorted(files, key=lambda file: file["name"]), schema=RUN)

@@ -1,5 +1,5 @@
-"""Contracts: a part of JSON Schema that documents are checked against while they are loaded.
+"""Contracts: loads check documents against a subset of JSON Schema.
 
 In: a schema, and the tape of a batch of documents. Out: the rows that break it, and why. A table
-keeps its contract as a property of the column, with a version.
+keeps each column's contract as a table property, with a version.
 """

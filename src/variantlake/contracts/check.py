@@ -1,4 +1,4 @@
-"""The rows of a tape that break a rule, found for all rows of a batch at once, path by path.
+"""Find the rows of a tape that break a rule, path by path, for all rows of a batch at once.
 
 Twin: the `jsonschema` library, document by document (tests/contracts/test_check.py).
 """
@@ -41,11 +41,11 @@ Mask = npt.NDArray[np.bool_]
 
 
 def _type_of_tags() -> npt.NDArray[np.uint8]:
-    """The type by a node's tag; what JSON writes as text (dates, UUIDs, …) is a string."""
+    """The JSON type by a node's tag; values that JSON writes as text (dates, …) are strings."""
     types = np.full(256, _STRING, np.uint8)
     types[NULL], types[OBJECT], types[ARRAY] = _NULL, _OBJECT, _ARRAY
     types[[TRUE, FALSE]] = _BOOLEAN
-    types[list(_NUMBERS)] = _NUMBER  # whether one is whole is looked at where that matters
+    types[list(_NUMBERS)] = _NUMBER  # `_is_of` checks for whole numbers where that matters
     types[list(INTEGERS)] = _INTEGER
     types[OPAQUE] = len(TYPES)
     return types
@@ -56,7 +56,7 @@ _TYPES = _type_of_tags()
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """What one row breaks: the keyword of the schema, what it says, where, and the value there."""
+    """How one row breaks the schema: the keyword, what it requires, the path, and the value."""
 
     keyword: str
     says: str
@@ -65,26 +65,26 @@ class Breach:
 
     @property
     def reason(self) -> str:
-        """One sentence."""
+        """The breach as one sentence."""
         if self.value == MISSING:
             return f"{self.path} is missing, and the contract says {self.says}"
         return f"{self.path} is {self.value}, and the contract says {self.says}"
 
 
 class Breaches:
-    """The rows of a tape that break a rule, ascending; what is wrong is told row by row."""
+    """The rows of a tape that break a rule, in ascending order."""
 
-    def __init__(self, tape: Tape, found: list[_Failure]) -> None:
-        self._tape, self._failures = tape, found
-        of = [np.searchsorted(tape.first, each.nodes, "right") - 1 for each in found]
-        rows = np.concatenate([*of, np.zeros(0, np.int64)])
-        # np.unique gives the first of each row: keywords stand in the order of the schema.
+    def __init__(self, tape: Tape, failures: list[_Failure]) -> None:
+        self._tape, self._failures = tape, failures
+        parts = [np.searchsorted(tape.first, each.nodes, "right") - 1 for each in failures]
+        rows = np.concatenate([*parts, np.zeros(0, np.int64)])
+        # `first` are the first failures of each row, by the order of checks in `_Check.failures`.
         self.rows, first = np.unique(rows, return_index=True)
         self._first = first
-        self._starts = np.cumsum([0, *(len(each.nodes) for each in found)])
+        self._starts = np.cumsum([0, *(len(each.nodes) for each in failures)])
 
     def breach(self, place: int) -> Breach:
-        """What the row `rows[place]` breaks first."""
+        """The first breach of the row `rows[place]`."""
         at = int(self._first[place])
         which = int(np.searchsorted(self._starts, at, "right")) - 1
         failure = self._failures[which]
@@ -95,7 +95,7 @@ class Breaches:
         return Breach(failure.keyword, failure.says, path, value)
 
     def mask(self) -> Mask:
-        """Which rows are good, or were no documents."""
+        """True for each row that breaks nothing, or is no document."""
         good = np.ones(self._tape.rows, np.bool_)
         good[self.rows] = False
         return good
@@ -103,7 +103,7 @@ class Breaches:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """Nodes that break one keyword; `missing` is the key that the objects lack."""
+    """Nodes that break one keyword; `missing` is a required key that these objects lack."""
 
     nodes: Int64s
     keyword: str
@@ -112,15 +112,15 @@ class _Failure:
 
 
 def find_breaches(rule: Rule, tape: Tape) -> Breaches | None:
-    """The rows that break the rule; None if none does. Rows without nodes are not looked at."""
+    """The rows that break the rule; None if none does. Rows without nodes are not checked."""
     starts = np.asarray(tape.first[:-1], np.int64)
     starts = starts[(tape.first[1:] > starts) & (tape.status == 0)]
-    found = [each for each in _Check(tape, rule).failures(rule, starts) if len(each.nodes)]
-    return Breaches(tape, found) if found else None
+    failures = [each for each in _Check(tape, rule).failures(rule, starts) if len(each.nodes)]
+    return Breaches(tape, failures) if failures else None
 
 
 class _Check:
-    """One tape. Sets of nodes (`at`) are ascending, and none is inside another of its set."""
+    """Checks one tape. Nodes in `at` are ascending, and none is inside another."""
 
     def __init__(self, tape: Tape, rule: Rule) -> None:
         self._tape = tape
@@ -134,7 +134,7 @@ class _Check:
         self._ids = {name: number for number, name in enumerate(names) if name in wanted}
 
     def failures(self, rule: Rule, at: Int64s) -> Iterator[_Failure]:
-        """What breaks the rule among these nodes, and in them."""
+        """The failures of these nodes and of those inside them."""
         if not len(at):
             return
         types = _TYPES[self._tags[at]]
@@ -238,7 +238,7 @@ class _Check:
             yield from self.failures(rule.items, np.sort(children))
 
     def _children(self, at: Int64s) -> tuple[Int64s, Int64s]:
-        """The nodes directly in these containers, each with the place in `at` of its own."""
+        """The children of these containers, each with its container's place in `at`."""
         places = np.arange(len(at))
         left = np.asarray(self._counts[at], np.int64)
         cursor = at + 1
@@ -258,7 +258,7 @@ class _Check:
         return self._ids.get(name.encode("utf-8", "surrogatepass"), -1)
 
     def _strings(self, at: Int64s) -> Any:
-        """The strings as Arrow has them; what JSON writes as text, as that text."""
+        """The strings as an Arrow array; other values as the text that JSON writes."""
         nodes: Any = self._tape.nodes[at]
         if (nodes["tag"] != STRING).any():
             return pa.array([text_of(self._tape, int(node)) for node in at], pa.large_string())

@@ -1,7 +1,8 @@
-"""The contract of a VARIANT column: a JSON Schema with a version, as users give and tables keep it.
+"""The contract of a VARIANT column: a JSON Schema with a version.
 
 A table keeps it in the property `variantlake.contract.<column>` (the column's physical name), as
-JSON: `{"version": 2, "schema": {…}}`; without a schema the contract of that version was taken away.
+JSON: `{"version": 2, "schema": {…}}`. A version without a schema means that the contract was
+removed.
 """
 
 from __future__ import annotations
@@ -27,13 +28,12 @@ MAX_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Contract(Shown):
-    """What the documents of a column must be like, as a JSON Schema.
+    """A JSON Schema that the documents of a column must fulfil.
 
-    Checked are the keywords `type`, `enum`, `const`, `minimum`, `maximum`, `exclusiveMinimum`,
+    It may have the keywords `type`, `enum`, `const`, `minimum`, `maximum`, `exclusiveMinimum`,
     `exclusiveMaximum`, `pattern` (RE2), `minLength`, `maxLength`, `properties`, `required`,
-    `additionalProperties` (true or false), `items`, `minItems`, `maxItems` and `anyOf`.
-    `version` counts the contracts that the table has had for the column, from 1 on; 0 is one that
-    no table keeps yet.
+    `additionalProperties` (true or false), `items`, `minItems`, `maxItems` and `anyOf`. `version`
+    counts the column's contracts in the table, from 1 on; 0 is a contract that no table keeps yet.
     """
 
     schema: Mapping[str, Any]
@@ -44,8 +44,8 @@ class Contract(Shown):
     def of(cls, given: ContractLike) -> Self:
         """A contract from a schema: a mapping, its JSON text, or a file with it.
 
-        Raises InvalidSchema for a schema that is not one, or has keywords that are not checked;
-        MissingSource for a file that does not exist.
+        Raises InvalidSchema for an invalid schema or one with keywords that are not checked,
+        InvalidValue for another type, MissingSource for a file that cannot be read.
 
         Examples:
             >>> vl.Contract.of({"required": ["kind"]}).version
@@ -71,12 +71,12 @@ class Contract(Shown):
     @classmethod
     def _of_text(cls, text: bytes, name: str) -> Self:
         try:
-            found = orjson.loads(text)
+            schema = orjson.loads(text)
         except orjson.JSONDecodeError as error:
             raise InvalidSchema(f"the contract is not JSON: {error}", file=name) from None
-        if not isinstance(found, dict):
+        if not isinstance(schema, dict):
             raise InvalidSchema("the contract is no JSON object", file=name)
-        return cls._parsed(found)
+        return cls._parsed(schema)
 
     @classmethod
     def _parsed(cls, schema: Mapping[str, Any], version: int = 0) -> Self:
@@ -93,26 +93,26 @@ class Contract(Shown):
         return find_breaches(self.rule, tape)
 
     def text(self) -> str:
-        """As the property has it."""
+        """The value of the table property."""
         return orjson.dumps({"version": self.version, "schema": self.schema}).decode()
 
     @classmethod
     def from_text(cls, text: str) -> Self | None:
-        """The contract of a property; None for one that was taken away. Raises InvalidSchema."""
+        """The contract of a property; None if it was removed. Raises InvalidSchema."""
         version, schema = _stored(text)
         return None if schema is None else cls._parsed(schema, version)
 
 
 ContractLike: TypeAlias = Contract | Mapping[str, Any] | str | os.PathLike[str]
-"""What users give as a contract."""
+"""What `Contract.of` takes."""
 
 
 def contracts(properties: Mapping[str, str]) -> dict[str, Contract]:
-    """The contracts that a table has, by the physical names of its columns.
+    """The contracts of a table, by the physical names of its columns.
 
-    Raises InvalidSchema for one of a later version of Variantlake that has other keywords.
+    Raises InvalidSchema for a contract with unknown keywords, as later releases may write.
     """
-    found = {}
+    by_column = {}
     for name, text in properties.items():
         if name.startswith(CONTRACT_PREFIX):
             try:
@@ -121,16 +121,16 @@ def contracts(properties: Mapping[str, str]) -> dict[str, Contract]:
                 error.say_first(f"the property {name}")
                 raise
             if contract is not None:
-                found[name.removeprefix(CONTRACT_PREFIX)] = contract
-    return found
+                by_column[name.removeprefix(CONTRACT_PREFIX)] = contract
+    return by_column
 
 
 def contract_property(
     properties: Mapping[str, str], column: str, contract: Contract | None
 ) -> dict[str, str]:
-    """The property that changes a column's contract (physical name); empty if it is that already.
+    """The property that sets the contract of a column (physical name); empty if it is unchanged.
 
-    None takes it away. Raises as `contracts`.
+    A contract of None removes it. Raises InvalidSchema for a malformed property.
     """
     name = CONTRACT_PREFIX + column
     before = properties.get(name)
@@ -143,14 +143,14 @@ def contract_property(
 
 
 def contract_texts(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties with contracts, as they are."""
+    """The properties that hold contracts, unparsed."""
     return {name: text for name, text in properties.items() if name.startswith(CONTRACT_PREFIX)}
 
 
 def _stored(text: str) -> tuple[int, Mapping[str, Any] | None]:
     try:
-        found = orjson.loads(text)
-        return int(found["version"]), found.get("schema")
+        stored = orjson.loads(text)
+        return int(stored["version"]), stored.get("schema")
     except (ValueError, TypeError, KeyError, AttributeError):
         raise InvalidSchema("there is no contract in it") from None
 

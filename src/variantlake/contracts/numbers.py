@@ -1,7 +1,7 @@
-"""Numbers of a tape beside one number: which are less, equal, greater.
+"""Compare numbers of a tape with one number.
 
-Integers and decimals are compared exactly, doubles and floats with the one that is nearest to the
-number: 0.1 as a double equals 0.1.
+Integers and decimals are compared exactly, doubles and floats with the nearest double or float of
+the number: 0.1 as a double equals 0.1.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Signs = npt.NDArray[np.int8]
 
 
 def signs(tape: Tape, at: Int64s, number: Fraction) -> Signs:
-    """-1, 0 or 1 for each node, all of them numbers: the sign of its value minus `number`."""
+    """The sign of value - `number` for each of these numeric nodes: -1, 0, 1 or NOT_COMPARED."""
     nodes: Records = tape.nodes[at]
     found: Signs = np.zeros(len(at), np.int8)
     tags = nodes["tag"]
@@ -59,7 +59,7 @@ def signs(tape: Tape, at: Int64s, number: Fraction) -> Signs:
 
 
 def are_whole(tape: Tape, at: Int64s) -> npt.NDArray[np.bool_]:
-    """Which of these nodes, all of them numbers, have no fraction."""
+    """Which of these numeric nodes are whole numbers."""
     nodes: Records = tape.nodes[at]
     tags, scales = nodes["tag"], nodes["extra"]
     found = np.isin(tags, INTEGERS)
@@ -74,7 +74,7 @@ def are_whole(tape: Tape, at: Int64s) -> npt.NDArray[np.bool_]:
 
 
 def unscaled(tape: Tape, node: int) -> int:
-    """The digits of a decimal, as an integer."""
+    """The unscaled value of a decimal."""
     record = tape.nodes[node]
     if record["tag"] != DECIMAL16:
         return int(record["value"])

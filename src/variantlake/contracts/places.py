@@ -1,4 +1,4 @@
-"""One node of a tape for a reader: its path in the document, and its value, shortened."""
+"""Describe one node of a tape for people: its path in the document, and its shortened value."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from variantlake.shown import counted, utf8_text
 from variantlake.types import Primitive
 
 MAX_SHOWN = 60
-"""Characters of a value in a reason: a document may hold secrets, and be long."""
+"""The most characters of a value in a reason: a document may hold secrets, and be long."""
 
 MISSING = ""
-"""The value of what is not there."""
+"""Stands for the value at a path that does not exist."""
 
 
 def path_of(tape: Tape, row: int, node: int, missing: str | None = None) -> str:
-    """Where a node of a row stands (`$.items[2].price`); `missing` is a key that it lacks."""
+    """The path of a node in its row (`$.items[2].price`), with the key `missing` appended."""
     steps: list[str | int] = []
     container = int(tape.first[row])
     while container != node:
@@ -57,16 +57,14 @@ def _name(tape: Tape, node: int) -> str:
 
 
 def shown_value(tape: Tape, node: int) -> str:
-    """The value as JSON, shortened; of containers only what they are."""
+    """The value as shortened JSON; for a container its type and size."""
     record = tape.nodes[node]
     tag = int(record["tag"])
     if tag in (OBJECT, ARRAY):
         count = int(record["extra"])
-        return (
-            f"an object of {counted(count, 'key')}"
-            if tag == OBJECT
-            else (f"an array of {counted(count, 'element')}")
-        )
+        if tag == OBJECT:
+            return f"an object of {counted(count, 'key')}"
+        return f"an array of {counted(count, 'element')}"
     if tag == OPAQUE:
         return "a value of an unknown type"
     text = utf8_text(scalar_to_json(_scalar(tape, node)))
@@ -74,7 +72,7 @@ def shown_value(tape: Tape, node: int) -> str:
 
 
 def text_of(tape: Tape, node: int) -> str:
-    """A string, or what JSON writes as one (dates, UUIDs, …), without the quotes."""
+    """A string, or the JSON text of a date, UUID, …, without quotes."""
     scalar = _scalar(tape, node)
     if isinstance(scalar.value, str):
         return scalar.value

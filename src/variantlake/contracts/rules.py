@@ -1,7 +1,7 @@
-"""A JSON Schema as rules. Spec: JSON Schema 2020-12, of which the keywords in KEYWORDS are checked.
+"""Parse a JSON Schema into rules. Spec: JSON Schema 2020-12, of which we check KEYWORDS.
 
-What only describes (`title`, `format`, …) is left aside, as the specification has it; any other
-keyword is refused by name, so that nobody believes in a check that does not happen.
+Annotations (`title`, `format`, …) are ignored, as the specification says. Any other keyword is
+refused by name, so that nobody relies on a check that does not happen.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BOUNDS = {
     "maximum": (-1, 0),
     "exclusiveMaximum": (-1,),
 }
-"""The signs of value - bound that each of them allows."""
+"""The signs of value - bound that each keyword allows."""
 
 LENGTHS = {"minLength": "string", "maxLength": "string", "minItems": "array", "maxItems": "array"}
 
@@ -33,7 +33,7 @@ ANNOTATIONS = frozenset({
     "$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated",
     "readOnly", "writeOnly", "format", "contentEncoding", "contentMediaType",
 })  # fmt: skip
-"""Keywords that say nothing about whether a document is good."""
+"""Keywords that do not restrict documents."""
 
 KEYWORDS = (
     "type", "enum", "const", *BOUNDS, *LENGTHS, "pattern", "properties", "required",
@@ -41,17 +41,17 @@ KEYWORDS = (
 )  # fmt: skip
 
 MAX_DEPTH = 100
-"""Our limit on schemas in each other."""
+"""Our limit on the nesting of schemas."""
 
 Scalar: TypeAlias = bool | Fraction | str | None
-"""A constant of a schema: numbers are equal by their value, as the specification has it."""
+"""A constant of a schema; numbers are equal if their values are, as the specification says."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a schema says of the values at one path; None and empty say nothing.
+    """What a schema requires of the values at one path; None and empty require nothing.
 
-    `closed` allows no keys but those of `properties`.
+    `closed` forbids keys that are not in `properties`.
     """
 
     types: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Rule:
     any_of: tuple[Rule, ...] = ()
 
     def names(self) -> Iterator[str]:
-        """The keys that this rule, and those in it, tell from others."""
+        """The keys that this rule and the rules within it name."""
         yield from self.required
         for name, rule in self.properties:
             yield name
@@ -76,9 +76,9 @@ class Rule:
 
 
 def parse_rule(schema: Any, at: str = "#", depth: int = 0) -> Rule:
-    """The rule of a schema; `at` is where it stands in the whole one.
+    """Parse a schema; `at` is its place within the whole schema.
 
-    Raises InvalidSchema for a keyword that is not checked, and for what it cannot say.
+    Raises InvalidSchema for a keyword that is not checked, and for an invalid value of one.
     """
     if schema is True:
         return Rule()
@@ -92,18 +92,18 @@ def parse_rule(schema: Any, at: str = "#", depth: int = 0) -> Rule:
                 f"the contract has the keyword {keyword!r} at {at}, which is not checked",
                 hint=did_you_mean(str(keyword), KEYWORDS) or f"keywords: {', '.join(KEYWORDS)}",
             )
-    given = _Keywords(schema, at, depth)
+    keywords = _Keywords(schema, at, depth)
     return Rule(
-        types=given.types(),
-        constants=given.constants(),
-        bounds=tuple((name, _fraction(given.number(name))) for name in BOUNDS if name in schema),
-        lengths=tuple((name, given.count(name)) for name in LENGTHS if name in schema),
-        pattern=given.pattern(),
-        properties=given.properties(),
-        required=given.required(),
-        closed=given.closed(),
-        items=given.rule("items") if "items" in schema else None,
-        any_of=given.any_of(),
+        types=keywords.types(),
+        constants=keywords.constants(),
+        bounds=tuple((name, _fraction(keywords.number(name))) for name in BOUNDS if name in schema),
+        lengths=tuple((name, keywords.count(name)) for name in LENGTHS if name in schema),
+        pattern=keywords.pattern(),
+        properties=keywords.properties(),
+        required=keywords.required(),
+        closed=keywords.closed(),
+        items=keywords.rule("items") if "items" in schema else None,
+        any_of=keywords.any_of(),
     )
 
 
@@ -211,5 +211,5 @@ class _Keywords:
 
 
 def _fraction(number: float | Decimal) -> Fraction:
-    """The number that was written: 0.1 is a tenth, not the double next to it."""
+    """The number as written: 0.1 is one tenth, not the nearest double."""
     return Fraction(Decimal(repr(number)) if isinstance(number, float) else number)

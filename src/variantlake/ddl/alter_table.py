@@ -1,4 +1,4 @@
-"""One change of ALTER TABLE or COMMENT ON TABLE, from any caller: one commit."""
+"""Commit one change of ALTER TABLE or COMMENT ON TABLE."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from variantlake.sql.select import QueryText
 
 
 class RowChecks(Protocol):
-    """What an engine finds out before a change of the table."""
+    """Checks of an engine before a change of the table."""
 
     def constraint(self, snapshot: Snapshot, name: str, expression: str) -> None:
         """Raise InvalidQuery unless it is a condition, InvalidValue if a row does not fulfil it."""
@@ -41,10 +41,10 @@ class RowChecks(Protocol):
         """Raise InvalidValue if a row has NULL in this column."""
 
     def default(self, field: StructField, expression: str) -> None:
-        """Raise InvalidQuery, InvalidValue for what is not a constant of the column's type."""
+        """Raise InvalidQuery or InvalidValue unless it is a constant of the column's type."""
 
     def generated(self, schema: StructType, field: StructField) -> None:
-        """Raise InvalidQuery for a generated column that other columns of a row do not give."""
+        """Raise InvalidQuery unless the other columns of a row determine the generated one."""
 
 
 def check_expressions(schema: StructType, checks: RowChecks) -> None:
@@ -64,22 +64,21 @@ def alter_table(
     always_commits: bool = True,
     run: Runner = run_in_threads,
 ) -> int:
-    """Commit a change; the new version, or the one that is there if nothing is left to do.
+    """Commit a change; returns the new version, or the current one if there is nothing to do.
 
-    `always_commits` also commits what leaves the table as it is, as Delta Spark's statements do.
-    `run` rewrites files, if the change needs that.
+    `always_commits` also commits changes without effect, as Delta Spark's statements do. `run`
+    rewrites files if the change requires it.
 
-    Raises what the functions of `delta.transaction` raise for it, CommitConflict, and what
-    `checks` raise.
+    Raises as the functions of `delta.transaction` and as `checks`, and CommitConflict.
     """
     if isinstance(change, parts.SetProperties):
         return set_properties(snapshot, change.properties, always_commits=always_commits, run=run)
     if isinstance(change, parts.UnsetProperties):
         if MODE in change.names and is_mapped(snapshot.metadata.configuration):
-            done = unmap_columns(snapshot, run)
+            result = unmap_columns(snapshot, run)
             change = replace(change, names=tuple(n for n in change.names if n != MODE))
             if not change.names:
-                return done.version or 0
+                return result.version or 0
             snapshot = snapshot.refresh()
         if always_commits:
             change = replace(change, missing_ok=True)
@@ -93,7 +92,7 @@ def alter_table(
 
 
 def commit_if_changed(snapshot: Snapshot, changes: Changes) -> int:
-    """Commit a change of the table's metadata; the version that is there if it is the same."""
+    """Commit a change of the table's metadata; returns the current version if nothing changes."""
     if alter_columns.changes_nothing(snapshot, changes):
         snapshot.check_writable(evaluated=True, kept=True, numbered=True)
         return snapshot.version
@@ -107,9 +106,9 @@ def set_properties(
     always_commits: bool = False,
     run: Runner = run_in_threads,
 ) -> int:
-    """Set table properties, with row ids for the files that are there if they need them.
+    """Set table properties; row tracking also gives row ids to existing files.
 
-    Without column mapping `run` rewrites all files. Raises as `alter.set_properties`.
+    To turn column mapping off, `run` rewrites all files. Raises as `alter.set_properties`.
     """
     properties = check_properties(properties)
     if properties.get(MODE, "").lower() == "none" and is_mapped(snapshot.metadata.configuration):
@@ -125,9 +124,9 @@ def set_properties(
 
 
 def set_contract(snapshot: Snapshot, column: str, contract: Contract | None) -> int:
-    """Set the contract of a VARIANT column (physical name), or take it away; the new version.
+    """Set or remove the contract of a VARIANT column (physical name); returns the new version.
 
-    The rows that are there are not looked at. Raises CommitConflict.
+    Does not check existing rows. Raises CommitConflict.
     """
     snapshot.check_writable(evaluated=True, kept=True, numbered=True)
     new = contract_property(snapshot.properties, column, contract)
@@ -154,7 +153,7 @@ def _together(snapshot: Snapshot, change: parts.ChangeColumns, checks: RowChecks
 def _checked(
     snapshot: Snapshot, change: parts.Alteration, checks: RowChecks, rows: Snapshot
 ) -> Changes | None:
-    """The commit for a change that the rows of `rows` allow; None for nothing to do."""
+    """Check the rows of `rows`, and make the commit for a change; None if nothing is to do."""
     match change:
         case parts.AddConstraint(name, expression):
             changes = alter.add_constraint(snapshot, name, expression)
@@ -175,16 +174,17 @@ def _checked(
 
 
 def _last_number(snapshot: Snapshot, column: IdentityColumn) -> int | None:
-    """The number of a row that an identity column is to go on behind; None for no row."""
+    """The last number of an identity column in the table's rows; None if there are no rows."""
     items = QueryText(snapshot.schema).items(quote_identifier(column.name))
     last = pc.max if column.step > 0 else pc.min
-    found = [last(batch.column(0)).as_py() for batch in Scan(snapshot, items).to_batches()]
-    numbers = [number for number in found if number is not None]
-    return (max if column.step > 0 else min)(numbers, default=None)
+    batches = Scan(snapshot, items).to_batches()
+    numbers = (last(batch.column(0)).as_py() for batch in batches)
+    known = [number for number in numbers if number is not None]
+    return (max if column.step > 0 else min)(known, default=None)
 
 
 def _changes(snapshot: Snapshot, change: parts.Alteration) -> Changes | None:
-    """The commit for what no row has to be looked at for; None for nothing to do."""
+    """The commit for a change that requires no check of rows; None if nothing is to do."""
     match change:
         case parts.RenameColumn(column, name):
             return alter_columns.rename_column(snapshot, column, name)
@@ -213,7 +213,7 @@ def _changes(snapshot: Snapshot, change: parts.Alteration) -> Changes | None:
         case parts.UnsetProperties(names):
             _check_there(snapshot, change)
             return alter.unset_properties(snapshot, names)
-    # The callers have taken the other changes, for which rows or files are looked at.
+    # The callers handle the other changes, which check rows or rewrite files.
     raise AssertionError(change)
 
 

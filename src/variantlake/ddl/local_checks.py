@@ -1,4 +1,4 @@
-"""What rows must fulfil for a change of their table, found out in this process."""
+"""Check in this process whether rows allow a change of their table."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _BY_SPARK = "lake.sql(...) runs the statement, with any expression that Spark ta
 
 @dataclass(frozen=True, slots=True)
 class LocalChecks:
-    """Checks by the local engine. All raise UnsupportedFeature for what only Spark takes.
+    """Checks by the local engine. All raise UnsupportedFeature for expressions only Spark takes.
 
-    Of a new table, `lenient` lets defaults and generated columns pass that only Spark takes.
+    For a new table, `lenient` accepts defaults and generated columns with such expressions.
     """
 
     lenient: bool = False
@@ -44,7 +44,7 @@ class LocalChecks:
             )
 
     def default(self, field: StructField, expression: str) -> None:
-        """Raise InvalidQuery, InvalidValue for what is not a constant of the column's type."""
+        """Raise InvalidQuery or InvalidValue unless it is a constant of the column's type."""
         try:
             value = QueryText(StructType(())).value(expression)
             schema = StructType((field,)).to_arrow()
@@ -56,13 +56,13 @@ class LocalChecks:
             error.hint = _BY_SPARK
             raise
         except InvalidQuery as error:
-            found = _named("the default", field, error)
-            if found.hint.startswith("it has"):
-                found.hint = "a constant expression, as in DEFAULT 'unknown'"
-            raise found from None
+            refusal = _named("the default", field, error)
+            if refusal.hint.startswith("it has"):
+                refusal.hint = "a constant expression, as in DEFAULT 'unknown'"
+            raise refusal from None
 
     def generated(self, schema: StructType, field: StructField) -> None:
-        """Raise InvalidQuery for a generated column that other columns of a row do not give."""
+        """Raise InvalidQuery unless the other columns of a row determine the generated one."""
         others = StructType(tuple(each for each in schema.fields if each.name != field.name))
         try:
             QueryText(others).value(field.generation or "")

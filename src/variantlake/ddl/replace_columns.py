@@ -1,6 +1,6 @@
-"""ALTER TABLE ... REPLACE COLUMNS as the changes of columns that it stands for, in one commit.
+"""ALTER TABLE ... REPLACE COLUMNS: derive the changes of columns, and make one commit of them.
 
-As in Delta Spark: columns of both lists stay the same columns, by their names without case.
+As in Delta Spark, a column in both lists stays the same column; names match without case.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from variantlake.errors import InvalidSchema, UnsupportedFeature
 def replace_columns(snapshot: Snapshot, ddl: str) -> Changes:
     """The commit that gives a table these columns.
 
-    New ones are added, others are moved, described and widened; if names are mapped, those that
-    are left out are dropped.
+    It adds new columns, and moves, comments and widens others; with column mapping it drops columns
+    that are left out.
 
-    Raises InvalidSchema for columns that the table cannot have, UnsupportedFeature for what files
-    would have to be rewritten for, or what is not clear.
+    Raises InvalidSchema for columns that the table cannot have, UnsupportedFeature for a change
+    that would rewrite files or is ambiguous.
     """
     columns = parse_table_ddl(ddl)
     if identity_columns(snapshot.schema):
@@ -107,32 +107,32 @@ class _Differences:
         self.dropped += [(*parent, each.name) for each in gone]
         self.added += [alter.NewField(parent, each) for each in come]
         for each in new.fields:
-            own = old.find(each.name)
-            if own is not None:
-                self._compare_field(own, each, (*parent, own.name))
+            before = old.find(each.name)
+            if before is not None:
+                self._compare_field(before, each, (*parent, before.name))
 
-    def _compare_field(self, own: StructField, new: StructField, path: FieldPath) -> None:
+    def _compare_field(self, old: StructField, new: StructField, path: FieldPath) -> None:
         comment = new.metadata.get("comment")
-        if comment is not None and comment != own.metadata.get("comment"):
+        if comment is not None and comment != old.metadata.get("comment"):
             self.described.append((path, comment))
-        if len(path) > 1 and own.nullable and not new.nullable:
+        if len(path) > 1 and old.nullable and not new.nullable:
             raise InvalidSchema(
                 f"{shown_path(path)} may be NULL in the table", hint="leave NOT NULL out"
             )
-        if not own.nullable and new.nullable:
+        if not old.nullable and new.nullable:
             self.loosened.append(path)
-        self._compare_types(declared_type(own), declared_type(new), path)
+        self._compare_types(declared_type(old), declared_type(new), path)
 
-    def _compare_types(self, own: DataType, new: DataType, path: FieldPath) -> None:
-        match own, new:
+    def _compare_types(self, old: DataType, new: DataType, path: FieldPath) -> None:
+        match old, new:
             case StructType(), StructType():
-                self.compare(own, new, path)
+                self.compare(old, new, path)
             case ArrayType(), ArrayType():
-                self._compare_types(own.element, new.element, (*path, "element"))
+                self._compare_types(old.element, new.element, (*path, "element"))
             case MapType(), MapType():
-                self._compare_types(own.key, new.key, (*path, "key"))
-                self._compare_types(own.value, new.value, (*path, "value"))
-            case _ if own != new:
+                self._compare_types(old.key, new.key, (*path, "key"))
+                self._compare_types(old.value, new.value, (*path, "value"))
+            case _ if old != new:
                 self.widened.append((path, spark_name(new)))
 
 
@@ -143,7 +143,7 @@ _DROPS = (
 
 
 def _done(snapshot: Snapshot, differences: _Differences) -> Snapshot:
-    """The table after all differences but the order of its columns."""
+    """The table after all changes but the order of its columns."""
     for draft in _drafts(snapshot, differences):
         snapshot = draft
     return snapshot
@@ -162,21 +162,20 @@ def _drafts(draft: Snapshot, differences: _Differences) -> Iterator[Snapshot]:
         if changed is not None:
             yield (draft := alter_columns.after(draft, changed))
     for path, comment in differences.described:
-        done = alter_columns.set_column_comment(draft, shown_path(path), comment)
-        yield (draft := alter_columns.after(draft, done))
+        commented = alter_columns.set_column_comment(draft, shown_path(path), comment)
+        yield (draft := alter_columns.after(draft, commented))
     for path in differences.loosened:
-        done = alter_columns.set_not_null(draft, shown_path(path), not_null=False)
-        yield (draft := alter_columns.after(draft, done))
+        nullable = alter_columns.set_not_null(draft, shown_path(path), not_null=False)
+        yield (draft := alter_columns.after(draft, nullable))
 
 
 def _in_order(draft: Snapshot, columns: StructType) -> Snapshot:
     """The table with its columns, and the fields of its structs, in this order."""
-    moves = list(_places(columns, ()))
-    for path, after in moves:
-        found = field_path(draft.schema, shown_path(path))
-        before = None if after is None else struct_at(draft.schema, found[:-1]).find(after)
+    for path, after in _places(columns, ()):
+        column = field_path(draft.schema, shown_path(path))
+        before = None if after is None else struct_at(draft.schema, column[:-1]).find(after)
         changes = alter_columns.move_column(
-            draft, shown_path(found), after=None if before is None else before.name
+            draft, shown_path(column), after=None if before is None else before.name
         )
         draft = alter_columns.after(draft, changes)
     return draft

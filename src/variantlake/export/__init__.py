@@ -1,6 +1,6 @@
-"""Rows as files of other forms, and as text: Parquet, CSV, JSON lines.
+"""Export rows to Parquet, CSV and JSON lines files, and format rows as text.
 
-Values are written as Spark writes them. Nothing here knows tables.
+Values are written as Spark writes them. Nothing here depends on tables.
 """
 
 from __future__ import annotations

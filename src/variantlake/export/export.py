@@ -1,4 +1,4 @@
-"""Rows into one file of another form, batch by batch; the file appears when it is whole."""
+"""Export rows to one file, batch by batch; the file appears when it is complete."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import enum
 import os
 import tempfile
 import time
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,7 @@ _COMPRESSIONS: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zst
 
 
 class ExportFormat(enum.StrEnum):
-    """The forms of a file of rows."""
+    """File formats of an export."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -44,7 +45,7 @@ _ENDINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ExportResult(Result):
-    """What was written: `path` is the file, `format` its form."""
+    """The result of an export to the file `path`."""
 
     path: str
     format: str
@@ -63,7 +64,7 @@ def export_rows(
     shredding: Shredding = "infer",
     progress: OnProgress | None = None,
 ) -> ExportResult:
-    """Write rows into one file, see `ArrowStream.export`. Raises InvalidValue, MissingSource."""
+    """Write rows to one file, see `ArrowStream.export`. Raises InvalidValue, MissingSource."""
     started = time.perf_counter()
     location = location_text(path)
     chosen = chosen_form(location, form)
@@ -88,7 +89,7 @@ def export_rows(
 
 
 def chosen_form(location: str, form: str | None) -> ExportFormat:
-    """The form that is asked for, else that of the file's name. Raises InvalidValue."""
+    """The requested format, else that of the file's name. Raises InvalidValue."""
     known = ", ".join(ExportFormat)
     if form is None:
         ending = _ending(location)[0]
@@ -112,14 +113,14 @@ def chosen_form(location: str, form: str | None) -> ExportFormat:
 
 
 def _ending(location: str) -> tuple[str, str]:
-    """What a name says of the form, and of the compression."""
+    """The suffixes of a name for the format and for the compression; empty if there is none."""
     suffixes = [each.lower() for each in Path(location).suffixes]
     packed = suffixes.pop() if suffixes and suffixes[-1] in _COMPRESSIONS else ""
     return (suffixes[-1] if suffixes else ""), packed
 
 
 def check_target(location: str, *, overwrite: bool) -> None:
-    """Raise InvalidValue for a file that must not be written, MissingSource without a folder."""
+    """Raise InvalidValue if the file must not be written, MissingSource if it has no folder."""
     if not is_local(location):
         store, name = open_object(location)
         if not overwrite and store.entry(name) is not None:
@@ -145,7 +146,7 @@ def _exists(location: str) -> InvalidValue:
 
 @contextlib.contextmanager
 def _target(location: str, *, overwrite: bool) -> Iterator[Path]:
-    """A file to write; at the end of the block it is the target, whole. Else nothing is left."""
+    """A temporary file, which becomes the target when the block ends, or is deleted if it fails."""
     if not is_local(location):
         with tempfile.TemporaryDirectory(prefix="variantlake-export-") as folder:
             part = Path(folder) / "part"
@@ -154,7 +155,8 @@ def _target(location: str, *, overwrite: bool) -> Iterator[Path]:
             store.upload(name, part)
         return
     target = Path(local_path(location))
-    part = target.with_name(f".{target.name}.{os.getpid()}")
+    # The id keeps exports of several threads to one target apart.
+    part = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
     try:
         yield part
         with part.open("rb") as file:
@@ -163,7 +165,7 @@ def _target(location: str, *, overwrite: bool) -> Iterator[Path]:
             part.replace(target)
             return
         try:
-            os.link(part, target)  # fails if another process has made the file meanwhile
+            os.link(part, target)  # fails if the file has been created meanwhile
         except FileExistsError:
             raise _exists(location) from None
     except VariantLakeError:
@@ -175,7 +177,7 @@ def _target(location: str, *, overwrite: bool) -> Iterator[Path]:
 
 
 class _Counted:
-    """Batches, counted as they are taken, in pieces of bounded size."""
+    """Cuts batches into pieces of bounded size, and counts their rows once they are written."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], progress: OnProgress | None) -> None:
         self.rows = 0
@@ -215,7 +217,7 @@ def _write_text(
 
 
 def _ended(lines: Any) -> memoryview:
-    """Lines with their ends, as they stand in a file."""
+    """The bytes of the lines, each with its newline."""
     ended = joined(lines, "\n")
     offsets = np.frombuffer(ended.buffers()[1], np.int64)[ended.offset :][: len(ended) + 1]
     return memoryview(ended.buffers()[2])[int(offsets[0]) : int(offsets[-1])]

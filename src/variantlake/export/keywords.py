@@ -1,4 +1,4 @@
-"""The options of an export, which `ArrowStream.export` describes; they load nothing."""
+"""The keywords of `ArrowStream.export`, in a module that imports little."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Columns of Arrow data as text, as Spark writes values: for CSV, and for JSON lines.
+"""Format Arrow columns as text for CSV and JSON lines, as Spark writes values.
 
-What Arrow's own functions write alike goes through them; the rest is written value by value.
+Uses Arrow's functions where they write the same text, else formats value by value.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from variantlake.shredding.fit import raws_of
 from variantlake.shredding.layout import METADATA, VALUE, is_variant_type
 
 compute = cast("Any", pyarrow.compute)
-"""Arrow's functions, whose types do not follow arrays of any kind."""
+"""Arrow's functions, untyped: their stubs do not cover arrays of any type."""
 
 Texts = Any
 """A large_string array."""
 
 _TEXT = pa.large_string()
 _SPECIAL = r'["\\\x00-\x1f]'
-"""What a string of JSON has escapes for."""
+"""Characters that JSON strings escape."""
 
 
 def texts(name: str, column: Any) -> Texts:
@@ -74,7 +74,7 @@ def json_texts(name: str, column: Any) -> Texts:
 
 
 def json_lines(batch: pa.RecordBatch) -> Texts:
-    """Every row as a JSON object, NULLs included. Raises as `texts`."""
+    """Each row as a JSON object, with its NULLs. Raises as `texts`."""
     if not batch.num_columns:
         return pa.array(["{}"] * batch.num_rows, _TEXT)
     parts: list[Any] = []
@@ -86,7 +86,7 @@ def json_lines(batch: pa.RecordBatch) -> Texts:
 
 
 def csv_lines(batch: pa.RecordBatch) -> Texts:
-    """Every row as a line of CSV (RFC 4180): an empty text is quoted, NULL is nothing.
+    """Each row as a line of CSV (RFC 4180): an empty text is `""`, NULL an empty cell.
 
     Raises as `texts`.
     """
@@ -97,7 +97,7 @@ def csv_lines(batch: pa.RecordBatch) -> Texts:
 
 
 def csv_cells(found: Texts) -> Texts:
-    """Texts as cells of CSV."""
+    """Texts as CSV cells."""
     doubled = compute.replace_substring(found, '"', '""')
     quoted = _in_quotes(doubled)
     needed = compute.or_(compute.match_substring_regex(found, '[",\r\n]'), compute.equal(found, ""))
@@ -123,7 +123,7 @@ def _in_quotes(found: Texts) -> Texts:
 
 
 def quoted(found: Texts) -> Texts:
-    """Texts in JSON's quotes."""
+    """Texts as JSON strings."""
     plain = _in_quotes(found)
     escaped = compute.match_substring_regex(found, _SPECIAL)
     if not compute.any(escaped).as_py():
@@ -133,12 +133,12 @@ def quoted(found: Texts) -> Texts:
 
 
 def _float_texts(column: Any) -> Texts:
-    """As Java writes them. Between a thousandth and ten million it has no exponent, as Arrow."""
+    """Floats as Java writes them: from 10^-3 to below 10^7 without an exponent, as in Arrow."""
     number = float_text if pa.types.is_float32(column.type) else double_text
     size = compute.abs(column)
     plain = compute.and_(compute.greater_equal(size, 1e-3), compute.less(size, 1e7))
     found = column.cast(_TEXT)
-    # Arrow leaves the fraction of a whole number out.
+    # Arrow writes whole numbers without a fraction.
     whole = compute.invert(compute.match_substring(found, "."))
     found = compute.if_else(whole, joined(found, ".0"), found)
     others = compute.invert(plain).fill_null(False)
@@ -149,7 +149,7 @@ def _float_texts(column: Any) -> Texts:
 
 
 def _check_utf8(name: str, column: Any) -> None:
-    """Raise MalformedFile, with the row, for a string that is not UTF-8: Arrow does not look."""
+    """Raise MalformedFile, with the row, for a string that is not UTF-8; Arrow does not check."""
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
@@ -169,7 +169,10 @@ def _nested(name: str, column: Any) -> list[str]:
 
 
 def python_values(name: str, column: Any) -> list[Any]:
-    """The values of a column. Raises MalformedFile: strings that are not UTF-8, times too far."""
+    """The Python values of a column, with text for times that Python cannot represent.
+
+    Raises MalformedFile, with the row, for a string that is not UTF-8.
+    """
     try:
         values: list[Any] = column.to_pylist()
     except (ValueError, OverflowError):
@@ -186,7 +189,7 @@ def python_values(name: str, column: Any) -> list[Any]:
 
 
 def nested_text(value: Any, kind: pa.DataType) -> str:
-    """A value of Python as JSON, of a column of this type. Raises MalformedVariant."""
+    """A Python value of this Arrow type as JSON. Raises MalformedVariant."""
     if value is None:
         return "null"
     if isinstance(kind, pa.StructType):

@@ -1,4 +1,4 @@
-"""Dates and timestamps of Arrow columns as text, also in years that Python's own do not reach."""
+"""Format dates and timestamps of Arrow columns, also in years beyond Python's range."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_time(type_: pa.DataType) -> bool:
 
 
 def time_texts(column: Any) -> list[str | None]:
-    """As Spark writes them: `2025-04-16 12:34:56.78`, `+10000-01-01`; `+00:00` marks a zone."""
+    """Times as Spark writes them: `2025-04-16 12:34:56.78`, `+10000-01-01`; a zone as `+00:00`."""
     if pa.types.is_date32(column.type):
         days = column.cast(pa.int32()).to_pylist()
         return [None if day is None else date_text(day) for day in days]
@@ -30,7 +30,7 @@ def time_texts(column: Any) -> list[str | None]:
 
 
 def with_time_texts(array: Any) -> Any:
-    """The same values with text for dates and timestamps, at every depth."""
+    """The array with text in place of dates and timestamps, at any depth."""
     return map_leaves(
         array,
         lambda leaf: pa.array(time_texts(leaf), pa.string()) if is_time(leaf.type) else leaf,

@@ -1,5 +1,5 @@
-"""Jobs: an input in parts, and tasks that write files of a table from them.
+"""Jobs: tasks that each write a table's files from a part of the input.
 
-In: a body for one task, and where its files go. Out: what each task wrote, in the input's order.
+In: a body for one task, and where its files go. Out: the tasks' results, in the input's order.
 Loads, rewrites and changes of rows all run as jobs, in threads here or on Spark's executors.
 """

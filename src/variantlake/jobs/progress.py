@@ -1,4 +1,4 @@
-"""How far a job is: its finished tasks as bytes of its input."""
+"""Progress of a job: the finished tasks as bytes of its input."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ _PROGRESS_SECONDS = 0.5
 
 
 def bytes_read(done: int, total: int, files_written: int) -> Progress:
-    """How far a job is, in bytes of its input as stored."""
+    """The progress of a job in bytes of its stored input."""
     return Progress(done, total, "bytes", "read", files_written)
 
 
 def watcher(task: Tasks, store: Store, progress: OnProgress | None) -> Callable[[int], None]:
-    """Finished tasks as progress: their share of the input, and files counted on a local disk."""
-    total = sum(split.size for group in task.groups for split in group)
+    """A function that takes the number of finished tasks and reports their share of the input.
 
+    On a local disk it also reports how many files are begun.
+    """
+    total = sum(split.size for group in task.groups for split in group)
     last = 0.0
 
     def watch(finished: int) -> None:

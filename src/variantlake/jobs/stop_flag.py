@@ -1,9 +1,10 @@
-"""How the tasks of a load learn that they should stop: a small file beside the table's data.
+"""Stop the tasks of a load by a flag: a small file in the table's folder.
 
-Spark does not reliably end Python workers of a cancelled job, and knows nothing of a task that
-failed as data. So the driver raises a flag before the tasks start and lowers it at the end; tasks
-look at it now and then. A task that fails notes its number: tasks of later parts of the input stop
-then, earlier ones go on, so that the first bad line of the input is the one that is reported.
+Spark does not reliably end Python workers of a cancelled job, and does not notice a task that
+returns its failure as data. So the driver raises the flag before the tasks start and lowers it at
+the end; tasks check it now and then. A task that fails writes its number into the file: then tasks
+of later parts of the input stop, and earlier ones go on, so that the first bad line of the input is
+reported.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class LoadStopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LoadFlag:
-    """The flag of one load. If there is no local disk to look at, tasks run to their end."""
+    """The flag of one load. Without a local disk there is none, and tasks run to their end."""
 
     store: Store
     load_id: str
@@ -64,7 +65,7 @@ class LoadFlag:
 
     @staticmethod
     def _first_failure(path: Path, *, none: int) -> int:
-        """The smallest number noted, `none` when none is, -1 when the flag is down."""
+        """The number of the first failed task, `none` if none failed, -1 if the flag is down."""
         try:
             text = path.read_text()
         except OSError:

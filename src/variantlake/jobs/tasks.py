@@ -1,7 +1,7 @@
-"""The tasks of a job: what each gives back, how one is run, how all are collected.
+"""The tasks of a job: run one, and collect the results of all.
 
-A job has an input in parts, and one task for each group of parts. Threads of this process or
-Spark's executors run the tasks; a `Runner` is either of them.
+A job has one task for each group of parts of its input. A `Runner` runs the tasks in threads of
+this process or on Spark's executors.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ class Tasks(Protocol):
 
 
 Runner = Callable[[Tasks, Callable[[int], None]], Iterable[bytes]]
-"""Runs every task of a load and gives back their payloads; calls its second argument now and then
-with the number of finished tasks."""
+"""Runs every task of a load and returns their payloads; calls its second argument now and then with
+the number of finished tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What one task made: its files and the rows in them.
+    """What one task wrote: its files and the number of rows in them.
 
-    `bad_rows` counts those that were bad, `quarantine` is the file that holds them. `empty` are the
-    sources of the splits that held nothing, each as often as there were such. `counts` has for each
-    split of a load of documents the path of its source, the rows stored and the bad ones.
-    `first_bad` says what is wrong with the first bad row, if their number is limited.
+    `bad_rows` is the number of bad rows, `quarantine` the file that holds them. `empty` has the
+    source of each split without documents. `counts` has for each split of a load of documents the
+    path of its source, the number of rows stored and that of bad ones. `first_bad` says what is
+    wrong with the first bad row, if their number is limited.
     """
 
     adds: tuple[AddFile, ...]
@@ -71,7 +71,7 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True)
 class TaskFailure:
-    """What was wrong with a task's input."""
+    """The error that a task's input caused."""
 
     number: int
     error: VariantLakeError
@@ -80,11 +80,11 @@ class TaskFailure:
 def run_task(
     plan: FilePlan | None, number: int, write: Callable[[Callable[[], None]], TaskResult]
 ) -> Iterable[bytes]:
-    """Run `write` as one task; what is wrong with its input is given back as data, not raised.
+    """Run `write` as one task; errors of its input are returned as data, not raised.
 
-    A raised error would make Spark repeat the task, and reach the driver as text. `write` gets a
-    function to call now and then, which stops the task by raising. Without a plan nothing stops it:
-    the flag is a file, and a dry run writes none.
+    Spark would repeat a task that raises, and pass the error to the driver as text. `write` gets a
+    function to call now and then, which stops the task by raising. Without a plan (a dry run, which
+    writes no flag) nothing stops it.
     """
     flag = None if plan is None else flag_of(plan)
 
@@ -105,17 +105,17 @@ def run_task(
 
 
 def flag_of(plan: FilePlan) -> LoadFlag:
-    """What stops the tasks of a load."""
+    """The flag that stops the tasks of a load."""
     return LoadFlag(open_store(plan.location), plan.load_id)
 
 
 def collect(
     plan: FilePlan, target: TableWrite, run: Callable[[], Iterable[bytes]]
 ) -> list[TaskResult]:
-    """Run the tasks; what they made.
+    """Run the tasks and return their results.
 
-    When anything fails, and by Ctrl-C, no file of the load is left. Raises the failure that is
-    first in the order of the input.
+    A failure or Ctrl-C removes all files of the load. Raises the failure that is first in the order
+    of the input.
     """
     flag = flag_of(plan)
     flag.up()
@@ -131,14 +131,14 @@ def collect(
 
 
 def results_of(payloads: Iterable[bytes]) -> list[TaskResult]:
-    """What tasks gave back, in the order of the input. Raises the failure that is first there."""
+    """The tasks' results, in the order of the input. Raises the failure that is first there."""
     return sort_results(map(pickle.loads, payloads))  # of our own tasks
 
 
 def delete_strays(target: TableWrite, plan: FilePlan, results: Sequence[TaskResult]) -> None:
-    """Remove files of repeated and doubled tasks that no result names.
+    """Delete files of repeated and duplicate tasks that no result names.
 
-    Only on a local disk: elsewhere looking for them costs more than they do.
+    Only on a local disk: in an object store listing them costs more than keeping them.
     """
     if isinstance(target.store, LocalStore):
         delete_load(target.store, plan.load_id, keep={a.path for r in results for a in r.adds})
@@ -147,7 +147,7 @@ def delete_strays(target: TableWrite, plan: FilePlan, results: Sequence[TaskResu
 
 
 def sort_results(outcomes: Iterable[TaskResult | TaskFailure]) -> list[TaskResult]:
-    """What tasks gave, in the order of the input: names of files begin with their task's number.
+    """Results in the order of the input: names of files begin with their task's number.
 
     Raises the failure that is first in that order.
     """

@@ -13,7 +13,7 @@ _POLL_SECONDS = 0.2
 
 
 def run_in_threads(task: Tasks, watch: Callable[[int], None]) -> list[bytes]:
-    """Run all tasks on the cores that pyarrow uses; kernels and the encoder release the GIL.
+    """Run all tasks in as many threads as pyarrow uses; kernels and encoder release the GIL.
 
     Ctrl-C stops the running tasks at their next block of lines.
     """

@@ -1,4 +1,4 @@
-"""Rows as files of a table, by partition: here, or as one task of many."""
+"""Write rows as files of a table, by partition."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ Partition = tuple[str | None, ...]
 """A partition's values, as the log writes them, in the order of the partition columns."""
 
 MAX_OPEN_FILES = 64
-"""Partitions that are written at the same time; beyond it files are finished early."""
+"""The most partitions written at the same time; beyond it files are finished early."""
 
 MAX_PENDING_BYTES = 192 << 20
-"""Bytes of rows (Arrow) that wait for their row groups in all partitions together."""
+"""The most bytes of rows (Arrow) that wait for their row groups in all partitions together."""
 
 
 class PartitionedRows(Protocol):
-    """Rows in the columns that files store, batch by batch, each batch of one partition.
+    """Rows in the columns that files store, in batches of one partition each.
 
-    `notes` are about the Variants of the latest batch, `bad_rows` takes rows that cannot be stored.
+    `notes` describe the Variants of the latest batch; `bad_rows` records rows that cannot be
+    stored.
     """
 
     notes: Mapping[ColumnPath, ValueNotes]
@@ -46,7 +47,7 @@ def write_rows(
     task: int = 0,
     check: Callable[[], None] | None = None,
 ) -> TaskResult:
-    """Write the rows as files, by partition. When an error passes, none of the files stays."""
+    """Write the rows as files, by partition; an error removes all of them."""
     sets: dict[Partition, FileSet] = {}
     with contextlib.ExitStack() as stack:
         for partition, batch in rows:
@@ -71,7 +72,7 @@ def write_rows(
 
 
 def _close_some(files: list[FileSet]) -> None:
-    """Finish files early if too many are open, or hold too much together: the largest."""
+    """Finish the largest files early while too many are open, or too many bytes are pending."""
     files.sort(key=lambda each: each.pending_bytes)
     pending = sum(each.pending_bytes for each in files)
     while len(files) > MAX_OPEN_FILES or (len(files) > 1 and pending > MAX_PENDING_BYTES):

@@ -1,4 +1,4 @@
-"""The columns of a mirror: what of its table they are, and what to do when the table's change."""
+"""The columns of a mirror, their sources in its table, and changes of the table's columns."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import Item, QueryText
 
 PROPERTY = "variantlake.mirror"
-"""Of a mirror: its table, and what it has of it, as JSON."""
+"""A mirror's property with its table and the columns that it has of it, as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorColumns:
-    """Columns and paths of a table by the texts that select them, and their schema in the mirror.
+    """Columns and paths of a table by their texts (`select`), and their schema in the mirror.
 
-    `table_id` is the id of the table. `sources` says of each column the names of its source in the
-    table, those in the files, and what is read of it. The last two stay when the source is renamed,
-    and change when another column gets its name. None is of a mirror that did not say it. `items`
-    are what `select` is in the table's version; none of what a mirror says of itself.
+    `table_id` is the id of the table. `sources` has for each column the path of its source in the
+    table, the physical path, and the expression that is read. The last two stay when the source is
+    renamed, and change when another column gets its name. `sources` is None for a mirror that does
+    not record them. `items` is `select` parsed for a version of the table; empty in `in_mirror`.
     """
 
     table_id: str
@@ -46,7 +46,10 @@ class MirrorColumns:
 
     @classmethod
     def of(cls, table: Snapshot, select: Sequence[str]) -> Self:
-        """Raises InvalidSchema for a VARIANT, InvalidQuery and UnsupportedFeature as a scan."""
+        """The columns that these texts select.
+
+        Raises InvalidSchema for a VARIANT, InvalidQuery and UnsupportedFeature as a scan.
+        """
         scan = Scan(table, QueryText(table.schema).items(select))
         schema = StructType.from_arrow(scan.schema)
         for column, item in zip(schema.fields, scan.items, strict=True):
@@ -60,7 +63,7 @@ class MirrorColumns:
 
     @classmethod
     def in_mirror(cls, mirror: Snapshot) -> Self:
-        """Those of a mirror, as its property says."""
+        """The columns of a mirror, by its property."""
         described = orjson.loads(mirror.properties[PROPERTY])
         sources: Any = described.get("sources")
         if sources is not None:
@@ -68,7 +71,7 @@ class MirrorColumns:
         return cls(described["id"], tuple(described["select"]), mirror.schema, sources)
 
     def description(self, table: Snapshot) -> str:
-        """What the property of a mirror of this table says."""
+        """The value of the property of a mirror of this table."""
         described = {
             "table": table.store.uri,
             "id": self.table_id,
@@ -78,7 +81,7 @@ class MirrorColumns:
         return orjson.dumps(described).decode()
 
     def again(self, table: Snapshot) -> Self:
-        """The same texts for a newer version. Raises as `of`, and says which columns are gone."""
+        """The same texts for a newer version. Raises as `of`, and names columns that are gone."""
         try:
             return self.of(table, self.select)
         except InvalidQuery as error:
@@ -91,7 +94,7 @@ class MirrorColumns:
             ) from error
 
     def reads_as(self, other: Self) -> bool:
-        """Whether both are of one table, and have the same values of each row."""
+        """Whether both read the same values from the same table."""
         if self.table_id != other.table_id:
             return False
         if self.sources is None or other.sources is None:
@@ -99,39 +102,42 @@ class MirrorColumns:
         return self._reads() == other._reads()
 
     def differences(self, there: Self) -> list[str]:
-        """What of these columns the mirror does not have so, in words."""
+        """How these columns differ from those in the mirror, a text for each difference."""
         new = {field.name: spark_name(field.type) for field in self.schema.fields}
         old = {field.name: spark_name(field.type) for field in there.schema.fields}
-        called = dict(zip(there._reads(), old, strict=False))
+        old_names = dict(zip(there._reads(), old, strict=False))
         renamed = {
-            name: called[read]
+            name: old_names[read]
             for name, read in zip(new, self._reads(), strict=False)
-            if name not in old and called.get(read, name) not in new
+            if name not in old and old_names.get(read, name) not in new
         }
-        words = [
+        texts = [
             f"{name} is {old[name]} in the mirror, not {kind}"
             for name, kind in new.items()
             if old.get(name, kind) != kind
         ]
-        words += [
+        texts += [
             f"{now} is {name} in the mirror: {now} AS {name}" for now, name in renamed.items()
         ]
-        words += [
+        texts += [
             f"{name} is not in the mirror"
             for name in new
             if name not in old and name not in renamed
         ]
-        words += [
+        texts += [
             f"{name} is only in the mirror"
             for name in old
             if name not in new and name not in renamed.values()
         ]
-        if not words and list(old) != list(new):
-            words = ["the order in the mirror is " + ", ".join(old)]
-        return words
+        if not texts and list(old) != list(new):
+            texts = ["the order in the mirror is " + ", ".join(old)]
+        return texts
 
     def within(self, mirror: Snapshot) -> Snapshot:
-        """The mirror with these columns. Raises InvalidSchema if they lack one of its layout."""
+        """The mirror with these columns.
+
+        Raises InvalidSchema if one that partitions or sorts the mirror is missing.
+        """
         if not self.differences(self.in_mirror(mirror)):
             return mirror
         try:

@@ -1,7 +1,7 @@
-"""Rows that deletion vectors took from a table's files, taken from the mirror's file of them.
+"""Delete from the mirror the rows that deletion vectors removed from the table's files.
 
-A file of a mirror that is not sorted has the rows of its sources one behind the other. So the n-th
-row that a source had is a known row of the mirror, and no row is read again.
+A mirror's file that is not sorted has the rows of its sources one after the other. So the place of
+the n-th row of a source is known in the mirror, and no row is read again.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from variantlake.planning.files import NO_ROWS
 
 
 class DeletedRows:
-    """The rows that leave the mirror with the deletion vectors of some groups.
+    """The rows to delete from the mirror because of new deletion vectors of some groups.
 
-    A group of which they cannot be told becomes stale, so that its rows are read again; `groups`
-    are the others.
+    A group for which they cannot be determined becomes stale, so that its rows are read again;
+    `groups` are the others.
     """
 
     def __init__(self, table: Snapshot, mirror: Snapshot, groups: Sequence[MirrorGroup]) -> None:
@@ -60,11 +60,11 @@ class DeletedRows:
 
     @property
     def gone(self) -> list[AddFile]:
-        """The files of the mirror as they were."""
+        """The affected files of the mirror, as they were."""
         return [removed.add for _, removed in self.groups]
 
     def written(self, files: NewFiles) -> list[AddFile]:
-        """The files of the mirror as they are then: with a vector, or written anew."""
+        """The affected files of the mirror without these rows: with a vector, or rewritten."""
         adds: list[AddFile] = []
         for group, removed in self.groups:
             outcome = file_outcomes(self._mirror, [removed])
@@ -85,7 +85,7 @@ class DeletedRows:
         return removed
 
     def _places(self, group: MirrorGroup) -> Int64s | None:
-        """The rows of the mirror's file that go; None if that cannot be told."""
+        """The rows to delete from the mirror's file; None if they cannot be determined."""
         (add,) = group.mirrored
         if add.num_records is None or group.counts is None:
             return None
@@ -93,17 +93,17 @@ class DeletedRows:
         alive = np.setdiff1d(
             every, vector_rows(self._mirror, add, add.num_records), assume_unique=True
         )
-        found, start = [NO_ROWS], 0
+        parts, start = [NO_ROWS], 0
         for number, path in enumerate(group.sources):
             count = group.counts[number]
             if path in group.grown:
                 ranks = self._ranks(path, group.grown[path], count)
                 if ranks is None:
                     return None
-                found.append(alive[start + ranks])
+                parts.append(alive[start + ranks])
                 group.counts[number] -= len(ranks)
             start += count
-        places = np.concatenate(found)
+        places = np.concatenate(parts)
         return places if len(places) else None
 
     def _ranks(
@@ -112,7 +112,7 @@ class DeletedRows:
         vectors: tuple[DeletionVectorDescriptor | None, DeletionVectorDescriptor],
         count: int,
     ) -> Int64s | None:
-        """Which of the `count` rows that a source had are deleted since; None if it is unknown."""
+        """Which of a source's `count` rows were deleted since; None if that is unknown."""
         size = self._sizes.get(path)
         if size is None:
             return None
@@ -121,10 +121,10 @@ class DeletedRows:
                 NO_ROWS if each is None else deleted_rows(self._table.store, each, size)
                 for each in vectors
             )
-        except (MissingSource, MalformedLog):  # a vacuum took the older one
+        except (MissingSource, MalformedLog):  # a vacuum deleted the older one
             return None
         fresh = np.setdiff1d(after, before)
         if len(after) != len(before) + len(fresh) or count != size - len(before):
-            return None  # rows came back
+            return None  # rows were restored
         ranks: Int64s = fresh - np.searchsorted(before, fresh)
         return ranks

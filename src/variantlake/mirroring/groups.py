@@ -1,8 +1,9 @@
-"""Which files of a mirror hold the rows of which files of its table, version by version.
+"""Track which files of a mirror hold the rows of which files of its table, version by version.
 
 A group is some files of the table and the files of the mirror that hold exactly their rows. A
-compaction only gives a group other files of the table: the rows stay what they are. Whatever else
-happens to a file of a group makes the group stale, and its rows are read again.
+compaction only replaces the group's files of the table: the rows stay the same. New deletion
+vectors may be applied to the mirror's file. Any other change of a file makes its group stale, and
+its rows are read again.
 """
 
 from __future__ import annotations
@@ -22,21 +23,22 @@ from variantlake.delta.log.snapshot import Snapshot
 from variantlake.errors import MissingSource
 
 GROUP_TAG = "variantlake.mirror.group"
-"""Of a mirror's file: the group that it is of."""
+"""Tag of each file of a mirror: the name of its group."""
 
 SOURCES_TAG = "variantlake.mirror.sources"
-"""Of one file of each group: the table's files, [path, deletion vector, rows] each; `rows` is null
-unless the mirror's file has the rows of the first one, then those of the second one, and so on."""
+"""Tag of one file of each group: the table's files as a list of [path, deletion vector, rows].
+`rows` is null unless the mirror's file has the rows of the sources in this order."""
 
 
 @dataclass(slots=True, eq=False)
 class MirrorGroup:
-    """Files of the table by their decoded paths, with the ids of their deletion vectors.
+    """`sources`: files of the table by decoded path, with the ids of their deletion vectors.
 
-    `mirrored` are the files of the mirror with their rows, or with those of before if the group
-    `is_stale`. `is_renamed` says that the mirror's log names other files of the table. `counts` are
-    the rows of each source in the one mirrored file, which has them in this order; None if it has
-    not. `grown` are the vectors that sources had and have, of a group that is not stale.
+    `mirrored` are the files of the mirror with their rows, or with outdated rows if the group
+    `is_stale`. With `is_renamed` the tags in the mirror's log name older files of the table.
+    `counts` are the numbers of rows of each source in the only mirrored file, which has them in
+    this order; None if it has not. `grown` has the old and the new vector of sources with more
+    deleted rows, in a group that is not stale.
     """
 
     sources: dict[str, str | None]
@@ -51,7 +53,7 @@ class MirrorGroup:
 
 @dataclass(slots=True)
 class MirrorGroups:
-    """All groups of a mirror; each file of the table is in one at most."""
+    """All groups of a mirror; each file of the table is in at most one."""
 
     all: list[MirrorGroup]
     of_path: dict[str, MirrorGroup] = field(default_factory=dict)
@@ -62,7 +64,7 @@ class MirrorGroups:
                 self.of_path[path] = group
 
     def follow(self, actions: Sequence[Action]) -> None:
-        """Do what a commit of the table did."""
+        """Apply a commit of the table to the groups."""
         removes = [each for each in actions if isinstance(each, RemoveFile)]
         adds = [each for each in actions if isinstance(each, AddFile)]
         self._move(
@@ -78,7 +80,7 @@ class MirrorGroups:
                 self._come(decode_path(add.path), _vector(add))
 
     def settle(self, files: dict[str, str | None]) -> None:
-        """Hold the groups against the files that the table has: what differs is stale."""
+        """Compare the groups with the table's files, and mark those that differ as stale."""
         for path, vector in files.items():
             group = self.of_path.get(path)
             if group is None or group.sources[path] != vector:
@@ -87,7 +89,7 @@ class MirrorGroups:
             self._leave(path)
 
     def _grow(self, removes: Sequence[RemoveFile], adds: Sequence[AddFile]) -> set[str]:
-        """Follow files that only got other deletion vectors; these, as the log names them."""
+        """Follow files whose deletion vectors alone changed; returns their paths in the log."""
         before = {each.path: each.deletion_vector for each in removes if each.data_change}
         grown = set()
         for add in adds:
@@ -120,10 +122,10 @@ class MirrorGroups:
             group.is_stale = True
 
     def _move(self, gone: Sequence[str], adds: Sequence[AddFile]) -> None:
-        """Rows move from files to others, and none of them changes."""
+        """Move groups from files that are gone to `adds`, which have the same rows."""
         new = {decode_path(add.path): _vector(add) for add in adds}
         again = {path for path in new if path in self.of_path}
-        for path in again:  # other words about a file, or another vector of the same rows
+        for path in again:  # new metadata of a file, or a new vector for the same rows
             group = self.of_path[path]
             if group.sources[path] != new[path]:
                 self._come(path, new[path])
@@ -161,14 +163,14 @@ class MirrorGroups:
 
 
 def groups_in(mirror: Snapshot) -> MirrorGroups | None:
-    """The groups as the log of a mirror says; None if it has files that are in no group."""
-    found: dict[str, MirrorGroup] = {}
+    """The groups in the log of a mirror; None if some of its files are in no group."""
+    groups: dict[str, MirrorGroup] = {}
     for add in mirror.add_files():
         tags = add.tags or {}
         name = tags.get(GROUP_TAG)
         if name is None:
             return None
-        group = found.setdefault(name, MirrorGroup({}))
+        group = groups.setdefault(name, MirrorGroup({}))
         group.mirrored.append(add)
         sources = tags.get(SOURCES_TAG)
         if sources is not None:
@@ -176,16 +178,16 @@ def groups_in(mirror: Snapshot) -> MirrorGroups | None:
             group.sources |= {path: vector for path, vector, *_ in listed}
             counts = [rows for _, _, *known in listed for rows in known if rows is not None]
             group.counts = counts if len(counts) == len(listed) else None
-    if not all(group.sources for group in found.values()):
+    if not all(group.sources for group in groups.values()):
         return None
-    for group in found.values():
+    for group in groups.values():
         if group.counts is not None and [sum(group.counts)] != list(map(_rows, group.mirrored)):
             group.counts = None
-    return MirrorGroups(list(found.values()))
+    return MirrorGroups(list(groups.values()))
 
 
 def tagged(group: MirrorGroup, adds: Sequence[AddFile]) -> Iterator[AddFile]:
-    """The files of a group, with what tells which files of the table they are of."""
+    """The files of a group, with tags that name the group and its files of the table."""
     if not adds:
         return
     name = decode_path(adds[0].path)
@@ -204,7 +206,7 @@ def tagged(group: MirrorGroup, adds: Sequence[AddFile]) -> Iterator[AddFile]:
 
 
 def files_in(table: Snapshot) -> dict[str, str | None]:
-    """The files of a version of the table that have rows, as groups have them."""
+    """The files of the table with live rows, in the form of `MirrorGroup.sources`."""
     files = {decode_path(add.path): _vector(add) for add in adds_of(table.files, texts=False)}
     for add in marked_files(table):
         if _rows(add) == 0:
@@ -213,12 +215,12 @@ def files_in(table: Snapshot) -> dict[str, str | None]:
 
 
 def marked_files(table: Snapshot) -> Iterator[AddFile]:
-    """The files of which rows are deleted."""
+    """The files with deletion vectors."""
     return adds_of(table.files.filter(pc.is_valid(table.files["deletion_vector"])))
 
 
 def commits_of(table: Snapshot, versions: Iterable[int]) -> Iterator[Sequence[Action]]:
-    """The commits of these versions, up to one that the log does not hold any more."""
+    """The commits of these versions, up to the first that the log no longer holds."""
     for version in versions:
         try:
             yield read_commit(table.store, commit_path(version))
@@ -227,7 +229,7 @@ def commits_of(table: Snapshot, versions: Iterable[int]) -> Iterator[Sequence[Ac
 
 
 def _rows(add: AddFile) -> int | None:
-    """The rows of a file that are not deleted."""
+    """The number of rows of a file that are not deleted."""
     deleted = 0 if add.deletion_vector is None else add.deletion_vector.cardinality
     return None if add.num_records is None else add.num_records - deleted
 

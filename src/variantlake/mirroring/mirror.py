@@ -1,4 +1,4 @@
-"""Refresh a typed mirror: one commit, which says how far it follows its table."""
+"""Refresh a typed mirror in one commit, which records the table's version that it follows."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ if TYPE_CHECKING:
     from variantlake.expressions.from_python import Expr
 
 APPLICATION = "variantlake.mirror"
-"""Whose `txn` says which version of the table the mirror has."""
+"""The `appId` of the `txn` with the table's version that the mirror follows."""
 
 GROUP_BYTES = 16 << 20
-"""Bytes of the table's files, about, whose rows are written together."""
+"""Bytes of the table's files in one group, about."""
 
 ROW_BYTES = 128
-"""Bytes that a row of them counts at least: a change of one writes the others again."""
+"""The least bytes counted per row of a group: a change of one row rewrites the others."""
 
 _ATTEMPTS = 10
 _STEP_SECONDS = 0.2
@@ -76,16 +76,16 @@ _LOG = logger("mirror")
 
 _MIRRORS, _MIRROR_FILES = 8, 1 << 16
 _mirrors: dict[str, Snapshot] = {}
-"""The last mirrors of few files that this process refreshed, by where they are."""
+"""Snapshots of mirrors with few files that this process refreshed last, by location."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class MirrorResult(Result):
     """What refreshes of a mirror did.
 
-    `version` is that of the mirror, `source_version` the version of the table that it has.
-    `files_read` are files of the table, `files_removed` those of the mirror whose rows were read
-    again or are gone. `is_rebuilt` says that all rows were.
+    `version` is the mirror's version, `source_version` the table's version that it follows.
+    `files_read` counts files of the table, `files_removed` files of the mirror whose rows were read
+    again or are gone. `is_rebuilt` says that all rows were read again.
     """
 
     version: int
@@ -115,45 +115,45 @@ def mirror(
     commit_properties: CommitProperties = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> MirrorResult:
-    """Keep an ordinary Delta table of chosen columns and paths, which every Delta reader reads.
+    """Keep chosen columns and paths as an ordinary Delta table that every Delta reader can read.
 
     `vl.mirror(events, "mirror", "event:id::bigint AS id, event:kind::string AS kind")`.
 
-    The target is made with the first call. Each call reads the table's log since the last one, and
-    of the table only files in which rows came, went or changed; a compaction is followed without
-    reading a row. The result is one commit, which also says how far it follows, so a call that is
-    killed anywhere is repeated and does nothing twice.
+    The first call creates the target. Each call reads the table's log since the last one, and only
+    those files of the table whose rows changed; it follows a compaction without reading a row. One
+    commit stores the rows together with the table's version, so a call that was killed can be
+    repeated and applies nothing twice.
 
     Args:
-        table: The table, or where it is; its newest version is followed.
-        target: Where the mirror is.
-        select: Columns and paths with types, as for `Table.scan`; each needs a name of its own.
-            None takes those that the mirror has.
-        cluster_by: Columns of the mirror by which the rows of each of its files are sorted.
-        partition_by: Columns of the mirror that it is partitioned by. A mirror that is there
-            keeps its own, and its `cluster_by`.
-        properties: Table properties of a mirror that is made here.
-        rebuild: Read all rows again. The mirror then has the columns of `select`, with the types
-            that they have now.
-        every: The seconds between two refreshes, or text such as `5m`; None does one.
-        stop: Called between refreshes; true ends it.
+        table: The table or its location; the mirror follows its newest version.
+        target: The mirror's location.
+        select: Columns and paths with types, as for `Table.scan`; each needs its own name. None
+            keeps the columns of the mirror.
+        cluster_by: Columns of the mirror that sort the rows within each of its files.
+        partition_by: Columns of the mirror that partition it. An existing mirror keeps its
+            `partition_by` and `cluster_by`.
+        properties: Table properties of a new mirror.
+        rebuild: Read all rows again, and give the mirror the columns of `select` with their current
+            types.
+        every: The seconds between two refreshes, or text such as `5m`; None refreshes once.
+        stop: Called between refreshes; true ends the call.
         on_refresh: Called after each refresh.
-        commit_properties: As for `Table.append`, of the mirror's commits.
-        storage_options: How the mirror's bucket is reached, as for `Table.open`.
+        commit_properties: As for `Table.append`, for the mirror's commits.
+        storage_options: Options to access the mirror's bucket, as for `Table.open`.
 
     Raises:
-        InvalidSchema: A column is VARIANT; the target is no mirror; or it has other columns, or
-            other types, than those asked for, and is not rebuilt.
-        InvalidValue: A value that a cast fails at, a wrong option, a layout that the mirror does
-            not have; no columns for a new mirror.
+        InvalidSchema: A column is VARIANT; the target is no mirror; or its columns or types differ
+            from the requested ones and `rebuild` is false.
+        InvalidValue: A cast fails for a value; an option is invalid; the mirror has another layout;
+            a new mirror has no columns.
         InvalidQuery, UnsupportedFeature: As `Table.scan`.
-        CommitConflict: Other writers change the mirror again and again.
+        CommitConflict: Other writers keep changing the mirror.
     """
     reach_with(target, storage_options)
     opened = Table.of(table)
     location = os.fspath(target)
     items = None if select is None else _texts(select)
-    given = _MirrorRequest(
+    request = _MirrorRequest(
         items,
         names_of("cluster_by", cluster_by),
         names_of("partition_by", partition_by),
@@ -161,43 +161,43 @@ def mirror(
     )
     source = opened.snapshot
     if every is None:
-        done = _refreshed(source.refresh(), location, given, rebuild=rebuild)
+        result = _refresh(source.refresh(), location, request, rebuild=rebuild)
         if on_refresh is not None:
-            on_refresh(done)
-        return done
+            on_refresh(result)
+        return result
     interval = seconds("every", every)
-    asked: Callable[[], bool] = (lambda: False) if stop is None else stop
+    is_stopped: Callable[[], bool] = (lambda: False) if stop is None else stop
     total: MirrorResult | None = None
     while True:
         begun = time.monotonic()
         try:
             source = source.refresh()
-            done = _refreshed(source, location, given, rebuild=rebuild)
-            total, rebuild = _sum(total, done), False
+            result = _refresh(source, location, request, rebuild=rebuild)
+            total, rebuild = _sum(total, result), False
             if on_refresh is not None:
-                on_refresh(done)
+                on_refresh(result)
         except (StoreFailed, MissingSource, CommitUnknown) as error:
             if total is None:
                 raise
             _LOG.warning("the refresh failed, the next one tries again: %s", error.sentence())
-        while time.monotonic() - begun < interval and not asked():
+        while time.monotonic() - begun < interval and not is_stopped():
             time.sleep(min(_STEP_SECONDS, interval))
-        if asked() and total is not None:
+        if is_stopped() and total is not None:
             return total
 
 
-def _sum(before: MirrorResult | None, done: MirrorResult) -> MirrorResult:
-    if before is None:
-        return done
+def _sum(total: MirrorResult | None, result: MirrorResult) -> MirrorResult:
+    if total is None:
+        return result
     return replace(
-        done,
-        rows_written=before.rows_written + done.rows_written,
-        files_read=before.files_read + done.files_read,
-        files_written=before.files_written + done.files_written,
-        files_removed=before.files_removed + done.files_removed,
-        bytes_written=before.bytes_written + done.bytes_written,
-        is_rebuilt=before.is_rebuilt or done.is_rebuilt,
-        seconds=before.seconds + done.seconds,
+        result,
+        rows_written=total.rows_written + result.rows_written,
+        files_read=total.files_read + result.files_read,
+        files_written=total.files_written + result.files_written,
+        files_removed=total.files_removed + result.files_removed,
+        bytes_written=total.bytes_written + result.bytes_written,
+        is_rebuilt=total.is_rebuilt or result.is_rebuilt,
+        seconds=total.seconds + result.seconds,
     )
 
 
@@ -216,16 +216,16 @@ class _MirrorRequest:
 
 
 @reported("mirror", lambda _, location, *__, **___: location)
-def _refreshed(
-    table: Snapshot, location: str, given: _MirrorRequest, *, rebuild: bool
+def _refresh(
+    table: Snapshot, location: str, request: _MirrorRequest, *, rebuild: bool
 ) -> MirrorResult:
     started = time.perf_counter()
     for attempt in range(1, _ATTEMPTS + 1):
-        target, columns = _target(table, location, given, rebuild=rebuild)
+        target, columns = _target(table, location, request, rebuild=rebuild)
         try:
-            done = _MirrorRefresh.of(table, target, columns, rebuild=rebuild).run()
-            add_inputs([table.store.uri], done.source_version)
-            return replace(done, seconds=time.perf_counter() - started)
+            result = _MirrorRefresh.of(table, target, columns, rebuild=rebuild).run()
+            add_inputs([table.store.uri], result.source_version)
+            return replace(result, seconds=time.perf_counter() - started)
         except CommitConflict:
             if attempt == _ATTEMPTS:
                 raise
@@ -234,26 +234,27 @@ def _refreshed(
 
 
 def _target(
-    table: Snapshot, location: str, given: _MirrorRequest, *, rebuild: bool
+    table: Snapshot, location: str, request: _MirrorRequest, *, rebuild: bool
 ) -> tuple[Snapshot, MirrorColumns]:
-    """The mirror, made here if it is not there, and its columns."""
+    """The mirror, created if it does not exist, and its columns."""
     store = open_store(location)
     if not has_log(store):
-        if given.select is None:
+        if request.select is None:
             raise InvalidValue(
                 "there is no mirror yet: name its columns and paths",
                 file=location,
                 hint='select="event:id::bigint AS id, …"',
                 cli_hint="--select 'event:id::bigint AS id, …'",
             )
-        columns = MirrorColumns.of(table, given.select)
-        properties = dict(given.properties)
-        if given.cluster_by:
-            properties[CLUSTER_BY] = ", ".join(given.cluster_by)
-        made = Creation.of(None, columns.schema, given.partition_by, properties)
-        own = {**made.metadata.configuration, PROPERTY: columns.description(table)}
-        metadata = replace(made.metadata, configuration=own)
-        commit_creation(store, replace(made, metadata=metadata))
+        columns = MirrorColumns.of(table, request.select)
+        properties = dict(request.properties)
+        if request.cluster_by:
+            properties[CLUSTER_BY] = ", ".join(request.cluster_by)
+        creation = Creation.of(None, columns.schema, request.partition_by, properties)
+        description = {PROPERTY: columns.description(table)}
+        configuration = {**creation.metadata.configuration, **description}
+        metadata = replace(creation.metadata, configuration=configuration)
+        commit_creation(store, replace(creation, metadata=metadata))
     snapshot = _newest(store)
     if PROPERTY not in snapshot.properties:
         raise InvalidSchema(
@@ -261,19 +262,19 @@ def _target(
             file=location,
             hint="name another target",
         )
-    _check_layout(snapshot, given, location)
+    _check_layout(snapshot, request, location)
     there = MirrorColumns.in_mirror(snapshot)
-    if given.select is None or given.select == there.select:
+    if request.select is None or request.select == there.select:
         columns = there.again(table)
     else:
-        columns = MirrorColumns.of(table, given.select)
+        columns = MirrorColumns.of(table, request.select)
     if not rebuild:
         _check_columns(columns, there, location)
     return snapshot, columns
 
 
 def _newest(store: Store) -> Snapshot:
-    """The mirror as its log has it: of one that was refreshed here, what is new is read."""
+    """The newest version of the mirror; of a cached one only new commits are read."""
     last = _mirrors.pop(store.uri, None)
     if last is None:
         snapshot = Snapshot.read(store.uri, store=store, applies=READER_FEATURES)
@@ -287,7 +288,7 @@ def _newest(store: Store) -> Snapshot:
 
 
 def _check_columns(columns: MirrorColumns, there: MirrorColumns, location: str) -> None:
-    """Raise InvalidSchema for columns that a refresh cannot go on with."""
+    """Raise InvalidSchema for columns that a refresh cannot continue with."""
     others = columns.differences(there)
     if columns.select == there.select:
         if others:
@@ -311,16 +312,16 @@ def _check_columns(columns: MirrorColumns, there: MirrorColumns, location: str) 
         )
 
 
-def _check_layout(mirror: Snapshot, given: _MirrorRequest, location: str) -> None:
-    """Raise InvalidValue for partitions, or an order of rows, that the mirror has not."""
+def _check_layout(mirror: Snapshot, request: _MirrorRequest, location: str) -> None:
+    """Raise InvalidValue if the mirror is partitioned or sorted otherwise than requested."""
     order = mirror.properties.get(CLUSTER_BY, "")
-    for name, asked, there in (
-        ("partition_by", ", ".join(given.partition_by), ", ".join(mirror.partition_columns)),
-        ("cluster_by", ", ".join(given.cluster_by), order),
+    for name, requested, there in (
+        ("partition_by", ", ".join(request.partition_by), ", ".join(mirror.partition_columns)),
+        ("cluster_by", ", ".join(request.cluster_by), order),
     ):
-        if asked and asked.lower() != there.lower():
+        if requested and requested.lower() != there.lower():
             raise InvalidValue(
-                f"the mirror has {name} {there!r}, not {asked!r}",
+                f"the mirror has {name} {there!r}, not {requested!r}",
                 file=location,
                 hint=f"leave out {name}, or make another mirror with it",
                 cli_hint=f"leave out --{name.replace('_', '-')}, or make another mirror with it",
@@ -328,7 +329,7 @@ def _check_layout(mirror: Snapshot, given: _MirrorRequest, location: str) -> Non
 
 
 def _counted(scan: Scan, files: Iterable[ScanFile], counts: list[int]) -> Iterator[pa.Table]:
-    """The rows of files, one after the other; `counts` gets how many each has."""
+    """The rows of files, one after the other; appends each file's number of rows to `counts`."""
     for file in files:
         counts.append(0)
         for batch in scan.batches_of([file]):
@@ -338,9 +339,9 @@ def _counted(scan: Scan, files: Iterable[ScanFile], counts: list[int]) -> Iterat
 
 @dataclass(frozen=True, slots=True)
 class _MirrorRefresh:
-    """One refresh: from what the mirror's log says, to a version of the table.
+    """One refresh of a mirror to a version of its table.
 
-    `there` is the mirror as it is, `target` the one with the columns that it has afterwards.
+    `there` is the mirror as it is, `target` is the mirror with its new columns.
     """
 
     table: Snapshot
@@ -357,34 +358,33 @@ class _MirrorRefresh:
         known = groups_in(there)
         followed = there.transactions.get(APPLICATION)
         same = columns.reads_as(MirrorColumns.in_mirror(there))
-        if rebuild or not same or known is None or followed is None:
+        groups, is_rebuilt = known, False
+        if rebuild or not same or groups is None or followed is None:
             whole = MirrorGroup({}, list(there.add_files()), is_stale=True)
-            groups = MirrorGroups([whole])
+            groups, is_rebuilt = MirrorGroups([whole]), True
         else:
-            groups = known
             for actions in commits_of(table, range(followed.version + 1, table.version + 1)):
                 groups.follow(actions)
-        fresh = rebuild or not same or known is None or followed is None
         groups.settle(files_in(table))
-        return cls(table, there, columns.within(there), columns, groups, fresh)
+        return cls(table, there, columns.within(there), columns, groups, is_rebuilt)
 
     def run(self) -> MirrorResult:
-        """Read what is stale, write it, and commit. Raises CommitConflict."""
+        """Write the rows of stale groups again, and commit. Raises CommitConflict."""
         shrunk = [each for each in self.groups.all if each.grown and not each.is_stale]
         deleted = DeletedRows(self.table, self.target, shrunk)
         stale = [group for group in self.groups.all if group.is_stale]
         renamed = [group for group in self.groups.all if group.is_renamed and not group.is_stale]
         followed = self.target.transactions.get(APPLICATION)
-        done = MirrorResult(version=self.target.version, source_version=self.table.version)
+        unchanged = MirrorResult(version=self.target.version, source_version=self.table.version)
         if not stale and not renamed and not deleted.groups and followed is not None:
-            return done
+            return unchanged
         files = NewFiles.of(self.target, evaluated=True)
         gone = [add for group in stale for add in group.mirrored] + deleted.gone
         with files.taken_back_on(BaseException):
             new, read = self._written(files, stale)
             less = deleted.written(files)
         if not new and not gone and not renamed and followed is not None and not self.is_rebuilt:
-            return done  # of files that turn out to have no row
+            return unchanged  # the new files of the table have no rows
         again = [
             replace(add, data_change=False)
             for group in renamed
@@ -393,7 +393,7 @@ class _MirrorRefresh:
         with files.taken_back_on(*NOT_COMMITTED):
             version = commit(self.target, self._changes(new, [*less, *again], removes_of(gone)))
         return replace(
-            done,
+            unchanged,
             version=version,
             rows_written=sum(add.num_records or 0 for add in new),
             files_read=read,
@@ -404,7 +404,7 @@ class _MirrorRefresh:
         )
 
     def _written(self, files: NewFiles, stale: Sequence[MirrorGroup]) -> tuple[list[AddFile], int]:
-        """The new files of stale groups, and how many files of the table were read."""
+        """Write the new files of stale groups; returns them, and how many files were read."""
         scan = Scan(self.table, self.columns.items)
         paths: list[Any] = self.table.files["path"].to_pylist()
         numbers = {decode_path(path): at for at, path in enumerate(paths)}

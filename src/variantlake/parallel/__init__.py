@@ -1,4 +1,4 @@
 """Work on several cores of this machine: threads that read ahead, and worker processes.
 
-In: a function and the items that it is for. Out: its results, in the order of the items.
+In: a function and its items. Out: its results, in the order of the items.
 """

@@ -1,7 +1,7 @@
-"""Work that threads do ahead of who waits for it: results in order, a few of them at a time.
+"""Compute a few results ahead of their consumer in threads, and return them in order.
 
-One pool serves the process, of as many threads as pyarrow uses (`pyarrow.cpu_count()`). What it
-runs releases the GIL for most of its time: pyarrow's decoding, and kernels.
+The process has one pool of as many threads as pyarrow uses (`pyarrow.cpu_count()`). Its work
+releases the GIL most of the time: pyarrow's decoding, and kernels.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 AHEAD_BYTES = 64 << 20
-"""Items of more bytes than so many together are not taken ahead, but for one."""
+"""The most bytes of items that are taken ahead; one item always is."""
 
 _THREAD_NAME = "variantlake-ahead"
 
@@ -32,10 +32,10 @@ def ahead(
 ) -> Iterator[R]:
     """`work` on each item of `source`, in its order.
 
-    One thread at a time takes the next item, any of them does the work. At most as many items as
-    there are threads, and one more, are under way or wait to be taken; fewer if `weigh`, the
-    bytes of an item, makes them more than AHEAD_BYTES. What `source` or `work` raises comes in its
-    place, and is the last. When the caller stops early, so do the threads before this returns.
+    One thread at a time takes the next item; any thread does the work. At most one item more than
+    there are threads is in progress or waits for the consumer, and fewer if their bytes by `weigh`
+    exceed AHEAD_BYTES. An error of `source` or `work` is raised in its place, and ends the results.
+    If the caller stops early, this waits until the threads have stopped.
     """
     threads = thread_count()
     if threads == 1:
@@ -49,12 +49,12 @@ def ahead(
 
 
 def thread_count() -> int:
-    """How many threads may work for the caller: none but itself if it is one of the pool's."""
+    """How many threads may work for the caller; 1 if the caller is a thread of the pool."""
     return 1 if threading.current_thread().name.startswith(_THREAD_NAME) else pa.cpu_count()
 
 
 def pool() -> ThreadPoolExecutor:
-    """The threads of this process."""
+    """The pool of this process."""
     global _pool  # noqa: PLW0603  # the process has one
     with _lock:
         if _pool is None:
@@ -63,7 +63,7 @@ def pool() -> ThreadPoolExecutor:
 
 
 def _forget_threads() -> None:
-    """A forked process has none of them."""
+    """Make a forked process start its own pool."""
     global _pool, _lock
     _pool, _lock = None, threading.Lock()
 
@@ -73,7 +73,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Line(Generic[T, R]):
-    """The items of one source on their way."""
+    """The items of one source that are in progress."""
 
     def __init__(
         self,
@@ -88,13 +88,13 @@ class _Line(Generic[T, R]):
         self._most = threads + 1
         self._wanted = self._most
         self._changed = threading.Condition()
-        # Under its lock: what is not taken yet, in order; the thread that takes an item, if any.
+        # Under its lock: results not yet consumed, in order; the running call of `_take`, if any.
         self._slots: deque[Future[R]] = deque()
         self._taking: Future[None] | None = None
         self._is_done = False
 
     def results(self) -> Iterator[R]:
-        """What the work gave, item by item."""
+        """The results in order."""
         while True:
             with self._changed:
                 self._go_on()
@@ -111,7 +111,7 @@ class _Line(Generic[T, R]):
             yield result
 
     def stop(self) -> None:
-        """Begin nothing more, and wait for what is under way."""
+        """Start no more work, and wait for what is in progress."""
         with self._changed:
             self._is_done = True
             running: list[Future[Any]] = [*self._slots]

@@ -1,8 +1,8 @@
-"""Worker processes beside this one, for work in which threads wait for the interpreter's lock.
+"""Worker processes, for work in which threads wait for the GIL.
 
-They start once threads have worked for WORTHWHILE_SECONDS on what they could do, and end with this
-process, or after a minute without work. Whatever goes wrong in one of them, this process does the
-work itself, and raises what there is to raise.
+They start once threads have spent WORTHWHILE_SECONDS on work that processes could do, and end with
+this process or after a minute without work. If anything goes wrong in a worker, this process does
+the work itself and raises its errors.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 VARIABLE = "VARIANTLAKE_PROCESSES"
-"""The environment variable that says how many there are at most; 0 turns them off."""
+"""The environment variable with the most worker processes; 0 turns them off."""
 
 WORTHWHILE_SECONDS = 1.0
-"""To start a process takes some 0.4 s of a core."""
+"""Starting a process takes about 0.4 s of a core."""
 
 _MOST = 16
-"""Each takes some 150 MB."""
+"""Each process takes about 150 MB."""
 
 _LARGE = 4 << 20
 _END_SECONDS = 2.0
@@ -51,10 +51,10 @@ serve(connection, {module!r})
 
 
 def in_processes(job: Callable[[T], R]) -> Callable[[T], R]:
-    """`job`, whose calls worker processes take if there are idle ones; threads may make them.
+    """`job`, run in idle worker processes if there are any; several threads may call it.
 
-    It, its items and its results pickle, and are small: they are copied. A call that fails in a
-    worker process is made once more in this one, so it must have no effect but its result.
+    The job, its items and its results must pickle and should be small, because they are copied. A
+    call that fails in a worker is repeated in this process, so it must have no side effects.
 
     Raises InvalidValue if VARIABLE is not a number.
     """
@@ -62,26 +62,26 @@ def in_processes(job: Callable[[T], R]) -> Callable[[T], R]:
 
 
 def _most() -> int:
-    """How many worker processes there may be. Raises InvalidValue."""
-    asked = os.environ.get(VARIABLE) or str(_MOST)
-    if not asked.isdecimal():
-        raise InvalidValue(f"{VARIABLE}={asked} is not a number of processes, such as 0 or 4")
-    # A process of its own has no spans, and an interpreter within a program cannot be started.
+    """The most worker processes allowed. Raises InvalidValue."""
+    limit = os.environ.get(VARIABLE) or str(_MOST)
+    if not limit.isdecimal():
+        raise InvalidValue(f"{VARIABLE}={limit} is not a number of processes, such as 0 or 4")
+    # A worker would lose its spans, and an embedded or frozen interpreter cannot start one.
     if is_traced() or not sys.executable or hasattr(sys, "frozen"):
         return 0
     cores = pa.cpu_count()
-    return min(cores, int(asked)) if cores > 1 else 0
+    return min(cores, int(limit)) if cores > 1 else 0
 
 
 class _Shared(Generic[T, R]):
-    """A job that this process and its worker processes do."""
+    """A job that this process and its workers share."""
 
     def __init__(self, job: Callable[[T], R]) -> None:
         self._job = job
         self._is_large = False
 
     def __call__(self, item: T) -> R:
-        # What is large takes longer to copy than threads to make.
+        # Copying a large result takes longer than computing it in a thread.
         worker = None if self._is_large else _workers.take_idle()
         if worker is not None:
             try:
@@ -103,14 +103,14 @@ class _Shared(Generic[T, R]):
 
 
 class _Worker:
-    """One worker process, which does one call at a time."""
+    """One worker process, which runs one call at a time."""
 
     def __init__(self, module: str) -> None:
         self._connection, theirs = Pipe()
         number = theirs.fileno()
         start = _START.format(number=number, module=module)
         with theirs:
-            # In a session of its own Ctrl-C does not reach it: this process answers that.
+            # A new session keeps Ctrl-C from the worker: this process handles it.
             self._process = subprocess.Popen(  # noqa: S603  # this interpreter
                 [sys.executable, "-c", start],
                 pass_fds=(number,),
@@ -128,11 +128,11 @@ class _Worker:
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The id of the process."""
         return self._process.pid
 
     def has_news(self) -> bool:
-        """Whether it is ready, which takes a moment, or ended before it was."""
+        """Whether the process has started, or has ended instead."""
         if not self.is_ready and not self.is_lost:
             try:
                 if self._connection.poll():
@@ -143,12 +143,12 @@ class _Worker:
         return self.is_ready or self.is_lost
 
     def run(self, job: bytes, item: object) -> bytes:
-        """The answer to a call, as `serve` gives it; nothing if the process fails."""
+        """The answer of `serve` to a call; empty if the process fails."""
         if self.is_lost:
             return b""
-        # The same query again is the same bytes: the process keeps what it knows of the files.
+        # A repeated job is not sent again: the worker keeps it, and what it caches of the files.
         call = pickle.dumps((None if job == self._job else job, item), pickle.HIGHEST_PROTOCOL)
-        self.is_lost = True  # if this is interrupted: its answer would come for the next call
+        self.is_lost = True  # unless we get the answer: else the next call would read it
         try:
             self._connection.send_bytes(call)
             answer = self._connection.recv_bytes()
@@ -158,12 +158,12 @@ class _Worker:
         return answer
 
     def close(self) -> None:
-        """Let it end."""
+        """Close the connection, which ends the process."""
         with contextlib.suppress(OSError):
             self._connection.close()
 
     def end(self) -> None:
-        """End it, and wait for that."""
+        """End the process, and wait for its end."""
         self.close()
         try:
             self._process.wait(_END_SECONDS)
@@ -172,7 +172,7 @@ class _Worker:
             self._process.wait()
 
     def disown(self) -> None:
-        """In a forked process: it is the parent's, who waits for its end."""
+        """Forget the process in a fork: it is the parent's child."""
         self.close()
         self._process.returncode = 0
 
@@ -188,7 +188,7 @@ class _Workers:
         self._seconds = 0.0
 
     def take_idle(self) -> _Worker | None:
-        """A worker process without work, which is the caller's until it puts it back."""
+        """An idle worker, if any, for the caller alone until `put_back`."""
         with self._lock:
             worker = next((each for each in self._idle if each.has_news()), None)
             if worker is not None:
@@ -196,18 +196,18 @@ class _Workers:
             return worker
 
     def put_back(self, worker: _Worker) -> None:
-        """Let others have it, unless it is lost."""
+        """Make the worker idle again; end it if it is lost."""
         with self._lock:
             if not worker.is_lost:
                 self._idle.append(worker)
                 return
             self._all.remove(worker)
-            # Others start if there is as much work again; never, if it could not even start.
+            # New workers start after as much work again; none if this one failed to start.
             self._seconds = 0.0 if worker.is_ready else float("-inf")
         worker.end()
 
     def note(self, seconds: float, module: str) -> None:
-        """This process has worked so long itself; start the others if that was much."""
+        """Add seconds that this process worked itself; start the workers if there were enough."""
         with self._lock:
             self._seconds += seconds
             if self._seconds < WORTHWHILE_SECONDS:
@@ -217,16 +217,16 @@ class _Workers:
                     worker = _Worker(module)
                     self._all.append(worker)
                     self._idle.append(worker)
-            except OSError:  # as many processes or files as the machine allows
+            except OSError:  # the machine allows no more processes or files
                 self._seconds = float("-inf")
 
     def pids(self) -> list[int]:
-        """The numbers of the processes."""
+        """The ids of the processes."""
         with self._lock:
             return [worker.pid for worker in self._all]
 
     def end(self) -> None:
-        """End all of them; others may start."""
+        """End all workers; new ones may start later."""
         with self._lock:
             ending = self._all
             self._all, self._idle, self._seconds = [], [], 0.0
@@ -236,7 +236,7 @@ class _Workers:
             worker.end()
 
     def forget(self) -> None:
-        """In a forked process, which has none of them."""
+        """Forget all workers in a forked process."""
         self._lock = threading.Lock()
         for worker in self._all:
             worker.disown()

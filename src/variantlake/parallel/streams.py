@@ -1,8 +1,7 @@
-"""Several iterators that threads run ahead of who reads them one after the other.
+"""Run several iterators ahead in threads, and read them one after the other.
 
-`ahead` takes the items of one source in turn: if most of the work is in the source, as when
-pyarrow decodes the columns of a row group, a second thread gains little. Here each source has a
-thread.
+`ahead` takes the items of one source in turn: a second thread gains little if most of the work is
+in the source, as when pyarrow decodes the columns of a row group. Here each source has a thread.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from variantlake.parallel.prefetch import pool, thread_count
 R = TypeVar("R")
 
 STREAM_BYTES = 48 << 20
-"""What waits of one source to be taken, but for its last item: most of a row group of Variants."""
+"""Bytes of waiting items at which a source pauses: most of a row group of Variants."""
 
 _MOST_STREAMS = 8
-"""So many are under way at once, however many threads there are."""
+"""The most sources that run at once, however many threads there are."""
 
 _MOST_WAITING = 4
-"""So many sources are open for each that is under way: some are short, or have nothing."""
+"""The most open sources per running one: some are short or empty."""
 
 
 def chained(
@@ -34,9 +33,9 @@ def chained(
 ) -> Generator[R, None, None]:
     """All items of the first source, then those of the second, and so on.
 
-    As many sources are under way as there are threads. Each stops while items of it that `weigh`
-    STREAM_BYTES wait to be taken. An error comes in its place, and is the last. If the caller
-    stops early, so do the threads before this returns.
+    As many sources run as there are threads. A source pauses while its waiting items, by `weigh`,
+    have STREAM_BYTES. An error is raised in its place, and ends the items. If the caller stops
+    early, this waits until the threads have stopped.
     """
     threads = min(thread_count(), _MOST_STREAMS)
     if threads == 1:
@@ -51,7 +50,7 @@ def chained(
 
 @dataclass(slots=True, eq=False)
 class _Stream(Generic[R]):
-    """One source, and what was taken from it."""
+    """One source, and its items that wait for the consumer."""
 
     source: Generator[R, None, None]
     waiting: deque[R] = field(default_factory=deque)
@@ -62,7 +61,7 @@ class _Stream(Generic[R]):
 
 
 class _Streams(Generic[R]):
-    """The sources that are under way, in their order."""
+    """The open sources, in their order."""
 
     def __init__(
         self,
@@ -79,10 +78,10 @@ class _Streams(Generic[R]):
         self._is_stopped = False
 
     def results(self) -> Iterator[R]:
-        """The items."""
+        """The items in order."""
         self._open_more()
         if len(self._open) == 1 and not self._open[0].is_done:
-            # Alone it is better off in this thread: what it reads ahead itself it can.
+            # A single source runs in this thread, where it can itself read ahead.
             yield from self._open[0].source
             return
         while self._open:
@@ -104,7 +103,7 @@ class _Streams(Generic[R]):
             del item
 
     def stop(self) -> None:
-        """Begin nothing more, wait for what is under way, and close the sources."""
+        """Start no more work, wait for what is in progress, and close the sources."""
         with self._changed:
             self._is_stopped = True
             running: list[Future[Any]] = [
@@ -117,7 +116,7 @@ class _Streams(Generic[R]):
             each.source.close()
 
     def _has_room(self) -> bool:
-        """Whether another source is opened: those that are at their end keep no thread."""
+        """Whether another source may be opened; finished sources need no thread."""
         return (
             sum(not each.is_done for each in self._open) < self._most
             and len(self._open) < _MOST_WAITING * self._most
@@ -128,7 +127,7 @@ class _Streams(Generic[R]):
         while self._has_room():
             try:
                 source = next(self._sources, None)
-            except BaseException as error:  # noqa: BLE001  # raised behind what comes before it
+            except BaseException as error:  # noqa: BLE001  # raised after the items before it
                 self._open.append(_Stream(_nothing(), error=error, is_done=True))
                 self._sources = iter(())
                 return
@@ -145,7 +144,7 @@ class _Streams(Generic[R]):
                 each.running = pool().submit(self._step, each)
 
     def _step(self, stream: _Stream[R]) -> None:
-        """Take one item: no thread is kept by a source that has to wait for the caller."""
+        """Take one item, and free the thread: the source may have to wait for the consumer."""
         error, items = None, []
         try:
             items = [next(stream.source)]

@@ -1,4 +1,4 @@
-"""A worker process: it does one call at a time, and ends when it gets no more."""
+"""The loop of a worker process, which runs one call at a time."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ IDLE_SECONDS = 60.0
 
 
 def serve(connection: Connection, module: str) -> None:
-    """Answer the calls that come; `module` is loaded before they do.
+    """Import `module`, then answer calls until none comes for IDLE_SECONDS.
 
-    A call is a job, or None for that of the call before, and its item. The answer is a tuple of the
-    result, or None if there is none: the caller then does it itself, and learns why.
+    A call is a job and its item; a job of None means the previous one. The answer is a tuple with
+    the result, or None after an error: the caller then runs the job itself and gets the error.
     """
-    pa.set_cpu_count(1)  # the others have the other cores
+    pa.set_cpu_count(1)  # other workers use the other cores
     importlib.import_module(module)
     job: Callable[[Any], Any] | None = None
     with connection:
         try:
             connection.send_bytes(b"")
             while connection.poll(IDLE_SECONDS):
-                # Of the process that began this one.
+                # Pickled by our parent process.
                 packed, item = pickle.loads(connection.recv_bytes())  # noqa: S301
                 job = job if packed is None else pickle.loads(packed)  # noqa: S301
                 connection.send_bytes(_answer(job, item))
         except (EOFError, OSError):
-            return  # that process has ended
+            return  # the parent has ended
 
 
 def _answer(job: Any, item: object) -> bytes:
     try:
         return pickle.dumps((job(item),), pickle.HIGHEST_PROTOCOL)
-    except Exception:  # noqa: BLE001  # raised again where the call came from
+    except Exception:  # noqa: BLE001  # the caller repeats the job and gets the error
         return pickle.dumps(None)

@@ -1,17 +1,17 @@
-"""Where the state of autoloads lies: metadata domains that name files in a folder of ours."""
+"""Where autoloads keep their state: metadata domains that name files in a folder of ours."""
 
 from __future__ import annotations
 
 import re
 
 OWN_FOLDER = "_variantlake"
-"""What belongs to the log and is no data, from the table's root: hidden, so that only we look."""
+"""Our folder in the table's root for files that are not data; other readers skip its name."""
 
 FOLDER = f"{OWN_FOLDER}/loads"
-"""Where the runs of all autoloads lie, from the table's root; each has a folder of its own."""
+"""The folder with the runs of all autoloads, from the table's root; each has a subfolder."""
 
 DOMAIN = "variantlake.autoload."
-"""What the names of our metadata domains, and of our applications in `txn`, begin with."""
+"""Prefix of our metadata domains and of our application ids in `txn`."""
 
 RUN_PATH = re.compile(rf"{FOLDER}/[A-Za-z0-9][A-Za-z0-9._-]*/\d{{10}}-[0-9a-f]{{32}}\.parquet")
-"""The path of a run, which the text of a domain names."""
+"""The path of a run, as a domain's configuration names it."""

@@ -1,4 +1,4 @@
-"""Committing the files of a load to their table: once, whatever other writers do meanwhile."""
+"""Commit the files of a load exactly once, whatever other writers do meanwhile."""
 
 from __future__ import annotations
 
@@ -61,17 +61,16 @@ NOT_COMMITTED = (
     TableReplaced,
     UnsupportedFeature,
 )
-"""After these a commit has certainly not happened. After others (a store that lost its answer) the
-log may refer to the new files, so they must stay."""
+"""Errors after which a commit has certainly not happened. After others (the store's answer was
+lost) the log may name the new files, so they must stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedRows:
-    """What a load makes of its files, and of the table's, when it has looked at their rows.
+    """The file changes that a load decides on after comparing its rows with the table's.
 
-    `written` are files of the decision, by their paths, that go if it is not committed; `unused`
-    those of the load that its commit does not name. `replaced` tells which files an overwrite takes
-    out.
+    `written` are paths of files that are deleted if the commit fails; `unused` are files of the
+    load that its commit does not name. `replaced` tells which files an overwrite removes.
     """
 
     adds: tuple[AddFile, ...]
@@ -86,13 +85,13 @@ class DecidedRows:
 
 
 Decide = Callable[[TableWrite, Sequence[AddFile]], DecidedRows]
-"""Decides about the files of a load for a version of its table; once more for a newer one."""
+"""Decides on the files of a load for a version of the table; called again after a conflict."""
 
 
 def loaded(target: TableWrite, load_id: str) -> int | None:
-    """The version that a load of this id committed; None when there was none.
+    """The version that a load of this id committed; None if there was none.
 
-    If the log no longer holds that version, it is one that was before or at it. Raises
+    If the log no longer holds that commit, it is an earlier version or the commit's own. Raises
     CommitUnknown as `find_own_load`.
     """
     if target.snapshot is None:
@@ -115,13 +114,13 @@ def commit_files(
 ) -> tuple[int, bool]:
     """Add the files, and create or change the table, in one commit.
 
-    Gives its version and True; or, when another load of the same id or `record` was first,
-    that one's version and False. Of several first loads at once one makes the table, or gives
-    it its inferred shredding schema; the others then only add their files, whose own layout is
-    as good. `decide` has looked at the rows before each attempt.
+    Returns its version and True; or, if another load of the same id or `record` was first, that
+    one's version and False. Of several concurrent first loads one creates the table, or sets its
+    inferred shredding schema; the others only add their files, whatever their own layout.
+    `decide` is called before each attempt.
 
-    Raises CommitConflict if what was asked for contradicts another writer's commit, or the
-    `record` has become stale; LostCheckpoint as `StreamBatch.version_in`.
+    Raises CommitConflict if the request contradicts another writer's commit, or if `record` has
+    become stale; LostCheckpoint as `StreamBatch.version_in`.
     """
     tried = target
     while True:
@@ -157,9 +156,9 @@ def _commit_decided(
 
 
 def _discard(store: Store, paths: Sequence[str]) -> None:
-    """Delete files that no commit names. A vacuum takes those that the store does not delete now.
+    """Delete files that no commit names.
 
-    That is no failure of the load, which may be committed already.
+    If the store cannot delete one now, a vacuum will: the load, maybe committed, has not failed.
     """
     for path in paths:
         with contextlib.suppress(StoreFailed):
@@ -173,7 +172,7 @@ def _commit(
     record: CommitRecord | None,
 ) -> int:
     adds = decided.adds
-    # The first version that can be this one: what a later load of the same id looks for.
+    # The first version that this commit can get: a repeat of the load searches from there.
     first = 0 if target.snapshot is None else target.snapshot.version + 1
     now = time.time_ns() // 1_000_000
     own = [] if load.is_own else [Transaction(load.text, first, now)]
@@ -193,8 +192,8 @@ def _commit(
         metadata = with_numbers(metadata, adds)
     created = target.creation and replace(target.creation, metadata=metadata)
     if snapshot is None:
-        made_by = "CREATE TABLE AS SELECT" if adds else "CREATE TABLE"
-        new = created or Creation(protocol, metadata, (), made_by)
+        operation = "CREATE TABLE AS SELECT" if adds else "CREATE TABLE"
+        new = created or Creation(protocol, metadata, (), operation)
         return commit_creation(
             target.store,
             new,
@@ -228,7 +227,7 @@ def _commit(
         numbered=target.numbered,
         parameters={
             "mode": "Append" if replaced is None else "Overwrite",
-            "partitionBy": "[]",  # as of a writer that leaves the partitions to the table
+            "partitionBy": "[]",  # the writer does not choose the partitioning
             **target.parameters,
             **_new_contracts(snapshot.properties, metadata.configuration),
         }
@@ -251,7 +250,7 @@ def _deleted(target: TableWrite, gone: Sequence[AddFile]) -> dict[str, str]:
 
 
 def _new_contracts(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
-    """What the history says of contracts that come with a load: their versions, by column."""
+    """The history's entry for contracts that a load brings: their versions by column."""
     new = contract_texts(after).items() - contract_texts(before).items()
     versions = {
         name.removeprefix(CONTRACT_PREFIX): orjson.loads(text)["version"] for name, text in new
@@ -260,18 +259,18 @@ def _new_contracts(before: Mapping[str, str], after: Mapping[str, str]) -> dict[
 
 
 def with_numbers(metadata: Metadata, adds: Sequence[AddFile]) -> Metadata:
-    """The metadata with the last numbers that identity columns gave to the rows of these files.
+    """The metadata with the last numbers that these files use of each identity column.
 
-    A column that takes numbers of rows counts them as given out, too. Raises UnsupportedFeature for
-    a file without bounds of such a column.
+    Numbers that the rows brought with them count, too. Raises UnsupportedFeature for a file
+    without bounds of such a column.
     """
     schema = StructType.from_json(metadata.schema_string)
     marks: dict[str, int] = {}
     for column in identity_columns(schema):
         side = "maxValues" if column.step > 0 else "minValues"
-        found = [each for add in adds if (each := _bound(add, side, column)) is not None]
-        if found:
-            marks[column.physical_name] = (max if column.step > 0 else min)(found)
+        bounds = [each for add in adds if (each := _bound(add, side, column)) is not None]
+        if bounds:
+            marks[column.physical_name] = (max if column.step > 0 else min)(bounds)
     numbered = with_marks(schema, marks)
     return metadata if numbered == schema else replace(metadata, schema_string=numbered.to_json())
 
@@ -279,19 +278,19 @@ def with_numbers(metadata: Metadata, adds: Sequence[AddFile]) -> Metadata:
 def _bound(add: AddFile, side: str, column: IdentityColumn) -> int | None:
     stats = orjson.loads(add.stats or "{}")
     name = column.physical_name
-    found = stats.get(side, {}).get(name)
-    if found is None and stats.get("nullCount", {}).get(name, -1) == stats.get("numRecords"):
+    bound = stats.get(side, {}).get(name)
+    if bound is None and stats.get("nullCount", {}).get(name, -1) == stats.get("numRecords"):
         return None
-    if type(found) is not int:
+    if type(bound) is not int:
         raise UnsupportedFeature(
             f"the identity column {column.name!r} has no statistics, which tell its last number",
             hint="let delta.dataSkippingNumIndexedCols or delta.dataSkippingStatsColumns have it",
         )
-    return found
+    return bound
 
 
 def _measured(target: TableWrite, adds: Sequence[AddFile]) -> dict[str, str]:
-    """The properties, if schemas that these files are the first of say how well they do."""
+    """The properties, with the residual share of learned schemas that these files use first."""
     properties = dict(target.properties)
     if target.snapshot is not None and properties == target.snapshot.properties:
         return properties
@@ -304,14 +303,14 @@ def _measured(target: TableWrite, adds: Sequence[AddFile]) -> dict[str, str]:
 
 
 def _fits(target: TableWrite, newest: Snapshot) -> bool:
-    """Whether files written for this table may be added to that version of it as they are."""
+    """Whether files written for `target` may be added to its newest version unchanged."""
     return (
         (target.snapshot is None or newest.metadata.id == target.snapshot.metadata.id)
         and without_comments(newest.schema) == without_comments(target.schema)
         and newest.partition_columns == target.partition_columns
         and newest.shredding_enabled == target.shredding_enabled
         and target.requested.items() <= newest.properties.items()
-        # Rows were held against the constraints and contracts of then.
+        # The rows were checked against the constraints and contracts of `target`.
         and constraints(newest.properties) == constraints(target.properties)
         and contract_texts(newest.properties) == contract_texts(target.properties)
     )

@@ -1,4 +1,4 @@
-"""What a commit says of its load beside the rows: how far it has come, in the table's own log."""
+"""Progress that a commit records in the table's log, together with the rows."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from variantlake.storage.store import Store
 
 @dataclass(frozen=True, slots=True)
 class CommitRecord:
-    """Actions of one commit that stand for progress, decided on what the table said before.
+    """Actions of a commit that record progress, computed from an earlier version of the table.
 
-    `is_stale` tells whether a newer version says something else, so that the rows may be in the
-    table already: then nothing is committed. `version_in` gives the version that brought these very
-    rows if one did. `provenance` are fields of `commitInfo` in the place
-    of a load's own.
+    `is_stale` tells whether a newer version has other progress, so that the rows may be in the
+    table already: then nothing is committed. `version_in` returns the version that added exactly
+    these rows, if there is one. `provenance` are fields of `commitInfo` that replace a load's own.
     """
 
     transactions: tuple[Transaction, ...]
@@ -34,17 +33,17 @@ class CommitRecord:
 def find_commit(
     store: Store, versions: Iterable[int], app_id: str, number: int | None = None
 ) -> tuple[int, list[Action]] | None:
-    """The first of these versions with a `txn` of an application, of any number if None.
+    """Find the first of these versions with a `txn` of an application; None is any number.
 
-    Gives the version with the actions of its commit; None if there is none, or if the log
-    no longer holds a version before it.
+    Returns the version and the actions of its commit; None if there is none, or if the log no
+    longer holds a version before it.
     """
     for version in versions:
         try:
             actions = read_commit(store, commit_path(version))
         except MissingSource:
             return None
-        found = [each for each in actions if isinstance(each, Transaction)]
-        if any(each.app_id == app_id and number in (None, each.version) for each in found):
+        transactions = [each for each in actions if isinstance(each, Transaction)]
+        if any(each.app_id == app_id and number in (None, each.version) for each in transactions):
             return version, actions
     return None

@@ -31,10 +31,10 @@ from variantlake.writing.void_columns import check_storable
 
 @dataclass(frozen=True, slots=True)
 class FilePlan:
-    """All that is needed to write the files of one load somewhere else; pickles.
+    """All that a task needs to write files of one load, here or on another machine; pickles.
 
-    `hidden` are columns that files may have besides those of `schema`: row ids. `contracts` are
-    those that the rows must fulfil, by the physical names of columns.
+    `hidden` are columns that files may have besides those of `schema`: row ids. The rows must
+    fulfil `contracts`, by the physical names of columns.
     """
 
     location: str
@@ -55,7 +55,7 @@ class FilePlan:
     contracts: Mapping[str, Contract] = field(default_factory=dict)
 
     def bad_row_log(self, task: int) -> BadRowLog:
-        """What becomes of the bad rows of one task."""
+        """The log of one task's bad rows."""
         return BadRowLog(
             self.mode, open_store(self.location), self.load_id, task, max_bad=self.max_bad
         )
@@ -90,7 +90,7 @@ class FilePlan:
     def _constants(
         self, partition_values: Mapping[str, str | None]
     ) -> list[tuple[pa.Field[pa.DataType], AnyArray]]:
-        """The partition columns as files hold them, each by a value; empty if files do not."""
+        """The partition columns that files hold, with their value; empty if files hold none."""
         if not self.materialize_partitions:
             return []
         columns = [each for each in self.schema.fields if each.name in self.partition_columns]
@@ -105,7 +105,7 @@ class FilePlan:
         return list(zip(with_field_ids(stored, self.schema), arrays, strict=True))
 
     def order(self, stored: pa.Schema) -> tuple[SortKey, ...]:
-        """What files of these columns are sorted by: as the load says, else as the table says.
+        """The sort keys of files with these columns: the load's, else the table's.
 
         Raises InvalidSchema and InvalidPath for an order of the load that files cannot have.
         """
@@ -139,9 +139,9 @@ class FilePlan:
 
 
 def write_options(properties: Mapping[str, str]) -> WriteOptions:
-    """How files are laid out, by the table's properties.
+    """The file layout that the table's properties ask for.
 
-    Raises InvalidValue for a property that another engine has set to what is not a number.
+    Raises InvalidValue for a property that is not a number, as another engine may set it.
     """
     defaults = WriteOptions()
     names = ("variantlake.rowGroupBytes", "variantlake.rowGroupRows")

@@ -1,4 +1,4 @@
-"""Write a stream of batches as Parquet files of bounded size: the files of one task of a load."""
+"""Write the batches of one task of a load as Parquet files of bounded size."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from variantlake.writing.sort_rows import SortKey, sorted_pieces
 from variantlake.writing.void_columns import stored_rows, without_void
 
 SORT_BYTES = 64 << 20
-"""Bytes of rows in memory (Arrow) that are sorted at a time; a sorted file holds no more."""
+"""Bytes of rows (Arrow) that are sorted in memory at once; a sorted file holds no more."""
 
 
 _FLUSH_BYTES = 4 << 20
-"""Bytes of an open file from which the disk begins to write them: then the file's end waits for
-little more than its last row group."""
+"""Bytes after which the kernel is asked to write out an open file, so that the flush at its end
+waits for little more than the last row group."""
 
 
 _LOAD_FILE = re.compile(
@@ -42,7 +42,7 @@ _LOAD_FILE = re.compile(
 
 
 def is_load_file(name: str) -> bool:
-    """Whether a file in a table's folder was made by a load (of this module's names)."""
+    """Whether a file in a table's folder has a name that a load gives its files."""
     return _LOAD_FILE.fullmatch(name) is not None
 
 
@@ -57,14 +57,14 @@ def task_of(name: str) -> int:
 
 
 def new_load_id() -> str:
-    """What the names of all files of one load share, and those of no other."""
+    """A new id, which the names of all files of one load contain."""
     return uuid.uuid4().hex
 
 
 def delete_load(store: Store, load_id: str, keep: Collection[str] = ()) -> int:
-    """Remove the files of a load from the table's folder, but those in `keep`; how many.
+    """Delete the files of a load from the table's folder, except `keep`; returns how many.
 
-    None of the removed may be in the log.
+    The log must name none of them.
     """
     paths = [entry.path for entry in store.list_from("") if _belongs(entry.path, load_id)]
     paths = [path for path in paths if path not in keep]
@@ -74,7 +74,7 @@ def delete_load(store: Store, load_id: str, keep: Collection[str] = ()) -> int:
 
 
 def count_files(store: Store, load_id: str) -> int:
-    """How many files a load has begun; -1 if counting them costs calls to an object store."""
+    """How many files a load has begun; -1 on an object store, where counting costs requests."""
     if not isinstance(store, LocalStore):
         return -1
     with os.scandir(store.root) as entries:
@@ -94,12 +94,12 @@ def rows_of(files: Iterable[WrittenFile]) -> int:
 class FileSet:
     """The files of one task, in the order of their rows; a context manager.
 
-    Leaving it by an exception removes every file that it wrote, finished or not. `check` is called
-    before a file is begun, and stops the task by raising. With an `order` each file is sorted,
-    and ends early if that takes too much memory. Names sort in the order of tasks and rows,
-    carry the load's id, and differ between two attempts of one task, because Spark may repeat or
-    double a task. `watch` is as for FileWriter. `constants` are columns that every row has the
-    same value in, as arrays of one row: partition columns that files hold.
+    Leaving it by an exception removes every file that it wrote, finished or not. It calls `check`
+    before it begins a file, which stops the task by raising. With an `order` each file is sorted,
+    and ends early if that takes too much memory. Names sort in the order of tasks and rows, contain
+    the load's id, and differ between attempts of a task, because Spark may repeat or duplicate it.
+    `watch` is as for FileWriter. `constants` are partition columns that files hold: columns with
+    the same value in every row, as arrays of one row.
     """
 
     store: Store
@@ -134,7 +134,7 @@ class FileSet:
 
     @property
     def is_open(self) -> bool:
-        """Whether rows were given that are in no finished file."""
+        """Whether some rows are in no finished file yet."""
         return self._writer is not None or bool(self._unsorted)
 
     @property
@@ -146,9 +146,9 @@ class FileSet:
     def write(
         self, batch: pa.RecordBatch, notes: Mapping[ColumnPath, ValueNotes] = NO_NOTES
     ) -> None:
-        """Add rows, to as many files as the limits ask for; `notes` as for `FileWriter.write`.
+        """Write rows to as many files as the limits require; `notes` as for `FileWriter.write`.
 
-        VOID columns are left out of the files.
+        The files have no VOID columns.
         """
         if not self.order:
             self._write(batch, notes)
@@ -160,7 +160,7 @@ class FileSet:
             self._write_sorted()
 
     def _write_sorted(self) -> None:
-        """Write the rows so far in order, and finish the file: what comes next is not in it."""
+        """Write the rows so far in order, and finish the file."""
         batches, self._unsorted = self._unsorted, []
         notes, self._unsorted_notes = self._unsorted_notes, NotesCollector(self.variant_columns)
         for batch in sorted_pieces(batches, self.order):
@@ -194,7 +194,7 @@ class FileSet:
         return part
 
     def close(self) -> list[WrittenFile]:
-        """Finish the last file; all files, in order."""
+        """Finish the last file; returns all files, in order."""
         if self._unsorted:
             self._write_sorted()
         if self._writer is not None:
@@ -249,7 +249,7 @@ class FileSet:
         self.finished.append(written)
         path = Path(written.path)
         if isinstance(self.store, LocalStore):
-            # A commit that outlives a power cut must not name a file that does not.
+            # A commit that survives a power cut must not name a file that was lost.
             self.store.flush(path.name)
         else:
             self.store.upload(path.name, path)

@@ -1,8 +1,8 @@
-"""The id that a load has of its own, if its caller gives it none.
+"""Generated ids of loads, for loads to which the caller gives none.
 
-It stands in the commit's `commitInfo` (`loadId`), not as a transaction: every snapshot of a table
-carries all transactions, and most loads are never repeated. If the answer of a store was lost,
-a repeat of the load with this id looks for it in the commits from the first one that it can be.
+A generated id is stored in the commit's `commitInfo` (`loadId`), not as a transaction: every
+snapshot of a table carries all transactions, and most loads are never repeated. If a store's answer
+was lost, a repeat of the load with this id searches the commits from the first possible one.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _OWN = re.compile(r"variantlake-([0-9]{1,18})-[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class LoadId:
-    """The id of a load: its caller's, or its own."""
+    """The id of a load: the caller's, or a generated one (`is_own`)."""
 
     text: str
     is_own: bool
 
     @classmethod
     def of(cls, given: str | None, snapshot: Snapshot | None, files_id: str) -> Self:
-        """What the caller gives, else one made of the first version that the load may commit.
+        """The caller's id, else one with the first version that the load can commit.
 
-        `files_id` is what the names of its files share.
+        `files_id` is the id in the names of its files.
         """
         if given is not None:
             return cls(given, is_own=False)
@@ -41,9 +41,9 @@ class LoadId:
 
 
 def find_own_load(snapshot: Snapshot, load_id: str) -> int | None:
-    """The version that a load of this id of its own committed; None if none did.
+    """The version that a load with this generated id committed; None if there is none.
 
-    Raises CommitUnknown if the log no longer holds a commit that it may be.
+    Raises CommitUnknown if the log no longer holds a commit that may be the load's.
     """
     match = _OWN.fullmatch(load_id)
     if match is None:

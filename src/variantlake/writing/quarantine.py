@@ -1,4 +1,4 @@
-"""Bad rows of a load: raised, counted, or kept beside the table with their reasons.
+"""Bad rows of a load: raised, counted, or stored in the table's folder with their reasons.
 
 A quarantine file is newline-delimited JSON, one object for a bad row:
 
@@ -44,9 +44,9 @@ FOLDER = "_quarantine"
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """One row that cannot be loaded: why and where, and what it is, as far as it was kept.
+    """One row that cannot be loaded: the reason, its position, and its content if known.
 
-    `text` is the document's bytes; `values` are other columns of the row, as JSON can hold them.
+    `text` is the document's bytes; `values` are other columns of the row in JSON types.
     """
 
     error: VariantLakeError
@@ -72,12 +72,11 @@ class BadRow:
 
 @dataclass(slots=True)
 class BadRowLog:
-    """What becomes of the bad rows of one task; a context manager.
+    """Handles the bad rows of one task by the load's mode; a context manager.
 
-    `count` are the rows added so far, of those `seen`; more bad ones than `max_bad` end the task.
+    `count` is the number of bad rows so far, among `seen` rows; more than `max_bad` end the task.
     `first` says what is wrong with the first one. `check` is called now and then, and ends the task
-    by raising. A file is begun with the first row of a quarantine; leaving by an exception removes
-    it.
+    by raising. The first row of a quarantine creates its file; leaving by an exception removes it.
     """
 
     mode: BadRows
@@ -96,9 +95,9 @@ class BadRowLog:
     _local: Path = field(default_factory=Path)
 
     def add(self, bad: BadRow) -> None:
-        """Take one bad row, in the mode "null" only its number.
+        """Record one bad row; in the mode "null" only count it.
 
-        Raises its error in strict mode, LimitExceeded if it is one too many.
+        Raises the row's error in strict mode, LimitExceeded if there are too many.
         """
         if self.mode is BadRows.STRICT:
             raise bad.error
@@ -111,7 +110,7 @@ class BadRowLog:
     def add_lines(
         self, count: int, first: Callable[[], BadRow], lines: Callable[[], Iterable[Buffer]]
     ) -> None:
-        """As `add` for each of many rows; `lines` gives theirs of the quarantine, in pieces."""
+        """As `add` for many rows; `lines` returns their lines of the quarantine, in pieces."""
         if self.mode is BadRows.STRICT:
             raise first().error
         if self.check is not None:
@@ -122,7 +121,7 @@ class BadRowLog:
                 self._write(piece)
 
     def add_null(self, count: int, first: Callable[[], BadRow]) -> None:
-        """Count bad rows, of which one is the first. Raises LimitExceeded for too many."""
+        """Count bad rows; `first` returns the first of them. Raises LimitExceeded for too many."""
         self.count += count
         if self.max_bad is not None:
             self.first = self.first or first().error.sentence()
@@ -156,7 +155,7 @@ class BadRowLog:
             raise self._failed(error) from error
 
     def _begin(self) -> IO[bytes]:
-        # Two attempts of one task, which Spark may make, write two files.
+        # Spark may run two attempts of a task; each writes a file of its own.
         self.path = f"{folder_of(self.load_id)}/part-{self.task:05d}-{uuid.uuid4().hex[:8]}.ndjson"
         if isinstance(self.store, LocalStore):
             self._local = self.store.root / self.path
@@ -184,7 +183,7 @@ def folder_of(load_id: str) -> str:
 
 
 def delete_quarantine(store: Store, load_id: str, keep: frozenset[str] = frozenset()) -> None:
-    """Remove a load's quarantine files, but those in `keep`, and folders that it leaves empty."""
+    """Delete a load's quarantine files, except `keep`, and folders that become empty."""
     for entry in list(store.list_from(folder_of(load_id))):
         if entry.path not in keep:
             store.delete(entry.path)

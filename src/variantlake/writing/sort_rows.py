@@ -1,4 +1,4 @@
-"""Sort the rows of a file by shredded paths and columns, so that readers skip its pages."""
+"""Sort the rows of a file by shredded paths and columns, so that readers can skip pages."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from variantlake.shredding.schema import Leaf
 from variantlake.types import ShreddedType
 
 _PIECE_ROWS = 1 << 14
-"""Rows of a sorted table that are given on at a time."""
+"""Rows in one batch of a sorted table."""
 
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """A column of a batch, or what lies in its structs by these names."""
+    """A column of a batch, or a member of its structs by the path `members`."""
 
     column: str
     members: tuple[str, ...] = ()
 
 
 def sort_keys(order_by: Sequence[str], table: StructType, stored: pa.Schema) -> tuple[SortKey, ...]:
-    """What to sort batches of `stored` by, which are columns of `table` by physical name.
+    """The sort keys for batches of `stored`, whose columns are those of `table` by physical name.
 
-    Each is `$.a.b` (of the only VARIANT column), `event:a.b`, `event:a.b::bigint` (the type is that
-    of the column it is shredded into, at least in kind) or the name of an ordinary column.
+    Each text is `$.a.b` (of the only VARIANT column), `event:a.b`, `event:a.b::bigint` (the type
+    must be of the same kind as the shredded column's) or the name of an ordinary column.
 
-    Raises InvalidSchema for what is not a column of the files, InvalidPath for a path that does not
-    parse.
+    Raises InvalidSchema for a text that is no column of the files, InvalidPath for a path that does
+    not parse.
     """
     return tuple(_sort_key(text, table, stored) for text in order_by)
 
@@ -52,23 +52,23 @@ def sort_keys(order_by: Sequence[str], table: StructType, stored: pa.Schema) -> 
 def known_sort_keys(
     order_by: Sequence[str], table: StructType, stored: pa.Schema
 ) -> tuple[SortKey, ...]:
-    """As `sort_keys`, without those that these files do not have.
+    """As `sort_keys`, without keys that these files do not have.
 
-    For what a table asks of every load: one whose documents lack a path is loaded all the same.
+    For the table's own order, which must not fail a load whose documents lack a path.
     """
-    found: list[SortKey] = []
+    keys: list[SortKey] = []
     for text in order_by:
         with contextlib.suppress(InvalidSchema):
-            found.append(_sort_key(text, table, stored))
-    return tuple(found)
+            keys.append(_sort_key(text, table, stored))
+    return tuple(keys)
 
 
 def sorted_pieces(
     batches: list[pa.RecordBatch], keys: Sequence[SortKey]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows in ascending order of the keys, NULL and missing last; equal ones stay in order.
+    """The rows in ascending order of the keys, NULL and missing last; the sort is stable.
 
-    Empties the list, so that the rows are in memory at most twice.
+    Empties the list, so that memory holds the rows at most twice.
     """
     order = _order(batches, keys)
     indices = order.to_numpy()
@@ -94,9 +94,9 @@ def _order(batches: Sequence[pa.RecordBatch], keys: Sequence[SortKey]) -> pa.Arr
 def key_column(batch: pa.RecordBatch, key: SortKey) -> pa.Array[Any]:
     """The values of a key in each row."""
     column = batch.column(key.column)
-    found: pa.Array[Any] = pc.struct_field(column, list(key.members)) if key.members else column
-    # Arrow sorts no UUIDs, but the bytes that they are.
-    return found.storage if isinstance(found, pa.ExtensionArray) else found
+    values: pa.Array[Any] = pc.struct_field(column, list(key.members)) if key.members else column
+    # Arrow does not sort UUIDs, but sorts their bytes.
+    return values.storage if isinstance(values, pa.ExtensionArray) else values
 
 
 def _sort_key(text: str, table: StructType, stored: pa.Schema) -> SortKey:

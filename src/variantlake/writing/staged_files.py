@@ -1,7 +1,7 @@
-"""Staged loads: files that are written, and not committed yet, named by a file beside the table.
+"""Staged loads: data files that are written but not committed, listed in a file of the table.
 
-`_variantlake/staged/<hash of the id>.jsonl` holds lines as a commit does: who staged them, the
-table's metadata then, and the adds. Our vacuum keeps these files until the load is published or
+`_variantlake/staged/<hash of the id>.jsonl` has the lines of a commit: `commitInfo`, the table's
+metadata at that time, and the adds. Our vacuum keeps these files until the load is published or
 dropped.
 """
 
@@ -38,13 +38,13 @@ from variantlake.writing.table_write import TableWrite
 FOLDER = f"{OWN_FOLDER}/staged"
 
 _FIXED: dict[str, Callable[[Metadata], object]] = {
-    # The numbers that identity columns gave out stand in the schema, too.
+    # The schema also holds the last numbers of identity columns.
     "schema": lambda table: (table.id, table.schema_string, table.partition_columns),
     "constraints": lambda table: constraints(table.configuration),
     "contract": lambda table: contract_texts(table.configuration),
     f"property {SHREDDING_PROPERTY}": lambda table: table.configuration.get(SHREDDING_PROPERTY),
 }
-"""What must be as it was when the files were written."""
+"""Parts of the metadata that must not have changed since the files were written."""
 
 _THREADS = 16
 
@@ -53,7 +53,7 @@ _LEARNED = (SCHEMA_PREFIX, LEARNED_PREFIX)
 
 @dataclass(frozen=True, slots=True)
 class StagedLoad:
-    """What the file of a staged load says; `created` is in milliseconds since 1970."""
+    """The content of a staged load's file; `created` is in milliseconds since 1970."""
 
     load_id: str
     created: int
@@ -70,10 +70,10 @@ def stage_path(load_id: str) -> str:
 def write_stage(
     target: TableWrite, adds: Sequence[AddFile], metrics: Mapping[str, str], load_id: str
 ) -> int:
-    """Stage the files of a load in the place of a commit; gives the version they are made for.
+    """Stage the files of a load instead of committing; returns the version they were written for.
 
-    Raises InvalidValue for a table that does not exist or would change, for no rows, and for an id
-    that another staged load has.
+    Raises InvalidValue for a table that does not exist or would change, for no rows, and for the id
+    of another staged load.
     """
     if not adds:
         bad = metrics.get("numQuarantinedRows", "0")
@@ -95,7 +95,7 @@ def write_stage(
         {LOAD_ID: load_id, "timestamp": time.time_ns() // 1_000_000, "metrics": dict(metrics)}
     )
     path, data = stage_path(load_id), serialise([info, metadata, *adds])
-    # A client that repeats a put whose answer was lost hears that the file is there: it is ours.
+    # After a put whose answer was lost the client's retry finds our own file there.
     if not target.store.put_if_absent(path, data) and target.store.read(path) != data:
         raise InvalidValue(
             f"a load {load_id!r} is staged already",
@@ -106,7 +106,7 @@ def write_stage(
 
 
 def read_stage(store: Store, load_id: str) -> StagedLoad:
-    """A staged load. Raises MissingSource if there is none, MalformedLog for another file."""
+    """Read a staged load. Raises MissingSource if there is none, MalformedLog for another file."""
     try:
         return _read(store, stage_path(load_id))
     except MissingSource:
@@ -138,23 +138,23 @@ def _read(store: Store, path: str) -> StagedLoad:
 
 
 def publish_stage(newest: Snapshot, load_id: str) -> tuple[int, bool, StagedLoad | None]:
-    """Commit a staged load; gives the version, whether this call made it, and the load.
+    """Commit a staged load; returns the version, whether this call made it, and the load.
 
-    The commit has the id as a `txn` action, so that a load that was published is not again.
+    The commit has the id as a `txn` action, so that no load is published twice.
 
-    Raises MissingSource if there is none or its files are gone, CommitConflict if the table has
-    another schema, or other rules, by now.
+    Raises MissingSource if there is no such load or its files are gone, CommitConflict if the
+    table's schema or rules have changed.
     """
-    # Its rows were evaluated by the rules that still hold, and got numbers that are still free.
+    # Staging evaluated the rows by rules that still hold, and used identity numbers still free.
     target = TableWrite.of(newest, evaluated=True, numbered=True)
     version = loaded(target, load_id)
     if version is not None:
-        newest.store.delete(stage_path(load_id))  # a publisher was killed before it could
+        newest.store.delete(stage_path(load_id))  # left by a publisher that was killed
         return version, False, None
     try:
         staged = read_stage(newest.store, load_id)
     except MissingSource:
-        # Another one may have published it since `newest` was read.
+        # Another process may have published it since `newest` was read.
         newest = newest.refresh()
         version = loaded(TableWrite.of(newest, evaluated=True, numbered=True), load_id)
         if version is None:
@@ -169,7 +169,7 @@ def publish_stage(newest: Snapshot, load_id: str) -> tuple[int, bool, StagedLoad
             hint="drop it, and stage the rows again",
         )
     _check_files(newest.store, staged)
-    # The schema that these first files are shredded by is the table's, unless it has one by now.
+    # The shredding schema of these files becomes the table's, unless it has one by now.
     learned = {
         name: text
         for name, text in then.configuration.items()
@@ -183,9 +183,9 @@ def publish_stage(newest: Snapshot, load_id: str) -> tuple[int, bool, StagedLoad
 
 
 def _check_files(store: Store, staged: StagedLoad) -> None:
-    """Raise MissingSource unless all files of a staged load are there.
+    """Raise MissingSource unless all files of a staged load exist.
 
-    A vacuum of another engine, which does not know of staged loads, takes them away.
+    The vacuum of another engine does not know staged loads, and deletes their files.
     """
     with ThreadPoolExecutor(_THREADS) as pool:
         paths = [add.path for add in staged.adds]
@@ -200,7 +200,7 @@ def _check_files(store: Store, staged: StagedLoad) -> None:
 
 
 def drop_stage(newest: Snapshot, load_id: str) -> StagedLoad:
-    """Forget a staged load; a vacuum takes its files. Raises InvalidValue if it was published."""
+    """Drop a staged load; a vacuum deletes its files. Raises InvalidValue if it was published."""
     version = loaded(TableWrite.of(newest, evaluated=True, numbered=True), load_id)
     if version is not None:
         raise InvalidValue(
@@ -209,14 +209,14 @@ def drop_stage(newest: Snapshot, load_id: str) -> StagedLoad:
             hint="Table.restore brings back the version before it",
         )
     staged = read_stage(newest.store, load_id)
-    # Another process may be publishing it at this moment: its commit would name missing files.
+    # Keep the data files: another process may be publishing them at this moment.
     newest.store.delete(stage_path(load_id))
     return staged
 
 
 class Staging:
-    """Says to a load that its files are staged and not committed."""
+    """Makes a load stage its files instead of committing them; used like an `Overwrite`."""
 
     def applied(self, target: TableWrite) -> Any:
-        """The table, whose rows stay as they are until the load is published."""
+        """The table, marked for staging."""
         return replace(target, is_staged=True)

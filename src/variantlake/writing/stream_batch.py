@@ -1,8 +1,8 @@
-"""A micro-batch of a stream: whether the table has it already, and what its commit says of it.
+"""Micro-batches of a stream: detect repeated ones, and record each in its commit.
 
-The commit that carries the rows has a `txn` of the query and the batch's number. So stream and
-table cannot disagree, and a batch that comes again is known. A streaming query repeats its last
-batch alone: a smaller number says that its checkpoint is not the one that wrote the table.
+The commit of the rows has a `txn` with the query's id and the batch's number. So stream and table
+cannot disagree, and a repeated batch is detected. A streaming query repeats only its last batch: a
+smaller number means that its checkpoint is not the one that wrote the table.
 Spec: PROTOCOL, "Transaction Identifiers".
 """
 
@@ -25,16 +25,15 @@ OPERATION = "STREAMING UPDATE"
 
 _STREAM, _BATCH = "queryId", "epochId"
 _SEARCHED_VERSIONS = 1000
-"""Commits that are looked through for the one of a batch, newest first."""
+"""How many commits are searched for a batch's, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamBatch:
     """One batch of a query into a table.
 
-    `query` is the name by which the table knows the query (the `appId` of `txn`), `number` is the
-    batch's. `stream` is the id that Spark keeps in the query's checkpoint; empty if it is not
-    known.
+    `query` is the query's id in the table (the `appId` of `txn`), `number` is the batch's number.
+    `stream` is the id that Spark keeps in the query's checkpoint; empty if unknown.
     """
 
     query: str
@@ -51,12 +50,12 @@ class StreamBatch:
             raise InvalidValue(f"the batch id is {self.number!r:.60}", hint="a number from 0 on")
 
     def version_in(self, snapshot: Snapshot) -> int | None:
-        """The version that brought this batch; None if the table does not have it.
+        """The version that committed this batch; None if the table does not have it.
 
-        If the log no longer holds that version, it is the newest.
+        It is the newest version if the log no longer holds that commit.
 
-        Raises LostCheckpoint if the table is further than the query, or was written by a query
-        with another checkpoint: this batch may hold other rows than the one of its number.
+        Raises LostCheckpoint if the table is ahead of the query, or if a query with another
+        checkpoint wrote the batch of this number: its rows may differ from these.
         """
         found = snapshot.transactions.get(self.query)
         if found is None:
@@ -75,7 +74,7 @@ class StreamBatch:
         return version
 
     def record(self) -> CommitRecord:
-        """What the commit of this batch says."""
+        """What the commit records of this batch."""
 
         def is_stale(snapshot: Snapshot) -> bool:
             found = snapshot.transactions.get(self.query)
@@ -105,7 +104,7 @@ class StreamBatch:
 
 
 def _commit_of(snapshot: Snapshot, batch: int, query: str) -> tuple[int, str]:
-    """The version that brought a batch, and its stream; empty if the log does not say it."""
+    """The version that committed a batch, and its stream id; empty if the log does not tell."""
     oldest = max(-1, snapshot.version - _SEARCHED_VERSIONS)
     found = find_commit(snapshot.store, range(snapshot.version, oldest, -1), query, batch)
     if found is None:
@@ -124,7 +123,10 @@ def _stream_in(info: CommitInfo | None) -> str:
 
 
 def _warn_of_others(snapshot: Snapshot, query: str) -> None:
-    """Say that a new checkpoint begins where other queries wrote: it may be the heir of one."""
+    """Warn that a new checkpoint begins in a table that other queries wrote to.
+
+    One of them may be this query with its checkpoint lost.
+    """
     others = [each for each in snapshot.transactions if not each.startswith("variantlake.")]
     if others:
         _LOG.warning(

@@ -1,4 +1,4 @@
-"""The table that a write goes to: a version of an existing one, or what a new one will be."""
+"""The table that a write goes to: a version of an existing table, or a new one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from variantlake.writing.quarantine import FOLDER as QUARANTINE_FOLDER
 from variantlake.writing.quarantine import delete_quarantine
 
 READER_FEATURES = SCAN_FEATURES
-"""Reader features that do not concern who only adds files."""
+"""Reader features that a writer which only adds files supports."""
 
 _CLEAN_UP_PASSES = 10
 _CLEAN_UP_SECONDS = 0.1
@@ -58,16 +58,16 @@ UNSHREDDED = ShreddingSchema()
 
 @dataclass(frozen=True, slots=True)
 class TableWrite:
-    """A table as a writer sees it. `snapshot` is None while it does not exist.
+    """A table as a writer sees it. `snapshot` is None while the table does not exist.
 
-    `properties` are those that the table has after the commit; those in `requested` were asked for,
-    the others may give way to another writer's. `new_folder` is true if not even the table's
-    folder was there. `altered` is the change of the table that comes with the rows (new columns),
-    or the whole of a new one; `replacing` says which files they take the place of, `serializable`
-    that no row may be among theirs that others added since the version of `snapshot`. `parameters`
-    are what the history says of that. `reads_itself` says that the rows were made of the table's
-    own: to add them is no blind append. `creation` is a table that must not be there yet, or takes
-    the place of all of `snapshot`.
+    `properties` are the table's after the commit; the caller asked for those in `requested`, and
+    another writer may change the others. `new_folder` is true if the table's folder did not exist.
+    `altered` is the protocol and metadata that the commit changes together with adding rows (new
+    columns), or those of a new table. `replacing` chooses the files that the rows replace;
+    `serializable` forbids replacing rows that others added since `snapshot`. `parameters` describe
+    the replacement in the history. `reads_itself` means that the rows were computed from the
+    table's: adding them is no blind append. `creation` is a table that must not exist yet, or that
+    replaces all of `snapshot`.
     """
 
     store: Store
@@ -98,8 +98,8 @@ class TableWrite:
     ) -> Self:
         """The table at `location`, or a new one there.
 
-        `schema`, `properties` and `partition_columns` are those of a new table; an existing one
-        keeps its own. `numbered` as in `of`.
+        `schema`, `properties` and `partition_columns` are for a new table; an existing one keeps
+        its own. `numbered` as in `of`.
 
         Raises NotADeltaTable for a folder that holds something else, UnsupportedFeature for a
         table or a property that we do not write, InvalidValue and InvalidSchema as `new_table`.
@@ -120,9 +120,9 @@ class TableWrite:
         properties: Mapping[str, str],
         partition_columns: Sequence[str] = (),
     ) -> Self:
-        """A table that does not exist yet. Raises as `new_table`: before the work, not after it."""
-        made = Creation.of(None, schema, partition_columns, properties)
-        return cls._made(store, made, properties)
+        """A table that does not exist yet. Raises as `new_table`, before any rows are written."""
+        creation = Creation.of(None, schema, partition_columns, properties)
+        return cls._from_creation(store, creation, properties)
 
     @classmethod
     def over_files(
@@ -144,23 +144,25 @@ class TableWrite:
         creation: Creation,
         properties: Mapping[str, str],
     ) -> Self:
-        """A table that must not be there, or takes the place of all of `replaced`.
+        """A table that must not exist yet, or that replaces all of `replaced`.
 
         Raises NotADeltaTable for a folder that holds something else.
         """
         store = open_store(location)
         if replaced is None:
             _check_vacant(store)
-        made = replace(cls._made(store, creation, properties), creation=creation)
+        target = replace(cls._from_creation(store, creation, properties), creation=creation)
         if replaced is None:
-            return made
+            return target
         return replace(
-            made, snapshot=replaced, replacing=replace_all, serializable=True, evaluated=True
+            target, snapshot=replaced, replacing=replace_all, serializable=True, evaluated=True
         )
 
     @classmethod
-    def _made(cls, store: Store, made: Creation, properties: Mapping[str, str]) -> Self:
-        protocol, metadata = made.protocol, made.metadata
+    def _from_creation(
+        cls, store: Store, creation: Creation, properties: Mapping[str, str]
+    ) -> Self:
+        metadata = creation.metadata
         requested = check_properties(properties).keys() & metadata.configuration.keys()
         return cls(
             store,
@@ -169,7 +171,7 @@ class TableWrite:
             metadata.configuration,
             requested={name: metadata.configuration[name] for name in requested},
             new_folder=isinstance(store, LocalStore) and not store.root.exists(),
-            altered=(protocol, metadata),
+            altered=(creation.protocol, metadata),
         )
 
     @classmethod
@@ -181,12 +183,12 @@ class TableWrite:
         kept: bool = False,
         numbered: bool = False,
     ) -> Self:
-        """An existing table; `evaluated` says that the rows go through its SQL expressions.
+        """An existing table.
 
-        `kept` says that they are rows that the table has, `numbered` that they get the numbers of
-        identity columns.
+        The caller promises to apply the table's SQL expressions to the rows (`evaluated`), to write
+        only rows that the table has (`kept`), and to number identity columns (`numbered`).
 
-        Raises UnsupportedFeature if we must not write.
+        Raises UnsupportedFeature if the table has features that forbid such a write.
         """
         snapshot.check_writable(evaluated=evaluated, kept=kept, numbered=numbered)
         check_variants_listed(snapshot.protocol, snapshot.schema)
@@ -208,9 +210,9 @@ class TableWrite:
         return self.snapshot.shredding_enabled
 
     def variant_column(self, name: str, filled: Collection[str] = ()) -> StructField:
-        """The VARIANT column that takes documents; the others are `filled`, or must be nullable.
+        """The VARIANT column for documents; columns that are not `filled` must be nullable.
 
-        Raises InvalidSchema naming the column that is missing or in the way.
+        Raises InvalidSchema, which names the column that is missing or cannot be NULL.
         """
         found = self.schema.get(name)
         if found is None or not isinstance(found.type, VariantType):
@@ -239,7 +241,7 @@ class TableWrite:
         return found
 
     def shredding(self, physical_name: str) -> ShreddingSchema | None:
-        """The table's own shredding schema of a column; UNSHREDDED if it must not be shredded.
+        """The table's shredding schema of a column, if any; UNSHREDDED if shredding is off.
 
         Raises InvalidSchema for a property that does not parse.
         """
@@ -256,7 +258,7 @@ class TableWrite:
             raise
 
     def check_requested(self, ddl: Iterable[str]) -> None:
-        """Raise InvalidSchema for a shredding that was asked for and that the table refuses."""
+        """Raise InvalidSchema for a requested shredding schema if the table forbids shredding."""
         if not self.shredding_enabled and any(parse_ddl(text) != UNSHREDDED for text in ddl):
             raise InvalidSchema(
                 "the table does not allow shredded files",
@@ -265,13 +267,13 @@ class TableWrite:
             )
 
     def shreddings(self) -> dict[str, ShreddingSchema]:
-        """The schemas that the table has, by the physical names of its VARIANT columns."""
+        """The table's shredding schemas, by the physical names of its VARIANT columns."""
         names = [f.physical_name for f in self.schema.fields if isinstance(f.type, VariantType)]
         known = ((name, self.shredding(name)) for name in names)
         return {name: schema for name, schema in known if schema is not None}
 
     def with_shreddings(self, schemas: Mapping[str, ShreddingSchema]) -> TableWrite:
-        """This table with schemas for those of its columns that had none."""
+        """This table with shredding schemas for columns that have none."""
         target, known = self, self.shreddings()
         for name, schema in schemas.items():
             if name not in known:
@@ -281,9 +283,9 @@ class TableWrite:
     def with_shredding(
         self, physical_name: str, schema: ShreddingSchema, *, requested: bool = False
     ) -> TableWrite:
-        """This table with `schema` as its shredding schema of a column.
+        """This table with `schema` as the shredding schema of a column.
 
-        One that was `requested` stays; another was learned, and may be learned again.
+        A `requested` schema is fixed; a learned one may be learned again.
         """
         if not requested:
             version = 0 if self.snapshot is None else self.snapshot.version + 1
@@ -296,7 +298,7 @@ class TableWrite:
         )
 
     def with_hints(self, physical_name: str, text: str) -> TableWrite:
-        """This table with hints for the schema of a column. Raises InvalidSchema for none."""
+        """This table with schema hints for a column. Raises InvalidSchema for malformed hints."""
         new = check_properties({HINTS_PREFIX + physical_name: text})
         return replace(
             self, properties={**self.properties, **new}, requested={**self.requested, **new}
@@ -305,14 +307,14 @@ class TableWrite:
     def inference(self, physical_name: str, options: InferenceOptions) -> InferenceOptions:
         """The options, with the table's hints for a column.
 
-        Raises InvalidSchema for hints of another writer that cannot be understood.
+        Raises InvalidSchema for malformed hints of another writer.
         """
         return replace(options, hints=hints(self.properties, physical_name))
 
     def with_columns(self, given: StructType, *, types: bool = False) -> TableWrite:
-        """This table with the columns of `given` that it does not have.
+        """This table with the columns of `given` that it lacks, as nullable columns.
 
-        The new ones may be null. `types` says that those it has must be of the same type.
+        With `types` the columns that it has must have the same type.
 
         Raises InvalidSchema for columns that contradict the table's.
         """
@@ -344,7 +346,7 @@ class TableWrite:
             limits=options.limits,
             mode=options.mode or BadRows.STRICT,
             order_by=options.order_by,
-            # What is unique by its key goes by the order of its rows.
+            # `unique_by` depends on the rows' own order.
             cluster_by=split_paths(text)
             if (text := self.properties.get(CLUSTER_BY)) and not options.unique_by
             else (),
@@ -354,15 +356,15 @@ class TableWrite:
         )
 
     def load_plan(self, load_id: str, options: LoadOptions) -> FilePlan:
-        """As `file_plan`, for rows that are new: they must fulfil the table's contracts."""
+        """As `file_plan`, for new rows, which must fulfil the table's contracts."""
         known = contracts(self.properties)
         plan = self.file_plan(load_id, options)
         return replace(plan, mode=options.bad_rows(known), contracts=known)
 
     def with_contract(self, contract: Contract | None, column: str | None = None) -> TableWrite:
-        """This table with a contract of a column, the only VARIANT column if it has no name.
+        """This table with a contract for a column; None is the only VARIANT column.
 
-        None changes nothing. Raises InvalidSchema for a column that cannot have one.
+        A contract of None changes nothing. Raises InvalidSchema for a column that cannot have one.
         """
         if contract is None:
             return self
@@ -379,7 +381,7 @@ class TableWrite:
         )
 
     def variant_name(self, column: str | None) -> str:
-        """The physical name of a VARIANT column, of the only one for None. Raises InvalidSchema."""
+        """The physical name of a VARIANT column; None is the only one. Raises InvalidSchema."""
         fields = [field for field in self.schema.fields if isinstance(field.type, VariantType)]
         chosen = [field for field in fields if column in (None, field.name)]
         if len(chosen) == 1:
@@ -400,7 +402,7 @@ class TableWrite:
         return {} if self.snapshot is None else self.snapshot.domains
 
     def _materializes_partitions(self) -> bool:
-        """Whether files hold the partition columns, by feature or property.
+        """Whether a feature or property asks for partition columns in files.
 
         Spec: RFC "Materialize Partition Columns".
         """
@@ -411,8 +413,8 @@ class TableWrite:
         return self.snapshot is not None and MATERIALIZED in self.snapshot.features
 
     def clean_up(self, load_id: str) -> None:
-        """Remove what a load left behind that is not in the log."""
-        # A task that is told to stop may begin one more file at the same instant.
+        """Delete the files of a load that was not committed."""
+        # A task may begin one more file at the instant when it is stopped.
         for _ in range(_CLEAN_UP_PASSES):
             if not delete_load(self.store, load_id):
                 break
@@ -427,9 +429,9 @@ _OWN_FOLDERS = ("_delta_log", QUARANTINE_FOLDER, OWN_FOLDER)
 
 
 def _check_vacant(store: Store) -> None:
-    """Refuse a location that holds something else: probably a mistyped path.
+    """Refuse a location that holds something else, probably by a mistyped path.
 
-    What other loads have there, running or killed, is no reason to refuse.
+    Files of other loads, running or killed, are allowed.
     """
     if isinstance(store, LocalStore):
         if store.root.exists() and not store.root.is_dir():

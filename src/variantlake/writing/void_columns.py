@@ -1,4 +1,4 @@
-"""Columns that no file of ours holds: VOID ones, NULL in every row, and types that we only read.
+"""Columns that our files never hold: VOID columns (always NULL) and types that we only read.
 
 Spec: PROTOCOL, "Void Type".
 """
@@ -24,11 +24,11 @@ from variantlake.shredding.layout import is_struct
 
 
 def check_storable(schema: StructType, partition_columns: Collection[str] = ()) -> None:
-    """Raise, naming the column, for a table for which no file may be written.
+    """Raise an error that names the column if no file can be written for the table.
 
-    InvalidSchema for VOID within an array or a map, a struct of nothing but VOID fields, and a
-    table whose columns but those of its partitions are all VOID; UnsupportedFeature for a type that
-    we only read (geometries, intervals).
+    InvalidSchema for VOID within an array or a map, a struct with VOID fields only, and a table
+    whose columns besides partition columns are all VOID; UnsupportedFeature for a type that we only
+    read (geometries, intervals).
     """
     for item in schema.fields:
         if any(read_only_type(type_) for type_ in types_in(item.type)):
@@ -47,7 +47,7 @@ def check_storable(schema: StructType, partition_columns: Collection[str] = ()) 
 
 
 def _is_void(type_: DataType) -> bool:
-    """Whether nothing of a type stands in files."""
+    """Whether files hold nothing of a type."""
     if isinstance(type_, StructType):
         return bool(type_.fields) and all(_is_void(item.type) for item in type_.fields)
     return type_ == VOID
@@ -61,15 +61,15 @@ def _not_storable(what: str) -> InvalidSchema:
 
 
 def without_void(schema: pa.Schema) -> pa.Schema:
-    """The columns and fields of structs that stand in files; the same object if all do."""
+    """The schema without VOID columns and fields; the same object if there are none."""
     if not any(_holds_void(item.type) for item in schema):
         return schema
-    kept = (_kept(item) for item in schema)
-    return pa.schema([item for item in kept if item is not None], metadata=schema.metadata)  # type: ignore[arg-type]  # stubs: its own type, refused
+    fields = (_without_void(item) for item in schema)
+    return pa.schema([item for item in fields if item is not None], metadata=schema.metadata)  # type: ignore[arg-type]  # stubs: its own type, refused
 
 
 def stored_rows(batch: pa.RecordBatch, stored: pa.Schema) -> pa.RecordBatch:
-    """The rows with the columns that `without_void` left of their schema."""
+    """The rows with the columns of `stored`, their schema without VOID."""
     arrays = [_stored(batch.column(item.name), item.type) for item in stored]
     return pa.RecordBatch.from_arrays(arrays, schema=stored)
 
@@ -80,13 +80,13 @@ def _holds_void(kind: Any) -> bool:
     return bool(pa.types.is_null(kind))
 
 
-def _kept(item: Any) -> Any:
+def _without_void(item: Any) -> Any:
     """A field without VOID in it; None if nothing is left."""
     if pa.types.is_null(item.type):
         return None
     if not is_struct(item.type) or not _holds_void(item.type):
         return item
-    fields = [field for field in map(_kept, item.type) if field is not None]
+    fields = [field for field in map(_without_void, item.type) if field is not None]
     return item.with_type(pa.struct(fields))
 
 
