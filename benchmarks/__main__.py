@@ -1,4 +1,4 @@
-"""All benchmarks into benchmarks/results.json, and from it the tables and pictures of the pages.
+"""Run all benchmarks, store results.json, and make tables and pictures of the pages from it.
 
     python -m benchmarks [--size small|medium|large] [--only NAME ...] [--pages]
 
@@ -32,7 +32,7 @@ ROUNDS = {"small": 2, "medium": 3, "large": 3}
 
 
 def commands(size: str) -> dict[str, list[str]]:
-    """For each section the module and its options."""
+    """The module and options of each section."""
     events, rounds = EVENTS[size], str(ROUNDS[size])
     files = str(min(640, events // 100))
 
@@ -52,7 +52,7 @@ def commands(size: str) -> dict[str, list[str]]:
 
 
 def settings() -> dict[str, str]:
-    """What the other engines are set to."""
+    """The settings of the other engines."""
     from benchmarks.engines import SETTINGS
 
     return {
@@ -65,7 +65,7 @@ def settings() -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """What all engines ran on."""
+    """The machine that all engines ran on."""
     cpus = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     models = [line.partition(":")[2].strip() for line in cpus if line.startswith("model name")]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
@@ -78,7 +78,7 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Of ourselves, Python, and the other engines."""
+    """Versions of ourselves, Python, and the other engines."""
     from interop.engines import ENGINES
 
     from benchmarks.engines import DELTA_PACKAGE
@@ -95,7 +95,7 @@ def versions() -> dict[str, str]:
 
 
 def run(name: str, command: list[str], size: str) -> dict[str, Any] | None:
-    """The figures of one section; None if it failed, which is said."""
+    """The figures of one section; None if it failed, with a message."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "section.json"
         load = [os.getloadavg()[0]]
@@ -146,7 +146,7 @@ def history_line(results: dict[str, Any], size: str) -> dict[str, Any]:
 
 
 def text_of(results: dict[str, Any]) -> str:
-    """JSON with a line for each row: a later run changes few lines."""
+    """JSON with one line per row, so that a later run changes few lines."""
 
     def lines(value: Any, depth: int) -> str:
         if not isinstance(value, dict) or depth == 4 or not value:
@@ -162,7 +162,7 @@ def text_of(results: dict[str, Any]) -> str:
 
 
 def keep(name: str, figures: dict[str, Any]) -> None:
-    """Put a section's figures beside those of the others, in the order of the commands."""
+    """Add a section's figures to those of the others, in the order of the commands."""
     results = read_results() if RESULTS.exists() else {}
     sections = results.get("sections", {}) | {name: figures}
     results = {

@@ -1,4 +1,4 @@
-"""Works that a change should not make slower: small, without Spark, each some tenths of a second.
+"""Small workloads that a change must not make slower: without Spark, some tenths of a second each.
 
 `benchmarks.check` times them. A case prepares what it needs in a folder once, and then works as
 often as it is asked to; the same each time.
@@ -44,7 +44,7 @@ def _load(folder: Path, documents: Iterable[bytes]) -> Work:
 
 
 def small_appends(folder: Path) -> Work:
-    """Ten appends of twenty rows, by one handle."""
+    """Ten appends of twenty rows through one handle."""
     table = vl.Table.create(folder / "t", "event VARIANT, n BIGINT")
     numbers = itertools.count()
 
@@ -72,13 +72,13 @@ def path_query(folder: Path) -> Work:
 
 
 def whole_variants(folder: Path) -> Work:
-    """All of 100,000 Variants, put together from their columns."""
+    """Reassemble 100,000 whole Variants from their columns."""
     table = _filled(folder)
     return lambda: table.scan(["event"]).to_arrow()
 
 
 def delete_rows(folder: Path) -> Work:
-    """Deletion vectors for one row in fifty, of a copy of the table."""
+    """Delete one row in fifty of a copy of the table, by deletion vectors."""
     properties = {"delta.enableDeletionVectors": "true"}
     _filled(folder, properties)
 
@@ -91,7 +91,7 @@ def delete_rows(folder: Path) -> Work:
 
 
 def upsert_rows(folder: Path) -> Work:
-    """Two thousand rows by a key that is a path, into a copy of the table."""
+    """Upsert two thousand rows by a path as key into a copy of the table."""
     _filled(folder)
     rows = _rows(99_000, 2_000)
 
@@ -105,7 +105,7 @@ def upsert_rows(folder: Path) -> Work:
 
 
 def compact(folder: Path) -> Work:
-    """Forty small files of a copy of the table become one."""
+    """Compact forty small files of a copy of the table into one."""
     table = vl.Table.create(folder / "t", "event VARIANT, n BIGINT")
     for number in range(40):
         table.append(_rows(number * 1_000, 1_000), json_columns=["event"])

@@ -1,4 +1,4 @@
-"""What a change made slower: HEAD beside its parent, in turns, by the processor's time.
+"""Find what a commit made slower: run HEAD and its parent in turns, and compare CPU times.
 
     python -m benchmarks.check [--base REVISION] [--rounds 15] [--case NAME ...]
 
@@ -34,7 +34,7 @@ KERNELS = Path("src") / "variantlake" / "kernels"
 _LIBRARY = KERNELS / "native" / "libkernels.so"
 
 FEWEST = 6
-"""Rounds of which the least and the greatest ratio hold the median 19 times in 20."""
+"""The fewest rounds whose least and greatest ratio enclose the median with 95 % confidence."""
 
 
 def median_bounds(ratios: Sequence[float]) -> tuple[float, float]:
@@ -53,7 +53,7 @@ def median_bounds(ratios: Sequence[float]) -> tuple[float, float]:
 
 
 def verdict(ratios: Sequence[float], least: float) -> str:
-    """What the ratios of the change's times to its parent's say."""
+    """The verdict on the ratios of the change's times to its parent's."""
     if len(ratios) < FEWEST:
         return f"too few rounds to say, of {FEWEST}"
     low, high = median_bounds(ratios)
@@ -66,7 +66,7 @@ def verdict(ratios: Sequence[float], least: float) -> str:
 
 
 def git(*arguments: str) -> str:
-    """What git says in this checkout."""
+    """The output of a git command in this checkout."""
     done = subprocess.run(
         ["git", *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )
@@ -122,13 +122,13 @@ class Side:
         return float(line)
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self._process.communicate()
 
 
 def serve(folder: Path) -> None:
-    """Run the cases whose names come in; their seconds go out."""
-    # What the processor does is measured, not the disk.
+    """Run the cases named on standard input, and write their seconds to standard output."""
+    # No fsync: we measure the processor, not the disk.
     os.fsync = lambda fd: None  # noqa: ARG005 - its own name
     works = {}
     answers, sys.stdout = sys.stdout, sys.stderr
@@ -146,13 +146,13 @@ def serve(folder: Path) -> None:
 
 
 def processor_seconds() -> float:
-    """Of this process and of those that it started and that have ended."""
+    """CPU seconds of this process and of its ended children."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def measured(sides: Sequence[Side], cases: Sequence[str], rounds: int) -> dict[str, list[Any]]:
-    """By case, the seconds of the sides, a list for each."""
+    """The seconds of each side, by case."""
     times: dict[str, list[Any]] = {case: [[], []] for case in cases}
     for turn in range(rounds):
         for case in cases:
@@ -162,7 +162,7 @@ def measured(sides: Sequence[Side], cases: Sequence[str], rounds: int) -> dict[s
 
 
 def rows_of(times: dict[str, list[Any]], least: float) -> list[list[str]]:
-    """The table's rows, and in the last column the verdicts."""
+    """The rows of the table, with the verdicts in the last column."""
     rows = []
     for case, (own, base) in times.items():
         ratios = [mine / other for mine, other in zip(own, base, strict=True)]

@@ -1,4 +1,4 @@
-"""What the first kernel of a process costs: seconds of processor time and of the clock.
+"""Measure the first kernel of a process: seconds of CPU and of wall-clock time.
 
     python -m benchmarks.cold_start [PROCESSES]
 
@@ -36,7 +36,7 @@ RUNS = 5
 
 
 def measure(code: str, *, processes: int = 1) -> tuple[float, float]:
-    """Seconds of the processors and of the clock until all processes are done."""
+    """Seconds of CPU and of wall-clock time until all processes are done."""
     before, started = os.times(), time.perf_counter()
     running = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(processes)]
     if any([one.wait() for one in running]):  # noqa: C419 - each has to be waited for
@@ -50,7 +50,7 @@ def measure(code: str, *, processes: int = 1) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print the least of a few runs of each."""
+    """Print the fastest of a few runs of each."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 8
     rows = {
         "NumPy and PyArrow alone": (IMPORTS, 1),

@@ -1,4 +1,4 @@
-"""How our own work without Spark scales: each on one core, on two, and on as many as there are.
+"""Measure how our work without Spark scales: on one core, on two, and on all.
 
     python -m benchmarks.cores [--events 2000000] [--cores 1 2 4] [--rounds 5]
 
@@ -76,7 +76,7 @@ def prepare(folder: Path, events: int) -> None:
 
 
 def works(folder: Path) -> Iterator[tuple[str, Callable[[Path], object]]]:
-    """Names, and what is measured: it is given an empty folder."""
+    """Names of workloads with their functions, which get an empty folder."""
     import variantlake as vl
     from variantlake.ingest.local_run import ingest_here
 
@@ -87,7 +87,7 @@ def works(folder: Path) -> Iterator[tuple[str, Callable[[Path], object]]]:
     yield "scan of five paths", lambda _: table.scan(TYPED).to_arrow()
     yield "scan of whole Variants", lambda _: table.scan(["event"]).to_arrow()
     yield "load", lambda empty: ingest_here(str(folder / "part.ndjson"), empty / "t")
-    # Each core has files of its own to write.
+    # Each core writes its own files.
     compact = lambda empty: vl.Table.open(empty / "small").optimize(target_file_size="4MB")
     yield "compaction", compact
     yield "sort of whole Variants", partial(_query, table, _SORT)
@@ -99,8 +99,8 @@ def _query(table: vl.Table, text: str, _empty: Path) -> object:
 
 
 def measured(folder: Path, cores: int, rounds: int) -> dict[str, float]:
-    """Seconds of each work, the median."""
-    # Neighbours are often two threads of one core.
+    """Median seconds of each workload."""
+    # Neighbouring CPUs are often two threads of one core.
     there = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, there[:: len(there) // cores][:cores])
     copied = {"compaction": "small", "checkpoint": "log"}

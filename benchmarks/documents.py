@@ -1,4 +1,4 @@
-"""The sets of documents that ingest is measured on, each of any size.
+"""The data sets of the ingest benchmark, each of any size.
 
 Every generator gives one JSON document a time, as bytes, the same ones for the same count.
 """
@@ -17,7 +17,7 @@ import orjson
 from benchmarks.events import events
 
 WEBHOOKS = Path(__file__).resolve().parents[1] / "tests" / "data" / "github_webhooks.ndjson.gz"
-"""Real payloads, one a line."""
+"""Real payloads, one per line."""
 
 
 def event_documents(count: int) -> Iterator[bytes]:
@@ -76,7 +76,7 @@ def cut_documents(count: int) -> Iterator[bytes]:
 
 
 def short_bad_documents(count: int) -> Iterator[bytes]:
-    """Lines of 100 bytes, each with a mistake of one of five kinds, after an empty object."""
+    """Lines of 100 bytes, each with one of five kinds of mistakes, after an empty object."""
     yield b"{}"
     for i in range(count):
         text = b'{"id": %7d, "kind": "push", "tags": ["a", "b"], "text": "%s"}' % (i, b"x" * 40)
@@ -90,19 +90,19 @@ def short_bad_documents(count: int) -> Iterator[bytes]:
 
 
 def distinct_key_documents(count: int) -> Iterator[bytes]:
-    """Objects of one field each, whose key is an identifier that no other has."""
+    """Objects of one field each, whose key is a unique identifier."""
     for i in range(count):
         yield b'{"user-%09d": {"state": "on", "n": %d}}' % (i * 7919, i)
 
 
 def tiny_key_documents(count: int) -> Iterator[bytes]:
-    """Objects of one field each and 13 bytes, whose key no other has."""
+    """Objects of 13 bytes with one field each, whose key is unique."""
     for i in range(count):
         yield b'{"k%d":1}' % i
 
 
 def wide_key_documents(count: int) -> Iterator[bytes]:
-    """Objects of a thousand fields each, whose keys are identifiers that no other has."""
+    """Objects of a thousand fields each, whose keys are unique identifiers."""
     for row in range(count):
         fields = (
             b'"user-%09d": {"state": "on", "n": %d}' % ((1000 * row + i) * 7919, i)
@@ -117,7 +117,7 @@ SETS: dict[str, tuple[Callable[[int], Iterator[bytes]], float]] = {
     "webhooks": (webhook_documents, 0.03),
     "tiny rows": (tiny_documents, 4),
 }
-"""For each set its generator, and documents for one event asked for."""
+"""The generator of each set, and its number of documents per event of `scale`."""
 
 HARD: dict[str, tuple[Callable[[int], Iterator[bytes]], float]] = {
     "cut at its end": (cut_documents, 0.04),
@@ -126,7 +126,7 @@ HARD: dict[str, tuple[Callable[[int], Iterator[bytes]], float]] = {
     "tiny distinct keys": (tiny_key_documents, 0.8),
     "distinct keys, a thousand to an object": (wide_key_documents, 0.0004),
 }
-"""Sets that cost more than their bytes: bad documents, and inference over ids as keys."""
+"""Sets that cost more than their size suggests: bad documents, and inference over ids as keys."""
 
 
 def write(name: str, path: Path, scale: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""How fast values inside of Variants are changed: rows a second, best of several runs.
+"""Measure edits of values within Variants: rows per second, best of several runs.
 
     python -m benchmarks.editing [ROWS]              # the kernel beside its plain twin, one core
     python -m benchmarks.editing [ROWS] --spark      # and through Spark, beside to_json/parse_json

@@ -1,4 +1,4 @@
-"""The other engines, each with its best settings, in the one form that benchmarks call."""
+"""The other engines, each with its best settings, behind one interface for the benchmarks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.memory": "4g",
     "spark.sql.parquet.compression.codec": "zstd",
-    # Delta Spark at its best: shredded files with statistics of the paths
+    # Delta Spark's best setting: shredded files with statistics of the paths
     "spark.sql.variant.writeShredding.enabled": "true",
     "spark.sql.variant.inferShreddingSchema": "true",
     "spark.databricks.delta.variantShredding.collectVariantDataSkippingStats": "true",
@@ -37,7 +37,7 @@ SETTINGS = {
 
 
 def peer_python(name: str) -> Path:
-    """The Python of an engine's environment below .work/interop, which is made if there is none.
+    """The Python of an engine's environment below .work/interop, created if there is none.
 
     Raises interop.engines.Died if a package cannot be had.
     """
@@ -45,7 +45,7 @@ def peer_python(name: str) -> Path:
 
 
 def spark_session(cores: int = 2, memory: str = "4g") -> SparkSession:
-    """One session with Delta Spark in it, for both sides."""
+    """One Spark session with Delta Spark, for both sides."""
     builder = SparkSession.builder.master(f"local[{cores}]").appName("variantlake benchmark")
     for key, value in {**SETTINGS, "spark.driver.memory": memory}.items():
         builder = builder.config(key, value)
@@ -53,7 +53,7 @@ def spark_session(cores: int = 2, memory: str = "4g") -> SparkSession:
 
 
 def delta_table(spark: SparkSession, table: Path) -> None:
-    """Make an empty shredded table of Delta Spark's."""
+    """Create an empty shredded table by Delta Spark."""
     shutil.rmtree(table, ignore_errors=True)
     spark.sql(
         f"CREATE TABLE delta.`{table}` (event VARIANT) USING DELTA "
@@ -62,7 +62,7 @@ def delta_table(spark: SparkSession, table: Path) -> None:
 
 
 def delta_append(frame: DataFrame, table: Path) -> None:
-    """Write a frame of one VARIANT column `event` into a new table, by Delta Spark."""
+    """Write a DataFrame with one VARIANT column `event` to a new table, by Delta Spark."""
     delta_table(frame.sparkSession, table)
     frame.write.format("delta").mode("append").save(str(table))
 
@@ -74,7 +74,7 @@ class DuckDb:
         self._connection = duckdb.connect(config={"threads": cores})
 
     def to_parquet(self, source: Path, file: Path) -> None:
-        """NDJSON to one Parquet file, which DuckDB shreds by itself."""
+        """Convert NDJSON to one Parquet file, which DuckDB shreds by itself."""
         file.unlink(missing_ok=True)
         self._connection.execute(
             f"COPY (SELECT json::VARIANT AS event FROM read_ndjson_objects('{source}'))"
@@ -82,24 +82,24 @@ class DuckDb:
         )
 
     def rebuild(self, folder: Path) -> None:
-        """Every Variant of a folder's files as a value of DuckDB's."""
+        """Read every Variant of a folder's files as a DuckDB value."""
         self._connection.execute(
             f"CREATE OR REPLACE TEMP TABLE rebuilt AS SELECT event FROM '{folder}/*.parquet'"
         )
         self._connection.execute("DROP TABLE rebuilt")
 
     def json_text(self, folder: Path) -> int:
-        """Every Variant of a folder's files as JSON text; the bytes of all."""
+        """Read every Variant of a folder's files as JSON text; returns the bytes of all."""
         query = f"SELECT sum(strlen(event::JSON::VARCHAR)) FROM '{folder}/*.parquet'"
         found = self._connection.execute(query).fetchone()
         return int(found[0]) if found else 0
 
 
 class Worker:
-    """A process of another environment that answers each line with a line of JSON."""
+    """A process in another environment that answers each line with a line of JSON."""
 
     def __init__(self, python: str | Path, script: str, environment: dict[str, str]) -> None:
-        """`script` is one of this folder."""
+        """Start `script`, a file of this folder."""
         self._process = subprocess.Popen(
             [python, Path(__file__).with_name(script)],
             stdin=subprocess.PIPE,
@@ -110,7 +110,7 @@ class Worker:
         )
 
     def ask(self, line: str) -> dict[str, str]:
-        """What it answers. Raises RuntimeError for an error, and where it has ended."""
+        """The answer to a line. Raises RuntimeError for an error, and if the process has ended."""
         send, receive = _pipes(self._process)
         try:
             send.write(line + "\n")
@@ -132,7 +132,7 @@ class Worker:
 
 
 class Sail(Worker):
-    """A Sail server in a process of its own, with its own packages."""
+    """A Sail server in a separate process, with its own packages."""
 
     def __init__(self, cores: int) -> None:
         threads = {"TOKIO_WORKER_THREADS": str(cores)}
@@ -140,7 +140,7 @@ class Sail(Worker):
         self.ask("{}")  # until it is up
 
     def to_table(self, source: Path, table: Path) -> float:
-        """NDJSON to a shredded Delta table; the seconds of it."""
+        """Convert NDJSON to a shredded Delta table; returns the seconds."""
         shutil.rmtree(table, ignore_errors=True)
         request = {"source": str(source), "table": str(table)}
         return float(self.ask(json.dumps(request))["seconds"])
@@ -153,7 +153,7 @@ def _pipes(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
 
 
 def _plain_environment() -> dict[str, str]:
-    """Ours without what would lead another Python to our packages."""
+    """Our environment variables without those that lead another Python to our packages."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PYSPARK_")}
     kept.pop("PYTHONPATH", None)
     kept["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])

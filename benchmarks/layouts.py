@@ -1,4 +1,4 @@
-"""How fast columns of the older layout are rebuilt and converted, beside those of the final one.
+"""Measure reads and conversions of columns in the older layout, compared with the final one.
 
     python -m benchmarks.layouts [EVENTS]
 
@@ -37,7 +37,7 @@ def rebuild(file: Path) -> None:
 
 
 def convert(file: Path) -> None:
-    """Make a new table of it."""
+    """Convert it to a new table."""
     vl.convert(tempfile.mkdtemp(dir=file.parent), file, rewrite=True)
 
 

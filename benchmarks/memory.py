@@ -1,4 +1,4 @@
-"""Peak memory of loads of two sizes: it must follow the row group, not the input.
+"""Measure peak memory of loads of two sizes: it must depend on the row group, not on the input.
 
     python -m benchmarks.memory [--copies 50]
 
@@ -61,7 +61,7 @@ def spark_text(source: Path, folder: Path) -> float:
 
 
 def spark_computed(source: Path, folder: Path) -> float:
-    """A DataFrame that Spark computes, of JSON text."""
+    """Load a DataFrame of JSON text that Spark computes."""
     import variantlake as vl
     from benchmarks.engines import spark_session
 
@@ -82,7 +82,7 @@ LOADS: dict[str, Callable[[Path, Path], float]] = {
 
 
 def _peak_of_workers(work: Callable[[], object]) -> float:
-    """MB; workers may end before the load does."""
+    """Peak MB of the largest worker; workers may end before the load does."""
     done = threading.Event()
     peaks = [0.0]
 
@@ -142,7 +142,7 @@ def main() -> None:
 
 
 def _measured(name: str, source: Path, folder: Path) -> float:
-    """MB that a load in processes of its own took at most."""
+    """Peak MB of a load in separate processes."""
     command = [sys.executable, "-m", "benchmarks.memory", "--one", name, str(source), str(folder)]
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""A typed mirror: its refresh after 1 % new rows, after deletes and a compaction, to a rebuild.
+"""Compare refreshes of a typed mirror after 1 % new rows, deletes and a compaction to a rebuild.
 
 `python -m benchmarks.mirror --rows 500000`. CPU time of this process, best of some rounds.
 """
@@ -41,7 +41,7 @@ def rows(first: int, count: int) -> pa.Table:
 
 
 def cpu(work: Callable[[], MirrorResult]) -> tuple[float, MirrorResult]:
-    """Seconds of CPU that a refresh takes, and what it did."""
+    """CPU seconds of a refresh, and its result."""
     before = resource.getrusage(resource.RUSAGE_SELF)
     done = work()
     after = resource.getrusage(resource.RUSAGE_SELF)

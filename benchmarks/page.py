@@ -1,4 +1,4 @@
-"""The blocks and pictures of the pages on performance, made of benchmarks/results.json.
+"""Make the blocks and pictures of the performance pages from benchmarks/results.json.
 
 A block stands between `<!-- benchmark: NAME -->` and `<!-- end of benchmark -->`.
 """
@@ -24,13 +24,13 @@ _OF_LOADS = ": load NDJSON"
 
 
 def read_results() -> dict[str, Any]:
-    """What the last runs measured."""
+    """The results of the last runs."""
     results: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
     return results
 
 
 def render(page: str, results: Mapping[str, Any]) -> str:
-    """A page's text with its blocks anew. Raises KeyError for a block that nothing makes."""
+    """A page's text with new blocks. Raises KeyError for an unknown block."""
 
     def block(match: re.Match[str]) -> str:
         kind, _, name = match[2].partition(" of ")
@@ -40,7 +40,7 @@ def render(page: str, results: Mapping[str, Any]) -> str:
 
 
 def pictures(results: Mapping[str, Any]) -> dict[str, str]:
-    """The text of each SVG by the name of its file."""
+    """The text of each SVG by its file name."""
     sections = {name: Section.from_dict(each) for name, each in results["sections"].items()}
     made = {}
     for file, name, title, suffix in (
@@ -113,7 +113,7 @@ def _others(section: Section, cells: Mapping[str, Runs]) -> dict[str, Runs]:
 
 
 def _table(results: Mapping[str, Any], _: str) -> str:
-    """One line a work: ours, Delta Spark's, the best of the others."""
+    """One line per workload: ours, Delta Spark's, the best of the others."""
     delta = "Delta Spark"
     lines = []
     for name, row, section, cells in _rows(results):
@@ -129,7 +129,7 @@ def _table(results: Mapping[str, Any], _: str) -> str:
 
 
 def _losses(results: Mapping[str, Any], _: str) -> str:
-    """Every work in which another engine has less."""
+    """Every workload in which another engine is better."""
     lines = []
     for name, row, section, cells in _rows(results):
         ours = cells.get(OURS)

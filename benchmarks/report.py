@@ -25,19 +25,19 @@ def timed(action: Callable[[], object]) -> float:
 
 
 def best(work: Callable[[], object], runs: int) -> float:
-    """Seconds of the fastest of some calls: the others had company on the machine."""
+    """Seconds of the fastest of some calls: other processes disturb the slower ones."""
     return min(timed(work) for _ in range(runs))
 
 
 def peak_mb() -> float:
-    """Greatest resident size of this process so far, without that of the process that forked it."""
+    """Peak resident size of this process, without that of the process that forked it."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 @dataclass(slots=True)
 class Runs:
-    """What repeated runs measured, in `s`, `MB` or `MB/s`; `failure` says why there is nothing."""
+    """Measurements of repeated runs, in `s`, `MB` or `MB/s`; `failure` says why there are none."""
 
     values: list[float] = field(default_factory=list)
     unit: str = "s"
@@ -45,11 +45,11 @@ class Runs:
 
     @property
     def median(self) -> float:
-        """The middle one."""
+        """The median."""
         return statistics.median(self.values)
 
     def text(self, ours: Runs | None = None) -> str:
-        """Median, spread, and how many times as much as `ours`."""
+        """The median, the spread, and the ratio to `ours`."""
         if not self.values:
             return self.failure or "–"
         low, high = min(self.values), max(self.values)
@@ -75,7 +75,7 @@ class Runs:
 
 
 def _scaled(value: float, unit: str) -> tuple[float, str, int]:
-    """The factor and unit for display, and digits behind the point."""
+    """The factor and unit for display, and the number of decimal places."""
     if unit != "s":
         return 1, unit, 1 if value < 100 else 0
     if value < 0.1:
@@ -85,7 +85,7 @@ def _scaled(value: float, unit: str) -> tuple[float, str, int]:
 
 @dataclass(slots=True)
 class Section:
-    """The figures of one benchmark: a row for each work, a cell for each column.
+    """The figures of one benchmark: a row for each workload, a cell for each column.
 
     If `compares` is "engines", the first column is ours and the others are those of other engines.
     `inputs` says what was worked on.
@@ -98,7 +98,7 @@ class Section:
     rounds: int = 0
 
     def add(self, name: str, cells: Mapping[str, Runs]) -> None:
-        """One more row, which is printed: a run takes long."""
+        """Add a row and print it at once: a run takes long."""
         self.rows[name] = dict(cells)
         print(name, *self._texts(cells), sep=" | ", flush=True)
 

@@ -1,4 +1,4 @@
-"""Time what the rule of `vl.spark.accelerate` adds to the planning of a query.
+"""Measure the time that the rule of `vl.spark.accelerate` adds to the planning of a query.
 
     python -m benchmarks.rule [--rounds 60]
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FILES, ROWS = 16, 200
 SWITCH = "spark.variantlake.enabled"
 WARM = 20
-"""Rounds before those that are timed."""
+"""Rounds before the timed ones."""
 
 
 def _table(folder: Path) -> str:
@@ -42,7 +42,7 @@ def _table(folder: Path) -> str:
 
 
 def queries(spark: SparkSession, table: str) -> dict[str, Callable[[], DataFrame]]:
-    """A query of our table, by text and by a DataFrame, and others that are none of ours."""
+    """Queries of our table, as text and as a DataFrame, and queries of other tables."""
     text = f"SELECT id, event:o.a::int FROM delta.`{table}` WHERE event:kind::string = 'k3'"
     grouped = f"SELECT event:kind::string k, count(*) FROM delta.`{table}` GROUP BY ALL"
     frame = vl.spark.connect(spark).table(table)
@@ -56,7 +56,7 @@ def queries(spark: SparkSession, table: str) -> dict[str, Callable[[], DataFrame
 
 
 def planned(frame: DataFrame) -> tuple[float, float]:
-    """Milliseconds that the rule takes for a query, by Spark's account, and all of its planning."""
+    """Milliseconds of the rule for a query by Spark's own measure, and of all its planning."""
     java: Any = frame
     execution = java._jdf.queryExecution()  # noqa: SLF001 - PySpark has no other way
     started = time.perf_counter()
@@ -71,7 +71,7 @@ def planned(frame: DataFrame) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print milliseconds for each query."""
+    """Print the milliseconds of each query."""
     parser = argparse.ArgumentParser(prog="benchmarks.rule")
     parser.add_argument("--rounds", type=int, default=60)
     options = parser.parse_args()

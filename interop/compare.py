@@ -1,4 +1,4 @@
-"""Whether an engine's rows are those that were written."""
+"""Compare an engine's rows with those that were written."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(\.\d+)?(Z|\+00(:?00
 
 
 class Columns(Exception):
-    """The engine gives a shredded VARIANT as the columns of the file, and assembles no value."""
+    """The engine returns the file's columns of a shredded VARIANT, and assembles no value."""
 
 
 def difference(expected: Rows, rows: Rows) -> str:
-    """The first place in which the rows differ, or an empty text.
+    """The first difference between the rows, or an empty text.
 
     Raises Columns if an engine leaves it to its user to assemble a shredded VARIANT.
     """
@@ -39,7 +39,7 @@ def difference(expected: Rows, rows: Rows) -> str:
 
 
 def _variant(value: Any) -> Any:
-    """What an engine gave for a VARIANT: JSON text, or the struct of its bytes."""
+    """An engine's value of a VARIANT: JSON text, or the struct of its bytes."""
     if value is None:
         return None
     if "variant" in value:
@@ -57,7 +57,7 @@ def _variant(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """JSON in which numbers of one value are equal, and moments of one instant."""
+    """JSON in a form where equal numbers and equal instants compare equal."""
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -71,7 +71,7 @@ def _plain(value: Any) -> Any:
 
 
 def _exact(value: Any) -> Any:
-    """A typed value; 1 and true, and 1 and 1.0, are not the same."""
+    """A value with its type: 1 equals neither true nor 1.0."""
     if isinstance(value, dict):
         return {name: _exact(inner) for name, inner in value.items()}
     if isinstance(value, list):

@@ -48,7 +48,7 @@ def name_of(engine: Engine | None) -> str:
 
 
 def worker_of(engine: Engine | None) -> Worker:
-    """Its process. Raises Died if a package cannot be had."""
+    """Start its process. Raises Died if a package cannot be installed."""
     module = "interop.workers.features"
     if engine is None:
         return Worker(sys.executable, [module, _OURS])
@@ -102,7 +102,7 @@ def _words(error: Exception) -> str:
 
 
 def block(results: dict[str, Any]) -> str:
-    """The table, and what engines said."""
+    """The table of the page, and the engines' errors."""
     cells = {(each["engine"], each["kind"]): Cell(**each) for each in results["cells"]}
     shown = [each for each in engines() if any(key[0] == name_of(each) for key in cells)]
     titles = ["Variantlake" if each is None else each.title.replace(",", "") for each in shown]
@@ -123,20 +123,20 @@ def block(results: dict[str, Any]) -> str:
             if cell.reason:
                 reasons.setdefault(cell.reason, []).append(f"`{feature.name}`")
         for reason, names in reasons.items():
-            # Engines name the place in many ways; it differs from checkout to checkout.
+            # Engines write the path in many ways, and it differs between checkouts.
             safe = re.sub(r"\S*\.work/interop/", "…/", reason).replace("`", "'")
             lines.append(f"- {title}, {', '.join(names)}: `{safe}`")
     return "\n".join(lines) + "\n"
 
 
 def render(page: str, results: dict[str, Any]) -> str:
-    """The page with its block anew."""
+    """The page with a new block."""
     head, _, rest = page.partition(_START)
     return f"{head}{_START}{block(results)}{_END}{rest.partition(_END)[2]}"
 
 
 def main() -> None:
-    """Probe, keep, write."""
+    """Probe the engines, store the results, and write the page."""
     names = sys.argv[1:]
     kept: dict[str, list[dict[str, Any]]] = {}
     if RESULTS.exists():

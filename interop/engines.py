@@ -1,4 +1,4 @@
-"""The engines, each with its version, in an environment of its own."""
+"""The engines, each with a pinned version and its own environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import IO, Any
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PLACE = REPOSITORY / ".work" / "interop"
-"""The environments, which stay for the next run."""
+"""The folder of the environments, which later runs use again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Engine:
 
     @property
     def title(self) -> str:
-        """The product with the version that is pinned."""
+        """The product with its pinned version."""
         return f"{self.product} {self.requirements[0].partition('==')[2]}"
 
 
@@ -85,11 +85,11 @@ class Refused(Exception):
 
 
 class Died(Exception):
-    """The engine's process ended, or said nothing in time."""
+    """The engine's process ended, or did not answer in time."""
 
 
 def environment(engine: Engine) -> Path:
-    """The Python of the engine's environment, which is made at the first call.
+    """The Python of the engine's environment, which the first call creates.
 
     Raises Died with pip's last line if a package cannot be had.
     """
@@ -110,7 +110,7 @@ def environment(engine: Engine) -> Path:
 
 
 class Worker:
-    """A running worker; one that died is started again with the next request."""
+    """A running worker; after it died, the next request starts another."""
 
     def __init__(self, python: Path | str, command: Sequence[str], limit: int = 180) -> None:
         self.command = [str(python), "-m", *command]

@@ -1,4 +1,4 @@
-"""What engines can do with a table: each feature is a probe that runs, and what it left is checked.
+"""Features of engines: each has a probe that runs, and a check of the table that it leaves.
 
 Every probe gets a small table of ours (or an empty place), asks the engine in its own words
 (`interop.workers.features`), and checks the rows and files that came out. To see whether an engine
@@ -22,12 +22,12 @@ import variantlake as vl
 
 ROWS = 6
 Check = Callable[[Path, Any], str]
-"""From the place and the engine's answer: what is wrong, or an empty text."""
+"""Returns what is wrong, or an empty text, from the table's place and the engine's answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One feature: `prepare` makes the table, `check` says what is wrong afterwards."""
+    """One feature: `prepare` creates the table, `check` returns what is wrong afterwards."""
 
     name: str
     about: str
@@ -36,7 +36,7 @@ class Feature:
 
 
 def _nothing(place: Path) -> None:
-    """The engine makes the table."""
+    """Prepare nothing: the engine creates the table."""
 
 
 def _plain(place: Path, **properties: str) -> vl.Table:
@@ -63,7 +63,7 @@ def _variants(place: Path) -> vl.Table:
 
 
 def _without_second_file(make: Callable[[Path], vl.Table]) -> Callable[[Path], None]:
-    """The file of the large numbers becomes garbage of the same size."""
+    """Overwrite the file of the large numbers with garbage of the same size."""
 
     def prepare(place: Path) -> None:
         files = make(place).refresh().files().to_pylist()
@@ -75,7 +75,7 @@ def _without_second_file(make: Callable[[Path], vl.Table]) -> Callable[[Path], N
 
 
 def _with_one_column(place: Path) -> None:
-    """In every file all column chunks but that of the path `n` and of `id` become garbage."""
+    """Overwrite all column chunks but those of the path `n` and of `id` with garbage."""
     for each in _variants(place).refresh().files().to_pylist():
         file = place / each["path"]
         group = pq.ParquetFile(file).metadata.row_group(0)

@@ -1,4 +1,4 @@
-"""docs/interop.md, made of the results of a run."""
+"""Make docs/interop.md from the results of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TURNS = {
     "turns-variant-ours": "a table with VARIANT that we made, changed in turn",
     "turns-variant-theirs": "a table with VARIANT that it made, changed in turn",
 }
-"""What engines do that write, by the names of the cells."""
+"""The actions of engines that write, by the names of the cells."""
 
 _HEAD = """\
 # What other engines read
@@ -105,7 +105,7 @@ def _mark(cell: Cell) -> str:
 
 
 def _words(engine: Engine, cells: list[Cell]) -> str:
-    """A section for the engine: what it said, and for which kinds."""
+    """A section for the engine: its errors, and the kinds of tables with each."""
     told = [cell for cell in cells if cell.engine == engine.name and cell.reason]
     if not told:
         return ""

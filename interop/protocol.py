@@ -1,4 +1,4 @@
-"""How a worker answers: one line of JSON for each line of JSON.
+"""The protocol of a worker: it answers each line of JSON with one line of JSON.
 
 A request is {"action": name, ...arguments}; the answer is {"answer": ...} or {"error": text}. The
 worker's standard output is the channel, so whatever its engine prints goes to standard error.
@@ -15,7 +15,7 @@ from typing import Any
 
 
 class Absent(Exception):
-    """The engine needs a part that cannot be had here: nothing is said about the engine."""
+    """The engine needs a part that is not available here; this is no result of the engine."""
 
 
 def serve(actions: dict[str, Callable[..., Any]]) -> None:
@@ -34,10 +34,10 @@ def serve(actions: dict[str, Callable[..., Any]]) -> None:
 
 
 def _first_line(error: BaseException) -> str:
-    # Py4J's own text names the call, and not what Java said.
+    # Py4J's own message names the call, and not Java's error.
     java: Any = getattr(error, "java_exception", None)
     text = str(error) if java is None else str(java.toString())
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    # Names of files and addresses differ from run to run and from machine to machine.
+    # Names of files and addresses differ between runs and machines.
     first = re.sub(r"https?://\S+", "<address>", (lines or [""])[0])
     return re.sub(r"part-\S+parquet", "part-….parquet", first)[:400]

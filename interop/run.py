@@ -1,4 +1,4 @@
-"""Ask every engine for every kind of table, and note what came out."""
+"""Ask every engine for every kind of table, and record the outcome."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEEDS = (1, 2)
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What came out of one engine and one kind.
+    """The outcome for one engine and one kind of table.
 
     `outcome` is `equal`, `columns` (a shredded VARIANT as the columns of its file), `refuses`,
     `wrong`, `dies` or `not run`; `reason` is what the engine or the comparison said.
@@ -40,7 +40,7 @@ class Cell:
 
 
 def build(place: Path, kinds: list[Kind]) -> dict[str, Rows]:
-    """Make the tables, and see that we read them; their rows by kind."""
+    """Create the tables, and check that we read them; returns their rows by kind."""
     expected = {}
     for kind in kinds:
         folder = place / kind.name
@@ -97,7 +97,7 @@ def _failed(engine: Engine, kind: str, error: Exception) -> Cell:
 
 
 def _written(engine: Engine, worker: Worker) -> Cell:
-    """A file with VARIANT that the engine writes, and we read."""
+    """The cell of a VARIANT file that the engine writes and we read."""
     rows = [{"id": n, "event": json.dumps(document)} for n, document in enumerate(DOCUMENTS)]
     expected = [{"id": n, "event": {"variant": one}} for n, one in enumerate(DOCUMENTS)]
     with tempfile.TemporaryDirectory(prefix="variantlake-files-") as name:
@@ -136,5 +136,5 @@ def _play(engine: Engine, kind: str, game: Game) -> Cell:
 
 
 def report(cell: Cell) -> None:
-    """A line for whoever waits."""
+    """Print a line of progress."""
     sys.stderr.write(f"{cell.engine:12} {cell.kind:22} {cell.outcome:8} {cell.reason[:140]}\n")

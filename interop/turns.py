@@ -1,4 +1,4 @@
-"""Two writers of one table, who take turns at random; a list of rows says what must come out."""
+"""Two writers of one table take turns at random; a list of rows has the expected result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TURNS = 12
 
 
 class Writer(Protocol):
-    """What changes a table; an engine offers some of these."""
+    """A side that changes a table by actions, of which an engine offers some."""
 
     def ask(self, action: str, **arguments: Any) -> Any:
         """Do it."""
@@ -52,7 +52,7 @@ class Ourselves:
 
 
 class Game:
-    """One table, made by `first`, `ours` or `theirs`, and changed by both in turn."""
+    """One table, created by `first` (`ours` or `theirs`), and changed by both in turn."""
 
     def __init__(self, theirs: Writer, *, first: str, variants: bool, seed: int) -> None:
         self._theirs = theirs
@@ -77,7 +77,7 @@ class Game:
         steps = {"append": self._append, "delete": self._delete, "update": self._update}
         offers = {"ours": list(steps), "theirs": self._theirs.ask("offers")}
         for turn in range(TURNS):
-            # Both append first: else there may be nothing to change.
+            # Both append first, so that there are rows to change.
             who = self._chance.choice(("ours", "theirs")) if turn > 1 else ("theirs", "ours")[turn]
             choices = [name for name in steps if name in offers[who]] if turn > 1 else ["append"]
             steps[self._chance.choice(choices)](self._writers[who], turn)

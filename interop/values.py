@@ -16,7 +16,7 @@ Json = Any
 
 
 def canonical(value: Any) -> Json:
-    """A value of an engine as JSON: the same for equal values, whatever classes the engine has.
+    """An engine's value as JSON, the same for equal values of any Python classes.
 
     A struct is an object, a map a list of [key, value] in the order of the keys, and bytes are
     {"hex": text}. A time zone becomes UTC; a timestamp without one keeps none.
