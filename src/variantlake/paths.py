@@ -38,10 +38,7 @@ class Path:
     @classmethod
     def parse(cls, text: str) -> Path:
         """Parse `$.a['b'][0]` or a normalized path. Raises InvalidPath with the offset."""
-        if not text.startswith("$"):
-            raise InvalidPath(
-                f"path {text!r} does not start with $", offset=0, hint="write $.a.b[0]"
-            )
+        _check_root(text)
         steps, end = _parse_steps(text, 1)
         if end != len(text):
             raise InvalidPath(f"unexpected {text[end]!r} in path {text!r}", offset=end)
@@ -55,10 +52,7 @@ class Path:
         to the next quote of that kind: there are no escapes) and `[0]` (up to 2^31 - 1).
         Raises InvalidPath with the offset where Spark raises an error.
         """
-        if not text.startswith("$"):
-            raise InvalidPath(
-                f"path {text!r} does not start with $", offset=0, hint="write $.a.b[0]"
-            )
+        _check_root(text)
         steps: list[str | int] = []
         position = 1
         while position < len(text):
@@ -155,6 +149,11 @@ def leading_column(text: str) -> tuple[str, int]:
     if match is None:
         raise InvalidPath(f"{text!r} does not start with a column name", offset=0)
     return _unquote_identifier(match[0]), match.end()
+
+
+def _check_root(text: str) -> None:
+    if not text.startswith("$"):
+        raise InvalidPath(f"path {text!r} does not start with $", offset=0, hint="write $.a.b[0]")
 
 
 _IDENTIFIER = re.compile(r"`(?:[^`]|``)+`|[^\W\d]\w*")

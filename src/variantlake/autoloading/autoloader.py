@@ -313,7 +313,7 @@ class Autoloader:
         target = self.options.move_to
         if target is None:
             return
-        root = open_target(target, self._folder)
+        root = target.rstrip("/") if self._folder.objects else os.path.realpath(target)
         below = root.removeprefix(self._folder.root + "/")
         if root == self._folder.root or (
             below != root and not any(part.startswith(("_", ".")) for part in below.split("/"))
@@ -354,13 +354,6 @@ class _Overtaken(Exception):
     def __init__(self, result: AutoloadResult) -> None:
         super().__init__()
         self.result = result
-
-
-def open_target(target: str, folder: Folder) -> str:
-    """The root that files are moved to, in the same form as the folder's root."""
-    if folder.objects:
-        return target.rstrip("/")
-    return os.path.realpath(target)
 
 
 def default_name(folder: Folder) -> str:

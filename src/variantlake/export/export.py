@@ -75,7 +75,8 @@ def export_rows(
     counted = _Counted(batches, progress)
     with _target(location, overwrite=overwrite) as part:
         if chosen is ExportFormat.PARQUET:
-            write_batches(schema, counted, part, shredding=shredding if _variants(schema) else None)
+            has_variants = bool(find_variants(schema, None))
+            write_batches(schema, counted, part, shredding=shredding if has_variants else None)
         else:
             _write_text(schema, counted, part, chosen, _ending(location)[1])
         size = part.stat().st_size
@@ -193,10 +194,6 @@ class _Counted:
                 self.rows += piece.num_rows
                 if self._progress is not None:
                     self._progress(Progress(self.rows, None, "rows", "written"))
-
-
-def _variants(schema: pa.Schema) -> bool:
-    return bool(find_variants(schema, None))
 
 
 def _write_text(

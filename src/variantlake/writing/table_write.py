@@ -300,9 +300,11 @@ class TableWrite:
     def with_hints(self, physical_name: str, text: str) -> TableWrite:
         """This table with schema hints for a column. Raises InvalidSchema for malformed hints."""
         new = check_properties({HINTS_PREFIX + physical_name: text})
-        return replace(
-            self, properties={**self.properties, **new}, requested={**self.requested, **new}
-        )
+        return self._with_requested(new)
+
+    def _with_requested(self, new: Mapping[str, str]) -> TableWrite:
+        properties, requested = {**self.properties, **new}, {**self.requested, **new}
+        return replace(self, properties=properties, requested=requested)
 
     def inference(self, physical_name: str, options: InferenceOptions) -> InferenceOptions:
         """The options, with the table's hints for a column.
@@ -376,9 +378,7 @@ class TableWrite:
             )
         name = self.variant_name(column)
         new = contract_property(self.properties, name, contract)
-        return replace(
-            self, properties={**self.properties, **new}, requested={**self.requested, **new}
-        )
+        return self._with_requested(new)
 
     def variant_name(self, column: str | None) -> str:
         """The physical name of a VARIANT column; None is the only one. Raises InvalidSchema."""
