@@ -17,7 +17,7 @@ from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import QueryText
 
 MAX_DECISIONS = 10
-"""How often a change is decided again because its rows were moved to other files meanwhile."""
+"""How often to try a change whose rows other writers keep moving to other files."""
 
 
 def delete(
@@ -58,7 +58,7 @@ def delete(
 
 
 def decided_again(snapshot: Snapshot, change: Callable[[Snapshot], ChangeResult]) -> ChangeResult:
-    """Do a change, and once more on a newer version if another writer moved its rows."""
+    """Try a change; retry on a newer version, MAX_DECISIONS tries in all, if its rows moved."""
     for _ in range(MAX_DECISIONS - 1):
         try:
             return change(snapshot)

@@ -39,7 +39,7 @@ def find_rows(scan: Scan) -> list[RemovedRows]:
 def finds_any(snapshot: Snapshot, condition: Predicate | None, add: AddFile) -> bool:
     """Whether the condition is true of a row of this file, which need not be of the snapshot.
 
-    A row that the condition cannot be decided for counts as found.
+    If the condition cannot be evaluated for a row, the answer is True.
     """
     alone = replace(snapshot, files=files_of([add]))
     try:

@@ -41,14 +41,13 @@ def removed_rows(
     files = np.unique(numbers)
     adds = list(adds_of(snapshot.files.take(files)))
     scanned = LogFiles(snapshot).files(files)
-    taken, preimages = [], []
+    removed, preimages = [], []
     for number, add, file in zip(files.tolist(), adds, scanned, strict=True):
         here = numbers == number
-        own = np.unique(rows[here])
         count = num_rows(add, file)
-        each = RemovedRows.of(snapshot, add, file, own, count)
-        taken.append(each)
+        each = RemovedRows.of(snapshot, add, file, np.unique(rows[here]), count)
+        removed.append(each)
         updated = np.unique(rows[here & (actions == UPDATED)])
         if len(updated):
             preimages.append(RemovedRows(add, file, updated, count, each.before))
-    return taken, preimages
+    return removed, preimages

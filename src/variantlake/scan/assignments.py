@@ -63,13 +63,13 @@ def _nested(array: Any, wanted: Any, name: str) -> Any:
 def _rounded(array: Any, wanted: Any, name: str) -> Any:
     """Decimals with fewer digits behind the point, rounded half up."""
     stored, requested = ShreddedType.from_arrow(array.type), ShreddedType.from_arrow(wanted)
-    each = array.dictionary_encode()
-    raws = raws_of(each.dictionary)
-    found = [None if raw is None else cast_raw(raw, stored, requested) for raw in raws]
-    made = raw_array(found, requested).take(each.indices)
-    if made.null_count > array.null_count:
+    encoded = array.dictionary_encode()
+    raws = raws_of(encoded.dictionary)
+    cast = [None if raw is None else cast_raw(raw, stored, requested) for raw in raws]
+    rounded = raw_array(cast, requested).take(encoded.indices)
+    if rounded.null_count > array.null_count:
         raise InvalidValue(f"a value does not fit the column {name!r}, {sql_name(wanted)}")
-    return made
+    return rounded
 
 
 def _rounds(given: Any, wanted: Any) -> bool:

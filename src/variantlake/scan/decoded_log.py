@@ -42,9 +42,9 @@ class DecodedLog:
         predicate: Predicate | None = None,
         partition_types: Mapping[str, str] | None = None,
     ) -> LogFiles:
-        """The files of the snapshot; of those whose layout the log lacks, footers are read.
+        """The files of the snapshot; reads the footers of those whose layout the log lacks.
 
-        If they are so many that they are not in memory, those that the predicate keeps.
+        If there are too many files to hold in memory, only those that the predicate keeps.
         """
         from variantlake.planning.kept_files import without_skipped
         from variantlake.planning.log_files import LogFiles
