@@ -127,6 +127,8 @@ def test_a_field_that_cannot_be_set_is_named(
         ("text", "n", "3"),
         ("text", "n > 2", "true"),
         ("text", "day", "2026-01-02"),
+        ("g", "1152921573326323713", 1.1529216420458004e18),
+        ("g", "-1152921573326323713.5", -1.1529216420458004e18),
         ("n", "f * 1e10", InvalidValue),
         ("r", "n * 1000 * 1000 * 1000", InvalidValue),
         ("n", "text", UnsupportedFeature),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from variantlake.delta.schema.table_schema import StructType, spark_name
@@ -25,11 +28,24 @@ def scalar_of(value: Literal, wanted: Any, name: str) -> Any:
     if value.value is None:
         return pa.scalar(None, wanted)
     if isinstance(value.value, Decimal | int) and pa.types.is_floating(wanted):
-        return pa.scalar(float(value.value), wanted)
+        number = value.value
+        is_double = pa.types.is_float64(wanted)
+        return pa.scalar(float(number) if is_double else _nearest_float(number), wanted)
     kind = spark_type(value.type)
     if kind is None:
         raise _refused(value.type, wanted, name)
     return assigned(raw_array([value.value], kind), wanted, name)[0]
+
+
+def _nearest_float(number: Decimal | int) -> float:
+    """The nearest FLOAT, rounded once: by way of a DOUBLE it may be the second nearest."""
+    near = np.float32(float(number))
+    floats = (np.nextafter(near, np.float32(way)) for way in (-math.inf, near, math.inf))
+
+    def distance(each: np.float32) -> tuple[Fraction, int]:
+        return abs(Fraction(float(each)) - Fraction(number)), int(each.view(np.int32)) & 1
+
+    return float(min(floats, key=distance))
 
 
 def assigned(array: Any, wanted: Any, name: str) -> Any:

@@ -134,7 +134,7 @@ class TableWrite:
     ) -> Self:
         """A table that does not exist yet, where its files lie. Raises as `new_table`."""
         made = Creation.of(None, schema, partition_columns, properties, operation=CONVERT)
-        return replace(cls._made(store, made, properties), creation=made, new_folder=False)
+        return replace(cls._from_creation(store, made, properties), creation=made, new_folder=False)
 
     @classmethod
     def created(
