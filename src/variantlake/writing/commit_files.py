@@ -240,13 +240,16 @@ def _commit(
 
 
 def _deleted(target: TableWrite, gone: Sequence[AddFile]) -> dict[str, str]:
-    """What the history says besides of whole files that a condition replaces; no row is copied."""
+    """The further metrics of whole files that a condition replaces; no row of them is copied."""
     if "predicate" not in target.parameters:
         return {}
-    counts = [orjson.loads(add.stats or "{}").get("numRecords") for add in gone]
-    vectors = [each.cardinality for add in gone if (each := add.deletion_vector) is not None]
-    rows = {} if None in counts else {"numDeletedRows": str(sum(counts) - sum(vectors))}
-    return {"numCopiedRows": "0", "numAddedChangeFiles": "0", **rows}
+    metrics = {"numCopiedRows": "0", "numAddedChangeFiles": "0"}
+    counts = [add.num_records for add in gone]
+    known = [each for each in counts if each is not None]
+    if len(known) == len(counts):
+        vectors = [each.cardinality for add in gone if (each := add.deletion_vector) is not None]
+        metrics["numDeletedRows"] = str(sum(known) - sum(vectors))
+    return metrics
 
 
 def _new_contracts(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
