@@ -1,8 +1,8 @@
 """Mark groups of a finished file as VARIANT(1), which pyarrow cannot do while it writes.
 
-A footer holds no offsets into itself, so the seven bytes of the logical type are put before the
-end of the group's SchemaElement and every other byte stays as it was. Do this before a file is
-published: it is rewritten from its footer on.
+A footer holds no offsets into itself, so we insert the seven bytes of the logical type before the
+end of the group's SchemaElement and keep every other byte. Do this before you publish a file: its
+footer is rewritten in place.
 Spec: Parquet, "VARIANT" in "Logical Types".
 """
 
@@ -34,11 +34,11 @@ ColumnPath = tuple[str, ...]
 
 
 def annotate(file: str | os.PathLike[str], columns: Collection[ColumnPath]) -> Tail:
-    """Mark these groups of a local file as VARIANT(1), in place; returns the footer as it is then.
+    """Mark these groups of a local file as VARIANT(1), in place; returns the new footer.
 
-    Raises MalformedFile for a file that is not Parquet, that lacks one of the columns, or if
-    one is not a group or has another logical type; nothing was changed then. MissingSource without
-    a file.
+    Raises MalformedFile, and changes nothing, if the file is not Parquet or lacks one of the
+    columns, or if a column is not a group or has another logical type. Raises MissingSource if
+    there is no file.
     """
     with in_file(os.fspath(file)):
         try:
@@ -85,8 +85,8 @@ def _missing_marks(
     missing = set(columns)
     prefixes = {path[:size] for path in missing for size in range(len(path) + 1)}
     marks = []
-    # For each group around the next element, its path and how many children are to come. Depth
-    # first, as elements stand in the footer; a path is None if no column is below.
+    # For each group around the next element, its path and the number of children to come. Elements
+    # come depth first. A path is None if it leads to none of the columns.
     above: list[tuple[ColumnPath | None, int]] = []
     for _ in range(_schema_size(reader)):
         if not missing:
@@ -114,7 +114,7 @@ def _missing_marks(
 def _path_below(
     above: list[tuple[ColumnPath | None, int]], fields: Fields, reader: CompactReader
 ) -> ColumnPath | None:
-    """The path of the next child of the innermost group, which is counted."""
+    """The path of the innermost group's next child. Counts the child as read."""
     group, children = above[-1]
     above[-1] = (group, children - 1)
     if len(above) > MAX_SCHEMA_DEPTH or 4 not in fields:
@@ -134,7 +134,7 @@ def _must_be_marked(fields: Fields, path: ColumnPath) -> bool:
 
 
 def _schema_size(reader: CompactReader) -> int:
-    """Move to the first element of the schema; how many there are."""
+    """Move to the first element of the schema; returns the number of elements."""
     last = 0
     while True:
         wire, last = reader.field_header(last)

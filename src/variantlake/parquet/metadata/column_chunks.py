@@ -1,6 +1,6 @@
-"""Column chunks as a footer tells of them: checked at once, made into objects when asked for.
+"""The column chunks that a footer describes: all checked at once, each made an object on demand.
 
-Who rewrites or reads a file of many columns looks at few fields of each chunk, and at those of all
+Reading or rewriting a file of many columns needs few fields of each chunk, and needs them for all
 chunks together.
 """
 
@@ -32,7 +32,7 @@ from variantlake.parquet.metadata.thrift import CompactReader, Fields
 
 CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 ENCRYPTED = "ENCRYPTED"
-"""In place of the codec of a column that cannot be read without its key."""
+"""Replaces the codec of a column that cannot be read without its key."""
 
 Int64s = npt.NDArray[np.int64]
 
@@ -72,7 +72,7 @@ class ColumnChunk:
 
 
 class ColumnChunks(Sequence[ColumnChunk]):
-    """The column chunks of a row group, each made when it is asked for first."""
+    """The column chunks of a row group. Each becomes a ColumnChunk at its first access."""
 
     __slots__ = ("_data", "_leaves", "_made", "_slots", "_unordered")
 
@@ -83,13 +83,13 @@ class ColumnChunks(Sequence[ColumnChunk]):
         leaves: Sequence[LeafColumn],
         unordered: frozenset[int],
     ) -> None:
-        """`slots` as `kernels.log.column_chunks` reads them from `data`, and checked."""
+        """`slots` are what `kernels.log.column_chunks` read from `data`, and have been checked."""
         self._slots, self._data = slots, data
         self._leaves, self._unordered = leaves, unordered
         self._made: list[ColumnChunk | None] = [None] * len(slots)
 
     def places(self) -> Int64s:
-        """As the function of that name, for all leaves."""
+        """The function `places` for all leaves."""
         slots = self._slots
         data, dictionary = slots[:, _DATA], slots[:, _DICTIONARY]
         first = np.where((dictionary > 0) & (dictionary < data), dictionary, data)
@@ -150,7 +150,7 @@ def _statistics(row: list[int], data: bytes) -> Fields:
 
 
 def encrypted_chunk() -> ColumnChunk:
-    """The chunk of an encrypted column, whose row group has yet to say how many rows it has."""
+    """The chunk of an encrypted column. `num_values` is -1 until its row group's rows are known."""
     return ColumnChunk(-1, None, None, None, None, None, -1, 0, 0, ENCRYPTED, page_index=False)
 
 
@@ -185,8 +185,8 @@ def read_chunks(
 ) -> ColumnChunks | None:
     """The chunks of a row group that begin at the reader's position, one for each leaf.
 
-    None, and the reader stays where it is, if something is unusual or wrong: the plain reader
-    says what.
+    Returns None and leaves the reader where it is if something is unusual or wrong: the plain
+    reader then says what.
     """
     found = column_chunks(reader.data, reader.position, len(leaves))
     if found is None:
@@ -210,9 +210,10 @@ _TYPES = {name: number for number, name in enumerate(PHYSICAL)}
 
 
 def chunk_of(fields: Fields, node: SchemaNode, *, ordered: bool) -> ColumnChunk:
-    """The chunk of these fields, which has metadata of the leaf's type, a count and a codec.
+    """Build a chunk from its fields.
 
-    `ordered` tells whether its bounds are in an order that we know.
+    The caller has checked that they have the leaf's type, a count and a codec. `ordered` says
+    whether the order of its bounds is one that we know.
     """
     meta = fields[3]
     num_values = meta[5]
@@ -221,7 +222,7 @@ def chunk_of(fields: Fields, node: SchemaNode, *, ordered: bool) -> ColumnChunk:
     minimum, maximum = _trusted_bounds(statistics, node, ordered=ordered)
     return ColumnChunk(
         num_values=num_values,
-        # A count that cannot be is as good as none.
+        # An impossible count is as good as none.
         null_count=null_count if null_count in range(num_values + 1) else None,
         min_value=minimum,
         max_value=maximum,
@@ -236,7 +237,7 @@ def chunk_of(fields: Fields, node: SchemaNode, *, ordered: bool) -> ColumnChunk:
 
 
 def _first_page(data_page_offset: int, dictionary_page_offset: int) -> int:
-    """Where reading starts. Some writers leave a dictionary's offset at 0, or at the data's."""
+    """Where reading starts. Some writers set a dictionary's offset to 0, or to the data's."""
     if 0 < dictionary_page_offset < data_page_offset:
         return dictionary_page_offset
     return data_page_offset
@@ -248,10 +249,10 @@ _SIGNED = frozenset({"INT32", "INT64", "FLOAT", "DOUBLE"})
 def _trusted_bounds(
     statistics: Fields, node: SchemaNode, *, ordered: bool
 ) -> tuple[bytes | None, bytes | None]:
-    """Minimum and maximum whose order is known to be the type's own.
+    """The minimum and maximum, if they are known to follow the type's own order.
 
-    `min_value`/`max_value` mean nothing without a column order. The deprecated `min`/`max` were
-    compared as signed numbers, and old writers did even strings so: they serve signed types alone.
+    `min_value`/`max_value` mean nothing without a column order. Old writers compared the deprecated
+    `min`/`max` as signed numbers, even those of strings, so we use them for signed types alone.
     """
     if ordered and (5 in statistics or 6 in statistics):
         return statistics.get(6), statistics.get(5)

@@ -1,10 +1,10 @@
-"""Parquet's file metadata, read by us: pyarrow shows neither the tree of groups nor all of this.
+"""Our reader of Parquet's file metadata: pyarrow shows neither the tree of groups nor all of this.
 
-`read_footer` reads only the tail of the file and takes its bytes as hostile: whatever they are, the
-answer is a Footer or MalformedFile with file and offset, in time and memory that follow the size of
-the footer. What it returns is checked to fit together: a tree with one column chunk per leaf in
-every row group, of the leaf's type. What is only newer than we are (a logical type, a codec) or
-encrypted concerns only readers of that column.
+`read_footer` reads only the tail of the file and takes its bytes as hostile: for any bytes it
+returns a Footer or raises MalformedFile with file and offset, in time and memory proportional to
+the size of the footer. It checks that the parts of a Footer fit together: every row group has one
+column chunk per leaf of the tree, of the leaf's type. A logical type or codec that is newer than
+this version, or an encrypted column, hinders only readers of that column.
 Spec: Parquet, `parquet.thrift` and "File Format".
 """
 
@@ -61,7 +61,7 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The metadata of a whole file. Texts of `key_value_metadata` may lack their value."""
+    """The metadata of a whole file. A key of `key_value_metadata` may lack its value (None)."""
 
     num_rows: int
     schema: SchemaNode
@@ -92,7 +92,7 @@ def read_footer(file: Source) -> Footer:
 
 
 def is_parquet(file: Source) -> bool:
-    """Whether a file that is there begins or ends as a Parquet file does."""
+    """Whether an existing file begins or ends as a Parquet file does."""
     with open_file(file) as found:
         ends = (0, found.size - len(MAGIC))
         return ends[1] >= 0 and any(read_exactly(found, at, len(MAGIC)) == MAGIC for at in ends)
@@ -119,7 +119,7 @@ def _read_tail(file: InputFile) -> Tail:
         )
     if end[-4:] != MAGIC:
         raise MalformedFile(
-            # What it ends with instead may be the end of another secret file.
+            # Do not show what it ends with instead: that may belong to a file with secrets.
             f"the file does not end with {MAGIC.decode()}, as a Parquet file does",
             offset=size - 4,
             **_NOT_PARQUET,
@@ -138,7 +138,7 @@ def _read_tail(file: InputFile) -> Tail:
 
 
 def read_exactly(file: InputFile, offset: int, size: int) -> bytes:
-    """Bytes of a file. Raises MalformedFile if it ends before."""
+    """Read `size` bytes of a file. Raises MalformedFile if the file ends before."""
     data = file.read_at(size, offset)
     if len(data) < size:
         raise MalformedFile("the file became shorter while it was read", offset=offset)
@@ -199,7 +199,7 @@ _TYPE_ORDER = b"\x1c\x00\x00"
 
 
 def _usual_orders(reader: CompactReader, count: int) -> list[bool] | None:
-    """All of a file's column orders if each is TYPE_ORDER."""
+    """Read all of a file's column orders at once if each is TYPE_ORDER; None otherwise."""
     size = len(_TYPE_ORDER) * count
     if reader.data[reader.position : reader.position + size] != _TYPE_ORDER * count:
         return None
@@ -222,25 +222,25 @@ def parse_footer(footer: bytes, offset: int = 0) -> Footer:
     result = reader.read()
     if not ((reader.unordered or reader.encrypted) and result.row_groups):
         return result
-    # Rare, and known only now: what stands behind the column chunks that depend on it.
+    # Rare. The footer gives both only after the column chunks that depend on them: read it again.
     unordered, encrypted = reader.unordered, reader.encrypted
     del reader, result
     return _FooterReader(footer, offset, unordered, encrypted=encrypted).read()
 
 
 _MAX_HEAD = 1 << 18
-"""Bytes of a schema that are kept for the next footer."""
+"""Our limit on the bytes of a schema that we keep for the next footer."""
 
 
 def _begins_with_schema(footer: bytes) -> bool:
-    """Whether nothing is before the list of elements but the version, of one byte."""
+    """Whether only a version of one byte precedes the list of schema elements."""
     return footer[0] == 0x15 and footer[1] < 0x80 and footer[2] == 0x19
 
 
 class _KnownSchema:
-    """A schema that was read: footers that begin with the bytes `head` have it.
+    """A schema read before, which every footer has that begins with the bytes `head`.
 
-    Files of one table mostly do. With equal metadata, and so equal notes, it is the same object.
+    Most files of a table share it. Footers with equal metadata, and so equal notes, share one tree.
     """
 
     __slots__ = ("_noted", "head", "leaves", "schema")
@@ -262,17 +262,17 @@ _known: deque[_KnownSchema] = deque(maxlen=8)
 
 
 def _known_schema(footer: bytes) -> _KnownSchema | None:
-    # A copy: another thread may add to it.
+    # Search a copy: another thread may add to the deque.
     return next((each for each in tuple(_known) if footer.startswith(each.head)), None)
 
 
 class _FooterReader:
-    """One pass over a footer, each column chunk checked against its leaf as soon as it is read.
+    """One pass over a footer, which checks each column chunk against its leaf as it reads it.
 
     Checking early keeps memory in step with the input: a hostile footer cannot pile up empty
-    structs. `unordered` holds the indexes of leaves whose bounds are in no order that we know,
-    `encrypted` tells that columns may be encrypted; the first pass takes them to be empty and false
-    and finds out.
+    structs. `unordered` holds the indexes of leaves whose bounds are in no order that we know;
+    `encrypted` says that columns may be encrypted. The first pass assumes that there are none of
+    either, and finds out.
     """
 
     def __init__(
@@ -338,7 +338,7 @@ class _FooterReader:
             if 0 < self._schema_end <= _MAX_HEAD:
                 _known.appendleft(known)
         return Footer(
-            # Not the file's own count: a few writers left it at 0, and every reader goes by groups.
+            # Not the file's own count: a few writers left it at 0, and every reader counts groups.
             num_rows=sum(group.num_rows for group in groups),
             schema=known.noted(metadata),
             leaves=self._leaves,
@@ -348,7 +348,7 @@ class _FooterReader:
         )
 
     def _schema_elements(self, reader: CompactReader, count: int) -> list[Any]:
-        """All of the schema; notes where it ends, if nothing but the version is before it."""
+        """Read the whole schema; note where it ends if only the version precedes it."""
         is_first = not self._element_count
         element = Struct(SCHEMA_ELEMENT, self._schema_element)
         found = [reader.read(element, Wire.STRUCT, 2) for _ in range(count)]
@@ -361,7 +361,7 @@ class _FooterReader:
         self._element_count += 1
 
     def _finish_schema(self) -> SchemaNode:
-        """The schema tree: done with the first column chunk, or when all is read."""
+        """The schema tree, built at the first column chunk or at the end of the footer."""
         if self._schema is None:
             self._schema = self._tree.finish(self._offset)
             self._leaves = tuple(leaves_of(self._schema))
@@ -387,7 +387,7 @@ class _FooterReader:
         return RowGroup(num_rows, max(0, fields.get(2, 0)), columns)
 
     def _column_chunks(self, reader: CompactReader, count: int) -> Sequence[ColumnChunk] | None:
-        """All of a row group by compiled code; None if they are not of the usual form."""
+        """Read all chunks of a row group in compiled code; None if their form is unusual."""
         self._finish_schema()
         if count != len(self._leaves) or self.encrypted:
             return None

@@ -138,10 +138,10 @@ _CONVERTED = {
 
 
 def of_converted(converted: int | None, precision: int, scale: int) -> Logical | None:
-    """The logical type that an element without one means by its converted type.
+    """The logical type that stands for a converted type.
 
-    None without a converted type and for one that we do not know. Raises MalformedFile for a
-    decimal that cannot be.
+    None without a converted type; a Logical `UNKNOWN_CONVERTED_<number>` for one that we do not
+    know. Raises MalformedFile for an impossible decimal.
     """
     if converted is None:
         return None

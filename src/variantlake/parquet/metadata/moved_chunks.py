@@ -1,9 +1,9 @@
-"""The row groups of a footer, taken apart so that they can stand in another file.
+"""Take the row groups of a footer apart, so that they can move to another file.
 
-Nothing is decoded that need not change: of a row group's bytes only the numbers that are places in
-the file are found, and written anew if it moves. A field that we do not know may be a place as
-well, so a footer with one is not taken apart. The bytes are hostile: every place must lie in the
-file, and no two column chunks may overlap.
+We decode only what changes with a move: the offsets into the file. All other bytes of a row group
+are copied as they are. A field that we do not know may be an offset too, so we refuse a footer that
+has one. The bytes are hostile: every offset must lie in the file, and no two column chunks may
+overlap.
 Spec: Parquet, `parquet.thrift`, FileMetaData, RowGroup, ColumnChunk, ColumnMetaData; PageIndex.md.
 """
 
@@ -34,17 +34,17 @@ _CHUNK = {2: Wire.I64, 3: Wire.STRUCT, 4: Wire.I64, 5: Wire.I32, 6: Wire.I64, 7:
 _META = {1: Wire.I32, 2: Wire.LIST, 3: Wire.LIST, 4: Wire.I32, 5: Wire.I64, 6: Wire.I64}
 _META |= {7: Wire.I64, 8: Wire.LIST, 9: Wire.I64, 10: Wire.I64, 11: Wire.I64, 12: Wire.STRUCT}
 _META |= {13: Wire.LIST, 14: Wire.I64, 15: Wire.I32, 16: Wire.STRUCT, 17: Wire.STRUCT}
-"""The fields that may stand in each struct. Those of encryption, and `file_path`, are none of
-them."""
+"""The fields that each struct may have; those of encryption and `file_path` are left out."""
 
 _BLOOM_HEADER = Struct({1: Wire.I32})
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkPart:
-    """Bytes that belong to a chunk and lie elsewhere: an index or a bloom filter.
+    """An index or a bloom filter: bytes that belong to a chunk but lie outside its pages.
 
-    `place` is where the footer says their offset, `length_place` their length, if it does.
+    `place` is where the footer holds their offset; `length_place` where it holds their length, or
+    None.
     """
 
     place: Span
@@ -57,7 +57,7 @@ class ChunkPart:
 class MovedChunk:
     """A column chunk: its pages are the bytes `start` to `end` of the file.
 
-    `moving` are the offsets that move with its pages, `cleared` those that point nowhere.
+    `moving` are the offsets that move with its pages; `cleared` are those that become 0.
     """
 
     start: int
@@ -71,7 +71,7 @@ class MovedChunk:
 
 @dataclass(frozen=True, slots=True)
 class MovedGroup:
-    """A row group: `span` are its bytes in the footer, the others places in them."""
+    """A row group. `span` is its part of the footer; the other spans lie within it."""
 
     span: Span
     rows: int
@@ -82,7 +82,7 @@ class MovedGroup:
 
 @dataclass(frozen=True, slots=True)
 class MovableFooter:
-    """A footer whose row groups can move. `schema` and the others are values as they stand."""
+    """A footer whose row groups can move. `schema`, `column_orders`: its own bytes."""
 
     data: bytes
     version: int
@@ -95,8 +95,8 @@ class MovableFooter:
 def movable(tail: Tail, footer: Footer, read_at: ReadAt) -> MovableFooter:
     """Take a footer apart; `footer` is what `parse_footer` made of it.
 
-    Raises NotMovable for one that we do not know in full, or whose places do not fit the file;
-    MalformedFile for one that is not a footer.
+    Raises NotMovable if it has fields that we do not know or offsets outside of the file, and
+    MalformedFile if it is not a footer.
     """
     reader = CompactReader(tail.footer, tail.offset)
     fields = _fields(reader, _FILE, "the footer")
@@ -123,7 +123,7 @@ def movable(tail: Tail, footer: Footer, read_at: ReadAt) -> MovableFooter:
 
 
 def _fields(reader: CompactReader, known: Mapping[int, Wire], what: str) -> dict[int, Span]:
-    """Where the fields of a struct stand; leaves the reader behind it."""
+    """The spans of a struct's fields. Moves the reader past the struct."""
     found: dict[int, Span] = {}
     last = 0
     while True:
@@ -156,7 +156,7 @@ def _group(reader: CompactReader, limit: int, read_at: ReadAt) -> MovedGroup:
     if 1 not in fields or 3 not in fields:
         raise NotMovable("a row group has no columns or no row count")
     rows = _number(reader, fields[3])
-    if not rows:  # nothing of it is copied, and its offsets may be any
+    if not rows:  # we copy nothing of it, so its offsets do not matter
         reader.position = end
         return MovedGroup((start, end), 0, None, None, ())
     reader.position = fields[1][0]
@@ -190,7 +190,7 @@ def _chunk(reader: CompactReader, limit: int, read_at: ReadAt) -> MovedChunk:
             moving.append((place, value))
         elif value:
             raise NotMovable("a page is outside of its column chunk")
-    if 2 in fields:  # deprecated: where the metadata stands a second time, or the pages
+    if 2 in fields:  # file_offset, deprecated: of a second copy of the metadata, or of the pages
         value = _number(reader, fields[2])
         if first <= value < last:
             moving.append((fields[2], value))
@@ -229,7 +229,7 @@ _MAX_BLOOM_BYTES = 128 << 20
 def _bloom_filter(
     reader: CompactReader, meta: Mapping[int, Span], limit: int, read_at: ReadAt
 ) -> ChunkPart | None:
-    """A bloom filter; if the footer lacks its length, its header has that of the bits."""
+    """The chunk's bloom filter, if it has one. Its length comes from its own header."""
     if 14 not in meta:
         if 15 in meta:
             raise NotMovable("a bloom filter has a length without an offset")
@@ -252,7 +252,7 @@ def _bloom_filter(
 
 
 def _check_places(groups: Sequence[MovedGroup], limit: int) -> None:
-    """No two chunks may share a byte, and all indexes together cannot be more than the file."""
+    """Raise NotMovable if two chunks share a byte, or if all indexes exceed the file together."""
     chunks = sorted((chunk.start, chunk.end) for group in groups for chunk in group.chunks)
     for (_, end), (start, _) in itertools.pairwise(chunks):
         if start < end:
@@ -314,7 +314,7 @@ def _page_offsets(reader: CompactReader, chunk: MovedChunk) -> list[tuple[Span, 
 
 
 def patched(data: bytes, start: int, end: int, numbers: Sequence[tuple[Span, int]]) -> bytes:
-    """data[start:end] with other numbers at some places."""
+    """`data[start:end]` with new numbers at these spans."""
     out = bytearray()
     at = start
     for (first, last), number in sorted(numbers):
@@ -341,7 +341,7 @@ def zigzag(number: int) -> bytes:
 
 
 def binary(data: bytes) -> bytes:
-    """A size and that many bytes."""
+    """A byte string: its size, then its bytes."""
     return varint(len(data)) + data
 
 

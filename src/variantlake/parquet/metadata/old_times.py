@@ -1,9 +1,9 @@
 """Dates and timestamps of older writers: INT96, and the calendar before 1582.
 
-INT96 holds nanoseconds of a Julian day. It is read as microseconds, as Spark reads it: digits below
-are cut, and what microseconds cannot hold is an error. Spark before 3.0, and later ones that are
-told to, wrote days in the Julian calendar up to October 1582, and marked their files: those days
-are read as the same dates in the calendar of today, as Spark reads them.
+INT96 holds a Julian day and its nanoseconds. We read it as microseconds, as Spark does: further
+digits are cut off, and a timestamp beyond microseconds is an error. Spark before 3.0, and later
+versions in their legacy mode, wrote days before October 15, 1582 in the Julian calendar and marked
+their files. We read those days as the same dates in today's calendar, as Spark does.
 Spec: Parquet, "Types" (INT96); Spark, `DataSourceUtils`, `RebaseDateTime`.
 """
 
@@ -39,14 +39,14 @@ _DAY = 86_400_000_000
 _GREGORIAN = -141_427
 """The day 1582-10-15, from which both calendars agree."""
 _NEGATIVE_DAYS = ((1 << 31) - 2_440_588) * 86_400
-"""Seconds from which a day of 32 bits, which pyarrow takes for unsigned, is a negative one."""
+"""Seconds from which the Julian day, 32 bits that pyarrow takes for unsigned, is negative."""
 _SAME_ZONES = -25_567 * _DAY
-"""1900-01-01: from then on Spark takes an instant as it is in every time zone."""
+"""1900-01-01: from then on, Spark does not shift an instant in any time zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class OldTimes:
-    """What is old in a file: its leaves of INT96, and those in the Julian calendar."""
+    """The leaves of a file that are INT96, and those in the Julian calendar."""
 
     int96: frozenset[int]
     julian: frozenset[int]
@@ -54,7 +54,7 @@ class OldTimes:
 
     @classmethod
     def of(cls, footer: Footer) -> OldTimes:
-        """As the footer tells."""
+        """Find the old leaves by the footer."""
         known = dict(footer.key_value_metadata)
         version = known.get(_VERSION)
         nodes = [leaf.node for leaf in footer.leaves]
@@ -67,17 +67,18 @@ class OldTimes:
         return cls(int96, julian, known.get(_ZONE))
 
     def concern(self, leaves: Sequence[int]) -> bool:
-        """Whether one of them is old."""
+        """Whether one of these leaves is old."""
         return not (self.int96 | self.julian).isdisjoint(leaves)
 
     def settled(
         self, batch: pa.RecordBatch, leaves: Sequence[int], seconds: pa.Table | None
     ) -> pa.RecordBatch:
-        """The rows as they are meant; `leaves` are those of the batch, in the order of the file.
+        """Check the rows, and move their Julian dates to today's calendar.
 
-        `seconds` are the INT96 among them read as seconds. Raises LimitExceeded for a timestamp
-        beyond microseconds, MalformedFile for one of a day that cannot be, UnsupportedFeature for
-        one whose calendar is not certain; with its row in the batch.
+        `leaves` are the leaves of the batch, `seconds` its INT96 columns read as seconds. Raises
+        LimitExceeded for a timestamp beyond microseconds, MalformedFile for a negative Julian day,
+        and UnsupportedFeature for a timestamp whose calendar is uncertain. Each error has the row's
+        number in the batch.
         """
         leaves = sorted(leaves)
         try:
@@ -96,7 +97,7 @@ class OldTimes:
         return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
     def _first(self, batch: pa.RecordBatch, leaves: Sequence[int], seconds: pa.Table | None) -> int:
-        """The row that does not read."""
+        """The first row whose check fails."""
 
         def fails(start: int, rows: int) -> bool:
             part = None if seconds is None else seconds.slice(start, rows)
@@ -144,15 +145,15 @@ class OldTimes:
 
 
 def _is_time(node: SchemaNode) -> bool:
-    """Whether Spark ever wrote such a column in the older calendar: not one without a zone."""
+    """Whether Spark may use the older calendar for it: a date, or a time with a zone."""
     logical = node.logical
     return logical is not None and (logical.kind == "DATE" or logical.utc)
 
 
 def first_row(rows: int, holds: Callable[[int, int], bool]) -> int:
-    """The first row of which something holds; it is asked of so many rows from a start on.
+    """The first row for which something holds, found by bisection.
 
-    By halves, whose first is looked at before the second: it holds of all rows.
+    `holds` takes a start and a number of rows. It must be true of all rows together.
     """
     start = 0
     while rows > 1:
@@ -165,7 +166,7 @@ def first_row(rows: int, holds: Callable[[int, int], bool]) -> int:
 
 
 def flat(rows: pa.RecordBatch | pa.Table) -> Iterator[AnyArray]:
-    """The leaves of rows in the order of the file, elements of lists one after another."""
+    """The leaf arrays of rows in the order of the file, with lists flattened."""
     for column in rows.columns:
         whole: Any = column
         yield from _leaves(whole.combine_chunks() if isinstance(rows, pa.Table) else whole)
@@ -184,7 +185,7 @@ def _leaves(array: AnyArray) -> Iterator[AnyArray]:
 
 
 def integers(array: Any) -> Int64s:
-    """The values that are not null, as the counts that they are stored as."""
+    """The integers that store the values which are not null."""
     kept = array.drop_null()
     width: Any = pa.int32() if pa.types.is_date32(kept.type) else pa.int64()
     found: Int64s = kept.cast(width).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -192,7 +193,7 @@ def integers(array: Any) -> Int64s:
 
 
 def _today(array: Any) -> AnyArray:
-    """Dates, or instants in UTC, of the older calendar as the same dates in that of today."""
+    """Move dates, or instants in UTC, from the older calendar to the same dates in today's."""
     if pa.types.is_date(array.type):
         days = array.cast(pa.int32()).fill_null(0).to_numpy(zero_copy_only=False)
         moved: Any = pa.array(_moved(days.astype(np.int64)).astype(np.int32))
@@ -208,9 +209,9 @@ def _today(array: Any) -> AnyArray:
 
 
 def _moved(days: Int64s) -> Int64s:
-    """Days since 1970: those before 1582-10-15 by the date that they have in the Julian calendar.
+    """Days since 1970. Moves those before 1582-10-15 to their date in the Julian calendar.
 
-    A day that only that calendar has, 29 February of 1500 for one, becomes the next one.
+    A date that only the Julian calendar has, such as 29 February 1500, becomes the next day.
     """
     # The usual formulas for day numbers, with floor division throughout.
     count = days + 2_440_588 + 32_082

@@ -1,9 +1,9 @@
-"""The page headers of a column chunk, checked before pyarrow reads the pages.
+"""Check the page headers of a column chunk before pyarrow reads its pages.
 
 pyarrow believes a page header: one flipped bit in it, or in the footer's offset of the first page,
-and it allocates gigabytes for values that are not there. So headers and footer must agree first:
-pages fill their chunk, and hold as many values as it counts. Costs a read and some ten microseconds
-a page; values themselves are not looked at.
+and it allocates gigabytes for values that are not there. So we first check that headers and footer
+agree: the pages lie within their chunk and hold as many values as it counts. This costs a read and
+some ten microseconds a page, and decodes no values.
 Spec: Parquet, `parquet.thrift`, PageHeader.
 """
 
@@ -34,7 +34,7 @@ VALUES_PER_BYTE = 1024
 """See MAX_FREE_VALUES."""
 
 _VALUE_BYTES = 8
-"""A number, or the offset of a text; encodings may store either in next to nothing."""
+"""The size in memory of a number, or of the offset of a text. Encoded, both may take no space."""
 
 _FIRST_READ = 256  # bytes; a header holds statistics, which may be long
 _LARGEST_HEADER = 1 << 24
@@ -58,12 +58,12 @@ ReadAt = Callable[[int, int], bytes]
 
 
 def check_pages(read_at: ReadAt, leaf: LeafColumn, chunk: ColumnChunk, group: RowGroup) -> int:
-    """About how many bytes a column chunk takes in memory.
+    """Check the pages of a column chunk; returns about how many bytes it takes in memory.
 
-    `chunk` is that of `leaf` in the row group. Pages behind its last value are not looked at:
-    nobody reads them.
+    `chunk` is the chunk of `leaf` in the row group. Pages after its last value are not checked,
+    because nobody reads them.
 
-    Raises MalformedFile, with the offset in the file, unless pages and footer fit together,
+    Raises MalformedFile, with the offset in the file, unless pages and footer agree, and
     UnsupportedFeature for a chunk that is encrypted or compressed in a way that we do not know.
     """
     check_readable(chunk, leaf.node)
@@ -105,10 +105,10 @@ def pages_are_usual(
     *,
     starts: Int64s | None = None,
 ) -> int:
-    """What `check_pages` gives for these leaves of a row group, summed.
+    """The sum of what `check_pages` returns for the leaves `wanted` of a row group.
 
-    `data` are all of a file's bytes, or those of the leaves' chunks, which are at `starts` in them.
-    -1 if something is unusual or wrong, for which `check_pages` has the words.
+    `data` is the whole file, or holds the chunks of these leaves, each from its offset in `starts`.
+    Returns -1 if something is unusual or wrong: `check_pages` then says what.
     """
     found = places(group.columns, wanted)
     if (found[:, 0] < 0).any():  # encrypted
@@ -132,7 +132,7 @@ def _header(read_at: ReadAt, name: str, position: int, end: int) -> tuple[Fields
         try:
             return reader.read(_PAGE_HEADER, Wire.STRUCT), position + reader.position
         except MalformedFile as error:
-            # Perhaps only because it is longer than what was read.
+            # Perhaps the header is only longer than what we read.
             if len(head) < size or size >= _LARGEST_HEADER:
                 error.say_first(f"column {name!r}")
                 raise
@@ -140,7 +140,7 @@ def _header(read_at: ReadAt, name: str, position: int, end: int) -> tuple[Fields
 
 
 def _values_of(page: Fields, name: str, offset: int) -> int:
-    """The values that a page adds to its chunk; kinds of pages that readers skip add none."""
+    """How many values a page adds to its chunk: none if readers skip pages of its kind."""
     kind = page.get(1, -1)
     if kind not in _COUNTED_IN:
         return 0

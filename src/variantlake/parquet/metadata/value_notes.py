@@ -23,22 +23,22 @@ NOTES_KEY = "variantlake.values"
 NO_NOTES: Mapping[ColumnPath, ValueNotes] = MappingProxyType({})
 
 SPARK_KEY = "org.apache.spark.version"
-"""What Spark puts into the metadata of its files: what it lacks is not in a shredded one of them,
-for its writer fails at it as its reader does."""
+"""Spark's entry in the metadata of its files. Values that Spark lacks are in none of its shredded
+files, because its writer fails at them as its reader does."""
 
 
 UNKNOWN_REORDERED = ValueNotes(lacking=True, reordered=True)
-"""Notes of rows of which nothing is known but that keys may be in another order for Spark."""
+"""The notes of rows of which we know only that Spark may give their keys in another order."""
 
 
 class NotesCollector:
-    """Joins the notes of a file's parts. A column has some as long as it has them in all parts."""
+    """Joins the notes of a file's parts. A column keeps notes only if every part has some."""
 
     def __init__(self, columns: Iterable[ColumnPath]) -> None:
         self.by_column: dict[ColumnPath, ValueNotes] = {path: ValueNotes() for path in columns}
 
     def add(self, notes: Mapping[ColumnPath, ValueNotes]) -> None:
-        """Take in those of more rows."""
+        """Join the notes of more rows."""
         for path in list(self.by_column):
             if path in notes:
                 self.by_column[path] = self.by_column[path].merge(notes[path])
@@ -47,14 +47,14 @@ class NotesCollector:
 
 
 NotedPart = Mapping[ColumnPath, tuple[ValueNotes, frozenset[Path]]]
-"""Notes of one file's columns as they were read, each with the paths known to hold no typed value
-in it."""
+"""The notes of a file's columns, each with the paths that hold no typed value in that file."""
 
 
 def joined_notes(parts: Sequence[NotedPart]) -> dict[ColumnPath, ValueNotes]:
-    """What holds for the rows of all these files.
+    """The notes that hold for the rows of all these files.
 
-    Of a column that one of them lacks nothing is known but that keys may be in another order.
+    If a file lacks notes of a column, the column gets UNKNOWN_REORDERED if another file says that
+    keys are reordered, and none otherwise.
 
     Notes in a file do not say how decimals look if there are no integers. So the numbers of a path
     count as told apart only if all files that have some give them back in the same form.
