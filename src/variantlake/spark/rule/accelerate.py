@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from pyspark import java_gateway
 from pyspark.sql import DataFrame
 
+from variantlake.spark.rule.callbacks import serve_callbacks
 from variantlake.spark.rule.planner import RulePlanner
 from variantlake.spark.rule.relations import TableRelation
 from variantlake.spark.session.char_columns import with_declarations, without_declarations
@@ -88,8 +88,7 @@ def _rule_in(spark: SparkSession) -> _Rule | None:
     if rule is not None:
         return rule
     follow_spark(spark)
-    # For threads that do not come from Python.
-    cast("Any", java_gateway).ensure_callback_server_started(gateway_of(spark))
+    serve_callbacks(gateway_of(spark))
     session = session_of(spark)
     rule = _Rule(session.extensions(), new_instance(spark, "AcceleratedReads"), RulePlanner(spark))
     parts = ("PlanDump", "PathSubstitution", "PartialAggregates")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import signal
 import threading
 import warnings
 from collections import OrderedDict
@@ -41,6 +40,7 @@ from variantlake.spark.query.plans.planned import (
     with_pushed,
 )
 from variantlake.spark.rule.answers import Answer, Answers, is_lasting
+from variantlake.spark.rule.callbacks import interrupt_again
 from variantlake.spark.rule.relations import relation_of
 from variantlake.spark.rule.row_groups import count_row_groups
 from variantlake.spark.rule.rule_query import RuleQuery
@@ -59,21 +59,12 @@ WAIT_SECONDS = 30.0
 
 _MOST_SESSIONS = 8
 _MOST_WARNINGS = 100
-_AGAIN_SECONDS = 0.2
 _MOST_AT_ONCE = 10
 """What `List.of` takes."""
 
 
 _Begun = tuple[DataFrame, bool]
 """The partial rows of an aggregate, and whether nothing is left to merge."""
-
-
-def _interrupt_again() -> None:
-    """Have Ctrl-C, or an exit as of SIGTERM, when the JVM has the answer and goes on: as Ctrl-C."""
-    main = threading.main_thread().ident
-    timer = threading.Timer(_AGAIN_SECONDS, signal.pthread_kill, (main, signal.SIGINT))
-    timer.daemon = True
-    timer.start()
 
 
 class RulePlanner:
@@ -103,19 +94,23 @@ class RulePlanner:
         """The answer to the rule: None if the query stays as it is.
 
         `given` are the session, and what gives rows of the plan's operators. A request without is
-        what the rule itself failed at. Any other begins with the number of its thread.
+        what the rule itself failed at, or empty to learn whether anybody answers. Any other begins
+        with the number of its thread.
         """
         if given is None:
-            self._warn(request)
+            if request:
+                self._warn(request)
             return None
         try:
             return self._known_or_new(request, given)
-        except (KeyboardInterrupt, SystemExit):
-            # py4j cannot take it to the JVM. Spark stops the query if it comes while Python waits.
-            _interrupt_again()
-            return None
-        except Exception as error:  # noqa: BLE001 - no failure of ours may fail a query
-            self._warn(_reason(error))
+        except BaseException as error:  # noqa: BLE001 - no failure of ours may fail a query
+            # py4j takes none but an Exception to the JVM, which would wait for ever.
+            in_main = threading.current_thread() is threading.main_thread()
+            if in_main and isinstance(error, KeyboardInterrupt | SystemExit):
+                # Of a signal. Spark stops the query if it comes while Python waits.
+                interrupt_again()
+            else:
+                self._warn(_reason(error))
             return None
 
     @contextlib.contextmanager
@@ -149,7 +144,7 @@ class RulePlanner:
         if reason in self._warned or len(self._warned) > _MOST_WARNINGS:
             return
         self._warned[reason] = None
-        with contextlib.suppress(Warning):  # if warnings are errors
+        with contextlib.suppress(BaseException):  # if warnings are errors, or cannot be shown
             warnings.warn(f"a query is left as Spark runs it: {reason}", stacklevel=2)
 
     def _helper(
@@ -365,11 +360,14 @@ class RulePlanner:
         return found
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     """What went wrong; in the JVM, without the trace and the number of an object."""
     if isinstance(error, Py4JJavaError):
         return str(error.java_exception.toString()).partition("\n")[0]
-    return f"{type(error).__name__}: {error}"
+    text = type(error).__name__
+    with contextlib.suppress(Exception):  # of whoever made the error
+        text += f": {error}"
+    return text
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,8 +44,13 @@ class TableRelation:
         _relations[self.number] = self
 
     def get(self) -> JavaObject:
-        """The rows for the JVM."""
-        return dataset_of(self.rows())
+        """The rows for the JVM. Raises RuntimeError for what py4j does not take there."""
+        try:
+            return dataset_of(self.rows())
+        except Exception:
+            raise
+        except BaseException as error:
+            raise RuntimeError(f"interrupted by {type(error).__name__}") from error
 
     def rows(self) -> DataFrame:
         """All columns as they are, of all rows. Raises what planning and scans of tables raise."""

@@ -9,6 +9,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.WeakHashMap;
+import java.util.concurrent.Callable;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BiFunction;
 import java.util.function.Supplier;
@@ -81,6 +85,10 @@ public class AcceleratedReads {
         "Filter", "GlobalLimit", "Join", "LocalLimit", "Project", "Sort", "SubqueryAlias"
     }));
 
+    /** How long Python may take to answer at all, and how long it is left alone if it did not. */
+    private static final long ANSWER_SECONDS = 10;
+    private static final long SILENT_SECONDS = 60;
+
     private BiFunction planner;
     private BiFunction dump;
     private BiFunction substitution;
@@ -94,6 +102,9 @@ public class AcceleratedReads {
     private final Map memories = Collections.synchronizedMap(new WeakHashMap());
     private final AtomicLong marks = new AtomicLong();
     private final ThreadLocal busy = new ThreadLocal();
+    /** Whether Python has answered this thread, which has a connection of its own. */
+    private final ThreadLocal reached = new ThreadLocal();
+    private volatile long silentUntil = System.nanoTime();
     private volatile boolean all = false;
     private final Set said = Collections.synchronizedSet(new HashSet());
 
@@ -155,9 +166,45 @@ public class AcceleratedReads {
         // Without a plan that follows, and its ids: these are others each time.
         String text = String.valueOf(error).split("\n", 2)[0].replaceAll("#\\d+L?", "");
         try {
-            if (said.size() < 100 && said.add(text)) planner.apply(text, null);
+            if (said.size() < 100 && said.add(text)) ask(text, null);
         } catch (Throwable again) {
             org.slf4j.LoggerFactory.getLogger("variantlake").warn(text);
+        }
+    }
+
+    /**
+     * What Python answers. A connection to a server whose thread is dead waits for ever, so each
+     * thread first tries whether there is an answer at all.
+     */
+    private Object ask(String request, Object[] given) throws Exception {
+        if (reached.get() == null) {
+            if (System.nanoTime() - silentUntil < 0) {
+                throw new TimeoutException("Python does not answer");
+            }
+            FutureTask answer = new FutureTask(new Answer(planner));
+            Thread asking = new Thread(answer, "variantlake-asks");
+            asking.setDaemon(true);
+            asking.start();
+            try {
+                answer.get(ANSWER_SECONDS, TimeUnit.SECONDS);
+            } catch (TimeoutException error) {
+                silentUntil = System.nanoTime() + TimeUnit.SECONDS.toNanos(SILENT_SECONDS);
+                throw new TimeoutException("Python does not answer");
+            }
+            reached.set(Boolean.TRUE);
+        }
+        return planner.apply(request, given);
+    }
+
+    private static class Answer implements Callable {
+        private final BiFunction planner;
+
+        Answer(BiFunction planner) {
+            this.planner = planner;
+        }
+
+        public Object call() {
+            return planner.apply("", null);
         }
     }
 
@@ -447,7 +494,7 @@ public class AcceleratedReads {
             text = Thread.currentThread().getId() + " "
                 + text.substring(0, text.length() - 1) + ",\"plan\":" + dump + "}";
             Part part = new Part(this, named, expressions);
-            List answer = (List) owner.planner.apply(text, new Object[] {session, part});
+            List answer = (List) owner.ask(text, new Object[] {session, part});
             if (answer == null) return null;
             LogicalPlan found = changed(named, answer, expressions);
             scala.Option wrong = LogicalPlanIntegrity.validateOptimizedPlan(plan, found, false);
