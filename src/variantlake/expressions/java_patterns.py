@@ -8,7 +8,7 @@ references, possessive quantifiers, classes of Unicode, and classes inside of cl
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,13 +26,14 @@ _TOKEN = re.compile(
     r"|(?P<end>\$(?=$|[|)]))"
     r"|(?P<group>\((?:\?:)?(?!\?)|\)|\||\^)"
     r"|(?P<any>\.)"
-    r"|(?P<literal>[^\\\[\](){}*+?.^$|])"
+    r"|(?P<literal>[^\\\[\](){}*+?.^$|])",
+    re.ASCII | re.DOTALL,
 )
 _NOTHING_BEFORE = frozenset({"", "(", "(?:", "|", "^"})
 """After these there is nothing that a quantifier may repeat."""
 
 
-@cache
+@lru_cache(maxsize=256)
 def re2_pattern(pattern: str) -> str:
     """A pattern of RE2 that matches the same texts. Raises UnsupportedFeature for others."""
     parts, place, before = list[str](), 0, ""

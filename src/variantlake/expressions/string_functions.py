@@ -58,6 +58,12 @@ def _replace(texts: Any, part: str, replacement: str) -> Any:
     return pc.replace_substring(texts, part, replacement) if part else texts
 
 
+def _repeat(texts: Any, times: int) -> Any:
+    if times > _MOST_TIMES:
+        raise refused(f"repeat of more than {_MOST_TIMES:,} times")
+    return _compute.binary_repeat(texts, max(times, 0))
+
+
 def _rlike(texts: Any, pattern: str) -> Any:
     if "$" in pattern and pc.any(pc.match_substring(texts, "\r\n"), min_count=0).as_py():
         raise refused(f"the end of lines in {pattern!r}, of texts with line ends of Windows")
@@ -65,6 +71,7 @@ def _rlike(texts: Any, pattern: str) -> Any:
 
 
 _compute: Any = pc
+_MOST_TIMES = 1000
 _OF_TEXTS: dict[str, Callable[..., Any]] = {
     "length": pc.utf8_length,
     "octet_length": pc.binary_length,
@@ -82,7 +89,7 @@ _OF_TEXTS: dict[str, Callable[..., Any]] = {
     "locate": _locate,
     "replace": _replace,
     "reverse": pc.utf8_reverse,
-    "repeat": lambda texts, times: _compute.binary_repeat(texts, max(times, 0)),
+    "repeat": _repeat,
     "split_part": _split_part,
 }
 """Functions of one column of texts; the other arguments are constants."""
