@@ -1,4 +1,4 @@
-"""What stands at the entry of a dictionary that each row has."""
+"""Look up, number, count and copy the dictionary entries of rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from variantlake.kernels.tape.words import copy_bytes, load8
 
 @tiny
 def _entry_of(indices: Int32s, bits: Bytes, offset: int, entries: int, row: int) -> int:
-    """The entry of a row: the one after the last if it is NULL."""
+    """The number of a row's entry; `entries` if the row is NULL."""
     found = int64(indices[uint64(row)])
     if bits.size == 0:
         return found
@@ -28,10 +28,10 @@ def _entry_of(indices: Int32s, bits: Bytes, offset: int, entries: int, row: int)
 
 @entry
 def bytes_of(indices: Int32sIn, bits: BytesIn, offset: int, values: BytesIn, out: Bytes) -> int:
-    """The byte at the entry of each row; returns 0, or -1.
+    """Write the byte that `values` has for each row's entry; returns 0, or -1.
 
-    indices: int32. bits: uint8, Arrow's bitmap of the rows that are valid, the first of which is
-    bit `offset`; empty if all are. values: uint8, one for each entry and one for NULL. -1 for an
+    indices: int32. bits: uint8, Arrow's validity bitmap, in which bit `offset` is the first row;
+    empty if all rows are valid. values: uint8, one for each entry, then one for NULL. -1 for an
     index beyond the dictionary. Allocates nothing, never raises.
     """
     if out.size < indices.size or offset < 0 or values.size == 0:
@@ -51,11 +51,11 @@ def bytes_of(indices: Int32sIn, bits: BytesIn, offset: int, values: BytesIn, out
 def combine_entries(
     indices: Int32sIn, bits: BytesIn, offset: int, entries: int, out: Int32s
 ) -> int:
-    """Number the pairs of what a row had before, in `out`, and its entry; returns 0, or -1.
+    """Replace each row's number in `out` by that of its pair with the entry; returns 0, or -1.
 
-    entries: how many the dictionary has; a row that is NULL has the one after the last. out: int32,
-    from 0 and small enough for the product with entries + 1; it gets the number of the pair, which
-    is the entry where there was 0. All else as in `bytes_of`.
+    entries: the size of the dictionary; a row that is NULL has the entry after the last. out:
+    int32, not negative; times entries + 1 it must fit. A number n and an entry e become
+    n * (entries + 1) + e. The other arguments are those of `bytes_of`.
     """
     if out.size < indices.size or offset < 0:
         return -1
@@ -83,7 +83,7 @@ def combine_entries(
 
 @entry
 def keep_codes(codes: Int32sIn, values: BytesIn, kept: Bytes) -> int:
-    """Clear the byte in `kept` of each row for whose code `values` has 0; returns 0, or -1.
+    """Clear the byte in `kept` of each row whose code has 0 in `values`; returns 0, or -1.
 
     codes: int32. values: uint8, 0 or 1, one for each code. kept: uint8, 0 or 1. -1 for a code
     beyond the values. Allocates nothing, never raises.
@@ -99,16 +99,16 @@ def keep_codes(codes: Int32sIn, values: BytesIn, kept: Bytes) -> int:
 
 
 COUNTERS = 4
-"""Neighbours are often alike: one counter for all would wait for itself."""
+"""Counters for each code: adjacent rows are often equal, and adding to one counter would stall."""
 
 
 @entry
 def count_codes(codes: Int32sIn, kept: BytesIn, size: int, counts: Int64s) -> int:
-    """Add the rows that are `kept` to counts of their codes; returns 0, or -1.
+    """Count the rows that are `kept` by their codes; returns 0, or -1.
 
     codes: int32, below `size`. kept: uint8, 0 or 1 for each row. counts: int64, COUNTERS times
-    `size`: a code's count is the sum of its COUNTERS. -1 for a code beyond them. Allocates
-    nothing, never raises.
+    `size`: the sum of its COUNTERS is the count of a code. -1 for a code of `size` or more.
+    Allocates nothing, never raises.
     """
     if kept.size < codes.size or size < 0 or counts.size < COUNTERS * size:
         return -1
@@ -121,16 +121,16 @@ def count_codes(codes: Int32sIn, kept: BytesIn, size: int, counts: Int64s) -> in
 
 
 COPIED = 32
-"""Bytes that are copied at once: behind the last text there must be room for so many."""
+"""How many bytes one step copies: after the last text there must be room for so many."""
 
 
 @entry
 def place_texts(codes: Int32sIn, entries: Int32sIn, offsets: Int32s) -> int:
-    """Say where the text of each row ends if they follow each other; returns their bytes, or -1.
+    """Compute the offsets of the rows' texts in one buffer; returns its size in bytes, or -1.
 
-    codes: int32. entries: int32, the offsets of a dictionary's texts, one more than these. offsets:
-    int32, one more than rows. -1 for a code beyond the dictionary, offsets that fall, or more bytes
-    than 31 bits count. Allocates nothing, never raises.
+    codes: int32. entries: int32, the offsets of a dictionary's texts, one more than there are.
+    offsets: int32, one more than rows. -1 for a code beyond the dictionary, for offsets that
+    decrease, or for 2^31 bytes or more. Allocates nothing, never raises.
     """
     if offsets.size < codes.size + 1:
         return -1
@@ -152,10 +152,11 @@ def place_texts(codes: Int32sIn, entries: Int32sIn, offsets: Int32s) -> int:
 def copy_texts(
     codes: Int32sIn, entries: Int32sIn, data: BytesIn, offsets: Int32sIn, text: Bytes
 ) -> int:
-    """Copy the texts of a dictionary to where `place_texts` says; returns 0, or -1.
+    """Copy the rows' texts to the offsets of `place_texts`; returns 0, or -1.
 
-    data: uint8, the texts of the dictionary. text: uint8, COPIED bytes more than all texts, of
-    which the last mean nothing. All else as there. Allocates nothing, never raises.
+    data: uint8, the texts of the dictionary. text: uint8, the size of all texts and COPIED bytes
+    more, which mean nothing. The other arguments are those of `place_texts`. Allocates nothing,
+    never raises.
     """
     for row in range(codes.size):
         code = int64(codes[uint64(row)])

@@ -1,7 +1,7 @@
-"""What stands in the pages of a column chunk: codes of a dictionary, integers, decimals.
+"""Decode the pages of a column chunk: dictionary codes, integers, decimals.
 
-Of columns outside of lists, which queries group and filter by. Whatever is unusual or wrong is left
-to pyarrow, which words the errors. Spec: Parquet, "Encodings", "Data Pages".
+This is for columns outside of lists, by which queries group and filter. pyarrow reads whatever is
+unusual or wrong, and words the errors. Spec: Parquet, "Encodings", "Data Pages".
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from variantlake.kernels.tape.words import load8, load32, load64, store64
 # --- Values ---------------------------------------------------------------------------------------
 
 LEVELS_AT, VALUES_AT, END_AT, PLACE, ROWS, COUNT = 0, 1, 2, 3, 4, 5
-"""Of a page: where its definition levels begin, then its values, and where these end; the first of
-its rows, and how many they are; how many of these have a value."""
+"""Words of each page: offsets of its definition levels, of its values and of their end; its first
+row, its number of rows, and how many of these have a value."""
 FIRST_ENTRY, ENTRIES = 6, 7
-"""Of a page of codes: where its dictionary begins among all entries, and how many it has."""
+"""Words of a page of codes: where its dictionary begins among all entries, and its size."""
 FORM = 8
-"""Of a page of integers: how it writes them."""
+"""Word of a page of integers: its encoding."""
 SPAN = 9
-"""Words of a page."""
+"""How many words describe a page."""
 
 AS_CODES, AS_DIFFERENCES, AS_THEY_ARE = 0, 1, 2
-"""Forms of pages of integers."""
+"""The encodings of pages of integers: by dictionary, DELTA_BINARY_PACKED, PLAIN."""
 
 _ALL_VALID = 0x0101010101010101
 _EVEN_BYTES, _EVEN_PAIRS = uint64(0x00FF00FF00FF00FF), uint64(0x0000FFFF0000FFFF)
@@ -43,7 +43,7 @@ _EVEN_BYTES, _EVEN_PAIRS = uint64(0x00FF00FF00FF00FF), uint64(0x0000FFFF0000FFFF
 
 @helper
 def is_within(data: Bytes, pages: Int64s, base: int, rows: int) -> bool:
-    """Whether a page is within the data, and its rows within so many."""
+    """Whether a page lies within the data, and its rows are among the first `rows`."""
     levels, values, end = (
         pages[uint64(base + LEVELS_AT)],
         pages[uint64(base + VALUES_AT)],
@@ -59,7 +59,7 @@ def is_within(data: Bytes, pages: Int64s, base: int, rows: int) -> bool:
 def _flagged(
     levels: Bytes, most: int, width: int, rows: int, valid: Bytes, place: int, scratch: Int64s
 ) -> int:
-    """The same as `_valued` for levels of 1 to 7 bits, eight of which are within one word."""
+    """As `_valued`, for levels of 1 to 7 bits, of which a word holds eight."""
     at = done = found = beyond = int64(0)
     mask = (int64(1) << width) - 1
     while done < rows:
@@ -118,7 +118,7 @@ def _valued(
     numbers: Int32s,
     scratch: Int64s,
 ) -> int:
-    """Mark the rows of a page that have a value; returns how many, or -1."""
+    """Mark the rows of a page that have a value; returns their number, or -1."""
     width = int64(0)
     while most >> width:
         width += 1
@@ -175,26 +175,26 @@ def _marked(
 def find_values(
     data: BytesIn, pages: Int64s, most: int, valid: Bytes, numbers: Int32s, scratch: Int64s
 ) -> int:
-    """Mark the rows of pages that have a value; returns how many, or -1.
+    """Mark the rows of pages that have a value; returns their number, or -1.
 
-    data: uint8, any bytes. pages: int64, SPAN each, of which COUNT is filled in. most: the level of
-    a value; 0 if all rows have one. valid: uint8, 1 for a row with a value, else 0; rows of no
-    page are not touched. numbers: int32, room for the rows of a page. scratch: int64, a word.
-    Allocates nothing, never raises.
+    data: uint8, any bytes. pages: int64, SPAN words each; COUNT is filled in. most: the definition
+    level of a value; 0 if all rows have one. valid: uint8, 1 for a row with a value, else 0; rows
+    outside of all pages keep theirs. numbers: int32, room for the rows of a page. scratch: int64,
+    a word. Allocates nothing, never raises.
     """
     return _marked(data, pages, most, valid, numbers, scratch)
 
 
 @helper
 def _spread(valid: Bytes, place: int, rows: int, count: int, values: Any) -> int:
-    """Move the `count` values of a page to its rows that have one, 0 elsewhere; returns 0, or -1.
+    """Move the `count` values of a page to its rows that have one; 0 elsewhere. Returns 0, or -1.
 
-    valid: uint8, as `find_values` gives it. values: int32 or int64; the page's begin at `place`.
+    valid: uint8, as `find_values` fills it. values: int32 or int64; the page's begin at `place`.
     """
     left, above = count, rows
     while above > left >= 0:
         if left >= 8 and load64(valid, place + above - 8) == int64(_ALL_VALID):
-            # All are read before any is written: the two places may share rows.
+            # Read all before writing any: the two places may share rows.
             own, new = place + left - 8, place + above - 8
             one, two = values[uint64(own)], values[uint64(own + 1)]
             three, four = values[uint64(own + 2)], values[uint64(own + 3)]
@@ -226,11 +226,11 @@ def decode_codes(
     scratch: Int64s,
     codes: Int32s,
 ) -> int:
-    """Decode the codes of pages as places among all entries; how many there are, or -1.
+    """Decode the codes of pages as numbers of entries among all; returns their number, or -1.
 
-    All but the last as in `find_values`, which this does first. codes: int32, one for each row, 0
-    if there is no value; rows of no page are not touched. -1 for a code beyond its dictionary
-    too. Allocates nothing, never raises. Spec: "Dictionary Encoding".
+    Calls `find_values` first, whose arguments the others are. codes: int32, one for each row; 0
+    for a row without a value; rows outside of all pages keep theirs. Also -1 for a code beyond
+    its dictionary. Allocates nothing, never raises. Spec: "Dictionary Encoding".
     """
     total = int64(-1)
     if valid.size <= codes.size:
@@ -274,7 +274,7 @@ def _looked_up(
     integers: Int64s,
     place: int,
 ) -> int:
-    """Decode `count` codes of `size` entries from `first` on as their integers; 0, or -1."""
+    """Decode `count` codes as the integers of `size` entries that begin at `first`; 0, or -1."""
     if count == 0:
         return 0
     if values.size == 0 or count > numbers.size:
@@ -295,7 +295,7 @@ def _looked_up(
 
 @helper
 def _plain_integers(values: Bytes, count: int, width: int, integers: Int64s, place: int) -> int:
-    """Read `count` integers of 4 or 8 bytes, and nothing else; 0, or -1."""
+    """Read `count` integers of 4 or 8 bytes; returns 0, or -1 unless they fill the page."""
     if values.size != count * width:
         return -1
     if width == 8:
@@ -320,13 +320,13 @@ def decode_integers(
     width: int,
     integers: Int64s,
 ) -> int:
-    """Decode the integers of pages by their FORM; how many there are, or -1.
+    """Decode the integers of pages by their FORM; returns their number, or -1.
 
-    All but the last three as in `find_values`, which this does first. entries: int64, those of all
-    dictionaries. width: 4 or 8 bytes of an integer as it is. integers: int64, one for each row,
-    0 if there is no value; rows of no page are not touched. -1 for a code beyond its dictionary as
-    well. Allocates nothing, never raises. Spec: "Delta Encoding (DELTA_BINARY_PACKED)", "Plain
-    (PLAIN = 0)", "Dictionary Encoding".
+    Calls `find_values` first, whose arguments all but the last three are. entries: int64, of all
+    dictionaries. width: 4 or 8, the bytes of a PLAIN integer. integers: int64, one for each row;
+    0 for a row without a value; rows outside of all pages keep theirs. Also -1 for a code beyond
+    its dictionary. Allocates nothing, never raises. Spec: "Delta Encoding
+    (DELTA_BINARY_PACKED)", "Plain (PLAIN = 0)", "Dictionary Encoding".
     """
     total = int64(-1)
     if valid.size <= integers.size and (width == 4 or width == 8):
@@ -359,7 +359,7 @@ def decode_integers(
 
 @helper
 def _big_endian(data: Bytes, at: int, width: int) -> int:
-    """A signed number of 1 to 8 bytes, the highest first."""
+    """Read a signed big-endian number of 1 to 8 bytes."""
     if width == 8:
         word = uint64(load64(data, at))
         word = (word & _EVEN_BYTES) << uint64(8) | word >> uint64(8) & _EVEN_BYTES
@@ -383,11 +383,12 @@ def decode_decimals(
     width: int,
     words: Int64s,
 ) -> int:
-    """Decode the decimals of pages, `width` bytes each; how many there are, or -1.
+    """Decode the decimals of pages, `width` bytes each; returns their number, or -1.
 
-    All but the last two as in `find_values`, which this does first. width: 1 to 16. words: int64,
-    two for each row, the lower half of its unscaled number first, 0 if there is no value; rows of
-    no page are not touched. Allocates nothing, never raises. Spec: "DECIMAL", "Plain (PLAIN = 0)".
+    Calls `find_values` first, whose arguments all but the last two are. width: 1 to 16. words:
+    int64, two for each row, the lower half of its unscaled number first; 0 for a row without a
+    value; rows outside of all pages keep theirs. Allocates nothing, never raises. Spec: "DECIMAL",
+    "Plain (PLAIN = 0)".
     """
     total = int64(-1)
     if 0 < width <= 16 and 2 * valid.size <= words.size:

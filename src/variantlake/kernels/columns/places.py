@@ -1,4 +1,4 @@
-"""Values at some places of a column: numbers, and codes of a dictionary."""
+"""Gather the values of a column at given places: numbers, and dictionary codes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The runs of a page of dictionary codes: how far each code goes, without a word for each row.
+"""Find the runs of a page of dictionary codes without a word for each row.
 
-Columns that rows are sorted by are a few runs, however many rows there are. Whatever is unusual or
-wrong is left to pyarrow. Spec: Parquet, "Run Length Encoding / Bit-Packing Hybrid".
+A column that the rows are sorted by has a few runs, however many rows there are. pyarrow reads
+whatever is unusual or wrong. Spec: Parquet, "Run Length Encoding / Bit-Packing Hybrid".
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from variantlake.kernels.native.jit import entry, helper
 from variantlake.kernels.tape.words import load8
 
 NULL_CODE = -1
-"""The code of rows without a value."""
+"""The code of a run of rows without a value."""
 TOO_MANY = -2
 """There is no room for all runs."""
 
 _AT, _INNER, _BIT, _VALUE, _LENGTH = 0, 1, 2, 3, 4
-"""Of one of two streams: where its next run begins, how many packed numbers are left and where they
-are, the number that it stands at, and how often that comes yet."""
+"""The state of each of two streams: the offset of its next run, how many packed numbers of this run
+are left and the bit of the next one, its current number, and how often that repeats yet."""
 _STREAM = 5
 RUN_STATE = 2 * _STREAM
-"""Words that `find_runs` works with."""
+"""How many words of state `find_runs` needs."""
 
 
 @helper
 def _next(data: Bytes, width: int, state: Int64s, base: int) -> int:
-    """Move a stream of numbers of `width` bits, 0 to 31, on to its next run; 0, or -1."""
+    """Advance a stream of numbers of `width` bits, 0 to 31, to its next run; returns 0, or -1."""
     if state[uint64(base + _INNER)] == 0:
         at = varint(data, state[uint64(base + _AT)], state, base + _VALUE)
         if at < 0:
@@ -74,13 +74,13 @@ def find_runs(
     place: int,
     state: Int64s,
 ) -> int:
-    """Add the runs of a page of `rows` to the `count` that are there; returns how many are then.
+    """Append the runs of a page of `rows` rows to `count` runs; returns the new number of runs.
 
-    levels: uint8, its definition levels, and most: the level of a value; 0 without levels. values:
-    uint8, the width of its codes of a dictionary of `entries`, and the codes. codes: int32, the
-    code of each run or NULL_CODE. ends: int64, the row behind each run; the page's rows begin at
-    `place`. state: int64, RUN_STATE words. No two runs that touch have the same code. -1 for what
-    is no such page, TOO_MANY if codes or ends have no room. Allocates nothing, never raises.
+    levels: uint8, its definition levels. most: the level of a value; 0 if it has no levels. values:
+    uint8, the width of its codes and the codes, of a dictionary of `entries`. codes: int32, the
+    code of each run, or NULL_CODE. ends: int64, the row after each run; the page's rows begin at
+    `place`. state: int64, RUN_STATE words. Adjacent runs have different codes. -1 for a malformed
+    page, TOO_MANY if codes or ends are full. Allocates nothing, never raises.
     Twin: tests.kernels.columns.test_runs.
     """
     if rows < 0 or count < 0 or place < 0 or most < 0 or state.size < RUN_STATE:
