@@ -1,4 +1,4 @@
-"""What groups of rows have: their number, sums of small numbers, the greatest of each."""
+"""Aggregate rows by groups: counts, sums of small numbers, least and greatest numbers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from variantlake.kernels.native.jit import entry
 def count_groups(ids: Int64sIn, size: int, counts: Int64s) -> int:
     """Add the rows of each group to its counts; returns 0, or -1.
 
-    ids: int64, the group of each row, below `size`. counts: int64, `size` for each counter, of
-    which there are 1, 2, 4 …: a group's count is the sum of them. Neighbours are often of one
-    group, and one counter would wait for itself. Allocates nothing, never raises.
+    ids: int64, the group of each row, below `size`. counts: int64, `size` for each counter; the
+    number of counters is a power of two, and their sum is the count of a group. Adjacent rows are
+    often of one group, and adding to one counter would stall. Allocates nothing, never raises.
     """
     if size <= 0:
         return 0 if ids.size == 0 else -1
@@ -48,10 +48,10 @@ def add_groups(ids: Int64sIn, numbers: Int64sIn, sums: Int64s) -> int:
 def reach_groups(
     ids: Int64sIn, numbers: Int64sIn, there: BytesIn, flip: int, greatest: Int64s, has: Bytes
 ) -> int:
-    """Raise the greatest of each group to the numbers of its rows; returns 0, or -1.
+    """Raise the greatest number of each group to those of its rows; returns 0, or -1.
 
-    ids, numbers: int64, one for each row. there: uint8, 0 for a row that does not count; empty if
-    all do. flip: 0, or -1 for the least: numbers and the greatest are then inverted bit by bit.
+    ids, numbers: int64, one for each row. there: uint8, 0 for a row to leave out; empty to leave
+    out none. flip: 0, or -1 to find the least: all bits of numbers and greatest are then inverted.
     greatest: int64, one for each group. has: uint8, set to 1 for a group with a row that counts.
     Allocates nothing, never raises.
     """

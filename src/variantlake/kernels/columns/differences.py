@@ -1,4 +1,4 @@
-"""Integers as differences to the one before, as pages hold numbers and lengths of texts.
+"""Decode integers stored as differences from the one before: numbers, and lengths of texts.
 
 Spec: Parquet, "Delta Encoding (DELTA_BINARY_PACKED)".
 """
@@ -13,7 +13,7 @@ from variantlake.kernels.tape.words import load8, load64
 
 @helper
 def _zigzag(data: Bytes, at: int, out: Int64s, slot: int) -> int:
-    """Read a signed number of 64 bits into out[slot]; where it ends, or -1."""
+    """Read a signed number of 64 bits into out[slot]; returns where it ends, or -1."""
     result = shift = int64(0)
     while at < data.size and shift < 70:
         byte = load8(data, at)
@@ -31,7 +31,7 @@ def _zigzag(data: Bytes, at: int, out: Int64s, slot: int) -> int:
 def differences(
     values: Bytes, start: int, count: int, numbers: Int64s, place: int, scratch: Int64s
 ) -> int:
-    """Decode `count` integers from a byte on to numbers[place] and on; where they end, or -1."""
+    """Decode `count` integers that begin at a byte to numbers[place:]; returns their end, or -1."""
     at = varint(values, start, scratch, int64(0))
     block = scratch[uint64(0)]
     if at < 0 or block <= 0 or block > 1 << 20 or block % 128:

@@ -1,4 +1,4 @@
-"""Rows by groups: one number for all rows that have the same code."""
+"""Group rows: give all rows with the same code, value or text one number."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from variantlake.kernels.native.jit import entry, helper
 from variantlake.kernels.tape.words import load8, load64
 
 _SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
-"""Multiplied with it, near numbers are far apart."""
+"""Multiplying by it spreads numbers that are close together."""
 
 FULL = -2
-"""More texts are different than the table takes."""
+"""The result for more different texts than the table takes."""
 
 CHOSEN = -3
-"""Texts fall together so often that they were chosen to."""
+"""The result for texts that collide so often that somebody chose them to."""
 
 PROBES = 16
-"""So many steps a row are as many as a search takes; more mean that the rows were chosen to."""
+"""The most steps per row that a search takes; with more, somebody chose the rows to collide."""
 
 
 @entry
 def number_codes(codes: Int64sIn, table: Int64s, ids: Int64s, first: Int64s) -> int:
-    """Number the different codes in the order in which they come; returns how many there are.
+    """Number the different codes in the order of their first rows; returns how many there are.
 
-    codes: int64, from 0. table: int64, -1 for each code that there may be, filled with its number.
-    ids: int64, for each row the number of its code. first: int64, as long as either, the first row
-    of each number. A code beyond the table gives -1. Allocates nothing, never raises. Twin:
-    tests.kernels.columns.test_groups.
+    codes: int64, not negative. table: int64, one for each possible code, -1 each; filled with their
+    numbers. ids: int64, the number of each row's code. first: int64, as long as the shorter of
+    codes and table; the first row of each number. -1 for a code beyond the table.
+    Allocates nothing, never raises. Twin: tests.kernels.columns.test_groups.
     """
     count = int64(0)
     for row in range(codes.size):
@@ -54,10 +54,10 @@ def number_codes(codes: Int64sIn, table: Int64s, ids: Int64s, first: Int64s) -> 
 
 @entry
 def number_values(values: Int64sIn, table: Int64s, ids: Int64s, first: Int64s) -> int:
-    """The same for any numbers, by a hash table.
+    """As `number_codes`, for any numbers, by a hash table.
 
     table: int64, -1 each, its length a power of two, twice as many as rows or more. -1 if the
-    values fall together so often that they were chosen to. Allocates nothing, never raises.
+    values collide so often that somebody chose them to. Allocates nothing, never raises.
     """
     count, steps = int64(0), int64(0)
     mask = int64(table.size) - 1
@@ -104,11 +104,11 @@ def _is_same(data: Bytes, one: int, other: int, size: int) -> bool:
 def number_texts(
     data: BytesIn, offsets: Int32sIn, seed: int, table: Int64s, ids: Int64s, first: Int64s
 ) -> int:
-    """The same for texts, each by its bytes.
+    """As `number_values`, for texts by their bytes.
 
     data: uint8, the texts one after the other. offsets: int32, one more than texts. seed: of the
-    hashes, nobody else's: UTF-8 that falls together cannot be chosen without it, other bytes can,
-    which gives CHOSEN. table: int64, -1 each, its length a power of two; FULL if half of it is
+    hashes, a secret: without it nobody can choose UTF-8 that collides. Other bytes can be chosen
+    to, which gives CHOSEN. table: int64, -1 each, its length a power of two; FULL if half of it is
     not enough. -1 if offsets and data do not fit together. Allocates nothing, never raises.
     """
     count, steps = int64(0), int64(0)

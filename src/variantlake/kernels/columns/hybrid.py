@@ -1,4 +1,4 @@
-"""Numbers of a few bits in runs, as pages hold levels and codes.
+"""Decode numbers of a few bits in runs, the form of levels and dictionary codes in pages.
 
 Spec: Parquet, "Run Length Encoding / Bit-Packing Hybrid".
 """
@@ -12,7 +12,7 @@ from variantlake.kernels.tape.words import load8, load64
 
 @tiny
 def varint(data: Bytes, at: int, out: Int64s, slot: int) -> int:
-    """Read an unsigned number of up to 63 bits into out[slot]; where it ends, or -1."""
+    """Read an unsigned number of up to 63 bits into out[slot]; returns where it ends, or -1."""
     result = shift = int64(0)
     while at < data.size and shift < 63:
         byte = load8(data, at)
@@ -27,7 +27,7 @@ def varint(data: Bytes, at: int, out: Int64s, slot: int) -> int:
 
 @tiny
 def packed(data: Bytes, bit: int, width: int) -> int:
-    """The number of `width` bits, 0 to 64, that begins at a bit; the bytes of it are there."""
+    """The number of `width` bits, 0 to 64, that begins at a bit, whose bytes must exist."""
     at, shift = bit >> 3, bit & 7
     if width == 0:
         return int64(0)
@@ -72,7 +72,7 @@ def unpack(data: Bytes, at: int, width: int, count: int, out: Int32s, place: int
 
 @helper
 def hybrid(data: Bytes, width: int, count: int, out: Int32s, place: int, scratch: Int64s) -> int:
-    """Decode `count` numbers of `width` bits, 0 to 31, to out[place] and on; 0, or -1.
+    """Decode `count` numbers of `width` bits, 0 to 31, to out[place:]; returns 0, or -1.
 
     Spec: "Run Length Encoding / Bit-Packing Hybrid".
     """

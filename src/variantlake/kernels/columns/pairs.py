@@ -1,4 +1,4 @@
-"""The different pairs of a group and a code, by a table that has a byte for each pair."""
+"""Find the different pairs of a group and a code by a table with a byte for each pair."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from variantlake.kernels.tape.words import load8, load64, trailing_zeros
 def mark_pairs(groups: Int64sIn, codes: Int64sIn, size: int, there: Bytes) -> int:
     """Set the byte of each pair of a group and a code; returns 0, or -1.
 
-    codes: int64, below `size`, as many as groups. there: uint8, `size` for each group. -1 for what
-    is beyond these. Allocates nothing, never raises. Twin: tests.kernels.columns.test_pairs.
+    codes: int64, below `size`, as many as groups. there: uint8, `size` for each group. -1 for a
+    group or a code beyond these. Allocates nothing, never raises.
+    Twin: tests.kernels.columns.test_pairs.
     """
     if groups.size != codes.size or size <= 0:
         return -1
@@ -34,7 +35,7 @@ def mark_numbered_pairs(
     size: int,
     there: Bytes,
 ) -> int:
-    """The same for groups and codes that have other numbers now: numbers[group], entries[code]."""
+    """As `mark_pairs`, for renumbered groups and codes: numbers[group] and entries[code]."""
     if groups.size != codes.size or size <= 0:
         return -1
     most = int64(there.size) // size

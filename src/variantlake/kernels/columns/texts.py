@@ -1,6 +1,6 @@
-"""Texts of a column chunk: what they share with the one before, and those of a dictionary.
+"""Decode the texts of a column chunk: those that share a prefix with others, and PLAIN ones.
 
-Of columns outside of lists. Whatever is unusual or wrong is left to pyarrow, which words the
+This is for columns outside of lists. pyarrow reads whatever is unusual or wrong, and words the
 errors. Spec: Parquet, "Encodings".
 """
 
@@ -31,12 +31,12 @@ from variantlake.kernels.tape.words import copy_bytes, load32, load64, store64
 
 @entry
 def text_lengths(data: BytesIn, pages: Int64s, lengths: Int64s, scratch: Int64s) -> int:
-    """Decode how much each text of pages shares with the one before, and adds to it.
+    """Decode how many bytes each text shares with the one before, and how many it adds.
 
-    data, pages: as `find_values` has filled them in; VALUES_AT becomes where the bytes that are
-    added begin. lengths: int64, for each page what its texts share, then what they add: two words
-    for each value of all pages. scratch: int64, a word. Returns the bytes of all texts together, -1
-    if lengths and bytes do not fit together. Allocates nothing, never raises. Spec: "Delta Strings
+    data, pages: as `find_values` filled them in; VALUES_AT becomes the offset of the added bytes.
+    lengths: int64, for each page the bytes that its texts share, then those that they add: two
+    words for each value of all pages. scratch: int64, a word. Returns the size of all texts, or -1
+    if lengths and bytes do not agree. Allocates nothing, never raises. Spec: "Delta Strings
     (DELTA_BYTE_ARRAY)".
     """
     total = start = int64(0)
@@ -77,7 +77,7 @@ def text_lengths(data: BytesIn, pages: Int64s, lengths: Int64s, scratch: Int64s)
 def _join_page(
     values: Bytes, lengths: Int64s, valid: Bytes, ends: Int32s, text: Bytes, done: int
 ) -> int:
-    """Write the texts of a page from text[done] on; where they end, or -1."""
+    """Write the texts of a page to text[done:]; returns where they end, or -1."""
     count = int64(lengths.size) // 2
     taken = source = alike = at = int64(0)
     before = done
@@ -124,11 +124,11 @@ def join_texts(
     offsets: Int32s,
     text: Bytes,
 ) -> int:
-    """Write the texts of pages one after the other; returns their bytes, or -1.
+    """Write the texts of pages one after the other; returns their size in bytes, or -1.
 
     data, pages, lengths: as `text_lengths` leaves them, the pages in the order of their rows.
-    valid: uint8, 1 for a row with a text; 0 for rows of no page. offsets: int32, one more than
-    rows. text: uint8, room for all texts. Allocates nothing, never raises.
+    valid: uint8, 1 for a row with a text; 0 for rows outside of all pages. offsets: int32, one
+    more than rows. text: uint8, room for all texts. Allocates nothing, never raises.
     """
     if valid.size + 1 > offsets.size:
         return -1
@@ -159,11 +159,11 @@ def join_texts(
 
 @entry
 def plain_texts(page: BytesIn, count: int, offsets: Int32s, text: Bytes) -> int:
-    """Take a dictionary's texts apart: their offsets, and their bytes one after the other.
+    """Split a dictionary's texts into their offsets, and their bytes one after the other.
 
     page: uint8, a PLAIN page of `count` byte arrays. offsets: int32, count + 1. text: uint8, as
-    long as the page. Returns the bytes of all texts, -1 if they do not fit. Allocates nothing,
-    never raises. Spec: "Plain (PLAIN = 0)".
+    long as the page. Returns the size of all texts in bytes, or -1 if the page does not hold
+    `count` of them. Allocates nothing, never raises. Spec: "Plain (PLAIN = 0)".
     """
     if count < 0 or count + 1 > offsets.size or text.size < page.size:
         return -1
