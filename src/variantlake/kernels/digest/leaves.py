@@ -1,11 +1,11 @@
-"""What one value adds to the sum of its row: a hash of where it stands, its type, and itself.
+"""Add each value to the sum of its row: a hash of its path, its type and its value.
 
-A Variant is the set of its leaves, each with its path: so fields need no order, and a column of a
-shredded file adds just what the same values add as part of a whole Variant. Containers are leaves
-as well, arrays with their length. SQL NULL and missing fields add nothing.
+A Variant is hashed as the set of its leaves, each with its path. So fields need no order, and a
+column of a shredded file adds exactly what the same values add inside of a whole Variant.
+Containers are leaves, too, arrays with their length. SQL NULL and missing fields add nothing.
 
-Types are told apart as far as their values are: int8 and decimal16 of one value are one value (the
-specification's exact numbers), all other types are themselves, floats by their bits.
+Exact numbers (of the specification) count by value: an int8 and a decimal16 may be equal. Values of
+all other types differ by type, and floats by their bits.
 Twin: encoding.digest.
 """
 
@@ -53,7 +53,7 @@ bytes."""
 
 @tiny
 def leaf(path: int, tag: int, word: int) -> int:
-    """What a value of one word adds."""
+    """The term of a value of one word."""
     return blend(path + int64(tag) * int64(_TYPES), word)
 
 
@@ -65,7 +65,7 @@ def element_path(path: int, index: int) -> int:
 
 @helper
 def number(path: int, low: int, high: int, scale: int) -> int:
-    """What an exact number adds; low and high: int64, the halves of its unscaled value."""
+    """The term of an exact number; low and high: int64, the halves of its unscaled value."""
     if high == low >> int64(63):
         while scale > 0 and low % 10 == 0:
             if low == 0:
@@ -96,7 +96,7 @@ def number(path: int, low: int, high: int, scale: int) -> int:
 
 @helper
 def _scalar(text: Bytes, arena: Bytes, node: Records, path: int) -> int:
-    """What a scalar of a tape adds."""
+    """The term of a scalar of a tape."""
     tag = int64(node.tag)
     value = int64(node.value)
     if is_exact_number(tag):

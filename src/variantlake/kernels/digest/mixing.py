@@ -1,7 +1,7 @@
-"""What all digests are made of: words mixed into 64 bits, and hashes of bytes.
+"""Mix words into 64 bits, and hash bytes: the parts of all digests.
 
-Fixed seeds: two processes, and two versions of the package, get the same. So nothing here resists
-somebody who looks for collisions; it finds what goes wrong by itself.
+The seeds are fixed, so that two processes, and two versions of the package, get the same hashes. So
+nothing here resists an attacker who looks for collisions: digests find accidents.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def fold(word: int) -> int:
 
 @tiny
 def blend(state: int, word: int) -> int:
-    """64 bits that a state and a word make; their order counts."""
+    """Mix a word into a state, as 64 bits; their order counts."""
     mixed = uint64(fold(state ^ word) + state)
     return int64(multiply_high(mixed, _SECOND) ^ (mixed * _SECOND))
 
@@ -41,7 +41,7 @@ def fold_two(one: int, two: int) -> int:
 
 @helper
 def hash_text(data: Bytes, start: int, size: int, seed: int) -> int:
-    """A hash of data[start:start + size]; reads no byte besides."""
+    """A hash of data[start:start + size]; reads no other byte."""
     state = fold(int64(size) * int64(_BYTES) ^ seed)
     if size >= 8:
         done = int64(0)

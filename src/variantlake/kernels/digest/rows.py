@@ -1,7 +1,7 @@
-"""Hashes of rows from Arrow columns, Variants shredded in any way or not at all.
+"""Hash rows of Arrow columns, with Variants shredded in any way or not at all.
 
-A shredded column is not put together: each of its typed columns adds its values to the sums of
-their rows, and residuals add theirs by way of a tape. So two files with the same rows in different
+Shredded columns stay apart: each typed column adds its values to the sums of their rows, and
+residuals add theirs through a tape. So two files with the same rows in different
 layouts have the same sums, and most of the work is a multiplication or two for each value.
 """
 
@@ -86,13 +86,13 @@ class _Slots:
     rows: Int64s
 
     def below(self, name: str, count: int) -> Self:
-        """Those of a struct's field."""
+        """The slots of a struct's field."""
         paths = np.empty(count if len(self.paths) > 1 else 1, np.int64)
         paths_below(self.paths, hash_name(name), paths)
         return type(self)(paths, self.rows)
 
     def elements(self, offsets: Int64s) -> Self:
-        """Those of the elements of lists."""
+        """The slots of the elements of lists."""
         lengths = np.diff(offsets)
         rows = np.arange(len(lengths), dtype=np.int64) if not len(self.rows) else self.rows
         paths = np.empty(max(int(offsets[-1]), 2), np.int64)
@@ -100,7 +100,7 @@ class _Slots:
         return type(self)(paths, np.repeat(rows, lengths))
 
     def only(self, places: Int64s) -> Self:
-        """Some of them."""
+        """Some of the slots."""
         paths = self.paths if len(self.paths) == 1 else self.paths[places]
         if len(paths) == 1 and len(self.paths) > 1:
             paths = np.repeat(paths, 2)
@@ -145,7 +145,7 @@ class RowSums:
     def add_stored(self, name: str, array: Any) -> None:
         """Add a Variant column as it is stored: residuals and metadata by their bytes.
 
-        Twice as fast as `add_variants`; the same only for the same layout and the same bytes.
+        Twice as fast as `add_variants`, but equal only for the same layout and the same bytes.
         """
         slots = _root(name)
         storage = struct_of(array)
@@ -392,7 +392,7 @@ def _bytes_of(array: Any) -> tuple[Any, Any]:
 
 
 def _tag_of(kind: pa.DataType) -> int:
-    """What the values of an ordinary column count as. Raises UnsupportedFeature."""
+    """The type under which values of an ordinary column are hashed. Raises UnsupportedFeature."""
     if pa.types.is_boolean(kind):
         return int(Primitive.TRUE)
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind):

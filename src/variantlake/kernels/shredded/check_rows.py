@@ -1,7 +1,7 @@
-"""Every broken rule in the rows of a Variant column, found fast if there are few.
+"""Find every broken rule in the rows of a Variant column, fast if there are few.
 
-A first pass holds the rules against whole columns at once. Which rows may break one, or are too
-rare to be decided here, is all that it tells; the twin says what is wrong with those. Twin:
+A first pass checks the rules on whole columns at once. It only finds the rows that may break one,
+and those too rare to be decided here; the twin says what is wrong with them. Twin:
 shredding.rules.problems.
 """
 
@@ -49,11 +49,11 @@ from variantlake.types import PRIMITIVES, BasicType, Family, Primitive
 Flags = npt.NDArray[np.bool_]
 
 _TWIN_SHARE = 16
-"""With more than one stretch of doubtful rows in so many, the twin looks at the whole batch."""
+"""If the batch has more than one stretch of doubtful rows in so many, the twin checks all of it."""
 
 
 def find_problems(array: pa.StructArray) -> Iterator[Problem]:
-    """Every broken rule in the rows of a Variant column: what `problems` finds, in its order.
+    """List every broken rule in the rows of a Variant column, as `problems` does, in its order.
 
     Raises MalformedFile or InvalidSchema when the column is no Variant at all.
     """
@@ -94,7 +94,7 @@ class _Rows:
         self._dictionaries, self._has = self._read_dictionaries(binary_of(metadata))
 
     def doubtful(self) -> Flags:
-        """The rows that are not proven to keep all rules."""
+        """The rows that may break a rule: bool."""
         valid = valid_of(self._array)
         self._mark(valid & (self._dictionaries.of_row < 0), None)
         there = self._group(self._array, np.arange(len(self._array), dtype=np.int64))
@@ -102,7 +102,7 @@ class _Rows:
         return self._marked.astype(np.bool_)
 
     def _read_dictionaries(self, metadata: AnyArray) -> tuple[RowDictionaries, Flags]:
-        """The key dictionaries of the rows, and which names each has: (dictionaries, names)."""
+        """Read the key dictionaries of the rows and the names in each: (dictionaries, names)."""
         data, offsets = bytes_of(metadata)
         rows = len(metadata)
         encoded = [name.encode() for name in self._names]
@@ -123,11 +123,11 @@ class _Rows:
         return dictionaries, has.reshape(rows + 1, len(encoded))[:found].astype(np.bool_)
 
     def _mark(self, which: Any, rows: Int64s | None) -> None:
-        """Leave the rows of the slots that are set in `which` to the twin."""
+        """Mark the rows of the slots in `which` for the twin."""
         self._marked[which if rows is None else rows[which]] = 1
 
     def _group(self, group: pa.StructArray, rows: Int64s) -> Flags:
-        """Check a `value` with its `typed_value`, and tell which slots are not missing."""
+        """Check a `value` with its `typed_value`; returns which slots are not missing."""
         # Flattened: what stands below a null group is missing.
         parts = dict(zip(names_of(group), group.flatten(), strict=True))
         values = binary_of(parts[VALUE]) if VALUE in parts else None

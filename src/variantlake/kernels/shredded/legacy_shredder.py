@@ -1,4 +1,4 @@
-"""Tape to shredded columns of the older layout. Twin: shredding.legacy.form."""
+"""Shred a tape into columns of the older layout. Twin: shredding.legacy.form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two kernels that shred: which node goes where, then column by column into Arrow buffers."""
+"""The two kernels that shred: assign nodes to fields, then fill the Arrow buffers by columns."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class PlacedNodes(NamedTuple):
 
 
 _FRAME = 6
-"""Words kept for each open object."""
+"""Words of the stack for each open object."""
 
 
 @tiny
@@ -160,7 +160,7 @@ def _place_row(
     stack: Int64s,
     spare: Bytes,
 ) -> None:
-    """Note for every field what the value nodes[root] has in it."""
+    """Record for every field what the value nodes[root] has there."""
     states, places, skip = placed
     at, index, depth = root, int64(0), int64(0)
     parent = int64(-1)
@@ -234,7 +234,7 @@ def place_rows(
     stack: Int64s,
     spare: Bytes,
 ) -> None:
-    """Find for each field and row the node that belongs there, and measure the columns.
+    """Find the node of each field in each row, and measure the columns.
 
     text, arena, nodes: of a tape, lengths right for id_width. roots: int64, the node that is a
     row's value, -1 for none. fields: FIELD, the first one is the value itself; counts are set.
@@ -254,7 +254,7 @@ def place_rows(
 
 @entry
 def list_elements(nodes: Nodes, states: BytesIn, places: Int32sIn, roots: Int64s) -> None:
-    """Write the nodes of all elements of the arrays that one field took.
+    """Write the nodes of all elements of the arrays in one field.
 
     states: uint8, places: int32, one a row, of that field. roots: int64, one an element.
     Allocates nothing, never raises.

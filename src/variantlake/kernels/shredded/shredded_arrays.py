@@ -15,7 +15,7 @@ from variantlake.shredding.layout import TYPED_VALUE, element_type, is_list, is_
 
 
 class LeftToTwin(Exception):  # no error: it says who does the work
-    """The batch holds what is not covered here."""
+    """The batch holds values that only the twin handles."""
 
 
 def names_of(group: pa.StructArray) -> list[str]:
@@ -37,7 +37,7 @@ def collect_names(arrow: pa.DataType, names: dict[str, int]) -> None:
 
 
 def padded(data: Bytes) -> Bytes:
-    """A copy with the PADDING that kernels may read."""
+    """Copy bytes, with the PADDING that kernels may read past their end."""
     return np.concatenate([data, np.zeros(PADDING, np.uint8)])
 
 
@@ -61,7 +61,7 @@ def bytes_of(array: AnyArray) -> tuple[Bytes, Int64s]:
 
 
 def elements_of(lists: pa.ListArray[Any]) -> tuple[Int32s, AnyArray]:
-    """Offsets that start with 0, and the elements that they span."""
+    """The offsets, moved to start with 0, and the elements that they span."""
     offsets = np.zeros(len(lists) + 1, np.int32)
     if len(lists) > 0:  # an empty array may come without offsets
         offsets[:] = lists.offsets.to_numpy()
@@ -80,7 +80,7 @@ def fixed_of(array: Any) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
 
 
 def are_decimals(raw: Any, width: int, precision: int) -> Any:
-    """Per slot whether the unscaled number fits; False may also mean that it is a close call.
+    """Whether the unscaled number of each slot fits; also False for some that fit barely.
 
     raw: from `fixed_of`, of a decimal stored in `width` bytes as a Variant.
     """

@@ -1,4 +1,4 @@
-"""Tape to shredded Arrow columns. Twin: shredding.shred."""
+"""Shred a tape into Arrow columns. Twin: shredding.shred."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class _Field:
 
 
 class _Level:
-    """The fields that have one value a row; the elements of an array are a level of their own."""
+    """The fields with one value a row. The elements of an array are a level of their own."""
 
     def __init__(self, root: Node, path: Path) -> None:
         self.fields: list[_Field] = []
@@ -103,7 +103,7 @@ class _Level:
 
 
 def _describe(record: Records, node: Node) -> None:
-    """What a field's typed_value takes, as the kernels want it."""
+    """Describe for the kernels which values a field's typed_value takes."""
     match node:
         case Untyped():
             record.takes = NOTHING
@@ -255,7 +255,7 @@ class _Columns:
         self._no_values = nulls_of(pa.binary(), rows)
 
     def _lay_out(self, *sizes: int) -> tuple[int, ...]:
-        """Places for buffers of these sizes, with room for blocks behind each."""
+        """Assign places to buffers of these sizes, with room for a whole block after each."""
         places = []
         for size in sizes:
             places.append(self._size)
@@ -263,7 +263,7 @@ class _Columns:
         return tuple(places)
 
     def group(self, index: int, members: Sequence[pa.Field[pa.DataType]]) -> list[AnyArray]:
-        """The members of the group that stands for a field."""
+        """Build the members of the group of a field."""
         value = self._value(index)
         if len(members) == 1:
             return [value]

@@ -1,6 +1,6 @@
-"""Shredded columns back to Variants, a batch at a time. Twin: shredding.unshred.
+"""Rebuild Variants from shredded columns, a batch at a time. Twin: shredding.unshred.
 
-What is wrong or rare is not decided here: such rows are marked, and the twin reads them. Spec:
+Rows with anything wrong or rare are only marked here, and the twin reads them. Spec:
 VariantShredding, "Reconstructing a Shredded Variant".
 """
 
@@ -40,13 +40,13 @@ from variantlake.shredding.unshred import unshred_plain
 from variantlake.shredding.values import ALL_AS_STORED, NumberForms
 
 _TWIN_SHARE = 16
-"""With more than one row in so many marked, the twin reads the whole batch: that is faster."""
+"""If more than one row in so many is marked, the twin reads the whole batch, which is faster."""
 
 _WORK = 1 << 12
-"""Words of room that most batches do with."""
+"""Words of working space that suffice for most batches."""
 
 _KEPT_BYTES = 1 << 14
-"""Larger dictionaries are not remembered from batch to batch."""
+"""The cache keeps no larger dictionaries."""
 
 
 def unshred(array: pa.StructArray, forms: NumberForms = ALL_AS_STORED) -> pa.StructArray:
@@ -83,7 +83,7 @@ def unshred_storage(
     marked: Bytes | None = None,
     forms: NumberForms = ALL_AS_STORED,
 ) -> pa.StructArray:
-    """Rebuild the rows of struct<metadata, value, typed_value>, one row at least.
+    """Rebuild the rows of struct<metadata, value, typed_value>, at least one.
 
     `unshred_plain` gives one row by the plain reader, which decides about all that is wrong or
     rare; `marked` (uint8, one a row, changed in place) are rows to leave to it from the beginning.
@@ -207,7 +207,7 @@ def _dictionaries(metadata: AnyArray, names: tuple[str, ...]) -> _Dictionaries:
 
 
 def _runs(metadata: AnyArray) -> tuple[Int64s, list[bytes]]:
-    """Which run of equal slots each row is of, and the bytes of all runs."""
+    """The number of the run of equal slots for each row, and the bytes of all runs."""
     data, offsets = slots_of(metadata)
     if not are_within(offsets, data):
         raise LeftToTwin
@@ -233,4 +233,4 @@ def _keys(metadata: bytes, names: tuple[str, ...]) -> tuple[Int64s, Int32s] | No
 
 
 _known_keys = functools.lru_cache(maxsize=1024)(_keys)
-"""Batches of a file share most dictionaries."""
+"""A cache, because batches of a file share most dictionaries."""

@@ -1,8 +1,8 @@
-"""Columns of the older layout back to Variants. Twin: shredding.legacy.unshred.
+"""Rebuild Variants from columns of the older layout. Twin: shredding.legacy.unshred.
 
-A batch becomes one of the final layout, which `unshred` rebuilds: its groups get their other names,
-and all `untyped_value`s are read and written anew with the ids of one dictionary, as `value`s. What
-the two layouts disagree about is rare or wrong: such rows are marked, and the twin reads them.
+This module converts a batch to the final layout, which `unshred` rebuilds: it renames the groups,
+and rewrites all `untyped_value`s as `value`s with the ids of one dictionary. It marks the rows on
+which the two layouts disagree, which are rare or wrong, and the twin reads them.
 Spec: spark-legacy-shredding.
 """
 
@@ -43,7 +43,7 @@ from variantlake.shredding.legacy.unshred import unshred_legacy_plain
 from variantlake.types import NULL_VALUE
 
 _DICTIONARIES_BYTES = 64 << 20
-"""Bytes that one dictionary may take when each row of a batch has a copy of it."""
+"""The most bytes of a dictionary of which each row of a batch has a copy."""
 
 
 def unshred_legacy(array: pa.StructArray) -> pa.StructArray:
@@ -216,7 +216,7 @@ def _group_array(parts: dict[str, AnyArray]) -> pa.StructArray:
 
 
 def _parts(array: pa.StructArray) -> dict[str, AnyArray]:
-    """The members of a group; what stands below a null group is null."""
+    """The members of a group; they are null below a null group."""
     parts = zip(names_of(array), array.flatten(), strict=True)
     return {name: part for name, part in parts if name in MEMBERS}
 

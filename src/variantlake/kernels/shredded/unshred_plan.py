@@ -1,7 +1,7 @@
-"""A batch of a shredded column, laid out for unshred_rows: one block of bytes and a table.
+"""Lay out a batch of a shredded column for unshred_rows: one block of bytes and a table.
 
 The table has a record for each group, parents before children and fields in the order of their
-names. What depends on the type alone is worked out once; a batch adds where its buffers are.
+names. The parts that depend on the type alone are computed once; a batch adds its buffers.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ _HEADER_GAP = 8
 
 @dataclass(frozen=True, slots=True)
 class _GroupType:
-    """What a group is by its type: `static` are the first fields of its record."""
+    """The part of a group that depends on its type: `static`, the first fields of its record."""
 
     static: list[int]
     value: int | None
@@ -103,7 +103,7 @@ class _GroupType:
 
 @dataclass(frozen=True, slots=True)
 class UnshredLayout:
-    """What all batches of a type have in common.
+    """The part of the layout that all batches of a type share.
 
     names: of the shredded fields, each once; depth: containers in each other.
     """
@@ -205,7 +205,7 @@ def plan_of(storage: pa.StructArray, layout: UnshredLayout) -> tuple[Bytes, Reco
 
 
 class _Block:
-    """Buffers one behind the other, and the records that say what they are."""
+    """Concatenated buffers, and the records that describe them."""
 
     def __init__(self) -> None:
         self.parts: list[Bytes] = []

@@ -1,8 +1,8 @@
-"""The kernel of unshred: the rows of a batch, one after the other, straight to where they stay.
+"""The kernel of unshred: writes the rows of a batch one after the other to their final places.
 
-A row's values are written in the order of the result. What precedes them, a container's header, is
-known only afterwards: room is left for as much as the last one of the group took, and the values
-are moved where that was wrong.
+It writes a row's values in the order of the result. The size of a container's header is known only
+afterwards: the kernel leaves as much room as the last header of the group took, and moves the
+values if that was wrong.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ _SHORT_STRING, _OBJECT, _ARRAY = 1, 2, 3
 
 _LIMIT = MAX_VALUE_BYTES
 _FALSE_HEADER = 4
-"""How much the header of false is above that of true."""
+"""The difference between the headers of false and of true."""
 
 # Why a row was not written.
 _LEFT_TO_TWIN, _NO_WORK = TOO_LONG, -3
 
 FRAME = 12
-"""Words kept for each open container."""
+"""Words of the stack for each open container."""
 
 
 @tiny
