@@ -1,5 +1,5 @@
-"""One query of a user: analysed, planned, and written anew if that makes it faster.
+"""Analyses and plans a user's query, and rewrites it where that makes it faster.
 
-In: SQL text. Out: a DataFrame with the same answer. Classic sessions are analysed by Catalyst
-(`plans`), Connect, which shows no plan, by the text.
+In: SQL text. Out: a DataFrame with the same answer. In a classic session Catalyst analyses the
+query (`plans`). Spark Connect shows no plan, so this package analyses the text.
 """

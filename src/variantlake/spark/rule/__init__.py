@@ -1,4 +1,4 @@
-"""A rule of Spark's optimizer: whatever a session reads of Delta tables is planned here.
+"""A rule in Spark's optimizer, which plans every read of a Delta table in a session.
 
-`accelerate` puts the rule into a session, `planner` answers it, `uses` reads its plans.
+`accelerate` installs the rule in a session, `planner` answers it, `uses` reads its plans.
 """

@@ -1,4 +1,4 @@
-"""Putting the rule into a session, and taking it out."""
+"""Installs the rule in a session, and removes it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _rules: list[_Rule] = []
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A rule, what its sessions share (their extensions), and what answers it."""
+    """An installed rule: the extensions that its sessions share, its JVM side and its planner."""
 
     extensions: Java
     java: Java
@@ -33,14 +33,14 @@ class _Rule:
 
 
 def put_rule(spark: SparkSession) -> None:
-    """Put the rule into a session, for tables of others too; warns on a Spark that nobody tried."""
+    """Install the rule for all Delta tables of a session; warn on an untested version of Spark."""
     rule = _rule_in(spark)
     if rule is not None:
         rule.java.readAll()
 
 
 def remove_rule(spark: SparkSession) -> None:
-    """Take the rule out of a session, and of all that share it; nothing if there is none."""
+    """Remove the rule, if any, from a session and from all sessions that share it."""
     rule = _rule_of(spark)
     if rule is not None:
         rule.java.remove(session_of(spark))
@@ -48,16 +48,16 @@ def remove_rule(spark: SparkSession) -> None:
 
 
 def planner_of(spark: SparkSession) -> RulePlanner | None:
-    """What answers the rule of a session; None for one without it."""
+    """The planner behind a session's rule; None for a session without the rule."""
     rule = _rule_of(spark)
     return None if rule is None else rule.planner
 
 
 def table_frame(spark: SparkSession, relation: TableRelation) -> DataFrame | None:
-    """A table as a DataFrame that the rule plans, and that has all its rows without it.
+    """A table as a DataFrame that the rule plans; without the rule it gives all rows.
 
-    Puts the rule into the session; it leaves all other tables to Spark. None on a Spark that
-    is newer than the versions that were tried.
+    Installs the rule in the session, which then leaves all other tables to Spark. None on a
+    version of Spark that was not tested.
     """
     if _rule_in(spark) is None:
         return None
@@ -81,7 +81,7 @@ def _rule_of(spark: SparkSession) -> _Rule | None:
 
 
 def _rule_in(spark: SparkSession) -> _Rule | None:
-    """The rule of a session, which gets one; None on a Spark that nobody tried."""
+    """The rule of a session, installed if need be; None on an untested version of Spark."""
     if not is_tried(spark):
         return None
     rule = _rule_of(spark)
@@ -97,7 +97,7 @@ def _rule_in(spark: SparkSession) -> _Rule | None:
         rule.java.install(
             session, rule.planner, *(java_instance(spark, part) for part in parts), strategies
         )
-    except BaseException:  # Ctrl-C too: what nobody here knows of could not be taken out
+    except BaseException:  # Ctrl-C too: nobody could remove a rule that is not in _rules
         with contextlib.suppress(Exception):
             rule.java.remove(session)
         raise

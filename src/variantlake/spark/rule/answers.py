@@ -1,4 +1,4 @@
-"""What the rule is told, and which of it the next query of the same request is told again."""
+"""Answers to the rule, and a cache of those that the next equal request may reuse."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _MOST_ANSWERS = 32
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the rule is told, or what makes it `again` each time; `lasts` if for each such request.
+    """The answer to a request as a list of the JVM, or a function `again` that makes it each time.
 
-    `zone` is the time zone that the session of `helper` has to have while it is read.
+    `lasts` says whether equal requests may reuse it. `zone` is the time zone that the session of
+    `helper` must have while Spark reads the answer.
     """
 
     java_list: JavaObject | None
@@ -32,9 +33,9 @@ class Answer:
 
 
 class Answers:
-    """Answers by requests, those that were asked for last.
+    """A cache of the most recently used answers, by request.
 
-    A request names the version of each table, the session and its settings, and has all constants.
+    A request holds the version of each table, the session with its settings, and all constants.
     """
 
     def __init__(self) -> None:
@@ -42,7 +43,7 @@ class Answers:
         self._answers: OrderedDict[str, Answer] = OrderedDict()
 
     def get(self, request: str) -> Answer | None:
-        """The answer to a request; None for one that nobody asked for lately."""
+        """The cached answer to a request, or None."""
         with self._lock:
             if request not in self._answers:
                 return None
@@ -50,7 +51,7 @@ class Answers:
             return self._answers[request]
 
     def put(self, request: str, answer: Answer) -> None:
-        """Remember an answer, and forget the oldest of many."""
+        """Cache an answer, and evict the least recently used ones."""
         with self._lock:
             self._answers[request] = answer
             while len(self._answers) > _MOST_ANSWERS:
@@ -60,10 +61,11 @@ class Answers:
 def is_lasting(
     query: RuleQuery, relations: Sequence[Mapping[str, Any]], planned: Sequence[PlannedTable]
 ) -> bool:
-    """Whether a query of the same request is to be read in the same way.
+    """Whether an equal request may get the same answer.
 
-    The data source names no version, values of a joined side may be of another table, and how CHAR
-    columns are read depends on settings that no request has.
+    Not if the request goes through the data source, which names no version, if a join is in the
+    plan, whose values may come from another table, or if a table has CHAR columns, whose reading
+    depends on settings that are not in the request.
     """
     return not (
         any("options" in relation for relation in relations)

@@ -1,4 +1,7 @@
-"""The server in Python that the JVM calls: a part of py4j, which others may shut down."""
+"""Keeps py4j's callback server running, through which the JVM calls Python.
+
+Other code in the process may shut it down.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +21,18 @@ _AGAIN_SECONDS = 0.2
 
 
 class _Proxies(dict[str, Any]):
-    """What the JVM may call, by ids: ours stay when a server ends, for the next one."""
+    """The objects that the JVM may call, by id. Ours survive a server, for the next one."""
 
     def clear(self) -> None:
-        """As py4j empties it: it would answer calls of what is gone out of step."""
+        """Drop all objects but ours: py4j answers a call of a missing object out of step."""
         for each in [key for key, called in self.items() if not _is_ours(called)]:
             del self[each]
 
 
 def serve_callbacks(gateway: Java) -> None:
-    """Let threads of the JVM call Python; start the server that PySpark has for it if it does not.
+    """Start PySpark's callback server unless it runs, so that threads of the JVM can call Python.
 
-    Who shuts it down is warned, and need not wait for idle connections.
+    A later shutdown of the server warns, and does not wait for idle connections.
     """
     java_gateway.ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     pool, server = gateway.gateway_property.pool, gateway._callback_server  # noqa: SLF001
@@ -43,7 +46,10 @@ def serve_callbacks(gateway: Java) -> None:
 
 
 def interrupt_again() -> None:
-    """Have Ctrl-C, or an exit as of SIGTERM, when the JVM has the answer and goes on: as Ctrl-C."""
+    """Send SIGINT to the main thread shortly, once the JVM has its answer and goes on.
+
+    This repeats a Ctrl-C, or a SystemExit from a handler of SIGTERM, that came during a callback.
+    """
     main = threading.main_thread().ident
     timer = threading.Timer(_AGAIN_SECONDS, signal.pthread_kill, (main, signal.SIGINT))
     timer.daemon = True
@@ -63,7 +69,7 @@ def _warn(**_: object) -> None:
 
 
 def _unblock(server: Any) -> None:
-    """Have connections closed at once: py4j waits for a thread that waits for requests."""
+    """Make connections close at once: py4j would wait for their threads, which await requests."""
     create = server._create_connection  # noqa: SLF001
     with server.lock:
         server._create_connection = lambda *given: _closing(create(*given))  # noqa: SLF001

@@ -1,7 +1,7 @@
-"""What the rule in Spark's optimizer asks: which tables of a plan are read in another way, and how.
+"""Tells the rule in Spark's optimizer which tables of a plan to read in another way, and how.
 
-The rule calls this from the thread that runs a query, or from any other of the JVM. Whatever fails
-here leaves the query as it is, and warns once.
+The rule calls the planner from the thread that runs a query, or from any other thread of the JVM.
+A failure here leaves the query unchanged, and warns once.
 """
 
 from __future__ import annotations
@@ -55,23 +55,23 @@ from variantlake.spark.session.jvm import dataset_of, gateway_of
 from variantlake.spark.session.refusals import REFUSALS
 
 WAIT_SECONDS = 30.0
-"""How long a query waits for others to be planned before it runs as it is."""
+"""How long a query waits while others are planned, before it runs unchanged."""
 
 _MOST_SESSIONS = 8
 _MOST_WARNINGS = 100
 _MOST_AT_ONCE = 10
-"""What `List.of` takes."""
+"""The most items that `List.of` takes."""
 
 
 _Begun = tuple[DataFrame, bool]
-"""The partial rows of an aggregate, and whether nothing is left to merge."""
+"""The partial rows of an aggregate, and whether they need no merging."""
 
 
 class RulePlanner:
-    """Plans the queries of all sessions that share a rule: a `BiFunction` of the JVM."""
+    """Plans the queries of all sessions that share a rule: a `BiFunction` for the JVM."""
 
     class Java:
-        """What py4j, which knows it by this name, is to know of a class that the JVM calls."""
+        """The Java interfaces of the class; py4j looks for this name."""
 
         implements: ClassVar = ["java.util.function.BiFunction"]
 
@@ -83,19 +83,19 @@ class RulePlanner:
         self._answers = Answers()
         self._explained: dict[int, list[PlannedTable]] = {}
         self._warned: dict[str, None] = {}
-        # To find a class takes four calls of the JVM.
+        # Looking up a class takes four calls of the JVM.
         java_util = gateway_of(spark).jvm.java.util
         self._list_of: JavaObject = java_util.List.of
         self._array_list: JavaObject = java_util.ArrayList
-        # Asked for now: on a cluster that is a job, which must not start while Spark optimizes.
+        # Checked now: on a cluster this runs a job, which must not start while Spark optimizes.
         self._has_kernels = self._helper(None).has_kernels
 
     def apply(self, request: str, given: JavaObject | None) -> JavaObject | None:
-        """The answer to the rule: None if the query stays as it is.
+        """The answer to the rule: None if the query stays unchanged.
 
-        `given` are the session, and what gives rows of the plan's operators. A request without is
-        what the rule itself failed at, or empty to learn whether anybody answers. Any other begins
-        with the number of its thread.
+        `given` holds the session, and a function that runs operators of the plan. A request begins
+        with the id of its thread. Without `given`, the request is the reason why the rule itself
+        failed, or empty if the rule only checks that Python answers.
         """
         if given is None:
             if request:
@@ -104,10 +104,10 @@ class RulePlanner:
         try:
             return self._known_or_new(request, given)
         except BaseException as error:  # noqa: BLE001 - no failure of ours may fail a query
-            # py4j takes none but an Exception to the JVM, which would wait for ever.
+            # py4j takes only an Exception to the JVM; for any other the JVM would wait for ever.
             in_main = threading.current_thread() is threading.main_thread()
             if in_main and isinstance(error, KeyboardInterrupt | SystemExit):
-                # Of a signal. Spark stops the query if it comes while Python waits.
+                # A signal raised it. Spark stops the query if the signal comes while Python waits.
                 interrupt_again()
             else:
                 self._warn(_reason(error))
@@ -115,7 +115,7 @@ class RulePlanner:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """Queries are planned one by one. Raises TimeoutError if others take long."""
+        """Plan one query at a time. Raises TimeoutError if others take longer than WAIT_SECONDS."""
         if not self._lock.acquire(timeout=WAIT_SECONDS):
             raise TimeoutError(f"other queries were planned for {WAIT_SECONDS:.0f} s")
         try:
@@ -125,9 +125,9 @@ class RulePlanner:
 
     @contextlib.contextmanager
     def explaining(self) -> Iterator[list[PlannedTable]]:
-        """The tables that queries of this thread are planned to read, as long as this is open."""
+        """Collect the tables as planned for the queries of this thread, while the block runs."""
         found: list[PlannedTable] = []
-        # The rule may call back into another thread of Python, but runs in the one of the JVM.
+        # Requests carry the id of the JVM's thread; the callback may run in any Python thread.
         thread = gateway_of(self._spark).jvm.java.lang.Thread.currentThread().getId()
         self._explained[thread] = found
         try:
@@ -137,7 +137,7 @@ class RulePlanner:
 
     @property
     def warnings(self) -> list[str]:
-        """Why queries were left as they are, the oldest reason first."""
+        """The reasons why queries were left unchanged, oldest first."""
         return list(self._warned)
 
     def _warn(self, reason: str) -> None:
@@ -150,7 +150,7 @@ class RulePlanner:
     def _helper(
         self, given: JavaObject | None, identity: str = "", zone: str | None = None
     ) -> HelperSession:
-        """The helper of the given session, whose time zone it has."""
+        """The helper of the given session, with the time zone `zone` unless that is None."""
         helper = self._helpers.get(identity)
         if helper is None:
             user = self._spark
@@ -209,7 +209,7 @@ class RulePlanner:
             )
         planned = _worth(pushed, ours)
         if explained is not None:
-            explained.extend(planned)  # and nothing is grouped for it
+            explained.extend(planned)  # an explanation groups no rows
             return Answer(
                 self._listing([replace(each, pushed=None) for each in planned], query, helper, ours)
             )
@@ -226,8 +226,8 @@ class RulePlanner:
         helper: HelperSession,
         ours: Collection[str],
     ) -> JavaObject | None:
-        """What the rule is told, with the rows of aggregates that begin here."""
-        # Other queries need not wait for what this process groups.
+        """The answer to the rule, with the partial rows of pushed aggregates; None for nothing."""
+        # Outside the turn: other queries need not wait while this process groups rows.
         made = {each.view: each.pushed.rows(helper) for each in planned if each.pushed}
         begun = {view: rows for view, rows in made.items() if rows is not None}
         kept = [each if each.view in begun else replace(each, pushed=None) for each in planned]
@@ -240,7 +240,7 @@ class RulePlanner:
     def _opened(
         self, query: RuleQuery, relations: Sequence[Mapping[str, Any]], ours: Collection[str]
     ) -> dict[str, _OpenTable]:
-        """The tables that may be read by us, none if that is not worth it."""
+        """The tables that we may read; none if none is `ours` and the query asks for no Variant."""
         opened = ((each["name"], self._open(each)) for each in relations)
         tables = {name: table for name, table in opened if table is not None}
         asked = any(name in ours or query.asks(name, tables[name].table) for name in tables)
@@ -257,7 +257,7 @@ class RulePlanner:
         helper: HelperSession,
         given: JavaObject,
     ) -> tuple[RuleQuery, dict[str, PlannedTable]]:
-        """The tables planned anew with the values of small joined sides, if that pays."""
+        """Plan the tables again with the values of small join sides, where that pays."""
         if not any(each.plan.read_files >= MIN_FILES for each in planned.values()):
             return query, planned
         extra: dict[tuple[Node, int], list[Node]] = {}
@@ -282,22 +282,22 @@ class RulePlanner:
         helper: HelperSession,
         given: JavaObject,
     ) -> list[str] | None:
-        """The values of a joined side; None if they are many, or not worth their price."""
+        """The values of a small join side; None if they are too many or cost too much to read."""
         if not is_cheap(side, {view: each.plan for view, each in planned.items()}):
             return None
         try:
             with self._turn():
                 answer = self._to_java([planned[view] for view in side.views], query, helper, {})
-            # Other queries need not wait for a job of this one.
+            # Outside the turn: other queries need not wait for a job of this one.
             rows = given[1].apply(orjson.dumps(side.steps).decode(), answer)
             return values_of(DataFrame(rows, helper.user), side)
         except (*REFUSALS, VariantLakeError):
             return None  # an error of the query itself comes when the query runs
 
     def _open(self, relation: Mapping[str, Any]) -> _OpenTable | None:
-        """The version that is read; None if not all columns are, or the source knows the time.
+        """The table version to read; None if the source's options name columns or a timestamp.
 
-        Raises TableReplaced if another table is there.
+        Raises TableReplaced if another table is at the location now.
         """
         if "relation" in relation:
             found = relation_of(relation["relation"])
@@ -351,7 +351,7 @@ class RulePlanner:
         return answer
 
     def _listed(self, *items: str | JavaObject) -> JavaObject:
-        """A list of the JVM: of up to ten items in one crossing, of more in one for each."""
+        """A Java list, made in one call for up to ten items, else with one call for each item."""
         if len(items) <= _MOST_AT_ONCE:
             return self._list_of(*items)
         found = self._array_list()
@@ -361,18 +361,18 @@ class RulePlanner:
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong; in the JVM, without the trace and the number of an object."""
+    """The error as text; for one from the JVM its first line, without trace and object id."""
     if isinstance(error, Py4JJavaError):
         return str(error.java_exception.toString()).partition("\n")[0]
     text = type(error).__name__
-    with contextlib.suppress(Exception):  # of whoever made the error
+    with contextlib.suppress(Exception):  # from the error's own __str__
         text += f": {error}"
     return text
 
 
 @dataclass(frozen=True, slots=True)
 class _OpenTable:
-    """A table that a plan reads, what plans it, and how the query names it."""
+    """A table that a plan reads, the Tables that plan it, and its name in the query."""
 
     table: TableVersion
     tables: Tables
@@ -401,16 +401,16 @@ def _delta_name(location: str) -> str:
 
 
 def _joined(before: PlannedTable, again: PlannedTable) -> PlannedTable:
-    """A table that was planned anew, if the values of a joined side say anything about it."""
+    """The second plan of a table if join values add a condition to it, else the first."""
     new = (part for part in again.plan.conjuncts if part not in set(before.plan.conjuncts))
     joined = tuple(part for part in new if isinstance(part, In))
     return replace(again, joined=joined) if joined else before
 
 
 def _worth(planned: Iterable[PlannedTable], ours: Collection[str]) -> list[PlannedTable]:
-    """The tables that are worth it: Delta Spark reads others well, and `ours` nobody else does.
+    """The tables that we should read: `ours`, and those that we read better than Delta Spark.
 
-    All reads of a table are of one version.
+    If one read of a location qualifies, all do, so that all are of one version.
     """
     planned = list(planned)
     worth = {
@@ -422,7 +422,7 @@ def _worth(planned: Iterable[PlannedTable], ours: Collection[str]) -> list[Plann
 
 
 def _is_worth(plan: ScanPlan) -> bool:
-    """Whether it reads less than Spark would."""
+    """Whether the plan reads less than Spark would."""
     return plan.read_files < plan.total_files or any(
         group.by_kernels or any(not isinstance(reading, Native) for _, reading in group.readings)
         for group in plan.groups
@@ -437,7 +437,7 @@ def _scan(
 
 
 def _columns(planned: PlannedTable, columns: Mapping[str, PathColumn]) -> dict[str, dict[str, Any]]:
-    """How the columns of a scan are to be taken, by their names; the rest is not looked at."""
+    """How the rule takes each column of a scan, by name; columns that nobody reads are left out."""
     found: dict[str, dict[str, Any]] = {}
     for name, stored in planned.table.stored_names.items():
         column = columns.get(stored)

@@ -1,6 +1,6 @@
-"""Versions of tables as relations of Spark's plans.
+"""Relations in Spark's plans that stand for versions of tables.
 
-The rule reads them as a query needs them. Without it, or if it fails, they give all their rows.
+The rule reads of them what a query needs. Without the rule, or if it fails, they give all rows.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ _relations: weakref.WeakValueDictionary[int, TableRelation] = weakref.WeakValueD
 
 
 class TableRelation:
-    """A place where a plan reads a version of a table: a `Supplier` of the JVM, of all its rows.
+    """One read of a table version in a plan: a `Supplier` for the JVM, which gives all rows.
 
-    It lives as long as the plan, which keeps it. `tables` plan the table, `source` is how the query
-    names it.
+    The plan keeps it alive. `tables` plans the scans, `source` is how the query names the table.
     """
 
     class Java:
-        """What py4j, which knows it by this name, is to know of a class that the JVM calls."""
+        """The Java interfaces of the class; py4j looks for this name."""
 
         implements: ClassVar = ["java.util.function.Supplier"]
 
@@ -44,7 +43,10 @@ class TableRelation:
         _relations[self.number] = self
 
     def get(self) -> JavaObject:
-        """The rows for the JVM. Raises RuntimeError for what py4j does not take there."""
+        """The rows for the JVM. Raises RuntimeError in place of a BaseException such as Ctrl-C.
+
+        py4j takes only an Exception to the JVM.
+        """
         try:
             return dataset_of(self.rows())
         except Exception:
@@ -53,7 +55,7 @@ class TableRelation:
             raise RuntimeError(f"interrupted by {type(error).__name__}") from error
 
     def rows(self) -> DataFrame:
-        """All columns as they are, of all rows. Raises what planning and scans of tables raise."""
+        """All columns of all rows. Raises what planning and scans of tables raise."""
         helper = self._helper
         helper.follow()
         plan = self.tables.plan_everything(self.table, has_kernels=lambda: helper.has_kernels)
@@ -61,15 +63,15 @@ class TableRelation:
 
     @property
     def shown(self) -> str:
-        """What tells the version from all others, for people first."""
+        """A readable text that identifies the table version."""
         snapshot = self.table.snapshot
         return f"{self.table.location} v{snapshot.version} of {snapshot.metadata.id}"
 
     def is_in(self, plan: str) -> bool:
-        """Whether the text of a plan reads the relation, as its Java class writes it."""
+        """Whether the text of a plan names this relation, as its Java class prints it."""
         return f"{self.shown} ({self.number})" in plan
 
 
 def relation_of(number: int) -> TableRelation:
-    """The relation of this number. Raises KeyError for one whose plan is gone."""
+    """The relation with this number. Raises KeyError once its plan is gone."""
     return _relations[number]

@@ -1,6 +1,6 @@
-"""How many row groups a query reads and skips, for Spark's pages.
+"""Counts the row groups that a query reads and skips, for Spark's web UI.
 
-Only footers tell. So they are read while Spark goes on with the query, which waits for none of it.
+Only the footers hold these counts. A background thread reads them, so the query never waits.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from variantlake.spark.query.plans.planned import PlannedTable
 from variantlake.spark.session.classic_files import HelperSession
 
 MOST_FILES = 32
-"""More of them tell enough by their own number, and their footers take long."""
+"""With more files, the number of files says enough and reading their footers takes too long."""
 
 counting = ThreadPoolExecutor(1, "variantlake-row-groups")
 
 
 def count_row_groups(helper: HelperSession, planned: PlannedTable, scan: DataFrame) -> None:
-    """Count the row groups of the table's files for its `scan`; soon, if some may be skipped."""
+    """Count the row groups for `scan` in the background, if the plan may skip some."""
     plan = planned.plan
     if plan.conjuncts and 0 < plan.read_files <= MOST_FILES:
-        with contextlib.suppress(RuntimeError):  # this process ends
+        with contextlib.suppress(RuntimeError):  # the process is shutting down
             counting.submit(_count, helper, planned, scan)
 
 
 def _count(helper: HelperSession, planned: PlannedTable, scan: DataFrame) -> None:
     table = planned.table
-    with contextlib.suppress(Exception):  # the pages show less; the query is not concerned
+    with contextlib.suppress(Exception):  # costs the UI a figure, but not the query
         counted = row_groups(table.snapshot, planned.plan, table.partition_types)
         if counted is not None:
             helper.count_row_groups(scan, counted.read, counted.total - counted.read)

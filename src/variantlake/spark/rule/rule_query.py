@@ -1,4 +1,4 @@
-"""A plan of the optimizer, read: what it reads of its tables, and which of their rows."""
+"""Extracts from an optimizer's plan the columns, paths and rows that it reads of its tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from variantlake.spark.scan.tables import TableVersion
 
 @dataclass(frozen=True, slots=True)
 class RuleQuery:
-    """A plan of the optimizer, read."""
+    """What an optimizer's plan reads of its tables."""
 
     plan: Node
     lineage: Lineage
@@ -33,11 +33,11 @@ class RuleQuery:
 
     @classmethod
     def of(cls, plan: Node, names: Sequence[str], text: str) -> RuleQuery:
-        """Read a plan of tables by these names; `text` is the SQL that it is of, for people."""
+        """Read a plan over the tables `names`; `text` is its SQL, used only in messages."""
         lineage = Lineage({name: name for name in names})
         lineage.learn(plan)
         uses = read_uses(plan, lineage)
-        # A DataFrame that stands in a plan twice is one relation, read twice.
+        # A DataFrame that occurs twice in a plan is one relation that is read twice.
         read = Counter(view_of(node, lineage.views) for node in plan.walk())
         aggregates = partial_aggregates(plan, lineage, text, uses.implied)
         return cls(
@@ -51,12 +51,12 @@ class RuleQuery:
         )
 
     def with_conditions(self, extra: Extra) -> RuleQuery:
-        """The query with more conditions on sides of its joins, which no row of it fails."""
+        """The query with `extra` conditions on join sides, which every row that counts meets."""
         predicates = table_predicates(self.plan, self.lineage, self.text, extra, self.uses.implied)
         return replace(self, predicates=predicates)
 
     def asks(self, name: str, table: TableVersion) -> bool:
-        """Whether a Variant of a table is looked at, or its rows are grouped."""
+        """Whether the query reads a Variant of the table, or a pushed aggregate groups its rows."""
         if any(each.view == name for each in self.aggregates):
             return True
         columns = {source.column for source in self.uses.sources if source.view == name}
@@ -64,13 +64,13 @@ class RuleQuery:
         return bool(columns & table.variants) or any(ref.path is not None for ref in conditions)
 
     def table_use(self, name: str) -> TableUse:
-        """What is read of a table."""
+        """The paths, columns and rows that the query reads of a table."""
         whole = frozenset(each.column for each in self.uses.whole if each.view == name)
         first = self.limits.get(name)
         return TableUse(name, tuple(self.uses.of(name)), whole, self.predicates.get(name), first)
 
     def implied(self, names: Collection[str]) -> list[int]:
-        """The conditions that may go, of tables that are read by us."""
+        """The numbers of the conditions that the rule may drop, for the tables `names`."""
         return [
             number
             for number, source in self.uses.implied.items()

@@ -1,8 +1,8 @@
-"""What an optimized plan reads of each table: paths by the places of their expressions.
+"""Finds the paths that an optimized plan reads of each table, and the expressions that read them.
 
-The rule puts a column in the place of each of these expressions. It carries a Variant's paths past
-operators that give each row of their input on, or drop it. Whatever else looks at a Variant needs
-it as it is.
+The rule replaces each of these expressions by a column. It carries the paths of a Variant through
+operators that only pass on or drop the rows of their input. Every other use of a Variant needs the
+whole Variant.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _PASSING = frozenset(
         "RebalancePartitions", "Repartition", "RepartitionByExpression", "Sample", "Sort", "Window",
     }
 )  # fmt: skip
-"""Operators that look at their input only through their expressions, and whose columns may be
-others in number."""
+"""Operators that read their input only through their expressions, and that still work if their
+input has more or fewer columns."""
 
 _NEED_VALUES = frozenset(
     {
@@ -32,16 +32,16 @@ _NEED_VALUES = frozenset(
         "LessThan", "LessThanOrEqual", "Like", "StartsWith",
     }
 )  # fmt: skip
-"""Conditions that no row fulfils whose first operand, or second of a comparison, is NULL."""
+"""Conditions that are never true if their first operand is NULL, or the second of a comparison."""
 
 
 @dataclass(slots=True)
 class PlanUses:
     """What a plan reads.
 
-    `paths` are extractions and tests for NULL by their numbers in the plan, `whole` are columns of
-    any type that are needed as they are. `implied` are conditions that follow from others, by their
-    numbers, with the Variants that they say to be there.
+    `paths` are extractions and tests for NULL, by their numbers in the plan. `whole` are columns of
+    any type that the plan needs as they are. `implied` are conditions `variant IS NOT NULL` that
+    follow from other conditions, by their numbers, each with its Variant.
     """
 
     paths: dict[int, tuple[ColumnSource, Ref]] = field(default_factory=dict)
@@ -50,18 +50,18 @@ class PlanUses:
 
     @property
     def sources(self) -> set[ColumnSource]:
-        """All columns that are looked at."""
+        """All columns that the plan reads."""
         return self.whole | {source for source, _ in self.paths.values()}
 
     def of(self, view: str) -> Iterator[tuple[int, Ref]]:
-        """The paths of one table's columns that are read by paths alone."""
+        """The paths into those columns of a view that the plan reads only by paths."""
         for number, (source, ref) in self.paths.items():
             if source.view == view and source not in self.whole:
                 yield number, ref
 
 
 def read_uses(plan: Node, lineage: Lineage) -> PlanUses:
-    """What `plan`, whose expressions have numbers, reads of the tables in its `lineage`."""
+    """What `plan` reads of the tables in its `lineage`; its expressions must have numbers."""
     reading = _UseReading(lineage)
     reading.visit(plan)
     reading.need_output(plan)
@@ -74,12 +74,12 @@ class _UseReading:
         self.uses = PlanUses()
 
     def need_output(self, plan: Node) -> None:
-        """Take in that all columns of a plan are looked at."""
+        """Mark all output columns of a plan as needed whole."""
         sources = self._lineage.sources
         self.uses.whole.update(sources[each] for each, _ in plan.output if each in sources)
 
     def visit(self, plan: Node) -> None:
-        """Take in a plan without its output."""
+        """Collect what the operators of a plan read, apart from its output."""
         if view_of(plan, self._lineage.views) is not None:
             return
         for child in plan.children:
@@ -87,7 +87,7 @@ class _UseReading:
             if plan.name not in _PASSING and plan.name != "Expand":
                 self.need_output(child)
         if not plan.children:
-            self.need_output(plan)  # what reads a common table reads columns of its definition
+            self.need_output(plan)  # a reference to a common table reads its definition's columns
         for expression in _expanded(plan) if plan.name == "Expand" else plan.expressions:
             if plan.name == "Filter":
                 self._condition(expression)
@@ -99,7 +99,10 @@ class _UseReading:
         return inner.name == "AttributeReference" and self._lineage.source(inner) is not None
 
     def _condition(self, condition: Node) -> None:
-        """Spark adds `event IS NOT NULL` to what says so already: that would read a column more."""
+        """Collect a condition, except for an `event IS NOT NULL` that its other parts imply.
+
+        Spark adds such tests itself; each would read one column more.
+        """
         parts = list(conjuncts(condition))
         present = {source for part in parts for source in self._present(part)}
         for part in parts:
@@ -110,9 +113,9 @@ class _UseReading:
                 self._expression(part)
 
     def _present(self, part: Node) -> Iterator[ColumnSource]:
-        """The Variants of which a row that fulfils this condition has some path."""
+        """The Variants that cannot be NULL in a row that meets this condition on a path."""
         if part.name not in _NEED_VALUES:
-            operands: tuple[Node, ...] = (part,)  # a path is a condition itself
+            operands: tuple[Node, ...] = (part,)  # a boolean path is itself a condition
         else:
             operands = part.children[:1] if part.name == "In" else part.children
         for operand in operands:
@@ -121,7 +124,7 @@ class _UseReading:
                 yield ColumnSource(request[0], request[1].column[0])
 
     def _tested(self, node: Node) -> ColumnSource | None:
-        """The Variant of a test for NULL."""
+        """The Variant that a test for NULL checks; None if it checks anything else."""
         (child,) = node.children
         is_column = child.name == "AttributeReference" and child.type == VARIANT
         return self._lineage.source(child) if is_column else None
@@ -150,9 +153,9 @@ class _UseReading:
 
 
 def _expanded(plan: Node) -> Iterator[Node]:
-    """What a ROLLUP or CUBE computes: its columns of each kind of row, but for those it passes on.
+    """The expressions that an Expand (ROLLUP, CUBE) computes, without columns that it passes on.
 
-    Its expressions are those of one kind after the other, then its columns.
+    `plan.expressions` holds one projection after the other, then the output columns.
     """
     width = len(plan.output)
     for at, (expr_id, _) in enumerate(plan.output):
@@ -162,7 +165,7 @@ def _expanded(plan: Node) -> Iterator[Node]:
 
 
 def _is_column(request: Node) -> bool:
-    """Whether a column of this plan is read, and none of the query around a subquery."""
+    """Whether the request reads a column of this plan, and not one of an outer query."""
     while request.children:
         request = request.children[0]
     return request.name == "AttributeReference"

@@ -1,6 +1,6 @@
 """Spark's plans, seen from Python: trees of `Node`.
 
-A plan is written as JSON inside the JVM (PlanDump.java) and crosses once.
+PlanDump.java writes a plan as JSON inside the JVM, so that it crosses in one call.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ ABSENT: Final = _Absent()
 class Node:
     """A plan's operator or an expression, by Catalyst's own class names.
 
-    `start` and `stop` span the SQL text in code points (stop excluded), -1 if the node does not
-    stand in that text. `arguments` are constructor arguments that the analysis needs, as text.
+    `start` and `stop` span the SQL text in code points (stop excluded), -1 if the node is not in
+    that text. `arguments` are constructor arguments that the analysis needs, as text.
     Operators have `output` (expression ids and names), `expressions` and `children`; the children
     of a WITH are its definitions too. Expressions have `type` (as SQL, lower case, empty if none),
     `expr_id` (-1 if they have none), `folded` (a constant's value as Spark prints it; None is
@@ -55,11 +55,11 @@ class Node:
 
     @property
     def has_span(self) -> bool:
-        """Whether the node stands in the text."""
+        """Whether the node has a place in the SQL text."""
         return self.start >= 0
 
     def walk(self) -> Iterator[Node]:
-        """This node and all below: expressions and the plans inside them, then children."""
+        """Yield this node and all below: expressions and the plans inside them, then children."""
         stack = [self]
         while stack:
             node = stack.pop()
@@ -70,7 +70,7 @@ class Node:
             stack.extend(reversed(node.expressions))
 
     def walk_expression(self) -> Iterator[Node]:
-        """This expression and those below, without the plans inside them."""
+        """Yield this expression and those below, without the plans inside them."""
         stack = [self]
         while stack:
             node = stack.pop()
@@ -79,7 +79,7 @@ class Node:
 
 
 def node_of(document: dict[str, Any]) -> Node:
-    """A plan or an expression, as PlanDump.java wrote it."""
+    """The plan or expression that PlanDump.java wrote."""
     inner = document.get("plan")
     return Node(
         name=document["name"],

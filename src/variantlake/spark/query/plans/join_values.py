@@ -1,10 +1,10 @@
-"""Values of a small joined side, which skip files of the other one.
+"""Values of a join's small side, with which the scan of the other side skips files.
 
 `SELECT … FROM events e JOIN ids i ON e.event:user.id::bigint = i.id`: only rows of `e` whose key is
-among those of `i` are in the answer. If `i` is small, its values are read once more, before the
-query, and become `e.event:user.id::bigint IN (…)`. So it is for a side whose unmatched rows the
-join drops (EXACTNESS, rule 18), and for a small side that cannot change until the query runs:
-constants, and tables of ours, whose version is fixed.
+among those of `i` are in the answer. If `i` is small, this module reads its values before the query
+and makes them the condition `e.event:user.id::bigint IN (…)`. This holds only if the join drops the
+unmatched rows of the large side (EXACTNESS, rule 18), and if the small side cannot change until the
+query runs: constants, and tables of ours, whose version is fixed.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from variantlake.spark.query.plans.lineage import view_of
 from variantlake.sql.joins import join_of_plan
 
 MAX_VALUES = 1000
-"""Values of the small side; with more of them there are no more than its bounds to gain."""
+"""The most values of a small side: a longer list would skip little more than its bounds do."""
 
 MAX_ROWS = 10 * MAX_VALUES
-"""Rows of constants that are looked at for their values."""
+"""The most rows of a small side that are searched for its values."""
 
 MAX_SMALL_BYTES = 32 << 20
-"""Bytes of files that the small side may read."""
+"""The most bytes of files that the small side may read."""
 
 WORTH_BYTES = 8 << 20
-"""Bytes that the other tables have to read before a small table is read once more: that is a job of
-its own. Constants cost nothing."""
+"""The least bytes that the query must read of other tables before a small table is read once more,
+which is a Spark job of its own. Constants cost nothing."""
 
 SMALL_SHARE = 4
-"""How many times the small side's bytes the other tables have to read."""
+"""The query must read at least this many times the small side's bytes of other tables."""
 
 MIN_FILES = 2
-"""Files that the large side has to be left with: what one file holds is read anyhow."""
+"""The least files left to read of some table: a single file is read anyhow."""
 
 _FIXED = frozenset({"Aggregate", "Filter", "LocalRelation", "OneRowRelation", "Project", "Range"})
 """Operators that give the same rows whenever they run; LIMIT without an order does not."""
 
 _CHANGES = re.compile("^OuterReference|UDF")
-"""Expressions that may be another value when the query runs, though Spark calls them the same."""
+"""Expressions whose value may differ when the query runs, though Spark calls them deterministic."""
 
 _TYPES = frozenset({"tinyint", "smallint", "int", "bigint", "string", "date"})
 
 
 @dataclass(frozen=True, slots=True)
 class SmallSide:
-    """A join's side whose values may be a condition on the other: `key = its column`.
+    """A join's small side, whose values may become a condition on `key` of the large side.
 
-    `join` is the operator, `large` the side that is skipped in, `key` what is compared there.
-    `steps` lead from the plan's root to the small side by places among children, `column` is the
-    place in its output, of `type`. `views` are our tables that it reads.
+    `join` is the operator, `large` the index of the large side, `key` the expression there that
+    equals the column. `steps` are indexes among children that lead from the plan's root to the
+    small side. `column` is the index in its output, `type` its type. `views` are our tables there.
     """
 
     join: Node
@@ -67,9 +67,9 @@ class SmallSide:
 
 
 def small_sides(plan: Node, views: Mapping[str, str]) -> Iterator[SmallSide]:
-    """The sides of a query's joins that are fixed; how small they are is not known here.
+    """The join sides that give the same rows whenever they run, of any size.
 
-    `views` are as for Lineage. Only joins of the query itself, not of its subqueries.
+    `views` are as for Lineage. Joins inside subqueries are not among them.
     """
     stack: list[tuple[Node, tuple[int, ...]]] = [(plan, ())]
     while stack:
@@ -126,9 +126,9 @@ def _equalities(conditions: Sequence[Node]) -> Iterator[tuple[Node, Node]]:
 
 
 def is_cheap(side: SmallSide, plans: Mapping[str, ScanPlan]) -> bool:
-    """Whether reading a side's tables once more costs little beside what the query reads.
+    """Whether reading a side's tables once more costs little compared to the query itself.
 
-    `plans` are those of all tables of the query, by their views.
+    `plans` are the scans of all tables of the query, by view.
     """
     price = sum(plans[view].read_bytes for view in side.views)
     rest = sum(plan.read_bytes for plan in plans.values()) - price
@@ -138,12 +138,12 @@ def is_cheap(side: SmallSide, plans: Mapping[str, ScanPlan]) -> bool:
 
 
 def values_of(rows: DataFrame, side: SmallSide) -> list[str] | None:
-    """The different values of a small side's `rows`, as Spark prints them; None for too many."""
+    """The distinct values of a small side's `rows`, as Spark prints them; None if too many."""
     names = [f"c{at}" for at in range(len(rows.columns))]
     text = f"unix_date(c{side.column})" if side.type == "date" else f"c{side.column}"
     column = rows.toDF(*names).selectExpr(f"string({text}) AS v")
     if side.views:
-        column = column.distinct()  # a job, which constants alone do without
+        column = column.distinct()  # a Spark job, which constants do not need
     first_rows = column.limit(MAX_ROWS + 1).collect()
     found = {row.v for row in first_rows} - {None}
     is_all = len(first_rows) <= MAX_ROWS and len(found) <= MAX_VALUES

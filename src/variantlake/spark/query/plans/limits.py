@@ -1,8 +1,7 @@
-"""The LIMITs of a query, as far as they stand above the rows of one table alone.
+"""Finds the LIMITs of a query over the rows of a single table.
 
-Between a LIMIT and its table there may be chosen rows, computed columns and a sort, and common
-tables that are read once. The first rows of anything else (joins, aggregates, windows) are Spark's
-to find among all.
+Filters, projections, a sort, and common tables that are read once may be between the LIMIT and its
+table. For a LIMIT over anything else (joins, aggregates, windows) Spark needs all rows.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from variantlake.spark.query.plans.lineage import Lineage, view_of
 from variantlake.spark.query.plans.predicates import Conditions
 
 _PASSING = frozenset({"Filter", "Project"})
-"""Operators that give each row of their input in the same order, or drop it by a condition."""
+"""Operators that keep the order of their input, and at most drop rows by a condition."""
 
 
 def first_rows(plan: Node, lineage: Lineage, text: str) -> dict[str, FirstRows]:
-    """For each view that a LIMIT stands above: the rows that are asked for.
+    """The rows that a LIMIT needs of each view, by view.
 
-    A view that is read twice, or through more than one LIMIT, has none. `lineage` is the plan's,
-    `text` the query's.
+    A view that is read twice, or through more than one LIMIT, has no entry. `lineage` is that of
+    `plan`, `text` is the query's SQL.
     """
     nodes = list(plan.walk())
     read = Counter(view for node in nodes if (view := view_of(node, lineage.views)) is not None)
@@ -51,13 +50,13 @@ class _Limit:
     """The definitions of common tables that are read once."""
 
     def read(self, node: Node) -> tuple[str, FirstRows] | None:
-        """The view below a limit, and what is asked of its rows."""
+        """The view below a LIMIT, and the rows that the LIMIT needs of it; None if not known."""
         sort, view = None, None
         counts, all_rows = [_constant(node)], True
         for below in self._below(node):
             if below.name == "Offset":
                 if not all_rows:
-                    return None  # other rows are skipped than those that the limit counts
+                    return None  # OFFSET would skip rows before a filter or sort
                 counts.append(_constant(below))
             elif below.name == "Sort":
                 if below.arguments["global"] != "true":
@@ -74,9 +73,9 @@ class _Limit:
         return None if order is None else (view, FirstRows(rows, order))
 
     def _below(self, node: Node) -> Iterator[Node]:
-        """The operators below a limit, down to a view or to one that may change what it asks for.
+        """Yield the operators below a LIMIT, down to a view or to one that the LIMIT cannot pass.
 
-        The last one is a view only if all above it were passed.
+        The last one is a view only if the LIMIT passes all operators above it.
         """
         (node,) = node.children
         while True:
@@ -113,6 +112,6 @@ class _Limit:
 
 
 def _constant(limit: Node) -> int | None:
-    """How many rows a LIMIT or an OFFSET says."""
+    """The row count of a LIMIT or an OFFSET; None if it is not a constant."""
     (count,) = limit.expressions
     return int(count.folded) if isinstance(count.folded, str) else None

@@ -1,4 +1,4 @@
-"""Which table column an expression id of an analysed plan stands for."""
+"""Maps expression ids of an analysed plan to the table columns that they stand for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from variantlake.spark.query.plans.catalyst import Node
 
 @dataclass(frozen=True, slots=True)
 class ColumnSource:
-    """A column of the table that is read through `view`."""
+    """A column of the table that the query reads through `view`."""
 
     view: str
     column: str
@@ -21,7 +21,7 @@ class Lineage:
     """Expression ids, followed through renaming projections and CTEs.
 
     `sources` are ids that stand for a table's column, unchanged in every row. `computed` are ids of
-    deterministic expressions of projections, which may be put in the place of the id.
+    deterministic expressions of projections; the expression may replace the id.
     """
 
     views: Mapping[str, str]
@@ -30,13 +30,13 @@ class Lineage:
     definitions: dict[str, Node] = field(default_factory=dict)
 
     def source(self, node: Node) -> ColumnSource | None:
-        """The column that a reference stands for; an outer query's column too."""
+        """The column that a reference stands for, also one of an outer query; None for others."""
         if node.name in ("AttributeReference", "OuterReference"):
             return self.sources.get(node.expr_id)
         return None
 
     def learn(self, plan: Node) -> None:
-        """Take in a plan, its subqueries too."""
+        """Record the expression ids of a plan and of its subqueries."""
         for child in plan.children:
             self.learn(child)
         self._learn_operator(plan)
@@ -76,7 +76,7 @@ class Lineage:
 
 
 def view_of(plan: Node, views: Mapping[str, str]) -> str | None:
-    """The view of ours that a SubqueryAlias names, None for every other operator."""
+    """The view of ours that a SubqueryAlias names; None for any other operator."""
     if plan.name != "SubqueryAlias":
         return None
     return views.get(plan.arguments["identifier"])

@@ -1,10 +1,10 @@
-"""Aggregates of a query that tasks of ours can begin, so that Spark merges a few partial rows.
+"""Finds the aggregates that our tasks can begin, so that Spark merges only a few partial rows.
 
-An aggregate is taken if nothing stands between it and the table but chosen rows and renamed
-columns, and if every condition, key and argument means here exactly what it means in Spark. Its
-functions become functions that merge (`PartialAggregates.java`). Arguments of DISTINCT and
-conditions of FILTER become further keys of the partial rows: then Spark's own function does over
-them what it would do over all rows.
+An aggregate qualifies if only filters and projections are between it and the table, and if our
+engine evaluates every condition, key and argument exactly as Spark does. Its functions become
+functions that merge partial rows (`PartialAggregates.java`). Arguments of DISTINCT and conditions
+of FILTER become further keys of the partial rows, over which Spark's own function gives the same
+result as over all rows.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from variantlake.spark.session.settings import is_utc
 from variantlake.types import Kind
 
 EXACT_DOUBLE = 2**53
-"""Sums of integers below it are the same double in whatever order they are added up."""
+"""Sums of integers below it are exact as doubles, in whatever order they are added."""
 
 
 _DISTINCT = frozenset({"Average", "Count", "HyperLogLogPlusPlus", "Max", "Min", "Sum"})
-"""Functions that give the same over different values, in whatever order, as over all of them."""
+"""Functions that, with DISTINCT or by nature, ignore the order and repetition of their input."""
 
 _FUNCTIONS = {
     "Hour": "hour",
@@ -39,7 +39,7 @@ _FUNCTIONS = {
     "Minute": "minute",
     "Second": "second",
 }
-"""Spark's functions that the engine evaluates on every value as Spark does; none of them fails."""
+"""Spark's functions that our engine evaluates as Spark does on every value; none of them fails."""
 
 _TIMESTAMP = "timestamp"
 
@@ -47,10 +47,10 @@ _TIMESTAMP = "timestamp"
 def partial_aggregates(
     plan: Node, lineage: Lineage, text: str, implied: Collection[int] = ()
 ) -> Iterator[PartialAggregate]:
-    """The aggregates of a plan that may be begun by tasks, one for each table at most.
+    """Yield the aggregates of a plan that tasks may begin, as far as the query itself allows it.
 
-    Whether the table's files allow it is for the planner to say. `lineage` is the plan's, `text` is
-    the query's, and `implied` are numbers of conditions that follow from those beside them.
+    The planner checks the table's files. `lineage` is that of `plan`, `text` is the query's SQL,
+    and `implied` are the numbers of conditions that follow from others of the same filter.
     """
     for node in _operators(plan):
         if node.name != "Aggregate":
@@ -68,7 +68,7 @@ def partial_aggregates(
 
 
 def _operators(plan: Node) -> Iterator[Node]:
-    """All operators but those of subqueries."""
+    """Yield all operators but those of subqueries."""
     stack = [plan]
     while stack:
         node = stack.pop()
@@ -79,7 +79,7 @@ def _operators(plan: Node) -> Iterator[Node]:
 def _rows_of(
     plan: Node, views: Mapping[str, str], implied: Collection[int]
 ) -> tuple[str, list[Node]] | None:
-    """The view below that is read row by row, and the conditions on its rows."""
+    """The view below `plan` and the conditions on its rows; None below any other operators."""
     conditions: list[Node] = []
     while True:
         view = view_of(plan, views)
@@ -103,9 +103,9 @@ _Kept = _Term | Aggregate
 
 @dataclass(slots=True)
 class _AggregateReader:
-    """Reads one aggregate, and collects what its partial rows hold.
+    """Reads one aggregate, and collects the columns of its partial rows.
 
-    `_whole` counts different values if rows are grouped, as all rows of a group are seen.
+    With `_whole`, one process sees all rows of a group, so it counts distinct values itself.
     """
 
     _conditions: Conditions
@@ -116,7 +116,7 @@ class _AggregateReader:
     _sums: dict[tuple[Ref, int], None] = field(default_factory=dict)
 
     def read(self, node: Node, conditions: list[Node]) -> PartialAggregate | None:
-        """The aggregate of rows that fulfil conditions; None if Spark alone does it."""
+        """The aggregate over rows that meet `conditions`; None if only Spark can compute it."""
         before = len(node.expressions) - len(node.output)
         grouping, items = node.expressions[:before], node.expressions[before:]
         try:
@@ -143,7 +143,7 @@ class _AggregateReader:
         )
 
     def _function(self, node: Node) -> tuple[How, str, tuple[_Kept, ...], _Term | None]:
-        """One function of the plan, what it merges, and the key of its FILTER."""
+        """How to merge a function, its name, the columns that it merges, the key of its FILTER."""
         function, *filters = node.children
         condition = None
         if filters:
@@ -162,7 +162,7 @@ class _AggregateReader:
         if self._whole and distinct and node.name == "Count" and len(arguments) == 1:
             return "count", (self._kept(aggregate("count", arguments[0], distinct=True)),)
         if distinct or node.name == "HyperLogLogPlusPlus":
-            # Doubles are told apart by their bits in hashes, and as one NaN and one zero here.
+            # Hashes tell doubles apart by their bits; keys here have one NaN and one zero.
             floating = node.name != "Count" and any(is_floating(each) for each in arguments)
             if node.name not in _DISTINCT or floating:
                 raise _NotHereError
@@ -189,7 +189,7 @@ class _AggregateReader:
         return found
 
     def _term(self, node: Node) -> _Term:
-        """A key or an argument. Raises _NotHereError for what only Spark computes."""
+        """A key or an argument. Raises _NotHereError if only Spark can compute it."""
         ref = self._conditions.operand(node)
         if ref is not None:
             type_ = spark_type(ref.type)
@@ -219,7 +219,7 @@ class _AggregateReader:
 
 
 def _functions(item: Node) -> Iterator[Node]:
-    """The aggregate functions of a column, in the order of `PartialAggregates.java`."""
+    """Yield the aggregate functions of a column, in the order of `PartialAggregates.java`."""
     if item.plan is not None:
         raise _NotHereError
     if item.name == "AggregateExpression":

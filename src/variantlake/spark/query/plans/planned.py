@@ -1,4 +1,4 @@
-"""What a query reads of its tables, before and after they are planned."""
+"""Data classes for what a query reads of its tables, before and after planning."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from variantlake.spark.session.settings import bytes_in
 class TableUse:
     """What a query reads of one table instance.
 
-    `paths` are those of columns that are read by paths alone, with the numbers of the expressions
-    that ask for them; `whole` are all columns, of any type, that are needed as they are.
-    `predicate` is what skipping may use; `first` is a LIMIT on the rows that fulfil it.
+    `paths` are paths into columns that the query reads only by paths, with the numbers of their
+    expressions. `whole` are the columns of any type that it needs as they are. `predicate` is the
+    condition for skipping; `first` is a LIMIT on the rows that meet it.
     """
 
     view: str
@@ -47,11 +47,11 @@ class TableUse:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTable:
-    """One place where the query reads a table: `source` is how the text writes it.
+    """One read of a table in the query; `source` is the table's name in the text.
 
-    `joined` are those of the plan's conjuncts that come from values of a joined side. `pushed` is
-    an aggregate over the table that tasks of ours begin. `relation` is the number of a
-    `TableRelation`; None for a table of Spark's own.
+    `joined` are the conjuncts of the plan that come from join values. `pushed` is an aggregate over
+    the table that our tasks or the driver begin. `relation` is the number of a `TableRelation`;
+    None for a table that the query reads in another way.
     """
 
     source: str
@@ -65,13 +65,13 @@ class PlannedTable:
 
     @property
     def whole(self) -> tuple[str, ...]:
-        """The Variants that are needed as they are."""
+        """The Variants that the query needs as they are."""
         return tuple(sorted(self.use.whole & self.table.variants))
 
 
 @dataclass(slots=True)
 class PreparedQuery:
-    """A query with its scans. `frame` is None for an explanation alone."""
+    """A query with its scans. `frame` is None if the query is only explained."""
 
     tables: tuple[PlannedTable, ...] = ()
     note: str = ""
@@ -86,9 +86,9 @@ def with_pushed(
     *,
     has_kernels: Callable[[], bool],
 ) -> tuple[PlannedTable, ...]:
-    """The tables with those aggregates over them that tasks of ours, or the driver, begin.
+    """The tables, each with the aggregate over it that our tasks or the driver begin, if any.
 
-    `settings` are those of ours in the user's session.
+    `settings` are our settings in the user's session.
     """
     found = {each.view: each for each in aggregates}
     if not found:
@@ -110,7 +110,7 @@ def with_pushed(
 
 
 def by_stored_names(use: TableUse, table: TableVersion) -> TableUse:
-    """What is read, by the names that the table's files have."""
+    """The same use, with columns by the names that they have in the table's files."""
     paths = tuple((number, table.stored_ref(ref)) for number, ref in use.paths)
     predicate = use.predicate and map_refs(use.predicate, table.stored_ref)
     first = use.first and map_order(use.first, table.stored_ref)
@@ -118,11 +118,11 @@ def by_stored_names(use: TableUse, table: TableVersion) -> TableUse:
 
 
 def everything(view: str, table: TableVersion) -> TableUse:
-    """All columns as they are, of all rows."""
+    """The use of a table that reads all columns of all rows."""
     return TableUse(view, (), frozenset(table.schema.names), None)
 
 
 def stored_names(columns: Iterable[str], table: TableVersion) -> frozenset[str]:
-    """The names that the table's files have for some of its columns."""
+    """The names that `columns` have in the table's files."""
     stored = table.stored_names
     return frozenset(stored[name] for name in columns)

@@ -1,9 +1,9 @@
-"""What an optimized plan says about the rows of each table that it reads: skipping's predicates.
+"""Derives from an optimized plan the predicates that skip files of each table.
 
 A condition reaches a table only if a row that fails it cannot change the answer (EXACTNESS,
-rule 18): from WHERE and from ON, down through projections, sorts and the sides of joins (`joins`);
-never below a LIMIT, a window, an aggregate, a sample or the null-supplying side of an outer join.
-What is not understood is `Unknown`, which keeps every file.
+rule 18): from WHERE and from ON, down through projections, sorts and the sides of joins (`joins`),
+but never below a LIMIT, a window, an aggregate, a sample or the null-supplying side of an outer
+join. A condition that planning does not know becomes `Unknown`, which keeps every file.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _COMPARISONS: dict[str, CompareOp] = {
 }
 
 _THROUGH = frozenset({"Sort", "WithCTE"})
-"""Operators whose input rows can be left out when their output rows can."""
+"""Operators that may skip an input row whenever its output row is not needed."""
 
 Extra = Mapping[tuple[Node, int], Sequence[Node]]
-"""More conditions, on the rows of a join's side."""
+"""Additional conditions on the rows of a join's side."""
 
 
 def table_predicates(
@@ -61,10 +61,10 @@ def table_predicates(
     extra: Extra | None = None,
     implied: Collection[int] = (),
 ) -> dict[str, Predicate | None]:
-    """For each view in the plan the condition that all rows which matter fulfil; None: all do.
+    """The condition that every relevant row of a view meets, by view; None if all rows matter.
 
-    `text` is the query's, for people: it shows what was not understood. `implied` are numbers of
-    conditions that follow from those beside them.
+    `text` is the query's SQL, which shows the unknown conditions in messages. `implied` are the
+    numbers of conditions that follow from others of the same filter.
     """
     finder = _Finder(lineage, text, extra or {}, implied)
     finder.walk_query(plan)
@@ -76,9 +76,9 @@ def table_predicates(
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Reads what expressions say about the rows of one view; `text` as in `table_predicates`.
+    """Translates expressions to predicates on the rows of one view.
 
-    Refs are columns of `view` alone.
+    Refs are columns of `view` alone. `text` is as in `table_predicates`.
     """
 
     view: str
@@ -86,20 +86,20 @@ class Conditions:
     text: str
 
     def all_of(self, nodes: Iterable[Node]) -> Predicate:
-        """That all of these conditions hold; what is not understood is Unknown."""
+        """The conjunction of conditions; a condition that is not known becomes Unknown."""
         return And(tuple(map(self._predicate, nodes)))
 
     def operand(self, node: Node) -> Ref | None:
-        """The column or path that the expression is; None for any other."""
+        """The column or path that an expression reads; None for any other expression."""
         found = self._operand(node)
         return found if isinstance(found, Ref) else None
 
     def computed(self, node: Node) -> Node:
-        """The expression that a name of a projection stands for; any other as it is."""
+        """The expression that a projected name stands for; any other expression unchanged."""
         return self.lineage.computed.get(node.expr_id, node)
 
     def _predicate(self, node: Node) -> Predicate:
-        """The condition as planning understands it."""
+        """The condition as a predicate for planning."""
         if not node.deterministic:
             return self._unknown(node)
         if node.name == "AttributeReference" and node.expr_id in self.lineage.computed:
@@ -117,7 +117,7 @@ class Conditions:
         return Unknown(" ".join(written.split()))
 
     def _boolean(self, node: Node) -> Predicate:
-        """A path or column of type boolean that is a condition itself."""
+        """The predicate of a boolean path or column that is itself a condition; else Unknown."""
         operand = self._operand(node)
         if isinstance(operand, Ref) and operand.type == "boolean":
             return Compare("=", operand, Literal(value=True, type="boolean"))
@@ -167,7 +167,7 @@ class _Finder:
         self._waiting: dict[str, _Conditions] = {}
 
     def walk_query(self, plan: Node) -> None:
-        """A whole query or subquery."""
+        """Collect the predicates of a whole query."""
         for node in plan.walk():
             if node.name == "CTERelationRef":
                 cte = node.arguments["cteId"]
@@ -220,8 +220,8 @@ class _Finder:
 def variant_request(node: Node, lineage: Lineage) -> tuple[str, Ref] | None:
     """The view and the Ref of `cast(variant_get(column, path) AS type)` or `variant_get(…, type)`.
 
-    The column may be the Variant at a path of another one. None for all other expressions, and for
-    a path that keeps the Variant itself.
+    The column may itself be the Variant at a path of another column. None for other expressions,
+    and for a path whose result is a Variant.
     """
     get, type_, strict = node, "", True
     if node.name == "Cast" and node.children[0].name == "VariantGet":
@@ -241,10 +241,10 @@ def variant_request(node: Node, lineage: Lineage) -> tuple[str, Ref] | None:
 
 
 def _extracted(get: Node, lineage: Lineage) -> tuple[ColumnSource, tuple[str | int, ...]] | None:
-    """The column that a `variant_get` reads, and the steps to what it gives.
+    """The column that a `variant_get` reads, and the steps to its result; None if not known.
 
-    The Variant at a path has the values below that path, and is NULL without one: so `event:a` is
-    followed by `:b` as in `event:a.b`.
+    Nested calls join their steps: `:b` of the Variant `event:a` is `event:a.b`, NULL in the same
+    rows.
     """
     below, steps = get.children[0], _steps(get.children[1].folded)
     if steps is None:
@@ -268,7 +268,7 @@ def _steps(path: object) -> tuple[str | int, ...] | None:
 
 
 def _cast(operand: Ref | Literal | None, requested: str) -> Ref | None:
-    """The cast of an ordinary column, mostly Spark's own to compare it with a constant."""
+    """The Ref of a column's cast, mostly one that Spark adds to compare it with a constant."""
     if not isinstance(operand, Ref) or operand.path is not None:
         return None
     from_type, to_type = spark_type(operand.type), spark_type(requested)
@@ -278,14 +278,14 @@ def _cast(operand: Ref | Literal | None, requested: str) -> Ref | None:
 
 
 def conjuncts(condition: Node) -> Iterable[Node]:
-    """The conditions that an AND, or an AND of these, joins."""
+    """The terms of a condition's nested ANDs; the condition itself if it is no AND."""
     if condition.name == "And":
         return (part for child in condition.children for part in conjuncts(child))
     return (condition,)
 
 
 def _leaf(node: Node, operands: list[Ref | Literal | None], shown: Unknown) -> Predicate | None:
-    """A condition on its operands; `shown` is what to call its part that is not understood."""
+    """The predicate of a condition on its operands; `shown` stands for its unknown part."""
     match operands:
         case [left, right] if node.name in _COMPARISONS and left and right:
             return Compare(_COMPARISONS[node.name], left, right)
@@ -311,7 +311,7 @@ def _like(operand: Ref, pattern: str, escape: str, shown: Unknown) -> Predicate 
     if not rest:
         return Compare("=", operand, Literal(pattern, "string"))
     starts = StartsWith(operand, prefix)
-    # Another pattern says more than its prefix, and is null if that is.
+    # A pattern with more than a prefix is stricter than its prefix, and NULL for the same values.
     return starts if not rest.strip("%") else And((starts, shown))
 
 
@@ -323,9 +323,9 @@ _DECIMAL = re.compile(r"decimal\(\d+,\d+\)")
 
 
 def literal(text: str | None, type_: str) -> Literal | None:
-    """A constant from its text as the JVM prints it; None for types that planning does not take.
+    """A constant from the text that the JVM prints; None if planning does not take its type.
 
-    Dates are in days and timestamps in microseconds, as in Spark's own rows.
+    Dates are in days and timestamps in microseconds, as in Spark's rows.
     """
     if text is None:
         return Literal(None, type_)
