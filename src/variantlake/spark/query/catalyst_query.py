@@ -1,7 +1,7 @@
-"""One query of a user: its tables become relations, which the rule in Spark's optimizer plans.
+"""Runs queries of classic sessions: their tables become relations that the optimizer rule plans.
 
-Spark parses and analyses the text itself, in the user's session, as it does any other. Where it
-comes to a name of a table, it asks us first (`TableNames.java`), and we give it a `TableRelation`.
+Spark parses and analyses the text in the user's session, as it does any other. For each name of a
+table `TableNames.java` first calls this module, which answers with a `TableRelation`.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         self._published: dict[str, TableVersion] = {}
 
     def table_behind(self, parts: Parts) -> str | None:
-        """Where the table is whose rows a temporary view has as they are; None for other views.
+        """The location of the table that a temporary view shows unchanged; None for other views.
 
-        Of the views that we made without Delta's jar: Delta Spark knows what it made itself.
+        Only for views that we made without Delta's jar: Delta Spark knows its own.
         """
         known = session_of(self._spark).sessionState().catalog()
         found = known.getRawTempView(parts[-1]) if len(parts) == 1 else None
@@ -105,9 +105,9 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         return table.location
 
     def renew_views(self) -> None:
-        """Let the views that we made show the newest versions of their tables."""
+        """Move the views that we made to the newest versions of their tables."""
         for view, shown in self._published.items():
-            with contextlib.suppress(VariantLakeError):  # of a table that is gone
+            with contextlib.suppress(VariantLakeError):  # the table is gone
                 newest = self.tables.open(shown.location)
                 if newest.snapshot.version != shown.snapshot.version:
                     self._helper.publish(self.relation(newest, view).rows(), view)
@@ -151,7 +151,7 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         *,
         run: bool,
     ) -> PreparedQuery:
-        """A query by Delta Spark, which has what our relations lack: `_metadata`."""
+        """Run a query by Delta Spark, which has the `_metadata` that our relations lack."""
         hidden = HIDDEN in text.lower()
         if not reading.in_spark:
             if not hidden:
@@ -177,7 +177,7 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         return reading.run(analysed)
 
     def _columns(self, args: Any) -> Any:
-        """The values of a text's parameters, as PySpark gives them to a session."""
+        """The values of a text's parameters, as PySpark hands them to a session."""
         if isinstance(args, Mapping):
             return {name: column_of(lit(value)) for name, value in args.items()}
         if args is None:
@@ -190,16 +190,16 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         return TableRelation(table, self.tables, self._helper, source)
 
     def frame(self, relation: TableRelation) -> DataFrame:
-        """A relation as a DataFrame that the rule plans; without the rule, as `read`."""
+        """A relation as a DataFrame that the rule plans; without the rule, the same as `read`."""
         frame = table_frame(self._spark, relation)
         return self.read(relation) if frame is None else self._marked(frame, relation)
 
     def read(self, relation: TableRelation) -> DataFrame:
-        """All rows of a relation as they are."""
+        """A DataFrame of all rows of a relation, which the rule does not plan."""
         return self._marked(frame_of(self._spark, plan_of(relation.rows())), relation)
 
     def _marked(self, frame: DataFrame, relation: TableRelation) -> DataFrame:
-        """A DataFrame whose plan says which version it reads."""
+        """The DataFrame with an alias that marks in its plan which version it reads."""
         mark = view_mark(relation.table)
         return frame.alias(self._helper.new_view(mark)) if mark else frame
 
@@ -210,10 +210,10 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         return user
 
     def _statement(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> PreparedQuery:
-        """A statement that does more than read, such as CREATE VIEW or MERGE.
+        """Prepare a statement that does more than read, such as CREATE VIEW or MERGE.
 
-        Spark takes the tables by itself if it can, so that a view follows its table. Without
-        Delta's jar it cannot: then it gets native views, which are kept.
+        Spark reads the tables by itself if it can, so that a view follows its table. Without
+        Delta's jar it cannot, and gets native views, which stay in the session.
         """
         named = self._named(ParsedText.of(text), resolve)
         if not named:
@@ -250,13 +250,13 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         return PreparedQuery(note=NOT_A_SELECT, frame=frame)
 
     def _with_short_qualifiers(self, text: str, resolve: Resolve) -> str:
-        """The text whose columns are qualified by the last parts of our tables' names alone."""
+        """The text with columns qualified only by the last part of our tables' names."""
         parsed = ParsedText.of(text)
         named = [name for name, _ in self._named(parsed, resolve)]
         return splice(text, qualifier_splices(parsed.tokens, named))
 
     def _named(self, parsed: ParsedText, resolve: Resolve) -> list[tuple[TableName, Target]]:
-        """The tables of ours that a text names, by its tokens."""
+        """Our tables that the tokens of a text name."""
 
         @functools.cache
         def find(parts: Parts) -> Target | None:
@@ -266,7 +266,7 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         return [(name, target) for name, target in found if target is not None]
 
     def _explained(self, frame: DataFrame, relations: Sequence[TableRelation]) -> PreparedQuery:
-        """What a query would read."""
+        """The plans of all tables that a query would read."""
         planner = planner_of(self._spark) if self._is_tried else None
         if planner is None:
             note = f"{NATIVELY}: {UNTRIED}"
@@ -282,7 +282,7 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         return PreparedQuery(tuple(tables))
 
     def _natively(self, relation: TableRelation) -> PlannedTable:
-        """A table that is read as it is."""
+        """The plan that reads all columns and rows of a table."""
         use = everything("", relation.table)
         plan = self.tables.plan(
             relation.table,
@@ -294,7 +294,7 @@ class ClassicQueries(SessionQueries[PreparedQuery]):
         return PlannedTable(relation.source, "", relation.table, use, plan)
 
     def _nothing(self, relation: TableRelation) -> PlannedTable:
-        """A table of which Spark has seen that no row is needed."""
+        """The plan for a table of which the optimized query needs no row."""
         use = TableUse("", (), frozenset(), None, FirstRows(0))
         plan = self.tables.plan(relation.table, (), (), None, use.first, has_kernels=lambda: False)
         return PlannedTable(relation.source, "", relation.table, use, plan)
@@ -309,13 +309,13 @@ def _columns(table: TableVersion) -> list[str]:
 
 
 class _Reading:
-    """Gives the relations for the names of one text: a `BiFunction` of the JVM.
+    """Resolves the names of one text to relations: a `BiFunction` for the JVM.
 
-    `relations` are those that it gave, `in_spark` tells whether Spark knows all of their names.
+    `relations` are those that it returned, `in_spark` says whether Spark knows all their names.
     """
 
     class Java:
-        """What py4j, which knows it by this name, is to know of a class that the JVM calls."""
+        """The Java interfaces of the class; py4j looks for this name."""
 
         implements: ClassVar = ["java.util.function.BiFunction"]
 
@@ -327,7 +327,7 @@ class _Reading:
         self.in_spark = True
 
     def run(self, analysed: Callable[[], JavaObject]) -> DataFrame:
-        """What the JVM makes of the text. Raises InvalidQuery, and what opening tables raises."""
+        """The analysed text as a DataFrame. Raises InvalidQuery, and what opening tables raises."""
 
         def of_relations() -> JavaObject:
             try:
@@ -340,7 +340,7 @@ class _Reading:
         return DataFrame(or_invalid(of_relations, {}), self._queries.user)
 
     def apply(self, request: str, moment: JavaObject | None) -> JavaObject | None:
-        """The DataFrame for a name; None for what is none of ours, a text if that fails."""
+        """The DataFrame for a name; None if it is not our table; a text if reading it fails."""
         try:
             return self._frame(orjson.loads(request), moment)
         except BaseException as error:  # noqa: BLE001 - py4j cannot take it to the JVM; `run` raises it
@@ -371,14 +371,14 @@ class _Reading:
 
 
 def _with_names_of_delta(text: str, named: Sequence[tuple[TableName, Target]]) -> str:
-    """The text with Delta's own names of tables that Spark does not know."""
+    """The text with names of the form delta.`path` for tables that Spark does not know."""
     others = [(name, target) for name, target in named if not target.in_spark]
     words = [_as_delta(name, target) for name, target in others]
     return splice(text, over_views([name for name, _ in others], words))
 
 
 def _as_delta(name: TableName, target: Target) -> str:
-    """A table and its version in words of Delta's own."""
+    """A table and its version in Delta's SQL."""
     location, version = versioned(target.location, name.parts)
     version = version if name.version is None else name.version
     words = delta_name(location)

@@ -1,9 +1,8 @@
-"""Queries through Spark Connect, which shows no plan and no JVM.
+"""Runs queries through Spark Connect, which shows no plan and no JVM.
 
-Tables and paths are found by the tokens of the text (`token_tables`, `token_paths`). If nothing
-but paths reads a Variant, it becomes a struct of columns, as in a classic session; a text that
-Spark then takes for something else, or does not take, runs on whole Variants. Conditions of a plain
-SELECT skip files.
+`token_tables` and `token_paths` find tables and paths by the tokens of the text. A Variant that the
+text reads only by paths becomes a struct of columns. If Spark refuses the rewritten text, or gives
+it other columns, the query runs on whole Variants. Conditions of a plain SELECT skip files.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class _TableReading:
     """How a text reads one table, its `owner`.
 
     `whole` are the Variants (in lower case) that it needs as they are, `usable` the paths that may
-    become fields, and `pushed_filter` is what the rows have to fulfil.
+    become fields, and `pushed_filter` is the condition on the rows.
     """
 
     owner: Owner
@@ -74,7 +73,7 @@ class _TableReading:
 
 @dataclass(slots=True)
 class ConnectQuery:
-    """A query with its scans, and the text of `frame`. That is None for an explanation alone."""
+    """A query with its scans. `text` is that of `frame`, which is None if it is only explained."""
 
     tables: tuple[ConnectTable, ...] = ()
     note: str = ""
@@ -90,7 +89,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         self._files = ConnectSessionFiles(spark)
 
     def read(self, table: TableVersion) -> DataFrame:
-        """A whole table."""
+        """A DataFrame of a whole table."""
         self._files.follow()
         view = self._everything(table)
         frame: DataFrame = self._spark.table(view)
@@ -98,7 +97,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         return frame
 
     def _checked(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> ConnectQuery:
-        """As `_prepare`; if a text does not parse, what Spark says of it as it was written."""
+        """As `_prepare`, but a text that does not parse raises Spark's error on the original."""
         try:
             return self._prepare(text, args, resolve, run=run)
         except InvalidQuery as error:
@@ -111,7 +110,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
             raise
 
     def _prepare(self, text: str, args: Any, resolve: Resolve, *, run: bool) -> ConnectQuery:
-        explain = _EXPLAIN.match(text)  # which sqlglot takes for one word
+        explain = _EXPLAIN.match(text)  # sqlglot parses EXPLAIN as a single command
         if explain and is_read_only(tokenize(text[explain.end() :])):
             return self._explanation(text, explain.end(), args, resolve, run=run)
         parsed = ParsedText.of(text)
@@ -145,13 +144,13 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
     def _explanation(
         self, text: str, start: int, args: Any, resolve: Resolve, *, run: bool
     ) -> ConnectQuery:
-        """EXPLAIN of the query that starts there, as it is run."""
+        """Explain the query that starts at `start`, as it would run."""
         try:
             inner = self._prepare(text[start:], args, resolve, run=run)
         except VariantLakeError:
             if not run:
                 raise
-            inner = ConnectQuery()  # Spark says it as part of the explanation
+            inner = ConnectQuery()  # Spark reports the error in the explanation
         if run:
             rewritten = text[:start] + inner.text if inner.text else text
             inner = replace(inner, frame=self._sql(rewritten, args))
@@ -164,9 +163,9 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         *,
         run: bool,
     ) -> ConnectQuery | None:
-        """INSERT and CREATE TABLE … AS, whose query is read as any other.
+        """Plan the query of an INSERT or CREATE TABLE … AS like any other.
 
-        None for other statements, and if Spark does not take the query by itself.
+        None for other statements, and if Spark does not accept the query on its own.
         """
         first = inner_query(parsed.tokens)
         start = 0 if first is None else parsed.tokens[first].start
@@ -179,7 +178,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         except (InvalidQuery, UnsupportedFeature):
             return None
         if run:
-            # The query's own frame, which has been analysed alone, keeps its views until here.
+            # `inner.frame` kept its views up to here.
             inner = replace(inner, frame=self._sql(parsed.text[:start] + inner.text, None))
         return inner
 
@@ -190,9 +189,9 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         args: Any,
         tables: Sequence[tuple[TableName, TableVersion]],
     ) -> ConnectQuery:
-        """INSERT and the like, which are run at once: by Spark alone, or over native views.
+        """Run INSERT and the like at once: by Spark alone, or over native views.
 
-        `whole` is the text whose tables Spark may know, None if it cannot.
+        `whole` is the original text if Spark may know all of its tables, else None.
         """
         try:
             if whole is not None:
@@ -205,7 +204,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         return ConnectQuery(note=NOT_A_SELECT, frame=self._sql(native, args))
 
     def _everything(self, table: TableVersion) -> str:
-        """A view of all rows and columns."""
+        """Create a view of all rows and columns, and return its name."""
         plan = self.tables.plan_everything(table, has_kernels=lambda: self._files.has_kernels)
         return self._files.publish(scan(self._files, table, plan, {}), view_mark(table))
 
@@ -259,7 +258,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
     def _over(
         self, text: str, args: Any, tables: tuple[ConnectTable, ...], changes: Sequence[Splice]
     ) -> ConnectQuery | None:
-        """The query over the scans of its tables, analysed; None if Spark refuses it."""
+        """The query over the scans of its tables; None if Spark refuses it."""
         views = [
             self._files.publish(
                 scan(self._files, found.table, found.plan, found.columns, needed=found.needed),
@@ -274,7 +273,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         except InvalidQuery:
             self._files.drop(views)
             return None
-        # The client's plan has names in it: the server looks them up for every action.
+        # The client's plan holds the views' names, which the server looks up for every action.
         self._files.drop_after(frame, views)
         return ConnectQuery(tables, frame=frame, text=rewritten)
 
@@ -284,7 +283,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         tables: Sequence[tuple[TableName, TableVersion]],
         scopes: Scopes,
     ) -> Paths:
-        """The paths, and why none may be used if a type's name means another type here."""
+        """The paths of the text, with the reason, if any, why none of them may become a field."""
         variants = frozenset(name.lower() for _, table in tables for name in table.variants)
         names = sure_names(parsed.tokens, table_names(parsed))
         paths = typed_paths(parsed, variants, names, renames=scopes.renames())
@@ -304,10 +303,10 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
     def _collates(
         self, tokens: Sequence[Token], schemas: Sequence[StructType], others: Sequence[TableName]
     ) -> bool:
-        """Whether strings of the query may have a collation that is not the usual one.
+        """Whether strings of the query may have a collation other than the default.
 
-        A field has another strength of collation than `variant_get`. No plan tells types, so all
-        that the text names is asked for its columns; names of common tables are nobody's.
+        A field's collation has another strength than that of `variant_get`. No plan shows types, so
+        this looks up the columns of every name in the text; names of common tables have none.
         """
         if any(token.text.lower().startswith("collat") for token in tokens):
             return True
@@ -395,7 +394,7 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         )
 
     def _first(self, first: FirstRows | None, paths: Paths) -> FirstRows | None:
-        """A LIMIT of the text; None if it is not known what the type of its path means."""
+        """The LIMIT of the text; None if it orders by a path and no path may be used."""
         if first is None or not self._is_tried:
             return None
         by_path = first.order is not None and first.order.ref.path is not None
@@ -406,13 +405,13 @@ class ConnectQueries(SessionQueries[ConnectQuery]):
         return [(name, target) for name, target in found if target is not None]
 
     def _in_catalog(self, parts: Parts) -> Target | None:
-        """A Delta table of Spark's catalog by this name; views and all else are Spark's."""
+        """The Delta table of this name in Spark's catalog; None for views and all else."""
         return target_of(find_remote(self._spark, parts))
 
     def _sql(self, text: str, args: Any, sources: Mapping[str, str] | None = None) -> DataFrame:
         def analysed() -> DataFrame:
             frame: DataFrame = self._spark.sql(text, args)
-            frame.schema  # noqa: B018 # analysed here, so that a mistake is said here
+            frame.schema  # noqa: B018 # analyses the text, so that its errors are raised here
             return frame
 
         return or_invalid(analysed, sources or {})

@@ -1,4 +1,4 @@
-"""A text whose tables become views and whose paths become fields, if Spark shows no plan."""
+"""Rewrites the text of a Spark Connect query: tables become views, paths become fields."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from variantlake.sql.tokens import ParsedText, select_items
 
 @dataclass(frozen=True, slots=True)
 class ConnectTable:
-    """One place where a text reads a table, and what is read of it.
+    """One read of a table in a text.
 
-    `refs` are the paths of the text as the table's files name them; `columns` are the Variants, by
-    the same names, that become structs of paths, `needed` all that are read. `note` says why
-    Variants do not become structs.
+    `refs` are the paths of the text by the names in the table's files. By the same names, `columns`
+    are the Variants that become structs of paths, and `needed` are all columns that the text reads.
+    `note` says why Variants do not become structs, or conditions do not skip files.
     """
 
     name: TableName
@@ -57,7 +57,10 @@ def _with_alias(name: TableName, view: str) -> str:
 
 
 def alike(tables: Sequence[ConnectTable]) -> tuple[ConnectTable, ...]:
-    """The tables with structs of one form for one name: the text does not tell whose a path is."""
+    """The tables, with one form of struct for each column name.
+
+    The text does not tell which table a path belongs to.
+    """
     native = {
         path.column
         for table in tables
@@ -77,7 +80,7 @@ def alike(tables: Sequence[ConnectTable]) -> tuple[ConnectTable, ...]:
 def path_changes(
     parsed: ParsedText, tables: Iterable[ConnectTable], original: DataFrame
 ) -> list[Splice]:
-    """The paths as fields of structs, and the names of select items that they leave."""
+    """The splices that turn paths into fields of structs, and keep the names of select items."""
     paths = {
         path: field_splice(parsed.text, table.columns[ref.column[0]], ref, path.span, path.name)
         for table in tables
@@ -102,7 +105,7 @@ def _named(place: int, name: str) -> Splice:
 
 
 def _unnamed_items(parsed: ParsedText, names: Sequence[str]) -> list[tuple[int, int, str]]:
-    """The outermost select items without names of their own: spans, and what Spark names them."""
+    """The outermost select items without an alias: their spans, and the names Spark gives them."""
     select: Any = parsed.tree
     while isinstance(select, exp.SetOperation | exp.Subquery):
         select = select.this

@@ -1,4 +1,4 @@
-"""What the names of a query mean: to the user of a lake, and in the catalogs of a session."""
+"""Resolves the names of a query: those registered with a lake, and those in Spark's catalogs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from variantlake.spark.session.jvm import session_of
 
 @dataclass(frozen=True, slots=True)
 class CatalogTable:
-    """An entry of a catalog; `name` is whole: the catalog, the namespace, the table.
+    """An entry of a catalog; `name` has all its parts: the catalog, the namespace, the table.
 
-    A view has neither provider nor location; a temporary one has no name either.
+    A view has neither provider nor location. A temporary view has no name either.
     """
 
     name: Parts
@@ -29,7 +29,7 @@ class CatalogTable:
 
     @property
     def is_delta(self) -> bool:
-        """Whether it is a Delta table with a place of its own."""
+        """Whether it is a Delta table with a location."""
         return self.provider.lower() == "delta" and bool(self.location)
 
     @property
@@ -40,9 +40,9 @@ class CatalogTable:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a name means: the table at `location` (a path or URI), and the whole of its name.
+    """The table that a name means: its `location` (a path or URI) and its full `name`.
 
-    `in_spark` tells whether Spark itself knows the name.
+    `in_spark` says whether Spark itself knows the name.
     """
 
     location: str
@@ -51,23 +51,23 @@ class Target:
 
 
 Resolve = Callable[[Parts], Target | None]
-"""The Delta table that a multi-part name means, None for all other names."""
+"""Maps a multi-part name to the Delta table that it means, other names to None."""
 
 
 def target_of(found: CatalogTable | None) -> Target | None:
-    """The table of ours that an entry of a catalog is."""
+    """The Delta table of a catalog's entry; None for any other entry."""
     if found is None or not found.is_delta:
         return None
     return Target(found.location, found.name, in_spark=True)
 
 
 def delta_name(location: str) -> str:
-    """How a query's FROM names the table at a location."""
+    """The name of the table at a location in a query's FROM."""
     return f"delta.{quote_identifier(location)}"
 
 
 def versioned(location: str, name: Parts) -> tuple[str, int | None]:
-    """A location, and the version that it names if it is what the query wrote."""
+    """The location and version of a `path@v3` that the query wrote itself; else no version."""
     match = VERSION_IN_PATH.fullmatch(location) if location == name[-1] else None
     return (location, None) if match is None else (match[1], int(match[2]))
 
@@ -80,24 +80,24 @@ class CatalogNames:
         self._names = java_instance(spark, "TableNames")
 
     def find(self, parts: Sequence[str]) -> CatalogTable | None:
-        """The table or view of this name, None if there is none."""
+        """The table or view of this name; None if there is none."""
         text = self._names.find(session_of(self._spark), json.dumps(parts))
         return None if text is None else catalog_entry(json.loads(text))
 
 
 def catalog_entry(found: Mapping[str, Any]) -> CatalogTable:
-    """An entry as `TableNames.java` tells of it."""
+    """The catalog entry that `TableNames.java` describes."""
     name = tuple(found.get("name", ()))
     return CatalogTable(name, found.get("provider", ""), found.get("location", ""))
 
 
 def find_remote(spark: SparkSession, parts: Parts) -> CatalogTable | None:
-    """What a name means in a session of Spark Connect; None for one that nobody knows."""
+    """The table or view of this name in a Spark Connect session; None if there is none."""
     name = ".".join(map(quote_identifier, parts))
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
     except PySparkException:
         return None
-    # What follows the columns of the table; the last of a name counts.
+    # Details follow the columns, which may have the same names: the last entry counts.
     entry = {row[0]: row[1] for row in rows}
     return CatalogTable(parts, str(entry.get("Provider", "")), str(entry.get("Location", "")))

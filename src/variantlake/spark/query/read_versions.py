@@ -1,7 +1,7 @@
-"""Which version of a table a DataFrame was read of: the names of our views in its plan say it.
+"""Finds the version of a table that a DataFrame reads, by the names of our views in its plan.
 
-Whatever is made of a DataFrame keeps them: filters, joins, views. If Spark cuts the plan off
-(`checkpoint`, `createDataFrame`), or read the table itself, nothing is known.
+Filters, joins and views over the DataFrame keep these names. The version is unknown if Spark cuts
+the plan off (`checkpoint`, `createDataFrame`), or reads the table itself.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _MARK = re.compile(r"__vl_[0-9a-f]{8}_\d+_([0-9a-f]{16})_([0-9a-f]{16})_v(\d+)\b
 
 
 def view_mark(table: TableVersion) -> str:
-    """The end of the name of a view of this table; empty for a version that somebody chose.
+    """The suffix that marks a view of this table; empty for a version that the caller chose.
 
-    Who overwrites a table by its own older rows wants those.
+    A caller who overwrites a table with its own older rows means to do so.
     """
     snapshot = table.snapshot
     return "" if table.chosen else f"_{'_'.join(_names(snapshot))}_v{snapshot.version}"
 
 
 def version_read(frame: DataFrame, snapshot: Snapshot) -> int | None:
-    """The oldest version of the snapshot's table that is read in a DataFrame; None for none.
+    """The oldest version of the snapshot's table that a DataFrame reads; None if none is known.
 
-    Raises TableReplaced if it reads another table, that was at the location before.
+    Raises TableReplaced if it reads another table that was at the location before.
     """
     location, table = _names(snapshot)
     found = [match.groups() for match in _MARK.finditer(_plan(frame))]
@@ -43,7 +43,7 @@ def version_read(frame: DataFrame, snapshot: Snapshot) -> int | None:
 
 
 def _names(snapshot: Snapshot) -> tuple[str, str]:
-    """Short names of the location and of the table that is there."""
+    """Short hashes of the table's location and id."""
     texts = (snapshot.store.uri, snapshot.metadata.id)
     return (_short(texts[0]), _short(texts[1]))
 
@@ -53,7 +53,7 @@ def _short(text: str) -> str:
 
 
 def _plan(frame: DataFrame) -> str:
-    """The analysed plan; the server's if the client has none."""
+    """The text of the analysed plan; through Connect, the server's explanation."""
     if is_connect(frame.sparkSession):
         remote: Any = frame
         return str(remote._explain_string(extended=True))  # noqa: SLF001 # as `explain` prints

@@ -1,7 +1,7 @@
-"""What the queries of a classic session and of Spark Connect have in common.
+"""The common part of queries in classic sessions and through Spark Connect.
 
-Each kind has a front end of its own (`catalyst_query`, `connect_query`), which finds tables and
-paths. How a query fails, what is left to Spark, and which version a time means is decided here.
+Each kind has its own front end (`catalyst_query`, `connect_query`), which finds tables and paths.
+This module decides how a query fails, what is left to Spark, and which version a time means.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SPARK_ALONE = "the statement is not a query over a table of ours: Spark runs it 
 NOT_A_SELECT = "the statement does more than read: whole Variants of all files are read"
 
 LEFT_TO_SPARK = (UnsupportedFeature, StoreFailed, NotADeltaTable)
-"""What our reader lacks and Delta Spark may have."""
+"""Errors of our reader after which Delta Spark may still run the query."""
 
 NO_DELTA = frozenset(
     {
@@ -40,7 +40,7 @@ NO_DELTA = frozenset(
         "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY",
     }
 )
-"""How Spark refuses a table's name for want of Delta Spark."""
+"""Spark's error conditions for a table's name if Delta Spark is missing."""
 
 
 class _Prepared(Protocol):
@@ -65,7 +65,7 @@ class SessionQueries(ABC, Generic[Prepared]):
         return prepared.frame
 
     def plan(self, text: str, args: Any, resolve: Resolve) -> Prepared:
-        """What the query would read; nothing runs. Raises InvalidQuery with Spark's sentence."""
+        """The scans of the query, without running it. Raises InvalidQuery with Spark's sentence."""
         return self._checked(text, args, resolve, run=False)
 
     @abstractmethod
@@ -74,11 +74,11 @@ class SessionQueries(ABC, Generic[Prepared]):
 
     @abstractmethod
     def _sql(self, text: str, args: Any, sources: Mapping[str, str]) -> DataFrame:
-        """The text as Spark takes it; `sources` as `or_invalid`. Raises InvalidQuery."""
+        """The DataFrame of the text by Spark; `sources` as in `or_invalid`. Raises InvalidQuery."""
 
     def _by_spark(self, text: str, args: Any, error: VariantLakeError, *, run: bool) -> DataFrame:
-        """The text by Spark alone. Raises `error` if Spark does not take it either."""
-        # What is refused by a setting is for nobody to read.
+        """Run the text by Spark alone. Raises `error` without `run`, or if Spark fails too."""
+        # A table that a setting refuses must not be read by Spark either.
         if not run or isinstance(error, AbsolutePathRefused):
             raise error
         try:
@@ -89,7 +89,7 @@ class SessionQueries(ABC, Generic[Prepared]):
     def opened(
         self, location: str, version: int | None, timestamp: str | None, args: Any
     ) -> TableVersion:
-        """A table, as it was at a time if a query's text says one, by the user's time zone."""
+        """A table at a version, or at a time that a query's text gives, in the user's time zone."""
         if timestamp is None:
             return self.tables.open(location, version)
         text = f"SELECT unix_millis(try_cast(({timestamp}) AS TIMESTAMP))"
@@ -99,7 +99,7 @@ class SessionQueries(ABC, Generic[Prepared]):
         return self.tables.open(location, version, before=found)
 
     def _load(self, name: TableName, target: Target, args: Any) -> TableVersion:
-        """A table that a text names, by the text's tokens."""
+        """The table, at the right version, that the tokens of a text name."""
         location, version = target.location, name.version
         if version is None and name.timestamp is None:
             location, version = versioned(location, name.parts)
@@ -111,5 +111,5 @@ class SessionQueries(ABC, Generic[Prepared]):
 
 
 def not_a_timestamp(text: str) -> InvalidQuery:
-    """The error for a TIMESTAMP AS OF that says no time."""
+    """The error for a TIMESTAMP AS OF whose value is not a timestamp."""
     return InvalidQuery(f"{text} is not a timestamp")

@@ -1,8 +1,8 @@
-"""Where the table is that a caller of a Lake names: one answer for queries, loads and all else.
+"""Finds the table that a caller of a Lake names, in one way for queries, loads and all else.
 
-A name is what a query's FROM takes: one that was registered, a table or view of the session's
-catalogs, or ``delta.`path` ``. A path has a slash or starts with a dot or a tilde, and a URL has a
-scheme; a bare word is a name. What is neither is an error, and never a new folder.
+A name is what a query's FROM takes: a registered name, a table or view of the session's catalogs,
+or ``delta.`path` ``. A path has a slash or starts with a dot or a tilde, and a URL has a scheme.
+A bare word is a name. Anything else is an error, and never creates a folder.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Location = str | os.PathLike[str]
 """A name of a table, its path, or its URL."""
 
 Find = Callable[[Parts], CatalogTable | None]
-"""What a name means in the session's catalogs."""
+"""Looks up a name in the session's catalogs."""
 
 _PART = r"`(?:[^`]|``)+`|\w+"
 _NAME = re.compile(rf"\s*(?:{_PART})(?:\s*\.\s*(?:{_PART}))*\s*")
@@ -39,9 +39,10 @@ _UNQUOTED = re.compile(r"\s*delta\s*\.\s*/", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class NamedLocation:
-    """What a caller named: `source` is how a query's FROM names it.
+    """The table or view that a caller named; `source` is its name in a query's FROM.
 
-    `location` is a path or a URL; None for a view, or a table that is not Delta's, as `what` says.
+    `location` is a path or a URL. It is None for a view or a table that is not Delta's; `what` then
+    says which of them it is.
     """
 
     source: str
@@ -50,12 +51,12 @@ class NamedLocation:
 
 
 def find_place(table: Location, registered: Mapping[str, str], find: Find) -> NamedLocation:
-    """The table, or the view, that `table` names.
+    """The table or view that `table` names.
 
     `registered` are locations by names in lower case.
 
-    Raises NotADeltaTable for a name that nobody knows, StoreFailed for a URL of a store that we do
-    not know, InvalidValue for what is not a name at all.
+    Raises NotADeltaTable for an unknown name, StoreFailed for a URL of an unsupported store,
+    InvalidValue for a `table` that is neither a string nor a path.
     """
     if not isinstance(table, str | os.PathLike) or not isinstance(os.fspath(table), str):
         raise InvalidValue(
@@ -85,9 +86,9 @@ def find_place(table: Location, registered: Mapping[str, str], find: Find) -> Na
 
 
 def writable(place: NamedLocation, table: Location) -> str:
-    """The location of a table that is written to.
+    """The location of a table, for a write.
 
-    Raises UnsupportedFeature for a view and a table of another kind, InvalidQuery for a version.
+    Raises UnsupportedFeature for a view or a table of another kind, InvalidQuery for a version.
     """
     if place.location is None:
         raise UnsupportedFeature(
@@ -103,7 +104,7 @@ def writable(place: NamedLocation, table: Location) -> str:
 
 
 def name_parts(text: str) -> Parts | None:
-    """The parts of a name as SQL writes it; None for what is not a name."""
+    """The parts of a name in SQL; None if the text is not a name."""
     if not _NAME.fullmatch(text):
         return None
     return tuple(
