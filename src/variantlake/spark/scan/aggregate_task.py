@@ -1,8 +1,7 @@
-"""Groups of rows made by our tasks: partial rows, which Spark's own aggregate merges.
+"""The Spark tasks that group rows: they yield partial rows, which Spark's own aggregate merges.
 
-A task reads its files a row group at a time, chooses rows, groups them on the codes of dictionaries
-and gives a row for each group. Files that the log answers for are rows that a task has from the
-start.
+A task reads its files one row group at a time, filters rows, groups them on dictionary codes and
+yields a row for each group. The partial rows of files that the log answers come with the task.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ if TYPE_CHECKING:
     from variantlake.scan.files.file_rows import Rows
 
 MERGED = 1 << 16
-"""Groups that a task merges before it gives them; of more, few would be alike."""
+"""The most groups that a task merges before it yields them; of more, few would be equal."""
 
 BATCH_ROWS = 1 << 14
 
 PART_BYTES = 1 << 30
-"""Bytes of files for one task: it reads few of their columns, and to start it takes 60 ms."""
+"""Bytes of files for one task: it reads few of their columns, and starting it takes 60 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """What rows are grouped by and what is kept of them, by the table's own names.
+    """The keys and aggregates of a grouping, by the table's own names.
 
-    `flags` are conditions that keys stand for: a column `flag(i)` tells where number i is true.
+    `flags` are conditions that serve as keys: the column `flag(i)` says where condition i is true.
     """
 
     keys: tuple[Ref | Call, ...]
@@ -58,7 +57,7 @@ class Groups:
 
     @property
     def columns(self) -> tuple[Ref, ...]:
-        """The columns and paths that are read beside those of conditions."""
+        """The columns and paths of the keys and aggregates, without those of conditions."""
         own: list[Expression] = [*self.keys, *self.aggregates]
         found = [part for each in own for part in below(each) if isinstance(part, Ref)]
         flags = {flag(number) for number in range(len(self.flags))}
@@ -66,7 +65,7 @@ class Groups:
 
 
 def flag(number: int) -> Ref:
-    """The key that stands for a condition."""
+    """The key that stands for the condition `number`."""
     return Ref(("", f"flag {number}"), None, "boolean")
 
 
@@ -74,8 +73,8 @@ def flag(number: int) -> Ref:
 class AggregateTask:
     """The body of the tasks of one aggregate; pickles.
 
-    `table` is the version without its files, `schema` that of the partial rows: keys and aggregates
-    as `groups` has them. `known` are partial rows that the log gives, of the first task.
+    `table` is the version without its files. `schema` is that of the partial rows: the keys and
+    aggregates of `groups`. The first task yields `log_rows`, the partial rows that the log answers.
     """
 
     table: Snapshot
@@ -95,16 +94,16 @@ class AggregateTask:
         known: pa.RecordBatch | None = None,
         tasks: int = 1,
     ) -> AggregateTask:
-        """An aggregate of these files by about `tasks` tasks."""
+        """An aggregate of these files in about `tasks` tasks."""
         parts = split_files(files, tasks, most=PART_BYTES)
         return cls(snapshot.without_files(), parts or ((),), groups, schema, known)
 
     def __call__(self, number: int) -> Iterator[pa.RecordBatch]:
-        """The partial rows of task `number`; two of them may be of one group.
+        """The partial rows of task `number`, among them possibly several of one group.
 
         Raises MalformedFile.
         """
-        # Loads the kernels: in the task, and not where the query is planned.
+        # Imported here, since it loads the kernels: only tasks need them.
         from variantlake.engine.grouped import merged
 
         if number == 0 and self.log_rows is not None:
@@ -113,7 +112,7 @@ class AggregateTask:
         for rows in (rows for part in self.parts[number] for rows in self._rows(part)):
             held.append(self._part(rows))
             if sum(each.count for each in held) > MERGED:
-                # Merged once more only if that made less of them.
+                # Keep merging only while it leaves few enough groups.
                 found = merged(held)
                 held = [found] if found.count <= MERGED else []
                 if not held:
@@ -122,14 +121,14 @@ class AggregateTask:
             yield from self._batches(held[0] if len(held) == 1 else merged(held))
 
     def groups_of(self, part: FilePart) -> list[PartialGroups]:
-        """The groups of a part of a file, as one Part if any; threads may do this."""
+        """The groups of a part of a file, merged into at most one PartialGroups; thread-safe."""
         from variantlake.engine.grouped import merged
 
         found = [self._part(rows) for rows in self._rows(part)]
         return found if len(found) < 2 else [merged(found)]
 
     def sample(self) -> tuple[int, int]:
-        """How many rows the first row group has that fulfil the condition, and how many groups."""
+        """How many rows of the first row group meet the condition, and how many groups of them."""
         for part in self.parts[0]:
             for rows in self._rows(part):
                 return rows.rows, self._part(rows).count

@@ -1,11 +1,11 @@
 """`spark.read.format("variantlake")`: a table as a data source in Python, read by our kernels.
 
-It serves where a table has to be named by a format and a path: in other people's code, in Spark
-Connect. `lake.sql` reads the same faster: a data source in Python is not told which columns and
-paths a query asks for. Options: Delta's `versionAsOf` and `timestampAsOf` (in the session's time
-zone at the time of `register`, if it says none), `version`, `timestamp` (ISO 8601, UTC if no
-zone is given) and `columns`, a comma between their names; `path@v3` names a version too. Others are
-refused.
+It is for code that can only name a table by a format and a path: other people's code, Spark
+Connect. `lake.sql` is faster, because Spark does not tell a data source in Python which columns and
+paths a query reads. Options: Delta's `versionAsOf` and `timestampAsOf` (without a zone, in the
+session's time zone at the time of `register`), `version`, `timestamp` (ISO 8601, UTC if no zone is
+given) and `columns`, their names separated by commas. `path@v3` names a version too. Other options
+are errors.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 FORMAT = "variantlake"
 _TASKS = 32
-"""A data source is not told how many cores there are; small tables have fewer tasks."""
+"""Spark does not tell a data source the number of cores; small tables get fewer tasks."""
 
 
 class VariantlakeSource(DataSource):
-    """A version of a table; `stores` are the options with which it is reached.
+    """A version of a table; `stores` are the options for reaching its store.
 
-    `absolute_paths` says whether it may name files by absolute paths, `case_sensitive` whether
-    Spark tells names of columns apart by case, `zone` is the session's.
+    `absolute_paths` says whether the table may name files by absolute paths, `case_sensitive`
+    whether Spark distinguishes names of columns by case. `zone` is the session's time zone.
     """
 
     stores: ClassVar[Mapping[str, str]] = {}
@@ -55,13 +55,13 @@ class VariantlakeSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` says."""
+        """The name of the format."""
         return FORMAT
 
     def schema(self) -> StructType:
-        """The columns asked for, VARIANT ones among them.
+        """The requested columns, VARIANT ones included.
 
-        Raises InvalidQuery for an option that means nothing; NotADeltaTable.
+        Raises InvalidQuery for an invalid option; NotADeltaTable.
         """
         columns = self._table.schema
         chosen = self._options.columns
@@ -85,12 +85,12 @@ class VariantlakeSource(DataSource):
         return alike[0]
 
     def _stored(self, schema: StructType) -> dict[str, str]:
-        """The names that files have for columns, by the names that a reader's schema gives them."""
+        """The names of columns in files, by their names in a reader's schema."""
         stored = self._table.stored_names
         return {field.name: stored[self._column(field.name).name] for field in schema.fields}
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Reads the columns of `schema`."""
+        """A reader of the columns of `schema`."""
         return TableReader(self._table, schema, self._stored(schema), self.stores)
 
     @cached_property
@@ -117,15 +117,15 @@ class VariantlakeSource(DataSource):
 
 
 class FilteringSource(VariantlakeSource):
-    """Where the session lets filters be pushed to data sources in Python."""
+    """The source for sessions that push filters to data sources in Python."""
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Reads the columns of `schema`, and takes filters."""
+        """A reader of the columns of `schema` that accepts filters."""
         return _FilteringReader(self._table, schema, self._stored(schema), self.stores)
 
 
 class TableReader(DataSourceReader):
-    """Files of a table, some for each task."""
+    """Divides the files of a table among tasks, and reads them."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class TableReader(DataSourceReader):
         self._stores = stores
 
     def partitions(self) -> list[InputPartition]:
-        """Files, and parts of large ones, in parts of like many bytes."""
+        """Partitions of files, and of parts of large files, with about equally many bytes."""
         reach(self._stores)
         table = self._table
         check_before_read(table.snapshot)
@@ -170,13 +170,13 @@ class TableReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition's files. Raises as `ScanTask`."""
-        if partition.value is not None:  # a table without files
+        if partition.value is not None:  # PySpark's partition for a table without files
             reach(self._stores)
             yield from self.rows(partition)
 
     @staticmethod
     def rows(partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition's files, in a process that reaches the stores."""
+        """The rows of a partition's files; `reach` must have run in this process."""
         # Loads the kernels.
         from variantlake.scan.files.column_reads import as_type
         from variantlake.scan.files.file_rows import partition_column
@@ -198,8 +198,8 @@ class TableReader(DataSourceReader):
 
 class _FilteringReader(TableReader):
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 # PySpark's name
-        """Keep those on ordinary columns, to skip files and rows; Spark evaluates all again."""
-        from variantlake.spark.scan.source_filters import predicate_of  # there from PySpark 4.1
+        """Use filters on ordinary columns to skip files and rows; Spark evaluates all again."""
+        from variantlake.spark.scan.source_filters import predicate_of  # needs PySpark 4.1
 
         stored = self._table.stored_names
         for each in filters:
@@ -210,7 +210,7 @@ class _FilteringReader(TableReader):
 
 
 def reach(stores: Mapping[str, str]) -> None:
-    """In a Python process of Spark's: reach stores as the process that registered the source."""
+    """Give a Python process of Spark's the store options of the process that registered."""
     if stores:
         take_options(stores)
 

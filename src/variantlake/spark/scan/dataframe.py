@@ -1,11 +1,11 @@
-"""A scan plan as one Spark DataFrame: a union of its groups, each read in its own way.
+"""Turns a scan plan into one Spark DataFrame: a union of its groups, each read in its own way.
 
-A Variant column that the query reads by paths alone becomes a struct, of the same name and in the
-same place: a field `__vl_p<i>` for each path, typed as requested, and `__vl_v`, the Variant itself,
-when some group is read natively. The query's text then says `event.__vl_p0` if it said
-`event:kind::string`. So whatever passes the column on (stars, CTEs, aliases, outer joins) passes
-its paths, and nothing new appears in stars or natural joins; Spark's optimizer takes the struct
-apart again and pushes filters into the files.
+A Variant column that the query reads only by paths becomes a struct with the same name and place:
+a field `__vl_p<i>` for each path, typed as requested, and `__vl_v`, the Variant itself, when some
+group is read natively. In the query's text `event:kind::string` becomes `event.__vl_p0`. So
+whatever passes the column on (stars, CTEs, aliases, outer joins) passes its paths, and nothing new
+appears in stars or natural joins. Spark's optimizer takes the struct apart again and pushes filters
+into the files.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def scan(
 ) -> DataFrame:
     """The rows of the plan's files with the table's columns, in the table's order.
 
-    Columns that are NOT NULL in the table are not nullable, if `helper` can say so. Spark takes
-    that for true unseen, and would read a NULL as some other value. So it is told so of files only
-    if the log counts no NULL in any of them; else a NULL is an error above the scan.
+    Columns that are NOT NULL in the table are not nullable, if `helper` can assert that. Spark
+    trusts the declaration, and would read a NULL as some other value. So the scan of files declares
+    it only if the log counts no NULL in any of them; else a NULL is an error above the scan.
 
-    `columns` are those to be read as structs of paths; all others come as they are in the table.
-    `joined` are conjuncts of the plan that the query's text does not say. `needed` are the columns
-    that the query looks at, by the names in files; all when None.
+    The scan reads `columns` as structs of paths, all others as they are in the table. `joined` are
+    conjuncts of the plan that are not in the query's text. `needed` are the columns that the query
+    reads, by the names in files; None for all.
 
     Raises UnsupportedFeature for files in an object store with types that Spark's Variant reader
     lacks if one of their Variants is needed.
@@ -90,7 +90,7 @@ def scan(
             columns,
             plan.conjuncts,
             joined=joined,
-            # One of a table's scans tells it.
+            # Only one of a table's scans reports what was skipped.
             skipped=skipped if by_spark and group is by_spark[0] else (0, 0),
         ).frames(needed)
     ]
@@ -112,7 +112,10 @@ def _with_required(
     groups: Sequence[ScanGroup],
     needed: Collection[str] | None,
 ) -> TableVersion:
-    """The table with columns that no file has a NULL in as such, of those that are needed."""
+    """The table with the needed NOT NULL columns in `required`, not nullable if no file has NULL.
+
+    None are required if `helper` cannot assert it.
+    """
     if not helper.can_assert:
         return replace(table, required=frozenset())
     names = table.stored_names
@@ -124,7 +127,7 @@ def _with_required(
 def _without_nulls(
     stored: StructType, groups: Sequence[ScanGroup], required: Collection[str]
 ) -> StructType:
-    """The columns, those that are NOT NULL and have no NULL in any file by the log as such."""
+    """The columns, not nullable if they are `required` and the log counts no NULL in any file."""
     return StructType(
         [
             StructField(
@@ -178,10 +181,10 @@ class _LayoutGroup:
         self._left_out: frozenset[str] = frozenset()
 
     def frames(self, needed: Collection[str] | None) -> Iterator[DataFrame]:
-        """The rows of the files; those with deletion vectors are a scan of their own."""
+        """Yield the rows of the files; files with deletion vectors get a separate scan."""
         files = list(self._files)
         if self._by_kernels:
-            if needed is not None:  # of its own scans Spark itself takes what it needs
+            if needed is not None:  # Spark prunes the columns of its own scans itself
                 self._left_out = frozenset(self._table.stored.names) - frozenset(needed)
             yield self._select(self._kernel_rows(files), constants=True)
             return
@@ -204,7 +207,7 @@ class _LayoutGroup:
         columns: Sequence[str] = EVERYTHING,
         numbered: bool = False,
     ) -> DataFrame:
-        """What the files hold, with partition values; `numbered` is for `without_deleted`."""
+        """The files' columns and partition values; `numbered` adds what `without_deleted` needs."""
         types = {item.name: item.dataType for item in self._table.stored.fields}
         constants = [StructField(field, types[name]) for name, field in self._constants.items()]
         constants += [StructField(self._file_number, IntegerType())] if numbered else []
@@ -228,7 +231,7 @@ class _LayoutGroup:
         )
 
     def _label(self, files: Sequence[ListedFile]) -> str:
-        """What plans and Spark's own pages call a scan of these files."""
+        """The name of a scan of these files in plans and in Spark's web UI."""
         table = self._table
         every = self._files.columns
         whole = int(every.sizes.sum()) + every.left_out.bytes
@@ -239,9 +242,9 @@ class _LayoutGroup:
         )
 
     def _kernel_rows(self, files: Sequence[ScanFile]) -> DataFrame:
-        """The same as `_rows`, read by our kernels, without deleted rows."""
+        """The rows as from `_rows`, read by our kernels, without deleted rows."""
         snapshot = self._table.snapshot
-        # Names inside of structs are the table's here.
+        # The kernels give fields of structs the table's names.
         own = dict(zip(self._table.stored.names, self._table.schema.fields, strict=True))
         schema = StructType(
             [
@@ -274,14 +277,14 @@ class _LayoutGroup:
         )
 
     def empty(self) -> DataFrame:
-        """No rows, with the columns of every other group."""
+        """A DataFrame without rows, with the same columns as other groups."""
         return self._select(self._helper.empty(self._table.stored), constants=False)
 
     def _select(self, rows: DataFrame, *, constants: bool) -> DataFrame:
         return rows.selectExpr(*self._columns_of(constants=constants))
 
     def _columns_of(self, *, constants: bool) -> list[str]:
-        """The table's columns as text: one crossing into the JVM instead of ten for each."""
+        """The table's columns as SQL: one call of the JVM instead of ten for each column."""
         fields = zip(self._stored.fields, self._table.schema.fields, strict=True)
         return [
             f"{self._column(stored, item, constants=constants)} AS {quote_identifier(item.name)}"
@@ -289,10 +292,10 @@ class _LayoutGroup:
         ]
 
     def _stored_schema(self, group: ScanGroup) -> StructType:
-        """The table's columns as these files have them: by names alone if that is known.
+        """The table's columns in these files, without ids if the files surely use the same names.
 
         By its id Spark finds a column under any name, but pushes a condition to the column that has
-        this name in the file. Facts of a layout come only from files with the names of the schema.
+        this name in the file. Only files with the schema's names have facts of a layout.
         """
         table = self._table
         variants = [group.files.columns.facts.variant(column) for column in table.stored_variants]
@@ -303,7 +306,10 @@ class _LayoutGroup:
         return without_ids(table.stored) if named else table.stored
 
     def _pushed(self) -> list[str]:
-        """The query's conditions on columns that are cast, hidden or tested above, said below."""
+        """The query's conditions on columns that are cast, hidden or asserted above the scan.
+
+        Spark does not push these below, so the scan repeats them.
+        """
         table = self._table
         changed = {
             stored.name
@@ -321,7 +327,7 @@ class _LayoutGroup:
         return [text for text in texts if text is not None]
 
     def _plan_only_filters(self) -> Iterator[str]:
-        """Conditions that only the plan has, on columns that are read as they are stored."""
+        """Yield the conditions of `joined`, which the query lacks, on columns read as stored."""
         plain = {item.name for item in self._stored.fields if not item.metadata}
         plain -= self._chars.keys()
         for part in self._joined:
@@ -330,7 +336,7 @@ class _LayoutGroup:
                 yield text
 
     def _on_path(self, condition: Predicate) -> str | None:
-        """A condition on one path, said of its column if that is pushed into files."""
+        """A condition on a single path as SQL on its typed column; None if that is not pushable."""
         paths = {ref for ref in refs(condition) if ref.path is not None}
         reading = self._readings.get(next(iter(paths))) if len(paths) == 1 else None
         if not isinstance(reading, PhysicalColumn) or not reading.pushable:
@@ -340,7 +346,7 @@ class _LayoutGroup:
         return condition_sql(condition, {ref: reading.conversion.sql(leaf)})
 
     def _file_schema(self) -> StructType:
-        """What to read of a file, built as types: keys of a path may be any text (rule 6)."""
+        """The schema to read of a file, built as types: keys of paths may be any text (rule 6)."""
         fields = []
         for item in self._stored.fields:
             if item.name in self._constants:
@@ -354,15 +360,17 @@ class _LayoutGroup:
         return StructType(fields)
 
     def _implied(self) -> list[str]:
-        """What the query's conditions imply for columns that are read through a cast.
+        """The bounds that the query's conditions imply for columns read through a cast.
 
-        Spark pushes these into the files, if it does not push the casts (rule 13).
+        Spark pushes these bounds into the files, though not the casts (rule 13).
         """
         return [
             bound.sql(_leaf(quote_identifier(ref.column[0]), reading.steps))
             for ref, reading in self._readings.items()
             if isinstance(reading, PhysicalColumn) and ref.column[0] in self._columns
-            if not any(isinstance(step, int) for step in reading.steps)  # pushes none into arrays
+            if not any(
+                isinstance(step, int) for step in reading.steps
+            )  # Spark pushes none into arrays
             for conjunct in self._conjuncts
             for bound in implied_bounds(conjunct, ref, reading)
         ]
@@ -394,7 +402,7 @@ class _LayoutGroup:
     def _column(self, stored: StructField, item: StructField, *, constants: bool) -> str:
         name = quote_identifier(stored.name)
         if stored.name in self._left_out:
-            # Never evaluated; were it, a wrong NULL would be worse.
+            # Should never be evaluated; an error is better than a wrong NULL.
             message = _LEFT_OUT.format(item.name)
             ddl = type_ddl(item.dataType, comments=True)
             return f"CAST(raise_error({quote_string(message)}) AS {ddl})"
@@ -438,9 +446,9 @@ _LEFT_OUT = (
 
 
 def _leaf(column: str, steps: Iterable[str | int]) -> str:
-    """What is `steps` below a column; keys are literals, since they may be any text (rule 6).
+    """SQL for the value `steps` below a column; keys, which may be any text, are literals (rule 6).
 
-    `get` gives NULL beyond the end of an array, whatever ANSI says (rule 7).
+    `get` gives NULL beyond the end of an array, in ANSI mode too (rule 7).
     """
     for step in steps:
         if isinstance(step, str):
@@ -453,18 +461,21 @@ def _leaf(column: str, steps: Iterable[str | int]) -> str:
 def hidden(column: str) -> str:
     """The same values in a form that Spark's optimizer does not look through.
 
-    For a Variant: Spark pushes `variant_get` and casts of a bare column into the scan, where every
-    row is cast at once, also those that a CASE or an AND would have kept out (rule 1). For a
-    float: a predicate on a bare column is pushed to statistics that leave out NaN (rule 8).
+    Spark pushes `variant_get` and casts of a bare Variant column into the scan, which casts every
+    row, also those that a CASE or an AND would have excluded (rule 1). It pushes a predicate on a
+    bare float column to statistics that leave out NaN (rule 8).
 
-    `coalesce(c, c)` stays. `if(c IS NULL, NULL, c)` does not: a cast of it is pushed into the
-    branch, if it is bare again.
+    `coalesce(c, c)` prevents both. `if(c IS NULL, NULL, c)` does not: Spark pushes a cast of it
+    into the branch, where `c` is bare again.
     """
     return f"coalesce({column}, {column})"
 
 
 def _is_hidden(type_: DataType) -> bool:
-    """Whether it holds what Spark must not look into: it does through structs, not arrays."""
+    """Whether a type holds a Variant or a float, outside arrays, that must be `hidden`.
+
+    Spark looks through structs, but not into arrays.
+    """
     if isinstance(type_, StructType):
         return any(_is_hidden(item.dataType) for item in type_.fields)
     return isinstance(type_, VariantType | FloatType | DoubleType)

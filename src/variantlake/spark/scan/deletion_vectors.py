@@ -1,11 +1,10 @@
-"""Files with deletion vectors: their rows without the deleted ones.
+"""Removes the deleted rows of files with deletion vectors.
 
-Files of a scan have numbers, as constants that the index of files gives each of them, and their
-deleted rows are bits that Spark sends to every task. So a row is tested by its file's number and
-its own place in the file; no path of a file is compared (EXACTNESS, rule 15). It is tested in a
-filter and not by a join: Spark pushes a query's conditions below a join, if they would be
-evaluated for deleted rows, too, and fail for values that the table no longer has (rule 1). Of two
-filters the inner one comes first.
+The file index gives each file of a scan a number, as a constant column, and Spark sends the deleted
+rows as bits to every task. A filter tests each row by its file's number and its place in the file,
+and compares no paths (EXACTNESS, rule 15). A join would not do: Spark would push the query's
+conditions below it, evaluate them for deleted rows too, and fail on values that the table no longer
+has (rule 1). Of two filters, Spark evaluates the inner one first.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from variantlake.spark.session.jobs import functions_of
 from variantlake.storage.store import Store
 
 FILE_NUMBER = "__vl_file"
-"""The constant that tells a file of one scan from the others, unless a column has this name."""
+"""The constant column with a file's number in its scan; longer if a column has this name."""
 
 _DELETED = StructType(
     [StructField("__vl_of", IntegerType()), StructField("__vl_bits", ArrayType(LongType()))]
@@ -45,9 +44,9 @@ def has_deleted(file: ScanFile) -> bool:
 def without_deleted(
     helper: Files, rows: DataFrame, number: str, store: Store, files: Sequence[ScanFile]
 ) -> DataFrame:
-    """The rows of files without the deleted ones; column `number` has a file's place in `files`.
+    """The rows of files without the deleted ones; column `number` holds a file's place in `files`.
 
-    Raises MalformedLog for a vector that is not what its descriptor promises.
+    Raises MalformedLog for a vector that does not match its descriptor.
     """
     with ThreadPoolExecutor(min(_THREADS, len(files))) as pool:
         vectors = list(pool.map(lambda file: _bits(store, file), files))
@@ -58,7 +57,7 @@ def without_deleted(
     sf = functions_of(rows.sparkSession)
     by_file = sf.expr("transform(array_sort(collect_list(struct(*))), file -> file.__vl_bits)")
     words = sf.get(helper.deleted(table, _DELETED).agg(by_file).scalar(), sf.col(number))
-    # Beyond the last deleted row there is no word, and NULL deletes nothing.
+    # After the last deleted row there are no words: the bit is NULL, and the row is kept.
     word = sf.get(words, sf.expr(f"int({ROW_INDEX} div {_WORD_BITS})"))
     bit = sf.getbit(word, sf.expr(f"int({ROW_INDEX} % {_WORD_BITS})"))
     kept: DataFrame = rows.filter(sf.coalesce(bit, sf.lit(0)) == 0)
@@ -66,7 +65,7 @@ def without_deleted(
 
 
 def _bits(store: Store, file: ScanFile) -> npt.NDArray[np.int64]:
-    """The deleted rows as bits of words, up to the last word with one."""
+    """The deleted rows as bits in 64-bit words, up to the last word with a bit set."""
     if file.vector is None:
         return np.empty(0, np.int64)
     rows = deleted_rows(store, file.vector, _num_records(file))

@@ -1,7 +1,7 @@
-"""Groups of rows made in the driver: one row of each, so that Spark has nothing left to merge.
+"""Groups rows in the driver: one row for each group, so that Spark has nothing left to merge.
 
-To start tasks, to exchange their rows and to merge them takes Spark a quarter of a second, in which
-threads of one process group millions of rows. So the driver does it if few bytes are read.
+Spark takes a quarter of a second to start tasks, exchange their rows and merge them. In that time
+threads of one process group millions of rows, so the driver does it if the scan reads few bytes.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from variantlake.engine.grouped import PartialGroups
 
 MOST_GROUPS = 1 << 20
-"""Groups of more would fill the driver's memory: Spark, which can spill, makes them."""
+"""More groups would fill the driver's memory: they are left to Spark, which can spill."""
 
 MOST_VALUES = 1 << 23
-"""The same for different values, which are counted and not handed on."""
+"""The same limit for distinct values, which the driver counts and does not hand on."""
 
 
 def groups_here(task: AggregateTask, known: PartialGroups | None) -> pa.RecordBatch | None:
-    """The rows of all parts of an aggregate and of what the log knows, no two of one group.
+    """One row for each group, over all parts of an aggregate and the groups that the log knows.
 
-    None if there are too many groups, or if a file is not read: when Spark reads it, it says
-    what is wrong.
+    None if there are too many groups, or if reading a file fails: Spark then reads the file itself
+    and reports the error.
     """
     from variantlake.engine.grouped import merged, merged_if_many
 

@@ -1,4 +1,4 @@
-"""What takes the place of a Variant column in a scan: a struct with a field for each path."""
+"""Replaces a Variant column of a scan by a struct with a field for each path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VARIANT_FIELD = "__vl_v"
 
 @dataclass(frozen=True, slots=True)
 class PathColumn:
-    """A Variant column that is read by `paths` alone; `native` when some file needs the Variant."""
+    """A Variant column read only by `paths`; `native` if some file needs the whole Variant."""
 
     paths: tuple[Ref, ...]
     native: bool
@@ -27,7 +27,7 @@ class PathColumn:
 
 
 def path_columns(plan: ScanPlan, refs: Iterable[Ref]) -> dict[str, PathColumn]:
-    """The columns that become structs of the paths `refs`, for a plan that was asked for them."""
+    """The columns that become structs of the paths `refs`, for a plan that was made for them."""
     by_column: dict[str, list[Ref]] = {}
     for ref in dict.fromkeys(refs):
         by_column.setdefault(ref.column[0], []).append(ref)
@@ -43,12 +43,11 @@ def path_columns(plan: ScanPlan, refs: Iterable[Ref]) -> dict[str, PathColumn]:
 def field_splice(
     text: str, column: PathColumn, ref: Ref, span: Span, name: Span, *, cast: str = ""
 ) -> Splice:
-    """The change of one path's expression, at `span`, into the field of its column's struct.
+    """The splice that replaces a path's expression, at `span`, by the field of its column's struct.
 
-    `name` is where the column's name stands in it. If some files are read natively the
-    expression itself stays, over the Variant inside the struct, and as the type `cast` if one is
-    given: evaluated only in rows whose field is NULL, and only if the query itself comes to
-    evaluate it.
+    `name` is the span of the column's name in it. If some files are read natively, the expression
+    stays as a fallback over the Variant inside the struct, cast to `cast` if that is given. Spark
+    evaluates it only in rows whose field is NULL, and only if the query evaluates the path at all.
     """
     own = text[slice(*name)]
     field = f"{own}.{column.field(ref)}"

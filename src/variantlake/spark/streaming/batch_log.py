@@ -1,7 +1,7 @@
-"""What is told of each batch of a stream: Spark's progress has no room for figures of ours.
+"""Reports each batch of a stream, since Spark's progress has no place for our figures.
 
-A line in the log, and figures in the text form of Prometheus. A batch may be committed by another
-process than the one before it: so totals go on from what their file says.
+The report is a line in the log, and figures in Prometheus's text format. Another process may have
+committed the batch before, so the totals continue from those in the metrics file.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def tell(
     seconds: float,
     metrics_file: str | os.PathLike[str] | None,
 ) -> None:
-    """One line for a batch, at level INFO, and its figures in the metrics file, if there is one."""
+    """Log a line for a batch, at level INFO, and add its figures to the metrics file, if any."""
     if metrics_file:
         _write_figures(Path(metrics_file), table, batch, done, seconds)
     if done.already_loaded:
@@ -73,7 +73,7 @@ def _write_figures(
 ) -> None:
     """Add a batch to the figures in the file.
 
-    The batch is in the table: what goes wrong here is logged.
+    The batch is already in the table, so a failure here is only logged.
     """
     labels = {"query": batch.query, "table": table}
     again = done.already_loaded
@@ -111,6 +111,6 @@ def _figures(labels: Mapping[str, str], values: Mapping[str, float]) -> list[Fig
 
 
 def _totals(file: Path, labels: Mapping[str, str]) -> dict[str, float]:
-    """The totals that the file has for this query and table; none if it is new, or another's."""
+    """The totals in the file for this query and table; zeros if it has none."""
     known, key = read_figures(file), label_key(labels)
     return {name: known.get((PREFIX + name, key), 0.0) for name in COUNTERS}

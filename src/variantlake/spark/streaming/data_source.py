@@ -1,4 +1,4 @@
-"""`format("variantlake")` for writes and streams too."""
+"""Extends `format("variantlake")` to writes and streams."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from variantlake.spark.streaming.source_options import StreamOptions, is_stream
 
 
 class TableSource(VariantlakeSource):
-    """The part of the source that writes and streams use.
+    """The part of the source for writes and streams.
 
-    `log_level` is that of the registering process, whose id is `registered_by`.
+    `log_level` is the level in the registering process, whose id is `registered_by`.
     """
 
     log_level: ClassVar[int] = logging.WARNING
     registered_by: ClassVar[int] = 0
 
     def schema(self) -> StructType:
-        """The columns asked for; those of a stream if there are options that streams alone have.
+        """The requested columns; those of a stream if the options include one of streams alone.
 
         Raises as `VariantlakeSource.schema` and `stream_schema`.
         """
@@ -48,7 +48,7 @@ class TableSource(VariantlakeSource):
         return super().reader(schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 # PySpark's name
-        """Reads a table version by version. Raises as `StreamOptions.of` and `stream_of`."""
+        """A reader of a table by version. Raises as `StreamOptions.of` and `stream_of`."""
         from variantlake.spark.streaming.reader import stream_of
 
         self._begin()
@@ -62,7 +62,7 @@ class TableSource(VariantlakeSource):
         return self._read(self._stream_options.location)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 # PySpark's name
-        """Writes the batches of a stream.
+        """A writer of the batches of a stream.
 
         Raises UnsupportedFeature for the output mode "complete"; else as `TableStreamWriter`.
         """
@@ -80,7 +80,7 @@ class TableSource(VariantlakeSource):
         return TableStreamWriter(SinkOptions.of(self.options), schema, self.stores)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # PySpark's
-        """Writes the rows of a DataFrame. Raises as `TableBatchWriter`."""
+        """A writer of the rows of a DataFrame. Raises as `TableBatchWriter`."""
         # Loads the kernels.
         from variantlake.spark.load.sink_options import SinkOptions
         from variantlake.spark.load.source_writer import TableBatchWriter
@@ -90,7 +90,7 @@ class TableSource(VariantlakeSource):
         return TableBatchWriter(options, schema, self.stores)
 
     def _begin(self) -> None:
-        """In a Python process of Spark's on the driver: reach stores, and say what is logged."""
+        """Set up stores and logging in a Python process that Spark started on the driver."""
         reach(self.stores)
         if self.absolute_paths is not None:
             set_absolute_paths(self.absolute_paths.value)

@@ -1,4 +1,4 @@
-"""`lake.write_batch`: what `foreachBatch` calls to put each batch into a table exactly once."""
+"""`lake.write_batch`, which a `foreachBatch` function calls to commit each batch exactly once."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ def write_batch(
         frame: The batch, as `foreachBatch` gives it.
         batch_id: Its number, as `foreachBatch` gives it.
         table: The table's location.
-        query: The name by which the table knows the query. None takes the id that Spark keeps in
-            the query's checkpoint, which a new checkpoint changes.
+        query: The name of the query in the table's log. None takes the id that Spark keeps in the
+            query's checkpoint; a new checkpoint has a new id.
         json_columns: As for `append`.
         new: As for `append`.
         merge_schema: As for `append`.
-        auto_compact: Whether small files are joined after the commit, if there are many of them.
-            None asks the table's property `delta.autoOptimize.autoCompact`.
-        metrics_file: Figures in the text form of Prometheus, written after each batch.
+        auto_compact: Whether to compact small files after the commit, if there are many of them.
+            None follows the table's property `delta.autoOptimize.autoCompact`.
+        metrics_file: Where to write figures in Prometheus's text format after each batch.
         **options: As for `append`.
 
     Returns:
-        What was loaded; `already_loaded` if the table had the batch.
+        The result of the load; `already_loaded` if the table had the batch.
 
     Raises:
         LostCheckpoint: The table has later batches of the query, or this one of another checkpoint.
-        InvalidValue: No query is known here.
+        InvalidValue: `query` is None, and Spark gives no id of the query here.
     """
     started = time.perf_counter()
     if metrics_file:
@@ -94,7 +94,7 @@ def write_batch(
 
 
 def _stream(frame: DataFrame) -> str:
-    """The id of the query that runs in this thread; empty if there is none, or Connect."""
+    """The id of the query that runs in this thread; empty if none runs, or through Connect."""
     if is_connect(frame.sparkSession):
         return ""
     return frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID) or ""

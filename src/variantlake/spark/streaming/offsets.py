@@ -1,10 +1,10 @@
-"""How far a stream has read a table, in the form that Delta Spark's offsets have.
+"""Offsets, which say how far a stream has read a table, in the form of Delta Spark's.
 
     {"sourceVersion": 1, "reservoirId": id of the table, "reservoirVersion": version,
      "index": last file of the version that was read, "isStartingVersion": bool}
 
-Files of a version are counted from 0; the index is -1 if none of them was read. The starting
-version is read as a whole: its files are all those that the table had, the oldest first.
+Files of a version are counted from 0; the index is -1 if the stream has read none of them. It reads
+the starting version as a whole: all files that the table had then, the oldest first.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ _FORM = 1
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """A place in a table's history: behind file `index` of a version, or of the whole table then.
+    """A place in a table's history: after file `index` of a version's commit.
 
-    Offsets of one stream are ordered by `place`.
+    If `is_starting`, the index counts all files of the table at that version. `place` orders the
+    offsets of a stream.
     """
 
     table: str
@@ -32,11 +33,11 @@ class Offset:
 
     @property
     def place(self) -> tuple[int, bool, int]:
-        """What orders offsets: a table as a whole comes before what its next version adds."""
+        """The sort key of offsets: a whole table comes before the files that a commit adds."""
         return (self.version, not self.is_starting, self.index)
 
     def to_json(self) -> dict[str, Any]:
-        """The offset as Spark keeps it in the checkpoint."""
+        """The offset in the form that Spark keeps in the checkpoint."""
         return {
             "sourceVersion": _FORM,
             "reservoirId": self.table,

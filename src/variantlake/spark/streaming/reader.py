@@ -1,4 +1,4 @@
-"""The source as PySpark calls it, with limits of batches if this PySpark has them (from 4.2)."""
+"""Adapts the source to PySpark, with limits of batches if this PySpark has them (from 4.2)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ else:
     HAS_LIMITS = True
 
     class _LimitedStream(TableStream, SupportsTriggerAvailableNow):
-        """A source that is told where a batch begins and whether its limits count."""
+        """The source for a PySpark that passes the start of a batch and the limit that applies."""
 
         def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - PySpark's name
             """The end of the batch that begins at `start`."""
             return self.next_offset(start, limited=not isinstance(limit, ReadAllAvailable))
 
         def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-            """The options' limits; Spark only hands it back, and knows no limit of both kinds."""
+            """One of the options' limits: Spark has none of both kinds, and only hands it back."""
             if self.options.max_files is not None:
                 return ReadMaxFiles(self.options.max_files)
             if self.options.max_bytes is not None:
@@ -41,15 +41,15 @@ else:
             return ReadAllAvailable()
 
         def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-            """Read no version that comes from now on."""
+            """Read no version that is committed from now on."""
             self.stop_at_newest()
 
 
 class _PlainStream(TableStream):
-    """A source that is not told where a batch begins: it takes all that there is."""
+    """The source for a PySpark that passes no start: a batch takes all new versions."""
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override] # noqa: N802 - before PySpark 4.2
-        """Behind the newest version."""
+        """The offset after the newest version."""
         return self.newest_offset()
 
 
@@ -61,7 +61,7 @@ def stream_of(
 ) -> TableStream:
     """The reader for this PySpark, as `TableStream`.
 
-    Raises UnsupportedFeature if a limit is asked for that this PySpark cannot keep.
+    Raises UnsupportedFeature if the options set a limit that this PySpark cannot keep.
     """
     if HAS_LIMITS:
         return _LimitedStream(options, opened, schema, stores)

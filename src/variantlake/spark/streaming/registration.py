@@ -1,4 +1,4 @@
-"""How a session gets to know `format("variantlake")`, for tables and for streams."""
+"""Registers `format("variantlake")` with a session, for tables and for streams."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("variantlake")` known to a session, classic or Connect.
+    """Register `format("variantlake")` with a session, classic or Connect.
 
     `spark.read` and `spark.readStream` read a table with it, `df.writeStream` writes one. If the
-    session lets filters be pushed to data sources in Python
+    session pushes filters to data sources in Python
     (`spark.sql.python.filterPushdown.enabled`), conditions on ordinary columns skip files and rows.
     The workers need the package. Raises UnsupportedFeature for a Spark before 4.1.
     """
@@ -38,7 +38,7 @@ def register(spark: SparkSession) -> None:
     if is_connect(spark):
         spark.dataSource.register(reaching)
         return
-    # Spark looks for sources of this name in the active session, where it may be known.
+    # Spark looks for a registered source of this name in the active session.
     with active(spark), own_python(spark.sparkContext):
         spark.dataSource.register(reaching)
 
@@ -52,7 +52,7 @@ def is_registered(spark: SparkSession) -> bool:
 def _reaching(
     source: type[VariantlakeSource], time_zone: str, *, case_sensitive_names: bool
 ) -> type[VariantlakeSource]:
-    """The source for Spark's Python processes, which know the settings of this one."""
+    """The source class for Spark's Python processes, with the settings of this process."""
 
     class Reaching(TableSource, source):  # type: ignore[misc, valid-type]  # pickled whole, with its settings
         stores = options_to_send()

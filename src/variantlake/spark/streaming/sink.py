@@ -1,4 +1,4 @@
-"""The sink of a stream: each batch is one commit, which the table never has twice."""
+"""The sink of a stream: commits each batch once, even if Spark repeats it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class TableStreamWriter(SourceWriter, DataSourceStreamArrowWriter):  # type: ign
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Commit the batch, unless the table has it.
 
-        Raises the first error of the rows, LostCheckpoint, CommitConflict; nothing of the batch is
-        left then.
+        Raises the first error of the rows, LostCheckpoint, CommitConflict; then no file of the
+        batch stays.
         """
         started = time.perf_counter()
         parts = [each for each in messages if isinstance(each, WrittenPart)]
@@ -74,10 +74,10 @@ class TableStreamWriter(SourceWriter, DataSourceStreamArrowWriter):  # type: ign
             compact(landed, self._options.auto_compact)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Remove the files of a batch of which a task failed.
+        """Remove the files of a batch after a task failed.
 
-        If all tasks were done the commit failed: it left no files, or does not know whether the
-        log has them. Those stay. What no task gave back is left to VACUUM.
+        If all tasks finished, the commit failed: it removed its files, or left them because it
+        cannot know whether the log has them. VACUUM removes files that no task reported.
         """
         self.give_up(messages, f"batch {batchId}")
 

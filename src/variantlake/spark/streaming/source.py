@@ -1,7 +1,7 @@
-"""The source of a stream: what versions of a table appended, some files at a time.
+"""The source of a stream: the files that versions of a table appended, some at a time.
 
-Spark keeps one reader in a Python process on the driver; it says how far a batch goes and what its
-tasks read. Tasks read files by our kernels.
+Spark keeps one reader in a Python process on the driver, which decides where a batch ends and what
+its tasks read. Tasks read files by our kernels.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from variantlake.sql.select import Item
 _LOG = logging.getLogger("variantlake.streaming")
 _TASKS = 32
 _REMEMBERED = 10_000
-"""Files of a batch that are kept from its limit to its plan; of larger ones the log is read twice.
-"""
+"""The most files of a batch that are kept from its limit to its plan; a larger batch reads the log
+twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectTask:
-    """Files that a task reads by a selection and a condition; pickles."""
+    """The files, selection and condition of one task; pickles."""
 
     snapshot: Snapshot
     items: tuple[Item, ...]
@@ -68,7 +68,7 @@ class SelectTask:
 
 
 class TableStream(DataSourceStreamReader):
-    """Reads a table version by version, with the schema that it has when the stream starts."""
+    """Reads a table version by version, with its schema at the start of the stream."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class TableStream(DataSourceStreamReader):
         schema: StructType,
         stores: Mapping[str, str],
     ) -> None:
-        """A stream of the table that `opened` gives at its newest version, read as `schema`."""
+        """A stream with the columns `schema`; `opened` gives the table at its newest version."""
         self.options = options
         self._opened = opened
         self._schema = schema
@@ -87,7 +87,7 @@ class TableStream(DataSourceStreamReader):
         self._planned: tuple[Offset, Offset, list[Unit]] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
-        """Where a new stream begins.
+        """The offset at which a new stream begins.
 
         Raises MissingSource for a starting version that does not exist, InvalidQuery for a time
         after the newest version.
@@ -97,7 +97,7 @@ class TableStream(DataSourceStreamReader):
             return self._offset(read.version + 1).to_json()
         first = options.first
         if options.since is not None:
-            # Not what came since `read`: that is the next batch.
+            # Versions after `read` belong to the next batch.
             first = min(first_since(read, options.since), read.version)
         if first is None:
             return Offset(read.metadata.id, read.version, is_starting=True).to_json()
@@ -113,7 +113,7 @@ class TableStream(DataSourceStreamReader):
         return self._offset(first).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """What the tasks of a batch read, none if nothing is left to be read."""
+        """The partitions that the tasks of a batch read; none for an empty batch."""
         begin, until = self._offset_of(start), self._offset_of(end)
         if begin == until:
             return []
@@ -143,11 +143,11 @@ class TableStream(DataSourceStreamReader):
             yield from TableReader.rows(partition)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
-        """Behind the newest version that was seen, for the query's progress."""
+        """The offset after the newest version seen so far, for the query's progress."""
         return self._offset(self._newest.version + 1).to_json()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Tasks need the stores alone."""
+        """Pickle only the stores' options, all that tasks need."""
         return {"_stores": self._stores}
 
     # --- How far a batch goes ---
@@ -183,7 +183,7 @@ class TableStream(DataSourceStreamReader):
             over = (max_files is not None and count > max_files) or (
                 max_bytes is not None and size > max_bytes and count > 1
             )
-            # What became of a row is told in one batch: the changes of a version stay together.
+            # The changes of a version stay together, so that a row's changes are in one batch.
             if over and (unit.change is None or unit.begins):
                 break
             end = unit.after
@@ -193,12 +193,12 @@ class TableStream(DataSourceStreamReader):
         return end.to_json()
 
     def newest_offset(self) -> dict[str, Any]:
-        """Behind the newest version."""
+        """The offset after the newest version."""
         self._refresh()
         return self._offset(self._newest.version + 1).to_json()
 
     def stop_at_newest(self) -> None:
-        """Read no version that is newer than the newest one now."""
+        """Read no version after the one that is newest now."""
         self._refresh()
         self._last = self._newest.version
 
@@ -208,7 +208,10 @@ class TableStream(DataSourceStreamReader):
         self._newest_seen = newest
 
     def _offset_of(self, given: dict[str, Any]) -> Offset:
-        """An offset of this table. Raises MalformedFile, UnsupportedFeature."""
+        """An offset of this table.
+
+        Raises MalformedFile, and UnsupportedFeature for an offset of another table.
+        """
         offset = Offset.of(given)
         if offset.table != self._read.metadata.id:
             raise UnsupportedFeature(
@@ -223,7 +226,7 @@ class TableStream(DataSourceStreamReader):
         return Offset(self._read.metadata.id, version)
 
     def _first_there(self, version: int) -> int:
-        """The version, or the first one that the log still holds, if that is asked for."""
+        """The version; without failOnDataLoss, the first from it on that the log still holds."""
         if self.options.fail_on_data_loss:
             return version
         return max(version, min(all_commits(self._read.store), default=version))

@@ -1,4 +1,4 @@
-"""What a stream that reads a table is asked for: Delta's names of options, and ours."""
+"""The options of a stream that reads a table, by Delta's names and by ours."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ STREAM_OPTIONS = (
     "select",
     "where",
 )
-"""The options of a stream; a table that is read once has others."""
+"""The options of a stream; a batch read has others."""
 
 MAX_FILES = 1000
-"""Files of a batch if no limit is asked for: Delta Spark has the same number."""
+"""The most files of a batch if the options set no limit, as in Delta Spark."""
 
 LATEST = "latest"
 
 
 def is_stream(options: Mapping[str, str]) -> bool:
-    """Whether there are options that streams alone have."""
+    """Whether the options include one that only streams have."""
     known = {name.lower() for name in STREAM_OPTIONS}
     return any(name.lower() in known for name in options)
 
@@ -48,11 +48,10 @@ def is_stream(options: Mapping[str, str]) -> bool:
 class StreamOptions:
     """What a stream reads of a table, and how much of it at a time.
 
-    `max_files` and `max_bytes` bound a batch; None does not. `asks_limit` tells that the user said
-    one of them. `first` is a version, `since` a time
-    in milliseconds since the epoch; `latest` asks for what comes from now on. None of them: the
-    table as it is, then what comes. `select` and `where` are SQL text; empty for all columns and
-    rows.
+    `max_files` and `max_bytes` limit a batch; None is no limit. `asks_limit` says that the user set
+    one of them. `first` is the first version to read, `since` a time in milliseconds since the
+    epoch; with `latest` the stream reads only later versions. Without these three it first reads
+    the whole table. `select` and `where` are SQL text; empty for all columns and rows.
     """
 
     location: str
@@ -70,14 +69,14 @@ class StreamOptions:
 
     @property
     def selects(self) -> bool:
-        """Whether rows are read by SQL text, and not as they are in the table."""
+        """Whether the stream reads a selection in SQL instead of the table's rows as they are."""
         return bool(self.select or self.where)
 
     @classmethod
     def of(cls, options: Mapping[str, str], zone: str) -> Self:
-        """The options as Spark gives them; `zone` is that of a time that says none.
+        """Parse Spark's options; `zone` is the time zone of a time without one.
 
-        Raises InvalidQuery for an unknown option or one without a meaning.
+        Raises InvalidQuery for an unknown option or an invalid value.
         """
         given = given_options(options, STREAM_OPTIONS, "a stream of a table")
         start = given.get("startingVersion", "").strip().lower()
@@ -103,7 +102,7 @@ class StreamOptions:
 
 
 def _change_commits(given: Mapping[str, str]) -> ChangeCommits:
-    """The choice that leaves out the least of those that are made."""
+    """The last of the chosen options in the order of ChangeCommits; FAIL without any."""
     asked = [each for each in ChangeCommits if flag(given, each.value, default=False)]
     if ChangeCommits.GIVE_ADDED in asked and ChangeCommits.SKIP in asked:
         raise InvalidQuery(
@@ -113,7 +112,7 @@ def _change_commits(given: Mapping[str, str]) -> ChangeCommits:
 
 
 def _bytes(given: Mapping[str, str], name: str) -> int | None:
-    """A size in bytes of more than 0, if there is one."""
+    """A size in bytes; None without the option. Raises InvalidValue unless it is above 0."""
     text = given.get(name)
     if text is None:
         return None

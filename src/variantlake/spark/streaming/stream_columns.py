@@ -1,4 +1,4 @@
-"""The columns that a stream gives: the table's, those of its change feed, or a selection in SQL."""
+"""The columns of a stream: the table's, those of its change feed, or a selection in SQL."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from variantlake.sql.select import Item, QueryText
 def stream_schema(snapshot: Snapshot, options: StreamOptions) -> StructType:
     """The columns of a stream of this table, for Spark.
 
-    Raises InvalidQuery and UnsupportedFeature for text that is not understood, or that only Spark
-    evaluates; UnsupportedFeature for a change feed whose columns the table has itself.
+    Raises InvalidQuery and UnsupportedFeature for SQL text that is invalid, or that only Spark
+    evaluates; UnsupportedFeature for a change feed if the table has columns of the same names.
     """
     if options.change_feed:
         (snapshot,) = snapshots_of(snapshot, [])
@@ -32,7 +32,7 @@ def stream_schema(snapshot: Snapshot, options: StreamOptions) -> StructType:
 def selection(
     snapshot: Snapshot, options: StreamOptions
 ) -> tuple[tuple[Item, ...], Predicate | None]:
-    """What is selected, and the condition. Raises as `stream_schema`."""
+    """The selected items and the condition. Raises as `stream_schema`."""
     text = QueryText(snapshot.schema)
     items = text.items(options.select or "*")
     return items, text.condition(options.where) if options.where else None

@@ -1,4 +1,4 @@
-"""The files that a stream reads, one after the other, each with the offset behind it."""
+"""The sequence of files that a stream reads, each with the offset after it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from variantlake.spark.streaming.source_options import StreamOptions
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One file of a batch: `after` is the offset behind it, `change` what its rows are.
+    """One file of a batch: `after` is the offset after it, `change` says what its rows changed.
 
-    `begins` tells that it is the first one of its version, or one of the table as a whole.
+    `begins` is true for the first file of its version, and for every file of the starting version.
     """
 
     file: AddFile
@@ -34,10 +34,10 @@ def units_of(
     options: StreamOptions,
     first_there: Callable[[int], int],
 ) -> Iterator[Unit]:
-    """The files behind `begin`, up to those of version `last`, to be read as `read`.
+    """Yield the files after `begin`, up to those of version `last`, to be read by `read`'s schema.
 
     Raises as `appended_files` and `changed_files`; MissingSource for a starting version that the
-    log does not hold any more.
+    log no longer holds.
     """
     version = begin.version
     if begin.is_starting:
@@ -62,7 +62,7 @@ _File = tuple[AddFile, ChangedFile | None]
 
 
 def _numbered(files: Sequence[_File], begin: Offset) -> Iterator[Unit]:
-    """The files of one version that are behind an offset in it."""
+    """Yield the files of one version that follow an offset in it."""
     for index, (file, change) in enumerate(files):
         if index <= begin.index:
             continue
@@ -91,7 +91,7 @@ def _starting(read: Snapshot, version: int, options: StreamOptions) -> list[_Fil
 
 
 def _changes(read: Snapshot, begin: Offset, last: int) -> Iterator[Unit]:
-    """The changed files from an offset on."""
+    """Yield the changed files from an offset on."""
     files: list[_File] = []
     at = begin.version
     for change in changed_files(read, VersionRange(begin.version, last), read):
