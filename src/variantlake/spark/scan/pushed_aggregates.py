@@ -1,8 +1,8 @@
-"""Whether tasks of ours begin an aggregate of one table, and the partial rows that they give.
+"""Decides whether our tasks begin an aggregate of one table, and makes their partial rows.
 
-Everything is proven before the query runs: conditions and columns that tasks read exactly as Spark
-does, and sums that stay in their type in whatever order they are added up. What is not proven is
-Spark's alone, and so is what would not pay: few bytes, and keys that hardly repeat.
+All is proven before the query runs: that tasks read the conditions and columns exactly as Spark
+does, and that sums stay in their type in whatever order they are added. An aggregate is left to
+Spark without that proof, and where it would not pay: few bytes, or keys that hardly repeat.
 """
 
 from __future__ import annotations
@@ -54,36 +54,36 @@ if TYPE_CHECKING:
     from variantlake.engine.grouped import PartialGroups
 
 MIN_BYTES = 128 << 20
-"""Tables of which fewer bytes are read are Spark's alone: starting Python costs more than it saves.
+"""With fewer bytes to read, Spark aggregates alone: starting Python costs more than it saves.
 
 Of 500,000 events (60 MB) Spark's own tasks took 0.7 to 0.98 times as long as ours.
 """
 
 MIN_BYTES_SETTING = "spark.variantlake.aggregates.minBytes"
-"""The user's own MIN_BYTES; a negative one leaves all aggregates to Spark."""
+"""The setting that replaces MIN_BYTES; a negative value leaves all aggregates to Spark."""
 
 DRIVER_BYTES = 1 << 30
-"""Tables of which so many bytes of files are read at most are grouped in the driver.
+"""The driver groups the rows of a table if it reads at most these bytes of files.
 
-That is so if the driver runs the tasks as well (`local[*]`); elsewhere executors may be nearer to
-the files, and none are.
+This holds only if the driver also runs the tasks (`local[*]`). On a cluster the driver groups none,
+because executors may be nearer to the files.
 """
 
 DRIVER_BYTES_OF_ONE = 8 << 30
-"""The same with one core, and the less the more cores there are: tasks keep all of them busy.
+"""The same limit with one core, divided by the number of cores: tasks keep all of them busy.
 
-Keys that hardly repeat within a task are left to Spark alone. With two cores and 10 million events
-(1.3 GB) that took 9 s for JSONBench 5, and threads of one process 1.4 s.
+Keys that hardly repeat within a task would be left to Spark alone. With two cores and 10 million
+events (1.3 GB) that took 9 s for JSONBench 5, and threads of one process 1.4 s.
 """
 
 DRIVER_MIN_BYTES = 16 << 20
-"""Smaller tables are Spark's alone, unless MIN_BYTES_SETTING says otherwise."""
+"""The driver groups no fewer bytes than these, unless MIN_BYTES_SETTING says otherwise."""
 
 DRIVER_BYTES_SETTING = "spark.variantlake.aggregates.driverBytes"
-"""The user's own DRIVER_BYTES, for every cluster; 0 leaves aggregates to tasks."""
+"""The setting that replaces DRIVER_BYTES, also on a cluster; 0 leaves aggregates to tasks."""
 
 MOST_KEPT = 10_000
-"""Rows of an aggregate that are kept for a query that comes again."""
+"""The most rows of an aggregate that are kept for an equal query."""
 
 KINDS = frozenset(
     {
@@ -91,10 +91,10 @@ KINDS = frozenset(
         *(Kind.FLOAT, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ, Kind.STRING),
     }
 )
-"""Types of keys and arguments."""
+"""The types that keys and arguments may have."""
 
 REPEATED = 4
-"""Rows that a group has to have in a sample of rows, so that partial rows are few."""
+"""The least rows per group in a sample: with fewer, there would be too many partial rows."""
 
 
 How = OneOf["same", "count", "mean"]
@@ -102,7 +102,7 @@ How = OneOf["same", "count", "mean"]
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """How one function of the aggregate goes on with partial rows, by their columns' numbers."""
+    """How one function of the aggregate merges partial rows, by their columns' numbers."""
 
     how: How
     function: str
@@ -121,10 +121,10 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class PartialAggregate:
-    """An aggregate over `view`: partial rows of `groups`, of which the first `keys` are its own.
+    """An aggregate over `view` by partial rows of `groups`, whose first `keys` keys the query has.
 
-    `sums` are columns whose sums have to stay below a limit, whatever rows are added up first.
-    `whole` is the same for who makes one row of each group: only then different values are counted.
+    `sums` are columns whose sums must stay below a limit, in whatever order rows are added.
+    `whole` is the form for one row per group, which alone can count distinct values.
     """
 
     view: str
@@ -135,28 +135,29 @@ class PartialAggregate:
     whole: PartialAggregate | None = None
 
     def to_dict(self, *, done: bool) -> dict[str, Any]:
-        """For `PartialAggregates.java`, which gets the rows beside it."""
+        """For `PartialAggregates.java`, which gets the rows separately."""
         merges = [merge.to_dict() for merge in self.merges]
         return {"view": self.view, "keys": self.keys, "merges": merges, "done": done}
 
     def is_done(self, rows: int) -> bool:
-        """Whether so many rows, no two of one group, are the aggregate's own.
+        """Whether `rows` partial rows, one for each group, already are the aggregate's result.
 
-        Spark makes one zero and one NaN of floating keys, and a row of no rows without keys.
+        Not with floating keys, of which Spark makes one zero and one NaN, nor for no rows without
+        keys, for which Spark gives one row.
         """
         own = self.groups.keys
         floating = any(is_floating(key) for key in own)
         if len(own) > self.keys or floating or (not own and not rows):
             return False
-        # Columns of keys hold different values, which only Spark counts.
+        # Functions over columns of keys (DISTINCT, FILTER) are left to Spark.
         return all(column >= self.keys for merge in self.merges for column in merge.columns)
 
 
 @dataclass(frozen=True, slots=True)
 class PushedAggregate:
-    """An aggregate that tasks of ours begin, or threads of this process if it is `here`.
+    """An aggregate that our tasks begin, or threads of this process if `here`.
 
-    `known` are the groups of files that the log answers for.
+    `log_groups` are the groups of the files that the log answers.
     """
 
     partial: PartialAggregate
@@ -169,14 +170,14 @@ class PushedAggregate:
 
     @property
     def is_constant(self) -> bool:
-        """Whether the rows may be kept: the log answers for all of them, and they are few."""
+        """Whether the rows may be kept: the log answers all files, and the rows are few."""
         known = self.log_groups
         return not len(self.files) and known is not None and known.count <= MOST_KEPT
 
     def rows(self, helper: HelperSession) -> tuple[DataFrame, bool] | None:
-        """The partial rows, and whether there is nothing left to merge.
+        """The partial rows, and whether they need no merging.
 
-        None if this process gave up, and Spark is to read the rows.
+        None if this process gave up, so that Spark reads the table itself.
         """
         if self.here and _given_up(self.partial) in self.files.columns.memo:
             return None
@@ -202,9 +203,9 @@ class PushedAggregate:
 
 
 def bytes_here(least: int | None, most: int | None, cores: int) -> range:
-    """How many bytes of files the driver groups; `cores` are its own, 0 on a cluster.
+    """The range of bytes of files that the driver groups; `cores` are its own, 0 on a cluster.
 
-    `least` and `most` are what the user says of it, None if he says nothing.
+    `least` and `most` are the user's settings, None where not set.
     """
     if most is None:
         most = max(DRIVER_BYTES, DRIVER_BYTES_OF_ONE // cores) if cores else 0
@@ -214,19 +215,20 @@ def bytes_here(least: int | None, most: int | None, cores: int) -> range:
 def pushed_aggregate(
     found: PartialAggregate, table: TableVersion, plan: ScanPlan, *, least: int, here: range
 ) -> PushedAggregate | None:
-    """The aggregate of a planned table; None if Spark does it alone.
+    """The aggregate of a planned table; None if Spark computes it alone.
 
-    `least` are the bytes of files from which tasks pay; of `here` this process does it.
+    Tasks pay from `least` bytes of files on. This process groups the rows itself if the bytes are
+    in `here`.
     """
     if least < 0 or not _is_exact(found, table, plan):
         return None
     known, planned = _answered_by_log(found, table, plan), _planned(plan)
     if not np.isin(known.read, planned).all():
-        return None  # what was not planned was not looked at
+        return None  # the checks covered only planned files
     files = FileRows(plan.table, known.read)
     is_here = len(files) > 0 and files.size in here
     if is_here and found.whole is not None:
-        # Of different values the log knows none.
+        # The log does not answer counts of distinct values: it may answer fewer files.
         whole = _answered_by_log(found.whole, table, plan)
         others = FileRows(plan.table, whole.read)
         if others.size in here and np.isin(whole.read, planned).all():
@@ -300,14 +302,14 @@ def _compares(ref: Ref, literals: Iterable[Literal]) -> bool:
 
 
 def _is_readable(ref: Ref, table: TableVersion, plan: ScanPlan) -> bool:
-    """Whether tasks read a column or path, and what they read is what Spark reads."""
+    """Whether tasks read a column or path, with exactly the values that Spark reads."""
     type_ = spark_type(ref.type)
     if type_ is None or type_.kind not in KINDS or len(ref.column) != 1:
         return False
     stored = table.stored_ref(ref)
     if ref.path is None:
         own = table.schema[ref.column[0]].dataType.simpleString()
-        # Times of old writers are read by the session's zone.
+        # Spark reads the timestamps of old writers in the session's time zone.
         plain = own == ref.type and not stored.char_length and type_.kind is not Kind.TIMESTAMP
         return plain and stored.column[0] != table.row_place
     if stored not in plan.requests:
@@ -324,7 +326,7 @@ def _is_column(reading: Reading, wanted: ShreddedType) -> bool:
 
 
 def _is_plain(stored: ShreddedType, wanted: ShreddedType, conversion: Conversion) -> bool:
-    """Whether no value can fail: the column itself, or a cast of whole numbers that holds all."""
+    """Whether no value can fail: the column itself, or a cast from one of INT_DIGITS."""
     if conversion == IDENTITY:
         return True
     kinds = {*INT_DIGITS, Kind.DOUBLE, Kind.FLOAT}
@@ -353,7 +355,7 @@ def _planned(plan: ScanPlan) -> Int64s:
 
 def _answered_by_log(found: PartialAggregate, table: TableVersion, plan: ScanPlan) -> KnownFiles:
     groups = found.groups
-    # Flags are keys that no file has a column of.
+    # Flags are keys without a column in files.
     asked = None if groups.flags else asked_of_log(groups.keys, groups.aggregates, table.stored_ref)
     if asked is None:
         return KnownFiles(NO_ROWS, _planned(plan), (), ())
@@ -362,7 +364,7 @@ def _answered_by_log(found: PartialAggregate, table: TableVersion, plan: ScanPla
 
 
 def _given_up(found: PartialAggregate) -> tuple[str, Groups]:
-    """Under what the files remember that there were too many groups for this process."""
+    """The key of the files' memo for an aggregate that this process gave up."""
     return "too many groups", found.groups
 
 
@@ -372,7 +374,7 @@ def _given_up(found: PartialAggregate) -> tuple[str, Groups]:
 def _repeats(
     found: PartialAggregate, table: TableVersion, files: FileRows, schema: StructType
 ) -> bool:
-    """Whether keys repeat in the first rows of the largest file, by a look that is remembered."""
+    """Whether keys repeat in the first row group of the largest file; the memo keeps the answer."""
     if all(type_of(key) == BOOLEAN for key in found.groups.keys):
         return True
     memo = files.columns.memo
@@ -385,6 +387,6 @@ def _repeats(
         try:
             rows, groups = task.sample()
         except (VariantLakeError, OSError, pa.ArrowException):
-            return False  # when Spark reads the file it says what is wrong
+            return False  # Spark reports the error when it reads the file
         known = memo[key] = groups * REPEATED <= rows
     return known

@@ -1,9 +1,8 @@
-"""Conditions on ordinary columns, said again of the columns as files name them.
+"""Repeats conditions on ordinary columns by the names in files, so that Spark pushes them down.
 
-Spark pushes a condition into Parquet where it stands on a bare column. Above a struct whose fields
-were renamed (column mapping) there is a cast, through which it pushes nothing, and floats are
-hidden from it. The same condition below that, on the files' own names, skips row groups and pages;
-the user's stays above it.
+Spark pushes a condition into Parquet only if it is on a bare column. It pushes nothing through the
+cast above a struct with renamed fields (column mapping), and the scan hides floats from it. The
+same condition below, by the names in files, skips row groups and pages. The user's stays above.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ from variantlake.types import Kind
 def pushed_sql(conjunct: Predicate, columns: Collection[str]) -> str | None:
     """The condition as Spark SQL over `columns` and their fields, by the names in files.
 
-    None if it is about anything else, or compares values of several types. Of conditions on
-    floats those alone are said that NaN does not fulfil, and that compare with no zero: Parquet's
-    statistics leave NaN out, and its dictionaries know two zeros (EXACTNESS, rule 8). `x > c` and
-    `x <> c` imply nothing that could be said: NaN fulfils them, and is seen in no row group.
+    None if it reads anything else, or compares values of several types. A condition on floats
+    qualifies only if NaN does not meet it and it compares with no zero: Parquet's statistics leave
+    NaN out, and its dictionaries have two zeros (EXACTNESS, rule 8). `x > c` and `x <> c` do not
+    qualify: NaN meets them, and no row group's statistics show it.
     """
     return condition_sql(conjunct, {}) if _is_pushable(conjunct, columns) else None
 
@@ -63,8 +62,8 @@ def _is_pushable(node: Predicate, columns: Collection[str]) -> bool:
 _WITHOUT_NAN = frozenset(
     {("=", True), ("=", False), ("<", True), ("<=", True), (">", False), (">=", False)}
 )
-"""Comparisons with a constant that NaN, the greatest of all floats, never fulfils; is the column on
-the left? Those of two columns Spark never pushes."""
+"""Comparisons with a constant that NaN, the greatest of all floats, never meets, each with whether
+the column is on the left. Spark never pushes a comparison of two columns."""
 
 
 def _are_pushable(operands: Collection[Expression], columns: Collection[str]) -> bool:
@@ -79,15 +78,16 @@ def _are_pushable(operands: Collection[Expression], columns: Collection[str]) ->
 
 
 def is_floating(expression: Expression) -> bool:
-    """Whether it is of a type with NaN and two zeros."""
+    """Whether an expression has a floating type, with NaN and two zeros."""
     type_ = type_of(expression)
     return type_ is not None and type_.kind in (Kind.FLOAT, Kind.DOUBLE)
 
 
 def _is_plain(operand: Expression, columns: Collection[str]) -> bool:
-    """Whether it is one of the columns, or a constant that Spark pushes exactly.
+    """Whether an operand is one of the columns, or a constant that Spark pushes exactly.
 
-    That is not NaN and no zero, and no date or instant that Spark may move (EXACTNESS, rule 39).
+    Such a constant is no NaN, no floating zero, and no date or instant that Spark may move
+    (EXACTNESS, rule 39).
     """
     if isinstance(operand, Ref):
         return operand.path is None and operand.column[0] in columns

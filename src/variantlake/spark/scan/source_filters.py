@@ -1,4 +1,4 @@
-"""Filters that Spark pushes to data sources in Python, from PySpark 4.1 on, as predicates."""
+"""Translates the filters that Spark pushes to data sources in Python (from PySpark 4.1 on)."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _COMPARISONS: dict[type[Filter], CompareOp] = {
 def predicate_of(
     condition: Filter, schema: StructType, stored: Mapping[str, str]
 ) -> Predicate | None:
-    """The condition as planning knows it; None for another one.
+    """The condition as a predicate; None if planning does not know it.
 
     Args:
-        condition: What Spark pushes.
+        condition: The filter that Spark pushes.
         schema: The table's columns.
-        stored: The names that files have for them.
+        stored: The names of the columns in files.
     """
     attribute: tuple[str, ...] = getattr(condition, "attribute", ())
     if len(attribute) != 1 or attribute[0] not in stored:
@@ -69,7 +69,7 @@ def predicate_of(
 
 
 def _literal(value: Any, type_: str) -> Literal | None:
-    """A constant of the column's own type; None if its form is not certain."""
+    """A constant as a literal of the column's type; None if its form is not certain."""
     match value:
         case None | bool() | int() | float() | str() | bytes() | Decimal():
             return Literal(value, type_)

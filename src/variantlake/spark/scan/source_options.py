@@ -1,4 +1,4 @@
-"""What `spark.read.format("variantlake")` is asked for: Delta's names of options, and ours."""
+"""The options of `spark.read.format("variantlake")`, by Delta's names and by ours."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Self
 from variantlake.errors import InvalidQuery, InvalidValue, UnsupportedFeature, did_you_mean
 
 VERSION_IN_PATH = re.compile(r"(.+)@[vV](\d{1,18})", re.DOTALL)
-"""How a path names a version, as Delta has it."""
+"""How a path names a version, as in Delta."""
 
 _VERSION = re.compile(r"\+?\d{1,18}")
 _TIME_IN_PATH = re.compile(r"(.+)@(\d{17})", re.DOTALL)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 _OF_CATALOG = "owner"
-"""A property that Spark gives to each table of its catalog, and to the source as an option."""
+"""A property of every table in Spark's catalog, which Spark passes to the source as an option."""
 
 _NOT_IN_CATALOG = (
     "a catalog of Spark does not tell a data source in Python where its tables are: write by "
@@ -33,7 +33,7 @@ _TIME_TRAVEL = ("versionAsOf", "timestampAsOf", "version", "timestamp")
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """A table, the version or the time (milliseconds since the epoch) asked for, and columns."""
+    """A table, the requested version or time (milliseconds since the epoch), and columns."""
 
     location: str
     version: int | None
@@ -42,11 +42,11 @@ class SourceOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str], zone: str) -> Self:
-        """The options as Spark gives them; `zone` is that of times in `timestampAsOf`.
+        """Parse Spark's options; `zone` is the time zone of a `timestampAsOf` without one.
 
-        `path@v3` and `path@20260131120000000` name a version and a time, as for Delta.
+        `path@v3` and `path@20260131120000000` name a version and a time, as in Delta.
 
-        Raises InvalidQuery for an unknown option or one without a meaning.
+        Raises InvalidQuery for an unknown option or an invalid value.
         """
         given = given_options(options, (*_TIME_TRAVEL, "columns"), "the data source")
         location = given["path"]
@@ -83,11 +83,11 @@ def given_options(
     begin: str = "load",
     also: Sequence[str] = (),
 ) -> dict[str, str]:
-    """The options by the names that we write; as Spark's they are known in any case.
+    """The options by their names as we spell them; Spark's names are in any case.
 
-    Beside `names` there are the path, and `also` those that no hint names. Raises
-    InvalidQuery for one that `what` does not know, and without a path, which `begin` takes;
-    UnsupportedFeature for a table of Spark's catalog.
+    `path` and the names in `also` are valid besides `names`, but no hint lists them. Raises
+    InvalidQuery for an option that `what` does not have, and without a path, which the method
+    `begin` takes; UnsupportedFeature for a table of Spark's catalog.
     """
     if any(name.lower() == _OF_CATALOG for name in options):
         message = "a table of Spark's catalog cannot be of the format variantlake"
@@ -106,14 +106,14 @@ def given_options(
 
 
 def version_number(text: str) -> int:
-    """A version as an option gives it. Raises InvalidQuery."""
+    """The version in an option's text. Raises InvalidQuery."""
     if not _VERSION.fullmatch(text):
         raise InvalidQuery(f"{text!r} is not a version", hint="a number from 0 on")
     return int(text)
 
 
 def milliseconds(text: str, zone: str) -> int:
-    """A time as an option gives it, since the epoch. Raises InvalidQuery."""
+    """The time in an option's text, in milliseconds since the epoch. Raises InvalidQuery."""
     return _since_epoch(_moment(text, zone))
 
 
@@ -129,7 +129,7 @@ def _moment(text: str, zone: str) -> dt.datetime:
 
 
 def _moment_in_path(digits: str, zone: str) -> dt.datetime:
-    """`yyyyMMddHHmmssSSS`."""
+    """The time in digits of the form `yyyyMMddHHmmssSSS`."""
     try:
         return _zoned(dt.datetime.strptime(digits + "000", "%Y%m%d%H%M%S%f"), zone)  # noqa: DTZ007 - has none
     except ValueError:
@@ -137,7 +137,7 @@ def _moment_in_path(digits: str, zone: str) -> dt.datetime:
 
 
 def _zoned(moment: dt.datetime, zone: str) -> dt.datetime:
-    """The moment, in `zone` if it says none itself."""
+    """The moment, in `zone` unless it has a time zone."""
     if moment.tzinfo is not None:
         return moment
     try:

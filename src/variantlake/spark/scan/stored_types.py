@@ -1,4 +1,4 @@
-"""The types of Spark that columns of files have, by which its Parquet reader reads them."""
+"""The Spark types with which its Parquet reader reads the columns of files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from variantlake.types import ShreddedType
 Tree = dict[str | None, "DataType | Tree"]
 """Columns, and the fields or the element within each, by name."""
 ELEMENT = None
-"""The one child of an array in a Tree, whatever its index: no key of an object."""
+"""The name in a Tree for the elements of an array, whatever their index; no key of an object."""
 
 
 def _type(tree: DataType | Tree) -> DataType:
@@ -24,14 +24,14 @@ def _type(tree: DataType | Tree) -> DataType:
 
 
 def struct_type(tree: Tree) -> StructType:
-    """The struct that holds these columns and fields; `Tree` nests them by name."""
+    """The struct of these columns and fields; `Tree` nests them by name."""
     return StructType(
         [StructField(name, _type(child)) for name, child in tree.items() if name is not None]
     )
 
 
 def data_type(stored: ShreddedType) -> DataType:
-    """Spark's type of a typed column: exactly the file's, which its reader does not check.
+    """Spark's type of a typed column: exactly the file's, as Spark's reader does not check it.
 
     See EXACTNESS, rule 4.
     """
@@ -42,10 +42,11 @@ _DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)")
 
 
 def is_beyond_spark(type_: delta.DataType, metadata: Mapping[str, object]) -> bool:
-    """Whether old files may hold integers, at any depth, that Spark does not read as decimals.
+    """Whether old files may hold integers, at any depth, that Spark cannot read as decimals.
 
-    `metadata` is that of the column. Delta widens to decimals that hold every INT or BIGINT; other
-    writers also to those that hold every byte or short. Spec: PROTOCOL, "Type Widening".
+    `metadata` is the column's. Delta widens to decimals that hold every INT or BIGINT. Other
+    writers also widen to decimals that hold just every byte or short. Spec: PROTOCOL, "Type
+    Widening".
     """
     changes = metadata.get("delta.typeChanges")
     for change in changes if isinstance(changes, list) else ():

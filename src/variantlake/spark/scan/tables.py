@@ -1,4 +1,4 @@
-"""The tables that a Lake knows: snapshots, Spark schemas, and what is known of each file."""
+"""The tables that a Lake has opened: snapshots, Spark schemas, and facts of each file."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from variantlake.spark.scan.stored_types import is_beyond_spark
 from variantlake.spark.session.schemas import spark_schema, stored_schema
 
 JOB_FILES = 5_000_000
-"""From this many files on, a Spark job finds those that a query reads: it takes half a second."""
+"""From this many files on, a Spark job finds the files of a query; the job takes half a second."""
 
 _REMEMBERED_TABLES = 64
-"""Tables of which the newest snapshot is kept."""
+"""The most tables whose newest snapshot is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
     """One version of a table, ready to be planned.
 
-    `chosen` tells that it was asked for by number or time. `files` have the facts that the log
+    `chosen` says that the caller chose it by number or time. `files` have the facts that the log
     holds. `schema` is the table's, for Spark; `stored` is the same with the names (and in id mode
-    the ids) that files have. `variants` names the Variant columns at the top; `partition_types`
-    gives Spark types of partition columns by stored names. `row_place` is the column that gets a
-    row's own place in its file; empty without one. `required` names the columns that are NOT NULL;
-    it is empty if rows are read that may break this.
+    the ids) in files. `variants` names the top-level Variant columns. `partition_types` maps
+    partition columns, by stored names, to Spark types. `row_place` is the column that gets a row's
+    place in its file, empty for none. `required` names the columns that are NOT NULL; it is empty
+    if the rows may violate this.
     """
 
     location: str
@@ -61,7 +61,7 @@ class TableVersion:
 
     @property
     def declared(self) -> StructType:
-        """The columns as queries see them: not nullable if they are NOT NULL."""
+        """The columns as queries see them: not nullable if they are `required`."""
         fields = self.schema.fields
         return StructType(
             [
@@ -72,23 +72,23 @@ class TableVersion:
 
     @property
     def stored_variants(self) -> list[tuple[str, ...]]:
-        """The Variant columns at the top, by the names in files."""
+        """The top-level Variant columns, by the names in files."""
         return [(stored,) for name, stored in self.stored_names.items() if name in self.variants]
 
     @property
     def stored_names(self) -> dict[str, str]:
-        """The names that files have for columns, by the table's."""
+        """The names of columns in files, by their names in the table."""
         return dict(zip(self.schema.names, self.stored.names, strict=True))
 
     @property
     def is_by_id(self) -> bool:
-        """Whether files' columns are found by their ids (column mapping in id mode)."""
+        """Whether readers find columns in files by their ids (column mapping in id mode)."""
         return any(item.metadata for item in self.stored.fields)
 
     def stored_ref(self, ref: Ref) -> Ref:
-        """A Ref by the table's names as one by the files' names, with the length of a CHAR.
+        """A Ref by the table's names as one by the names in files, with the length of a CHAR.
 
-        Fields of structs may be called in letters of any case, as a query may call them.
+        Names may differ in case from the table's, as in a query.
         """
         stored: list[str] = []
         table: DataType = self.schema
@@ -107,7 +107,7 @@ class TableVersion:
         return replace(ref, column=tuple(stored), shown=ref.column)
 
     def columns_beyond_spark(self, columns: Collection[str]) -> list[str]:
-        """Those of some columns (by stored names) that Spark may not read, by the table's names."""
+        """Those of `columns` (by stored names) that Spark may not read, by the table's names."""
         return [
             field.name
             for field in self.snapshot.schema.fields
@@ -115,7 +115,7 @@ class TableVersion:
         ]
 
     def whole_variants(self, columns: Collection[str]) -> list[Ref]:
-        """The Variants in some columns (by stored names), at any depth, as they are."""
+        """Refs to the whole Variants in `columns` (by stored names), at any depth."""
         return [
             Ref(column, Path(), "variant")
             for column in self.snapshot.schema.variant_columns(physical=True)
@@ -124,7 +124,7 @@ class TableVersion:
 
 
 class Tables:
-    """Loads tables and remembers their newest versions and the footers of foreign files."""
+    """Loads tables, and caches their newest versions and the footers of foreign files."""
 
     def __init__(self, run: Run | None = None) -> None:
         """`run` runs the job that finds files of a very large table."""
@@ -140,7 +140,7 @@ class Tables:
 
         `before` is that time in milliseconds since the epoch: the last version up to then.
 
-        Raises as `Snapshot.read`; InvalidQuery when no version is that old.
+        Raises as `Snapshot.read`; InvalidQuery if no version is that old.
         """
         given = self._versions.get(location)
         if given is not None:
@@ -168,10 +168,10 @@ class Tables:
 
     @contextlib.contextmanager
     def giving(self, snapshots: Sequence[Snapshot]) -> Iterator[list[str]]:
-        """Locations at which `open` finds these snapshots, as long as this is open."""
+        """Locations at which `open` finds these snapshots while the block runs."""
         keys = [f"{each.store.uri}#{uuid.uuid4()}" for each in snapshots]
         for key, snapshot in zip(keys, snapshots, strict=True):
-            # The feed has rows from before a column was NOT NULL.
+            # The change feed may have rows from before a column became NOT NULL.
             table = replace(table_version(key, snapshot), required=frozenset())
             self._versions[key] = replace(table, chosen=True)
         try:
@@ -190,23 +190,24 @@ class Tables:
         *,
         has_kernels: Callable[[], bool],
     ) -> ScanPlan:
-        """How a query's scan of a table reads it, all by stored names.
+        """Plan a query's scan of a table, all by stored names.
 
-        `paths` are read of Variants, the columns `whole` as they are. `first` is a LIMIT on the
-        rows that fulfil the predicate, which is then all of their condition. `has_kernels` is asked
-        if it matters that Spark's tasks can run our kernels.
+        The scan reads `paths` of Variants, and the columns `whole` as they are. `first` is a LIMIT
+        on the rows that meet the predicate, which must then be their only condition. `has_kernels`
+        says whether Spark's tasks can run our kernels; it is called only if that matters.
 
-        Raises UnsupportedFeature for a column among `whole` that only these can read, without them.
+        Raises UnsupportedFeature without kernels for a column among `whole` that only they can
+        read.
         """
         table = self._of_kept(table, predicate)
         whole_variants = table.whole_variants(whole)
-        # Of whole Variants as well: Spark's reader fails on some files (EXACTNESS, rule 10).
+        # Whole Variants need facts too: Spark's reader fails on some files (EXACTNESS, rule 10).
         requested = [*paths, *refs(predicate), *whole_variants]
         order = None if first is None else first.order
         if order is not None:
             requested.append(order.ref)
         if (predicate is not None or order is not None) and table.is_by_id:
-            # What tells that the files have the schema's names, so that conditions are pushed.
+            # These show that the files have the schema's names, so that Spark can push conditions.
             requested += [Ref(column, Path(), "variant") for column in table.stored_variants]
         planned = functools.partial(
             plan_scan,
@@ -230,9 +231,9 @@ class Tables:
         return replace(plan, groups=tuple(replace(each, kernels=True) for each in plan.groups))
 
     def _of_kept(self, table: TableVersion, predicate: Predicate | None) -> TableVersion:
-        """The table; of one whose files are not in memory, those that the predicate keeps."""
+        """The table; if its files are not in memory, only with those that the predicate keeps."""
         files = table.snapshot.files
-        # The rows of a table with places are numbered by all of its files.
+        # With `row_place`, the numbers of rows count all files of the table.
         if predicate is None or table.row_place or not is_unread(files):
             return table
         run = self._run if files.most_rows >= JOB_FILES else None
@@ -244,11 +245,11 @@ class Tables:
         return replace(table, snapshot=kept.snapshot, files=kept)
 
     def plan_everything(self, table: TableVersion, *, has_kernels: Callable[[], bool]) -> ScanPlan:
-        """How all rows of a table are read as they are."""
+        """Plan a scan of all rows and columns of a table."""
         return self.plan(table, (), table.stored.names, None, has_kernels=has_kernels)
 
     def with_facts(self, table: TableVersion, paths: Iterable[Ref]) -> LogFiles:
-        """The table's files; of those whose layout the log does not tell, the footers are read."""
+        """The table's files with facts, read from the footers where the log has no layout."""
         files = self._footers.with_facts(table.snapshot, table.files, paths)
         if files is not table.files and self._newest.get(table.location) is table:
             self._newest[table.location] = replace(table, files=files)
@@ -256,7 +257,7 @@ class Tables:
 
 
 def table_version(location: str, snapshot: Snapshot, older: LogFiles | None = None) -> TableVersion:
-    """A snapshot for Spark; `older` are files of an earlier version, whose facts are kept."""
+    """A snapshot for Spark; `older` are the files of an earlier version, whose facts it reuses."""
     columns = StructType.fromJson(json.loads(snapshot.metadata.schema_string))
     by_id = snapshot.properties.get(MODE, "").lower() == "id"
     schema, stored = spark_schema(columns), stored_schema(columns, ids=by_id)
