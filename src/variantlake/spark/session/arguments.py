@@ -1,4 +1,4 @@
-"""Arguments of other types than these: what was given, what is wanted, and what takes it."""
+"""Checks the types of arguments; the errors name the wrong type and the right call."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from variantlake.spark.session.settings import ESCAPED, is_on
 
 
 def is_frame(given: object) -> TypeGuard[DataFrame]:
-    """Whether this is a DataFrame of Spark, classic or Connect."""
+    """Whether the argument is a DataFrame of Spark, classic or Connect."""
     kinds = type(given).__mro__
     return any(k.__name__ == "DataFrame" and k.__module__.startswith("pyspark.sql") for k in kinds)
 
 
 def check_session(given: object) -> None:
-    """Raise InvalidValue for what is not a session, classic or Connect."""
+    """Raise InvalidValue unless the argument is a session, classic or Connect."""
     if not any(each.__name__ == "SparkSession" for each in type(given).__mro__):
         raise InvalidValue(
             f"connect takes a SparkSession, not {describe_type(given)}",
@@ -30,7 +30,7 @@ def check_session(given: object) -> None:
 
 
 def check_text(given: object, what: str = "a query") -> None:
-    """Raise InvalidValue for a query, or what else is named, that is not text."""
+    """Raise InvalidValue unless the argument is text; `what` names it in the error."""
     if not isinstance(given, str):
         raise InvalidValue(
             f"{what} is text, not {describe_type(given)}",
@@ -42,7 +42,7 @@ def check_text(given: object, what: str = "a query") -> None:
 def check_expressions(given: Iterable[object], what: str, spark: object) -> None:
     """Raise InvalidValue unless conditions or selected items are texts or made of paths.
 
-    Raises UnsupportedFeature for what the session would read as another text than we write.
+    Raises UnsupportedFeature for an item that the session would read as another text than ours.
     """
     for each in given:
         if not isinstance(each, str | Expr | VariantPath):
@@ -61,7 +61,7 @@ def check_expressions(given: Iterable[object], what: str, spark: object) -> None
 
 
 def check_table_version(version: object, timestamp: object) -> None:
-    """Raise InvalidValue for what names no version of a table, and for two names of one."""
+    """Raise InvalidValue unless `version` is None or a number, and for both arguments at once."""
     number = isinstance(version, int) and not isinstance(version, bool)
     if version is not None and (timestamp is not None or not number):
         raise InvalidValue(
@@ -72,7 +72,7 @@ def check_table_version(version: object, timestamp: object) -> None:
 
 
 def check_frame(given: object) -> None:
-    """Raise InvalidValue for what is not a DataFrame."""
+    """Raise InvalidValue unless the argument is a DataFrame."""
     if not is_frame(given):
         raise InvalidValue(
             f"append takes a DataFrame of Spark, not {describe_type(given)}",
@@ -83,7 +83,7 @@ def check_frame(given: object) -> None:
 
 
 def check_sources(given: object) -> None:
-    """Raise InvalidValue for a DataFrame in the place of files."""
+    """Raise InvalidValue for a DataFrame instead of files."""
     if is_frame(given):
         raise InvalidValue(
             "ingest takes files of JSON documents, not a DataFrame",
@@ -93,7 +93,7 @@ def check_sources(given: object) -> None:
 
 
 def check_tables(given: object) -> None:
-    """Raise InvalidValue unless tables are given by their names, or not at all."""
+    """Raise InvalidValue unless the argument is a mapping of names to tables, or None."""
     if given is not None and not isinstance(given, Mapping):
         raise InvalidValue(
             f"tables is a mapping of names to locations, not {describe_type(given)}",
@@ -103,7 +103,7 @@ def check_tables(given: object) -> None:
 
 
 def check_location(name: object, table: Any) -> None:
-    """Raise InvalidValue unless a name is given to the location of a table."""
+    """Raise InvalidValue unless `name` is a non-empty text and `table` a location."""
     if not isinstance(name, str):
         raise InvalidValue(f"names of tables are text, not {describe_type(name)}")
     if not name.strip():

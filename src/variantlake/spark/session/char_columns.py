@@ -1,7 +1,7 @@
-"""CHAR and VARCHAR columns for Spark: what pads them, and what tells it that they are such.
+"""Pads CHAR columns for Spark, and declares CHAR and VARCHAR columns to it.
 
-Spark's own rule pads a CHAR where it reads a relation. Our scans are not always one, so they say it
-themselves. What compares a CHAR is the query's, and Spark pads it by the column's metadata.
+Spark's own rule pads a CHAR where it reads a relation. Our scans are not always relations, so they
+pad it themselves. In comparisons Spark pads the other side, by the column's metadata.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _PADS = (
 
 
 def pads(setting: Callable[[str, str], str | None]) -> bool:
-    """Whether a session pads CHAR columns that it reads; `setting(name, default)` gives its own."""
+    """Whether a session pads CHAR columns on reading; `setting(name, default)` is its settings."""
     return all(str(setting(name, value)).lower() == value for name, value in _PADS)
 
 
 def char_columns(schema: StructType) -> Mapping[str, DataType]:
-    """The declared types of a table's columns that hold a CHAR, by their names in files."""
+    """The declared types of the table's columns that hold a CHAR, by their names in files."""
     declared = {field.physical_name: declared_type(field) for field in schema.fields}
     return {name: type_ for name, type_ in declared.items() if holds_char(type_)}
 
 
 def with_declarations(frame: DataFrame, schema: StructType) -> DataFrame:
-    """The table's columns with what Spark knows a CHAR or VARCHAR by."""
+    """The DataFrame with the metadata by which Spark knows CHAR and VARCHAR columns."""
     for field in schema.fields:
         if DECLARED in field.metadata:
             kept = {key: field.metadata[key] for key in SHOWN if key in field.metadata}
@@ -43,7 +43,7 @@ def with_declarations(frame: DataFrame, schema: StructType) -> DataFrame:
 
 
 def without_declarations(columns: types.StructType) -> types.StructType:
-    """The columns as Spark reads them if it is not to pad them itself."""
+    """The columns without the metadata by which Spark would pad them itself."""
     return types.StructType(
         [
             types.StructField(
@@ -58,7 +58,7 @@ def without_declarations(columns: types.StructType) -> types.StructType:
 
 
 def padded_sql(column: str, declared: DataType, depth: int = 0) -> str:
-    """The values of a column with every CHAR at its length; `declared` is of a file's column."""
+    """SQL for a column of files with every CHAR padded to its length; `declared` is its type."""
     if not holds_char(declared):
         return column
     match declared:

@@ -1,7 +1,7 @@
 """The private helper session that makes the scans of one user session (EXACTNESS, rule 11).
 
-How Parquet is read follows the session that created the DataFrame. So the settings that our scans
-need are held by a session of our own, a clone of the user's, whose settings are never touched.
+Spark reads Parquet by the settings of the session that created the DataFrame. So the settings that
+our scans need are in a helper session, a clone of the user's, whose own settings never change.
 Scans are published as global temporary views, which both sessions see.
 """
 
@@ -30,27 +30,27 @@ from variantlake.spark.session.settings import ENABLED, ESCAPED, TIME_ZONE
 from variantlake.spark.session.stores import hadoop_path, reads_s3
 
 SETTINGS = {
-    # Reads a Variant column as the physical struct that it is in the file; a column asked for as
-    # VARIANT is still read as one.
+    # Reads a Variant column as its physical struct in the file; a column requested as VARIANT is
+    # still read as one.
     "spark.sql.parquet.ignoreVariantAnnotation": "true",
-    # Keys of the physical struct are told apart by case (rule 5).
+    # Keys of the physical struct may differ only in case (rule 5).
     "spark.sql.caseSensitive": "true",
-    # Columns of a schema that has field ids are found by them (column mapping in id mode).
+    # Spark finds the columns of a schema with field ids by these (column mapping in id mode).
     "spark.sql.parquet.fieldId.read.enabled": "true",
-    # Keys stand in our expressions as string literals.
+    # Our expressions contain keys as string literals.
     ESCAPED: "false",
-    # Arrow's types of rows that we hand over.
+    # Fixes the Arrow types of the rows that we hand over.
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
-    # What we ask of Spark while a query is planned is not planned itself.
+    # The rule must not plan the queries that we run while planning.
     ENABLED: "false",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """A file as the log tells it: size in bytes, time in milliseconds since the epoch.
+    """A file by the log: size in bytes, time of modification in milliseconds since the epoch.
 
-    `constants` are the texts of columns that are the same in all of its rows; None is NULL.
+    `constants` are the texts of columns with one value in all of its rows; None is NULL.
     """
 
     path: str
@@ -60,27 +60,27 @@ class ListedFile:
 
 
 ROW_INDEX = "__vl_row"
-"""The column with a row's own place in its file, if it is asked for."""
+"""The column with a row's place in its file, if requested."""
 
 EVERYTHING = ("*",)
-"""The columns as they are."""
+"""Selects the columns as they are."""
 
 ONE_TASK_BYTES = 8 << 20
 _OPEN_BYTES = 2 << 20
-"""What opening a file counts for."""
+"""The bytes that opening a file counts for."""
 
 
 def is_for_one_task(files: Iterable[ListedFile]) -> bool:
-    """Whether files are so few and small that one task is to read them all.
+    """Whether files are so few and small that one task should read them all.
 
-    Then an aggregate or a sort of their rows needs no exchange, which takes longer than to read
-    them one by one.
+    An aggregate or a sort then needs no exchange, which would take longer than reading the files
+    one by one.
     """
     return sum(file.size + _OPEN_BYTES for file in files) <= ONE_TASK_BYTES
 
 
 def unused(name: str, columns: Collection[str]) -> str:
-    """The name, longer if columns of a table already have it, in letters of any case."""
+    """The name, made longer while a column of the table has it, in any case."""
     taken = {column.lower() for column in columns}
     while name in taken:
         name += "_"
@@ -103,12 +103,12 @@ class Files(ABC):
 
     @functools.cached_property
     def has_kernels(self) -> bool:
-        """Whether Spark's Python workers have this package; asked once. Queries do without it."""
+        """Whether Spark's Python workers have this package, checked once; queries work without."""
         return workers_have_package(self.spark)
 
     @functools.cached_property
     def _hadoop_path(self) -> Callable[[str], str]:
-        """What Spark calls a file."""
+        """Maps the path of a file to Spark's path for it."""
         return str if reads_s3(self.spark) else hadoop_path
 
     @functools.cached_property
@@ -117,11 +117,11 @@ class Files(ABC):
         return found
 
     def follow(self) -> None:
-        """Take over the user's time zone, which may have changed since; before each query."""
+        """Copy the user's time zone, which may have changed; call this before each query."""
         self.follow_zone(self._user.conf.get(TIME_ZONE))
 
     def follow_zone(self, zone: str) -> None:
-        """Take this over, as the user's time zone."""
+        """Set the helper session's time zone to `zone`, the user's."""
         if zone != self._zone:
             self.spark.conf.set(TIME_ZONE, zone)
             self._zone = zone
@@ -153,11 +153,10 @@ class Files(ABC):
     ) -> DataFrame:
         """The rows of files, read by exactly this schema; columns that a file lacks are NULL.
 
-        The columns of `constants` follow those of `schema`, with each file's own constants cast
-        from text to their types, as Spark casts without ANSI; then ROW_INDEX, if asked for. Over
-        these stand `columns` of the rows that fulfil all conditions of `where`. Spark's plans call
-        the scan by `label`, if they can; Spark's pages show how many files, and how many bytes, are
-        `skipped`.
+        The columns of `constants` follow those of `schema`, with each file's constants cast from
+        text to their types, as Spark casts without ANSI; then ROW_INDEX, if requested. The result
+        selects `columns` from the rows that meet all conditions of `where`. Where possible, Spark's
+        plans name the scan by `label`, and its web UI shows the files and bytes of `skipped`.
         """
 
     def batches(self, task: Task, count: int, schema: StructType) -> DataFrame:
@@ -167,15 +166,15 @@ class Files(ABC):
     @property
     @abstractmethod
     def parallelism(self) -> int:
-        """How many tasks make use of all cores."""
+        """The number of tasks that keeps all cores busy."""
 
     can_assert = False
-    """Whether columns can be said to have no NULL, by `asserted`."""
+    """Whether `asserted` is available."""
 
     def asserted(self, frame: DataFrame, required: Mapping[str, str]) -> DataFrame:
-        """The same rows with columns that are never NULL, and an error for a row that has one.
+        """The same rows with non-nullable columns; a NULL in one of them is an error.
 
-        `required` says what that error calls a column, by its name.
+        `required` maps the names of these columns to their names in the error.
         """
         raise NotImplementedError
 
@@ -186,7 +185,7 @@ class Files(ABC):
 
     @abstractmethod
     def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
-        """Deleted rows as a small table; `vectors` is as `StaticFileIndex.deleted` wants it."""
+        """Deleted rows as a small table; `vectors` has the form of `StaticFileIndex.deleted`."""
 
 
 class HelperSession(Files):
@@ -201,7 +200,7 @@ class HelperSession(Files):
     @functools.cached_property
     def spark(self) -> SparkSession:
         """See Files."""
-        # The clone knows the user's settings; a new session would have those of the start.
+        # A clone has the user's settings; a new session would have those of Spark's start.
         clone = clone_of(self._user)
         for name, value in SETTINGS.items():
             clone.conf.set(name, value)
@@ -214,9 +213,9 @@ class HelperSession(Files):
         return user
 
     def publish(self, frame: DataFrame, known: str = "") -> str:
-        """Make `frame` known to all sessions as a view; its name as queries write it.
+        """Publish `frame` to all sessions as a view, and return its qualified name.
 
-        `known` is the name of one that it takes the place of.
+        `known` is the name of a view to replace.
         """
         view = known.rpartition(".")[2] or self.new_view()
         self._views.publish(self._java, dataset_of(frame), view)
@@ -240,8 +239,8 @@ class HelperSession(Files):
     ) -> DataFrame:
         """See Files.
 
-        Paths are taken as they are: no globs, no percent-decoding, no partition columns from the
-        names of folders. Nothing is listed; a file that is missing is found out when it is read.
+        Paths are literal: no globs, no percent-decoding, no partition columns from the names of
+        folders. Spark lists nothing, so a missing file is an error only when Spark reads it.
 
         Raises MissingDependency if this Spark has no file system for an object store.
         """
@@ -270,7 +269,7 @@ class HelperSession(Files):
         return DataFrame(frame, self.spark)
 
     def count_row_groups(self, scan: DataFrame, read: int, skipped: int) -> None:
-        """Have Spark's pages show at a table's scan how many row groups it reads and skips."""
+        """Show in Spark's web UI, at a table's scan, how many row groups it reads and skips."""
         self._files.countRowGroups(dataset_of(scan), read, skipped)
 
     @property
@@ -285,7 +284,7 @@ class HelperSession(Files):
         return self.parallelism if master == "local" or master.startswith("local[") else 0
 
     def rows(self, batch: pa.RecordBatch, schema: StructType) -> DataFrame:
-        """Rows that are known already, of the Arrow types that `arrow_schema` has for columns."""
+        """A DataFrame of given rows, which must have the Arrow types of `arrow_schema`."""
         message = batch.serialize().to_pybytes()
         rows = self._views.rows(self._java, message, schema.json(), batch.num_rows == 1)
         return DataFrame(rows, self.spark)
@@ -309,7 +308,7 @@ class HelperSession(Files):
 
 
 def _without_file_system(files: Sequence[ListedFile], error: Any) -> BaseException:
-    """What is missing if Spark cannot open files; any other error as it is."""
+    """MissingDependency if Spark lacks the file system of the files; any other error unchanged."""
     reason = str(error.java_exception.getMessage())
     if "No FileSystem for scheme" not in reason and "ClassNotFoundException" not in reason:
         other: BaseException = error

@@ -1,4 +1,4 @@
-"""Files as DataFrames through Spark Connect, which has no JVM to hand."""
+"""Files as DataFrames through Spark Connect, which gives no access to a JVM."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _QUOTED = ("Cc", "Zs", "Zl", "Zp")
 _NOT_FOUND = "variantlake does not know the file of a path that Spark uses: "
 
 MAX_SCANS = 32
-"""Scans in a union, one for each combination of constants; if there are more, they are looked up
-for each row. Constants in the plan let Spark leave out scans by conditions known late."""
+"""The most scans in a union, one for each combination of constants; with more, each row looks its
+constants up. With constants in the plan, Spark can leave out scans by conditions known late."""
 
 _LISTING = {
-    # Without it a scan of more than 32 files starts a job of thousands of tasks to look at them.
+    # Without it a scan of more than 32 files starts a job of thousands of tasks to list them.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
 }
 
@@ -59,37 +59,37 @@ class ConnectSessionFiles(Files):
     def spark(self) -> Any:
         """See Files."""
         clone = self._user.cloneSession()
-        # At the end it would call the server, for minutes if that was stopped with the user's
-        # session. The server itself forgets unused sessions.
+        # At exit the clone's client would call the server, for minutes if that was stopped with the
+        # user's session. The server drops unused sessions by itself.
         atexit.unregister(at_exit(clone.client))
         for name, value in (SETTINGS | _LISTING).items():
-            # To set a deprecated one warns the user. Ours is unknown to a server until it is set.
+            # Setting a deprecated one warns the user. A server does not know ours until it is set.
             if name == ENABLED or clone.conf.get(name) != value:
                 clone.conf.set(name, value)
         return clone
 
     def follow(self) -> None:
-        """See Files; unused views are dropped here."""
+        """See Files; this also drops unused views."""
         while self._unused:
             self.drop([self._unused.popleft()])
         super().follow()
 
     def publish(self, frame: DataFrame, mark: str = "") -> str:
-        """Make `frame` known to all sessions of the server; its whole name, which `mark` ends."""
+        """Publish `frame` to all sessions of the server; return its full name, ending in `mark`."""
         view = self.new_view(mark)
         frame.createOrReplaceGlobalTempView(view)
         return self.qualified(view)
 
     def drop(self, views: Iterable[str]) -> None:
-        """Forget views by their whole names."""
+        """Drop views by their full names."""
         for view in views:
             self.spark.catalog.dropGlobalTempView(view.partition(".")[2])
 
     def drop_after(self, frame: DataFrame, views: Iterable[str]) -> None:
-        """Forget views that a DataFrame names, once none that was made of it is left.
+        """Drop the views of a DataFrame once it and all DataFrames made of it are gone.
 
-        They are dropped when the next query comes: objects end at any moment, also in the midst of
-        a call to the server, which must not be called from there.
+        The next query drops them. Python may finalize an object at any moment, even during a call
+        to the server, where another call is not allowed.
         """
         remote: Any = frame
         # DataFrames made of this one keep its plan, not itself.
@@ -114,8 +114,8 @@ class ConnectSessionFiles(Files):
         row_index: bool = False,
         where: Sequence[str] = (),
         columns: Sequence[str] = EVERYTHING,
-        label: str = "",  # noqa: ARG002 - a client has no name for a scan
-        skipped: tuple[int, int] = (0, 0),  # noqa: ARG002 - nor what Spark's pages show
+        label: str = "",  # noqa: ARG002 - a client cannot name a scan
+        skipped: tuple[int, int] = (0, 0),  # noqa: ARG002 - nor add to Spark's web UI
     ) -> DataFrame:
         """See Files."""
         files = [replace(file, path=self._hadoop_path(file.path)) for file in files]
@@ -135,7 +135,7 @@ class ConnectSessionFiles(Files):
         else:
             frames = []
             for values, paths in groups.items():
-                # Columns that may be NULL, as the table's.
+                # Makes the columns nullable, like the table's.
                 texts = [
                     "NULL" if v is None else f"IF(false, NULL, {quote_string(v)})" for v in values
                 ]
@@ -153,11 +153,11 @@ class ConnectSessionFiles(Files):
         constants: StructType,
         more: Sequence[str],
     ) -> DataFrame:
-        """One scan of files with many different constants, which each row finds by its file's path.
+        """One scan of files with many different constants; each row finds them by its file's path.
 
-        A hash table as one value that Spark sends to every task: an array of maps by the checksum
-        of the path. No join: a path of another form than Spark's own would join to no rows
-        (EXACTNESS, rule 15), and conditions would be pushed below it (see `deletion_vectors`).
+        Spark sends every task a hash table as one value: an array of maps by the checksum of the
+        path. A join would not do: a path in another form than Spark's would join to no rows
+        (EXACTNESS, rule 15), and Spark would push conditions below it (see `deletion_vectors`).
         """
         buckets: list[dict[str, tuple[str | None, ...]]] = [{} for _ in files]
         for file in files:
@@ -191,7 +191,7 @@ class ConnectSessionFiles(Files):
 
     @property
     def parallelism(self) -> int:
-        """See Files; the server does not say."""
+        """See Files; a guess, as the server does not tell its cores."""
         return 8
 
     def deleted(self, vectors: bytes, schema: StructType) -> DataFrame:
@@ -212,7 +212,7 @@ def _constants(constants: StructType, texts: Sequence[str]) -> Iterator[str]:
 
 
 def _metadata_path(path: str) -> str:
-    """What Spark calls a file in `_metadata.file_path`: a URI of Java, with one slash or none."""
+    """A file's path in Spark's `_metadata.file_path`: a URI of Java, `file:/…` without a host."""
     scheme, slashes, rest = path.partition("://")
     host, _, name = rest.partition("/") if slashes else ("", "", path.removeprefix("/"))
     quoted = "".join(

@@ -1,4 +1,4 @@
-"""Small Java classes of ours inside Spark's JVM, compiled by Janino, which Spark ships."""
+"""Compiles our small Java classes inside Spark's JVM, by Janino, which Spark ships."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OF_QUERIES = (
     "PartialAggregates",
     "LakeRelation",
 )
-"""What a query needs, in the order in which it asks for them."""
+"""The classes that a query needs, in the order of their use."""
 
 THREAD = "variantlake-compiles"
 
@@ -32,11 +32,11 @@ _jvms: list[_Jvm] = []
 """One for each JVM of this process (one, unless Spark was stopped)."""
 
 _lock = threading.Lock()
-"""Two threads want the same class: one of them compiles it."""
+"""Lets only one of several threads compile a class."""
 
 
 class _Jvm:
-    """The classes that a JVM has of ours, each compiled once, and an instance of each."""
+    """Our classes in a JVM, each compiled once, and an instance of each."""
 
     def __init__(self, gateway: Java) -> None:
         self.gateway = gateway
@@ -44,7 +44,7 @@ class _Jvm:
         self.classes: dict[str, Java] = {}
 
     def class_of(self, spark: SparkSession, name: str, loader: Java) -> Java:
-        """A class, compiled if it is not yet."""
+        """A class, compiled on first use."""
         with _lock:
             if name not in self.classes:
                 self.classes[name] = _compile(spark, name, loader)
@@ -52,10 +52,10 @@ class _Jvm:
 
 
 def compile_ahead(spark: SparkSession) -> None:
-    """Begin to compile what queries need, in a thread, while Python does other things.
+    """Start a thread that compiles the classes of queries in the background.
 
-    The first query would wait a third of a second for it. A class that does not compile is an error
-    when it is asked for.
+    Otherwise the first query would wait a third of a second. A class that does not compile is an
+    error only on its first use.
     """
     jvm, loader = _jvm_of(spark), _loader_of(spark)
 
@@ -69,9 +69,9 @@ def compile_ahead(spark: SparkSession) -> None:
 
 
 def java_instance(spark: SparkSession, name: str) -> Java:
-    """The instance of the class in `<name>.java` beside this module, one for each JVM.
+    """The instance, one per JVM, of the class in `<name>.java` next to this module.
 
-    Raises UnsupportedFeature if it does not compile: for a Spark that was not tried.
+    Raises UnsupportedFeature if the class does not compile, as on an untested version of Spark.
     """
     instances = _jvm_of(spark).instances
     if name not in instances:
@@ -80,7 +80,7 @@ def java_instance(spark: SparkSession, name: str) -> Java:
 
 
 def new_instance(spark: SparkSession, name: str) -> Java:
-    """One more instance of a class, for what keeps something. Raises as `java_instance`."""
+    """A new instance of a class, for one that keeps state. Raises as `java_instance`."""
     jvm = _jvm_of(spark)
     constructor = jvm.class_of(spark, name, _loader_of(spark)).getDeclaredConstructor(
         jvm.gateway.new_array(jvm.gateway.jvm.java.lang.Class, 0)
@@ -104,17 +104,17 @@ def _loader_of(spark: SparkSession) -> Java:
 
 
 def source_of(name: str) -> str:
-    """The text of a class."""
+    """The Java source of a class."""
     return importlib.resources.files(__package__).joinpath(f"{name}.java").read_text("utf-8")
 
 
 def _compile(spark: SparkSession, name: str, loader: Java) -> Java:
-    # py4j remembers methods by class name, so that a second class of one name, from another class
-    # loader, would fail: each compilation has a name of its own.
+    # py4j caches methods by class name, and would fail on a second class of one name from another
+    # class loader. So each compilation gets a unique name.
     unique = f"{name}{uuid.uuid4().hex}"
     compiler = gateway_of(spark).jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(loader)
-    compiler.setTargetVersion(17)  # by default it refuses static methods of interfaces
+    compiler.setTargetVersion(17)  # the default refuses static methods of interfaces
     try:
         compiler.cook(java_source(spark, source_of(name)).replace(name, unique))
     except Py4JJavaError as error:
