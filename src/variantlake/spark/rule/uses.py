@@ -155,7 +155,7 @@ class _UseReading:
 def _expanded(plan: Node) -> Iterator[Node]:
     """The expressions that an Expand (ROLLUP, CUBE) computes, without columns that it passes on.
 
-    `plan.expressions` holds one projection after the other, then the output columns.
+    The plan's expressions are one projection after the other, then the output columns.
     """
     width = len(plan.output)
     for at, (expr_id, _) in enumerate(plan.output):

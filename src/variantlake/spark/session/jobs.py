@@ -1,8 +1,8 @@
 """Run one Python function per task on Spark's executors, classic or Connect, and watch it.
 
-Spark is used as a way to start tasks: each gets a number, does its work itself, and gives back a
-few small payloads. No data passes through the JVM. Classic Spark starts such tasks as an RDD:
-planning, compiling and running a DataFrame of numbers takes 50 to 100 ms more.
+Spark only starts the tasks: each gets a number, does its work itself, and returns a few small
+payloads. No data passes through the JVM. Classic Spark starts such tasks as an RDD: planning,
+compiling and running a DataFrame of numbers takes 50 to 100 ms more.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from variantlake.planning.kept_files import KeepFiles, Run
 
 Task = Callable[[int], Iterable[bytes]]
-"""What runs on an executor: a task's number in, payloads out. It is pickled."""
+"""A function that runs on an executor: a task's number in, payloads out. Spark pickles it."""
 
 _Run = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _BATCHES = {
-    # By bytes, not by rows: rows of 30 bytes come by the hundred thousand, those of 10 KB a few
-    # hundred at a time, so that Spark reads the next ones while these are written.
+    # Limits batches by bytes, not by rows: rows of 30 bytes come by the hundred thousand, rows of
+    # 10 KB a few hundred at a time, so that Spark reads the next ones while a task writes these.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "4m",
 }
 _PYTHON_EXEC = threading.Lock()
-"""Held while a context's Python is not the user's: threads share it."""
+"""Held while a context's `pythonExec`, which threads share, is not the user's."""
 
 _POLL_SECONDS = 0.2
 _CANCEL_SECONDS = 10.0
@@ -56,19 +56,19 @@ def run_tasks(
     description: str,
     watch: Callable[[int], None] | None = None,
 ) -> list[bytes]:
-    """Run `task(0)` … `task(count - 1)`, each as one Spark task, and give back all payloads.
+    """Run `task(0)` … `task(count - 1)`, each as one Spark task, and return all payloads.
 
     Args:
         spark: The session, classic or Connect.
         task: Runs on the executors, where `variantlake` must be importable.
         count: How many tasks.
-        description: What Spark's own pages call the job.
+        description: The name of the job in Spark's web UI.
         watch: Called in this thread, a few times a second, with the number of finished tasks.
 
     Raises:
         MissingDependency: The executors' Python has no `variantlake`.
-        KeyboardInterrupt: Ctrl-C; the job is cancelled, but Spark may let Python workers go on:
-            tasks must have a way of their own to learn of it.
+        KeyboardInterrupt: Ctrl-C; the job is cancelled, but Spark may let Python workers go on, so
+            tasks need another way to learn of it.
     """
     if not is_connect(spark):
         job = _ClassicJob(spark)
@@ -83,7 +83,7 @@ def run_tasks(
 
 
 def task_runner(spark: SparkSession, doing: str) -> Runner:
-    """What runs the tasks of a load or a rewrite on Spark's executors; `doing` describes them."""
+    """A runner for the tasks of a load or rewrite on Spark's executors; `doing` describes them."""
 
     def run(task: Tasks, watch: Callable[[int], None]) -> Iterable[bytes]:
         description = f"variantlake: {doing}"
@@ -93,7 +93,7 @@ def task_runner(spark: SparkSession, doing: str) -> Runner:
 
 
 def planning_job(spark: SparkSession) -> Run:
-    """What runs the tasks that find files of a very large table on Spark's executors."""
+    """A runner for the tasks that find files of a very large table, on Spark's executors."""
 
     def run(task: KeepFiles) -> Iterable[bytes]:
         description = f"variantlake: find files of {task.bare.store.uri}"
@@ -109,7 +109,7 @@ def run_over(
     *,
     description: str,
 ) -> list[bytes]:
-    """Run `task` over the Arrow batches of each partition of a DataFrame; all payloads.
+    """Run `task` over the Arrow batches of each partition of a DataFrame; return all payloads.
 
     Arguments and errors are those of `run_tasks`; a VARIANT column is struct<value, metadata>.
     """
@@ -120,7 +120,7 @@ def run_over(
     def run(batches: Iterator[pa.RecordBatch]) -> Iterable[bytes]:
         return task(batch.rename_columns(names) for batch in batches)
 
-    # PySpark looks columns up by name, and takes one with a dot for a field of a struct.
+    # PySpark looks columns up by name, and would take one with a dot for a field of a struct.
     frame = frame.toDF(*(f"c{place}" for place in range(len(names))))
     return _run_over(spark, frame, run, description, None)
 
@@ -156,7 +156,7 @@ def _run_over(
 def _watched(
     job: _Job, collect: Callable[[], list[bytes]], watch: Callable[[int], None] | None
 ) -> list[bytes]:
-    """What `collect` gives, while this thread looks on; Ctrl-C cancels the job."""
+    """Run `collect` in another thread while this one watches the job; Ctrl-C cancels it."""
     payloads: list[bytes] = []
     failures: list[BaseException] = []
 
@@ -192,7 +192,7 @@ def functions_of(spark: SparkSession) -> Any:
 
 
 def map_in_arrow(frame: DataFrame, run: _Run, schema: StructType | str) -> DataFrame:
-    """`DataFrame.mapInArrow` in workers that have the package, if that can be known."""
+    """`DataFrame.mapInArrow` in workers with the stores' options and, if possible, this Python."""
     run = reaching_stores(run)
     if is_connect(frame.sparkSession):
         return frame.mapInArrow(run, schema)
@@ -202,11 +202,10 @@ def map_in_arrow(frame: DataFrame, run: _Run, schema: StructType | str) -> DataF
 
 @contextlib.contextmanager
 def own_python(context: Any) -> Iterator[None]:
-    """Workers of what is made here run this Python, if that is known to be right.
+    """Let plans that are made in the block run this Python in their workers, if it is local.
 
-    They start `python3` from PATH unless PYSPARK_PYTHON says otherwise, and in a virtual
-    environment miss the package. On this machine the right one is ours; elsewhere only the user
-    knows it.
+    Spark starts `python3` from PATH unless PYSPARK_PYTHON is set, which lacks the package if that
+    is in a virtual environment. On this machine our Python is right; elsewhere only the user knows.
     """
     with _PYTHON_EXEC:
         chosen = context.pythonExec
@@ -219,7 +218,7 @@ def own_python(context: Any) -> Iterator[None]:
 
 
 class _Job(Protocol):
-    """What differs between classic Spark and Spark Connect."""
+    """A job of classic Spark or of Spark Connect."""
 
     def collect(self, frame: DataFrame, description: str) -> list[Any]: ...
     def finished_tasks(self) -> int: ...
@@ -235,13 +234,13 @@ class _ClassicJob:
 
     def run(self, task: Task, count: int, description: str) -> list[bytes]:
         def run(number: int, rows: Iterator[Any]) -> Iterator[bytes]:
-            # Numbers as rows would come 40 ms after the rest: the JVM sends rows in a packet of
-            # their own, which TCP holds back until the one before it was acknowledged.
+            # Numbers as rows would come 40 ms later: the JVM sends rows in a separate packet, which
+            # TCP holds back until the packet before it is acknowledged.
             yield from task(number)
-            for _ in rows:  # none; a worker that has not read to the end is not used again
+            for _ in rows:  # none; but Spark reuses a worker only if it has read to the end
                 pass
-            # PySpark collects garbage behind every task: through all modules that takes 50 ms on
-            # each core, just when Spark wants the cores to end the job. So they are left out.
+            # PySpark collects garbage after every task. Over all modules that takes 50 ms on each
+            # core, just when Spark needs the cores to end the job. Freezing leaves them out.
             if not gc.get_freeze_count():
                 gc.freeze()
 
@@ -249,12 +248,12 @@ class _ClassicJob:
             reaching_stores(run)
         )
         with own_python(self._context):
-            tasks._jrdd  # noqa: B018, SLF001 - made now, with the Python of now
+            tasks._jrdd  # noqa: B018, SLF001 - lazy: made here, while `pythonExec` is ours
         self._context.setJobGroup(self._group, description)  # see collect
         return list(tasks.collect())
 
     def collect(self, frame: DataFrame, description: str) -> list[Any]:
-        # Belongs to this thread only, which ends after it.
+        # The job group belongs to this thread, which ends after the job.
         self._context.setJobGroup(self._group, description)
         return frame.collect()
 
@@ -275,7 +274,7 @@ class _ClassicJob:
 
 
 class _ConnectJob:
-    """An operation with a tag of its own."""
+    """An operation with its own tag."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -304,7 +303,7 @@ class _ConnectJob:
 
 
 def _explained(error: BaseException) -> BaseException:
-    """A package that the executors lack, ours or one that it needs, as an error of ours."""
+    """MissingDependency if executors lack our package or one that it needs; else the same error."""
     found = re.search(r"No module named '(\w+)", str(error))
     if found is None or found[1] not in _needed():
         return error
@@ -319,6 +318,6 @@ def _explained(error: BaseException) -> BaseException:
 
 
 def _needed() -> set[str]:
-    """The modules that our tasks need; of other distributions they have the names of these."""
+    """The modules that our tasks need; those of dependencies by the distributions' names."""
     required = (each for each in requires("variantlake") or () if "extra ==" not in each)
     return {"variantlake", *(re.split(r"[^\w.-]", each)[0] for each in required)}

@@ -1,6 +1,6 @@
-"""The JVM behind classic sessions and DataFrames, by PySpark's private names: it has no others.
+"""Access to the JVM behind classic sessions and DataFrames, by private names of PySpark.
 
-Spark Connect has no JVM on this side.
+PySpark has no public ones. Spark Connect has no JVM on this side.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ Java: TypeAlias = Any
 
 
 def is_connect(given: object) -> bool:
-    """Whether a session, a DataFrame or a column is of a client of Spark Connect."""
+    """Whether a session, a DataFrame or a column belongs to Spark Connect."""
     return type(given).__module__.startswith("pyspark.sql.connect")
 
 
 def session_of(spark: SparkSession) -> Java:
-    """The session itself (`classic.SparkSession`)."""
+    """The session's Java object (`classic.SparkSession`)."""
     return cast("Java", spark)._jsparkSession  # noqa: SLF001
 
 
 @contextlib.contextmanager
 def active(spark: SparkSession) -> Iterator[None]:
-    """This session is the one that Spark asks in this thread."""
+    """Make this session Spark's active session in this thread while the block runs."""
     sessions = classes_of(spark).SparkSession
     before = sessions.getActiveSession()
     sessions.setActiveSession(session_of(spark))
@@ -46,17 +46,17 @@ def classes_of(spark: SparkSession) -> Java:
 
 
 def gateway_of(spark: SparkSession) -> Java:
-    """The gateway of py4j, one for each JVM."""
+    """The py4j gateway, one for each JVM."""
     return cast("Java", spark.sparkContext)._gateway  # noqa: SLF001
 
 
 def dataset_of(frame: DataFrame) -> Java:
-    """The DataFrame itself (`classic.Dataset`)."""
+    """The DataFrame's Java object (`classic.Dataset`)."""
     return cast("Java", frame)._jdf  # noqa: SLF001
 
 
 def column_of(column: Column) -> Java:
-    """The column itself."""
+    """The column's Java object."""
     return cast("Java", column)._jc  # noqa: SLF001
 
 
@@ -66,10 +66,10 @@ def plan_of(frame: DataFrame) -> Java:
 
 
 def frame_of(spark: SparkSession, plan: Java) -> DataFrame:
-    """A DataFrame of a plan, which the session analyses. Raises what Spark raises for it."""
+    """A DataFrame of a plan, which the session analyses. Raises Spark's errors of analysis."""
     return DataFrame(classes_of(spark).Dataset.ofRows(session_of(spark), plan), spark)
 
 
 def clone_of(spark: SparkSession) -> SparkSession:
-    """A session of its own that begins with the settings and views of another one."""
+    """A new session that starts with the settings and views of another one."""
     return SparkSession(spark.sparkContext, session_of(spark).cloneSession())

@@ -1,7 +1,8 @@
-"""Files as a Spark DataFrame whose rows our kernels read: one crossing into the JVM, in Arrow.
+"""Makes Spark DataFrames whose rows our kernels read and hand to the JVM as Arrow batches.
 
-For Variants that Spark's own reader does not know, and for conditions that leave few rows: the rows
-are found on typed columns, and only their Variants rebuilt (`scan.scan_task`).
+For Variants that Spark's reader cannot read, and for conditions that keep few rows: the kernels
+find the rows on typed columns, and rebuild only their Variants (late materialization, see
+`scan.scan_task`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from variantlake.spark.session.jobs import map_in_arrow
 from variantlake.spark.session.jvm import is_connect
 
 Task = Callable[[int], Iterator[pa.RecordBatch]]
-"""Pickles; called in a Spark task with the task's number."""
+"""A picklable function that a Spark task calls with its number."""
 
 
 def batches(spark: SparkSession, task: Task, count: int, schema: StructType) -> DataFrame:
@@ -38,7 +39,7 @@ def batches(spark: SparkSession, task: Task, count: int, schema: StructType) -> 
 
 
 def workers_have_package(spark: SparkSession) -> bool:
-    """Whether Spark's Python workers can run our tasks; if that is not known, a job asks."""
+    """Whether Spark's Python workers can run our tasks; runs a Spark job unless that is certain."""
     if not is_connect(spark):
         context = spark.sparkContext
         local = str(context.master).startswith("local")

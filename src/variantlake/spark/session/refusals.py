@@ -1,4 +1,4 @@
-"""What Spark refuses, as one sentence about the user's own text."""
+"""Turns Spark's parse and analysis errors into one sentence about the user's own text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from variantlake.errors import Hints, InvalidQuery
 T = TypeVar("T")
 
 REFUSALS = (PySparkException, Py4JJavaError)
-"""What parsing and analysis raise; Py4JJavaError if Spark fails to word its own error."""
+"""The errors of parsing and analysis; Py4JJavaError if Spark fails to format its own error."""
 
 _SUGGESTIONS = re.compile(r" Did you mean one of the following\? \[(.*?)\]\.")
 _NAME = re.compile(r"`(?:[^`]|``)*`(?:\.`(?:[^`]|``)*`)*")
@@ -62,7 +62,7 @@ _HINTS = {
 
 
 def _hints(error: Exception) -> Hints:
-    """What to do about a refusal, by the beginning of Spark's name for it."""
+    """The hints for an error, by the first part of Spark's error condition."""
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     if condition is not None and "_metadata`" in str(error).partition("\n")[0]:
         return Hints(hint=_METADATA, cli_hint=_METADATA)
@@ -73,7 +73,7 @@ def _hints(error: Exception) -> Hints:
 
 
 def _has_no_words(error: Exception) -> bool:
-    """Whether Spark failed to say what is wrong with the syntax, as for `event:a[b]`."""
+    """Whether Spark failed to describe a syntax error, as for `event:a[b]`."""
     return f"error class: '{_SYNTAX}'" in str(error)
 
 
@@ -81,10 +81,10 @@ def _has_no_words(error: Exception) -> bool:
 def quiet() -> Iterator[None]:
     """Keep PySpark from writing the JVM's trace of a refusal to stderr before anyone handles it.
 
-    Of this thread alone: what others run is said as ever.
+    This affects only the current thread.
     """
     for name in _LOGGERS:
-        PySparkLogger.getLogger(name).addFilter(_is_said)  # once, however often it is added
+        PySparkLogger.getLogger(name).addFilter(_is_said)  # adds it only once
     token = _IS_QUIET.set(True)
     try:
         yield
@@ -100,7 +100,7 @@ def _is_said(_record: object) -> bool:
 
 
 def sentence(error: Exception, sources: Mapping[str, str]) -> str:
-    """An error's first line, in the words of the user's text; see `or_invalid`."""
+    """An error's first line, with the names of the user's text; `sources` as in `or_invalid`."""
     message = str(error)
     if _has_no_words(error):
         return f"[{_SYNTAX}] Spark finds a syntax error, but does not name its position"
@@ -114,7 +114,7 @@ def sentence(error: Exception, sources: Mapping[str, str]) -> str:
 
 
 def _without_inner_names(suggestions: re.Match[str]) -> str:
-    """The names that Spark suggests, less those of columns that we read beside the user's."""
+    """The names that Spark suggests, without those of our internal columns."""
     kept = [name for name in _NAME.findall(suggestions[1]) if "`__vl_" not in name]
     return f" Did you mean one of the following? [{', '.join(kept)}]." if kept else ""
 

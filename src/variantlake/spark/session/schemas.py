@@ -1,6 +1,6 @@
-"""A table's schema for Spark, by the names that queries use and by those that files have.
+"""A table's schema for Spark, by the names in queries and by those in files.
 
-Under column mapping the two differ, at every depth. Spec: PROTOCOL, "Column Mapping".
+With column mapping the two differ, at every depth. Spec: PROTOCOL, "Column Mapping".
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 _ID = "delta.columnMapping.id"
 _PARQUET_ID = "parquet.field.id"
 SHOWN = ("comment", DECLARED)
-"""What Spark is to know of a column besides its type: keys of its metadata."""
+"""The keys of a column's metadata that Spark gets to see."""
 
 
 def spark_schema(columns: StructType) -> StructType:
-    """The columns without what only Delta needs; each may be NULL, since files may lack it.
+    """The columns without Delta's own metadata, all nullable, since files may lack them.
 
-    Comments are kept, and what Spark knows a CHAR or VARCHAR by.
+    They keep comments, and the metadata by which Spark knows CHAR and VARCHAR.
     """
     return StructType(
         [
@@ -35,9 +35,9 @@ def spark_schema(columns: StructType) -> StructType:
 
 
 def stored_schema(columns: StructType, *, ids: bool) -> StructType:
-    """The same columns under the names in files; with `ids`, Spark finds them by their ids.
+    """The same columns by the names in files; with `ids`, Spark finds them by their ids.
 
-    Fields of structs have their comments, which a query's columns get from here; columns have none.
+    Fields of structs keep their comments, which a query's columns get from here; columns have none.
     """
     fields = [_stored_field(item, ids=ids) for item in columns.fields]
     return StructType(
@@ -46,14 +46,14 @@ def stored_schema(columns: StructType, *, ids: bool) -> StructType:
 
 
 def without_ids(columns: StructType) -> StructType:
-    """The same columns, found by their names alone."""
+    """The same columns without ids, so that Spark finds them by name."""
     return StructType(
         [StructField(f.name, _commented(f.dataType), f.nullable) for f in columns.fields]
     )
 
 
 def type_ddl(type_: DataType, *, comments: bool = False) -> str:
-    """The type as SQL writes it; fields may have any names."""
+    """The type in SQL; fields may have any names."""
 
     def ddl(part: DataType) -> str:
         return type_ddl(part, comments=comments)
@@ -80,7 +80,7 @@ def type_ddl(type_: DataType, *, comments: bool = False) -> str:
 
 
 def nullable_type(type_: DataType) -> DataType:
-    """The same type, whose fields may all be NULL."""
+    """The same type with all fields nullable."""
     return _mapped(type_, lambda item: StructField(item.name, nullable_type(item.dataType)))
 
 
@@ -108,7 +108,7 @@ def _without_comment(item: StructField) -> dict[str, Any]:
 
 
 def _commented(type_: DataType) -> DataType:
-    """The type with the comments of its fields, and nothing else of their metadata."""
+    """The type with only the comments of its fields' metadata."""
 
     def field(item: StructField) -> StructField:
         text = _comment(item)

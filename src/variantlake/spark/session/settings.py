@@ -16,18 +16,18 @@ AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 DELTA_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 DOUBLE_QUOTED_NAMES = "spark.sql.ansi.doubleQuotedIdentifiers"
 JOINED_TEXTS = "spark.sql.legacy.consecutiveStringLiterals.enabled"
-"""With it two quotes in a row end a text and begin another, as in Spark 3."""
+"""If on, two quotes in a row end one string literal and begin another, as in Spark 3."""
 
 _UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
 
 
 def is_on(spark: Any, name: str) -> bool:
-    """A setting of Spark's own that is true or false, which it takes in letters of any case."""
+    """Whether a boolean setting of Spark's, which may be in any case, is true."""
     return str(spark.conf.get(name)).lower() == "true"
 
 
 def is_case_sensitive(spark: Any) -> bool:
-    """Whether the session tells names apart by case."""
+    """Whether names in the session are case-sensitive."""
     return is_on(spark, "spark.sql.caseSensitive")
 
 
@@ -37,12 +37,12 @@ def evolves_merges(spark: Any) -> bool:
 
 
 def is_utc(zone: str | None) -> bool:
-    """Whether a time zone, as a session calls it, is UTC."""
+    """Whether a session's time zone is UTC."""
     return zone in _UTC
 
 
 def bytes_in(settings: Mapping[str, str], name: str) -> int | None:
-    """A number of bytes that may be negative; None if it is not set. Raises InvalidValue."""
+    """A setting in bytes, possibly negative; None if not set. Raises InvalidValue."""
     text = settings.get(name, "")
     try:
         return int(text) if text else None

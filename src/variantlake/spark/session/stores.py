@@ -1,9 +1,9 @@
-"""Object stores as Spark reaches them, by Hadoop's file systems, and as its tasks' Python does.
+"""Options of object stores, shared by Spark's file systems, this process and Python tasks.
 
-Spark's settings for S3 (`fs.s3a.access.key`, `fs.s3a.endpoint`, …) serve for logs and kernels too,
-if the environment and `set_storage_options` tell nothing. Tasks get the options of the process
-that starts them. Hadoop calls S3 `s3a`: paths with `s3:` become such if Spark has no file system
-for them (`fs.s3.impl`).
+Spark's settings for S3 (`fs.s3a.access.key`, `fs.s3a.endpoint`, …) also serve for logs and kernels,
+unless the environment or `set_storage_options` sets options. Tasks get the options of the process
+that starts them. Hadoop's scheme for S3 is `s3a`, which replaces `s3` in paths unless Spark has a
+file system for that (`fs.s3.impl`).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _OF_ALL, _OF_BUCKETS = "fs.s3a.", "fs.s3a.bucket."
 
 
 def follow_spark(spark: SparkSession) -> None:
-    """Take Spark's settings for S3 as the options of stores that nothing else is known of.
+    """Use Spark's settings for S3 for stores without other options.
 
-    Those of single buckets (`fs.s3a.bucket.NAME.access.key`) are for these buckets, as in Hadoop.
+    Settings of a bucket (`fs.s3a.bucket.NAME.access.key`) apply to that bucket, as in Hadoop.
     """
     setting = _settings(spark)
     encrypts = setting(_TLS)
@@ -41,11 +41,11 @@ def follow_spark(spark: SparkSession) -> None:
 
 
 def _as_options(setting: Callable[[str], str | None]) -> dict[str, str]:
-    """Settings of S3 as options of stores."""
+    """Hadoop's settings for S3 as options of stores."""
     found = {name: value for key, name in _OPTIONS.items() if (value := setting(key))}
     endpoint = setting(_ENDPOINT) or ""
     if endpoint.endswith("amazonaws.com"):
-        # Instead of that of all buckets.
+        # Overrides the endpoint for all buckets.
         found |= {"AWS_ENDPOINT": "", "AWS_ALLOW_HTTP": "false"}
     elif endpoint:
         if "://" not in endpoint:
@@ -56,7 +56,7 @@ def _as_options(setting: Callable[[str], str | None]) -> dict[str, str]:
 
 
 def _settings_of_buckets(spark: Any) -> dict[str, dict[str, str | None]]:
-    """The settings of single buckets, by bucket and by their names for all buckets."""
+    """The settings of each bucket, by the names that they have for all buckets."""
     if is_connect(spark):
         every = {name.removeprefix("spark.hadoop."): v for name, v in spark.conf.getAll.items()}
         rest = {
@@ -67,7 +67,7 @@ def _settings_of_buckets(spark: Any) -> dict[str, dict[str, str | None]]:
         rest = dict(conf.getPropsWithPrefix(_OF_BUCKETS))
     found: dict[str, dict[str, str | None]] = {}
     for key, value in rest.items():
-        # The name of a bucket may have dots itself.
+        # The name of a bucket may contain dots.
         for name in (*_OPTIONS, _ENDPOINT, _TLS):
             end = f".{name.removeprefix(_OF_ALL)}"
             if key.endswith(end):
@@ -81,7 +81,7 @@ def reads_s3(spark: SparkSession) -> bool:
 
 
 def hadoop_path(path: str) -> str:
-    """The path of a file by the name that Hadoop's own file system for S3 has."""
+    """The path of a file with the scheme of Hadoop's file system for S3."""
     return f"s3a://{path[5:]}" if path.startswith("s3://") else path
 
 
@@ -90,7 +90,7 @@ T = TypeVar("T")
 
 
 def reaching_stores(run: Callable[P, Iterator[T]]) -> Callable[P, Iterator[T]]:
-    """The same function for a task elsewhere, with the storage options of this process."""
+    """The same function for a task in another process, with the storage options of this one."""
     options = options_to_send()
 
     def reaching(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
@@ -101,7 +101,7 @@ def reaching_stores(run: Callable[P, Iterator[T]]) -> Callable[P, Iterator[T]]:
 
 
 def _settings(spark: Any) -> Callable[[str], str | None]:
-    """Hadoop's settings by name, classic or Connect, which shows those that Spark was told."""
+    """A lookup of Hadoop's settings by name; through Connect only those set in Spark's conf."""
     if is_connect(spark):
         return lambda name: (
             spark.conf.get(f"spark.hadoop.{name}", None) or spark.conf.get(name, None)

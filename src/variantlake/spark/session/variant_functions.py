@@ -1,7 +1,7 @@
 """The functions that change Variants, as UDFs over Arrow: for columns, and by name for SQL.
 
-A VARIANT column reaches an Arrow UDF as struct<value, metadata> and may be given back as one, in
-Spark 4.1 and newer. Spark 4.3 has functions of these names itself: they stay what they are.
+A VARIANT column reaches an Arrow UDF as struct<value, metadata> and may be returned as one, in
+Spark 4.1 and newer. Spark 4.3 has its own functions of these names, which we do not replace.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CALLS = re.compile(rf"\b({'|'.join(NAMES)})\s*\(", re.IGNORECASE)
 
 
 def changed_column(target: Any, edit: Edit, value: Any, *, lenient: bool) -> Any:
-    """The column after the change, as `variantlake.functions` says."""
+    """The column after the change, as `variantlake.functions` documents it."""
     connect = is_connect(target)
     if edit.change is Change.DELETE:
 
@@ -66,11 +66,11 @@ def changed_column(target: Any, edit: Edit, value: Any, *, lenient: bool) -> Any
 def register_functions(spark: SparkSession) -> tuple[str, ...]:
     """Let this session's SQL call `variant_set`, `variant_insert`, `variant_delete` and the others.
 
-    They are temporary functions: they live as long as the session does. A function of Spark's own
-    (4.3 and newer) or of the user's that has such a name stays. `lake.sql` of a classic session
-    needs no call of this.
+    They are temporary functions, which end with the session. This replaces no function of Spark
+    (4.3 and newer) or of the user with such a name. `lake.sql` of a classic session does not need
+    this call.
 
-    Returns the names that were registered.
+    Returns the registered names.
     """
     missing = tuple(name for name in NAMES if not spark.catalog.functionExists(name))
     for name in missing:
@@ -84,10 +84,10 @@ _users: Counter[tuple[int, str]] = Counter()
 
 @contextlib.contextmanager
 def functions_of_text(spark: SparkSession, text: str) -> Iterator[None]:
-    """While a text is analysed the session knows the functions that it calls.
+    """Register the functions that a text calls while the block analyses it.
 
-    The plan keeps them, so the catalog need not: afterwards it is what it was. A session of Spark
-    Connect analyses a text again whenever it runs it, so there nothing is done.
+    The plan keeps the functions, so the block drops them from the catalog afterwards. It does
+    nothing in Spark Connect, which analyses a text again whenever it runs.
     """
     called = {name.lower() for name in _CALLS.findall(text)}
     if not called or is_connect(spark):
@@ -120,7 +120,7 @@ def _udf(function: Callable[..., Any], *, connect: bool) -> Any:
 
         kind: Any = PythonEvalType.SQL_SCALAR_ARROW_UDF
         return remote._create_udf(function, VariantType(), kind)  # noqa: SLF001 # no public way
-    # By its hints PySpark tells what kind of function this is; a kind that is given warns.
+    # PySpark infers the kind of function from its type hints; passing a kind warns.
     names = (*inspect.signature(function).parameters, "return")
     function.__annotations__ = dict.fromkeys(names, pa.Array)
     made: Callable[..., Any] = arrow_udf
@@ -138,7 +138,7 @@ def _sql_function(name: str, *, connect: bool) -> Any:
 
 
 def _call(name: str, change: Change, rows: Any, rest: tuple[Any, ...], *, lenient: bool) -> Any:
-    """A function of SQL over one batch of its arguments."""
+    """Evaluate an SQL function over one batch of its arguments."""
     most = 3 if change is Change.SET else 2
     if change is Change.DELETE:
         for paths in rest:
@@ -155,9 +155,9 @@ def _call(name: str, change: Change, rows: Any, rest: tuple[Any, ...], *, lenien
 
 
 def _by_path(rows: Any, paths: Any, new: Any, flags: Any, change: Change, *, lenient: bool) -> Any:
-    """The rows, each changed at its own path; most often all have the same.
+    """The rows, each changed at its own path; most often all paths are equal.
 
-    NULL for a path or a flag gives NULL; if something is deleted the row as it is.
+    A NULL path or flag gives NULL, or for a deletion the row unchanged.
     """
     flags = pa.repeat(pa.scalar(True), len(rows)) if flags is None else flags
     keys = pa.table({"path": paths, "flag": flags})
@@ -182,7 +182,7 @@ def _by_path(rows: Any, paths: Any, new: Any, flags: Any, change: Change, *, len
 
 
 def _edited(rows: Any, edit: Edit, new: Any, *, lenient: bool = False) -> Any:
-    """As `edit_variants`; its errors name no row: a row of a batch is none of the query."""
+    """As `edit_variants`, but errors name no row: users cannot know the row numbers of a batch."""
     try:
         return edit_variants(rows, edit, new, lenient=lenient)
     except VariantLakeError as error:
@@ -213,13 +213,13 @@ def _variants(rows: Any) -> Any:
 
 _STORED = [
     pa.field("value", pa.binary(), nullable=False),
-    # By this Spark tells a VARIANT from a struct of the same fields.
+    # The mark by which Spark tells a VARIANT from a struct with the same fields.
     pa.field("metadata", pa.binary(), nullable=False, metadata={"variant": "true"}),
 ]
 
 
 def _stored(found: Any) -> Any:
-    """As Spark takes a VARIANT from Arrow."""
+    """The Variants in the Arrow form that Spark accepts."""
     parts = [found.field(field.name) for field in _STORED]
     mask = found.is_null() if found.null_count else None
     return in_spark_order(pa.StructArray.from_arrays(parts, fields=_STORED, mask=mask))

@@ -1,7 +1,7 @@
-"""What differs between versions of Spark: the only place that asks which one it is.
+"""The differences between versions of Spark; no other module checks the version.
 
-docs/support.md says which were tried, with what (`make test-matrix`). The Java classes beside this
-module are the same for all of them, but for what `java_source` says.
+docs/support.md lists the tested versions and tests (`make test-matrix`). The Java classes next to
+this module are the same for all versions, except for the parts that `java_source` changes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from variantlake.errors import UnsupportedFeature
 
 OLDEST: Final = (4, 1)
 NEWEST: Final = (4, 3)
-"""The first and the last version of Spark with which the tests of the matrix were run."""
+"""The oldest and the newest version of Spark in the test matrix."""
 
 UNTRIED = "this version of Spark is newer than those that were tried"
 
@@ -39,10 +39,10 @@ def check_version(spark: SparkSession) -> None:
 
 
 def is_tried(spark: SparkSession) -> bool:
-    """Whether this Spark (for Spark Connect, its server) is of a version that was tried.
+    """Whether this Spark (for Spark Connect, its server) is not newer than the tested versions.
 
-    What is exact was proven by what these do. What a newer one does is not known: its queries read
-    whole Variants, and skip no files. The first session of a version warns.
+    Our proofs of exactness rest on the tested versions. With a newer one, queries read whole
+    Variants and skip no files. The first session of such a version warns.
     """
     version = str(spark.version)
     if _numbers(version) <= NEWEST:
@@ -60,21 +60,21 @@ def is_tried(spark: SparkSession) -> bool:
 
 
 def java_source(spark: SparkSession, text: str) -> str:
-    """A Java class for this Spark: what stands between `/*4.3` and `4.3*/` is for 4.3 and newer."""
+    """A Java class for this Spark: text between `/*4.3` and `4.3*/` is for 4.3 and newer."""
     if _numbers(str(spark.version)) < (4, 3):
         return text
     return text.replace("/*4.3", "").replace("4.3*/", "")
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Spark's Arrow types of columns, TIMESTAMP in UTC; a VARIANT is a struct marked as one."""
+    """Spark's Arrow types of columns: TIMESTAMP in UTC, VARIANT as a marked struct."""
     if _numbers(pyspark.__version__) < (4, 2):
-        return to_arrow_schema(schema)  # UTC without being told
+        return to_arrow_schema(schema)  # UTC by default
     return to_arrow_schema(schema, timezone="UTC")
 
 
 def at_exit(client: Any) -> Callable[[], None]:
-    """What a client of Spark Connect has the interpreter do at its end; nothing public tells it."""
+    """The function that a Spark Connect client registers to run at exit, by its private name."""
     name = "_cleanup_ml_cache" if _numbers(pyspark.__version__) < (4, 2) else "_on_exit"
     found: Callable[[], None] = getattr(client, name, _nothing)
     return found
@@ -85,6 +85,6 @@ def _nothing() -> None:
 
 
 def _numbers(version: str) -> tuple[int, int]:
-    """Major and minor version; of anything else, one that was not tried."""
+    """The major and minor version; for any other text, a version newer than all tested ones."""
     found = re.match(r"(\d+)\.(\d+)", version)
     return (int(found[1]), int(found[2])) if found else (1 << 30, 0)
