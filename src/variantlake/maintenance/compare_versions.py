@@ -1,8 +1,8 @@
 """Whether two versions of a table have the same rows, and where the first difference is.
 
-Only files that one of them has are read: those that both have cancel out. If the digests differ,
-the files are read again for the rows that have no partner; rows are taken by a share of their
-hashes at a time, so memory is bounded.
+This module reads only the files that one of the versions has: shared files cancel out. If the
+digests differ, it reads these files again to find the rows without a partner. It compares one share
+of the row hashes at a time, which bounds memory.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from variantlake.shown import Shown
 from variantlake.sql.select import QueryText
 
 REWRITES = frozenset({"OPTIMIZE", "CLUSTER", "RESHRED", "UNSHRED", "REORG"})
-"""What the history calls commits that write rows anew and change none."""
+"""Operations in the history that rewrite files without changing rows."""
 
 MAX_DIFFERENCES = 10
-"""Rows that are named at most."""
+"""The most rows that a comparison names."""
 
 _ROWS_AT_ONCE = 1 << 25
-"""Hashes of one version that are in memory at a time."""
+"""About how many hashes of one version are in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
     """A row that one version has more often than the other.
 
-    `row` counts from 0 in `file`, deleted rows included; `version` is the one that has it.
+    `row` counts from 0 in `file`, deleted rows included. `version` has the row more often.
     """
 
     version: int
@@ -49,10 +49,10 @@ class RowDifference:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class VersionComparison(Shown):
-    """Two versions of a table, by their rows.
+    """The result of comparing the rows of two versions.
 
-    `before` and `after` are the digests of the rows in files that only one of them has;
-    `files_before` and `files_after` count these files, `shared_files` those of both.
+    `before` and `after` are the digests of the rows in files that only that version has.
+    `files_before` and `files_after` count these files; `shared_files` counts the files of both.
     """
 
     from_version: int
@@ -66,7 +66,7 @@ class VersionComparison(Shown):
 
     @property
     def equal(self) -> bool:
-        """Whether both have the same rows, each as often."""
+        """Whether both versions have the same rows, each equally often."""
         return self.before == self.after
 
 
@@ -75,10 +75,10 @@ def default_versions(
 ) -> tuple[int, int]:
     """The versions to compare if one or both are not given; `history` is newest first.
 
-    Without any: the last commit that only rewrote files, and the version before it. With the first
-    alone: the `newest` version. With the last alone: the one before it.
+    If both are missing, the last commit that only rewrote files and the version before it. A
+    missing `last` becomes `newest`, a missing `first` the version before `last`.
 
-    Raises InvalidQuery if there is no such commit, InvalidValue for what are not versions.
+    Raises InvalidQuery if there is no such commit, InvalidValue for versions that cannot exist.
     """
     if first is None and last is None:
         for entry in history:
@@ -124,7 +124,7 @@ def check_rewrite(
 def digest_rows(
     snapshot: Snapshot, where: str | None = None, progress: OnProgress | None = None
 ) -> Digest:
-    """The digest of a version's rows, or of those that fulfil a condition. See `Table.digest`."""
+    """The digest of a version's rows, or of those that meet a condition. See `Table.digest`."""
     check_before_read(snapshot)
     if where is None:
         return table_digest(snapshot, count_rows_read(progress))
@@ -141,7 +141,7 @@ def digest_rows(
 def compare_versions(
     before: Snapshot, after: Snapshot, progress: OnProgress | None = None
 ) -> VersionComparison:
-    """Compare the rows of two versions of one table, by the columns of the later one.
+    """Compare the rows of two versions of one table, with the columns of `after`.
 
     Raises MalformedFile, MalformedVariant, with file and row; MissingSource for a file that vacuum
     has removed.
@@ -182,14 +182,14 @@ def _files(snapshot: Snapshot) -> dict[_Key, AddFile]:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Files of one side; `version` tells which one in what is found."""
+    """The files that only one version has; `version` goes into each RowDifference."""
 
     version: int
     files: Sequence[DigestFile]
     digester: FileDigester
 
     def share(self, number: int, shares: int) -> Int64s:
-        """The hashes of rows that fall into one of so many shares."""
+        """Return the hashes of kept rows that fall into share `number` of `shares`."""
         found = [np.empty(0, np.int64)]
         for file in self.files:
             for rows in self.digester.rows(file):
@@ -200,7 +200,7 @@ class Side:
         return np.concatenate(found)
 
     def places(self, wanted: dict[int, int]) -> Iterator[RowDifference]:
-        """Rows of these hashes, of each as many as wanted; these are the last ones."""
+        """Yield the last rows with each hash, as many as `wanted` has for it."""
         found: dict[int, list[RowDifference]] = {word: [] for word in wanted}
         hashes = np.array(sorted(wanted), np.int64)
         for file in self.files:
@@ -216,9 +216,10 @@ class Side:
 
 
 def differences(sides: Sequence[Side], rows: int) -> list[RowDifference]:
-    """Rows of two sides that have no partner, MAX_DIFFERENCES at most; none if there are none.
+    """Return at most MAX_DIFFERENCES rows that have no partner on the other side.
 
-    `rows` is about how many one side has. Reads all files twice.
+    `rows` is about how many rows one side has. Reads all files once for each share of hashes, and
+    again for the share that differs.
     """
     shares = rows // _ROWS_AT_ONCE + 1
     for number in range(shares):
@@ -235,7 +236,7 @@ def differences(sides: Sequence[Side], rows: int) -> list[RowDifference]:
 
 
 def _unequal(hashes: Sequence[Int64s]) -> list[dict[int, int]]:
-    """Some hashes that do not occur equally often on both sides, with their counts on each."""
+    """Return, per side, the counts of some hashes that occur more often on one side."""
     counted = [np.unique(each, return_counts=True) for each in hashes]
     every = np.union1d(counted[0][0], counted[1][0])
     counts = np.zeros((2, len(every)), np.int64)

@@ -1,4 +1,4 @@
-"""Whether the rows that a table has fulfil a contract."""
+"""Check the rows of a table against a contract."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from variantlake.shown import Shown
 from variantlake.sql.select import QueryText
 
 MAX_FINDINGS = 1_000
-"""Different breaches that are told apart; the rows of others are only counted."""
+"""The most findings in a report; `broken` also counts the rows of further ones."""
 
 _INDEX = re.compile(r"\[\d+\]")
 
@@ -28,9 +28,9 @@ _INDEX = re.compile(r"\[\d+\]")
 class ContractFinding(Shown):
     """Rows that break the same keyword of a contract at the same path.
 
-    `path` has `[*]` for the elements of arrays, `says` is the keyword with its value, `value` what
-    the first of the `rows` has, shortened, and `file` the data file of that one. A row counts with
-    the first thing that it breaks.
+    `path` has `[*]` for the elements of arrays, `says` is the keyword with its value. `value` is
+    the shortened value in the first of the `rows`, and `file` is the data file of that row. A row
+    counts only for the first keyword that it breaks.
     """
 
     path: str
@@ -42,7 +42,7 @@ class ContractFinding(Shown):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ContractReport(Shown):
-    """What a check of a table's rows found: of `rows` documents, `broken` break the contract."""
+    """The result of a contract check: `broken` of the `rows` documents break the contract."""
 
     rows: int
     broken: int
@@ -52,7 +52,7 @@ class ContractReport(Shown):
 def check_contract(
     snapshot: Snapshot, column: str, contract: Contract, progress: OnProgress | None = None
 ) -> ContractReport:
-    """Check the documents of a VARIANT column, file by file; NULLs are none.
+    """Check the documents of a VARIANT column, file by file; a NULL is no document.
 
     Raises as `Scan.to_batches`.
     """

@@ -1,8 +1,8 @@
-"""Cutting off the versions of a table that use a feature, so that dropping it leaves no trace.
+"""Remove the old versions that use a feature, so that dropping it leaves no trace.
 
-Readers of older versions get a time to end: `delta.dropFeatureTruncateHistory.retentionDuration`.
-The first call ends the use of the feature, and writes the checkpoint to which the log is cut later;
-a call after that time cuts it. That is Delta Spark's `DROP FEATURE ... TRUNCATE HISTORY`.
+Readers of older versions have `delta.dropFeatureTruncateHistory.retentionDuration` to finish.
+The first call ends the use of the feature and writes a checkpoint. A call after that time cuts the
+log back to it. Delta Spark does the same in `DROP FEATURE ... TRUNCATE HISTORY`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def check_truncatable(name: str) -> None:
 def truncate_history(newest: Snapshot, name: str, *, began: int) -> None:
     """Cut the log before the first version from which on nothing uses the feature.
 
-    `began` is the newest version from before the use of it was ended.
+    `began` is the newest version before the caller ended the use of the feature.
 
     Raises CommitConflict, which says when to call again, while versions that use it must stay.
     """
@@ -82,7 +82,7 @@ def _too_early(newest: Snapshot, name: str, versions: str, retention: int) -> Co
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """What shows that a version uses a feature."""
+    """Tests of the metadata and of each file for the use of a feature."""
 
     metadata: Callable[[Metadata], bool] = lambda _: False
     file: Callable[[AddFile], bool] = lambda _: False
@@ -110,7 +110,7 @@ _USES: Mapping[str, _Use] = {
 
 
 def _uses(newest: Snapshot, name: str) -> Iterator[int]:
-    """The versions of the log, as it is now, that use the feature."""
+    """Yield the versions in the current log that use the feature."""
     use = _USES.get(name.removesuffix("-preview"), _Use())
     store = newest.store
     entries = list(store.list_from(LOG))

@@ -1,8 +1,7 @@
-"""Column mapping taken away: files whose columns have the names that the table has for them.
+"""Remove column mapping: rewrite all files with the column names of the table.
 
-All files are written anew, in one commit with the schema that maps nothing any more. Older versions
-keep their files and their schema. That is what Delta Spark's `REMOVE COLUMN MAPPING` does. Spec:
-PROTOCOL, "Column Mapping".
+One commit replaces all files and the schema. Older versions keep their files and their schema.
+Delta Spark's `REMOVE COLUMN MAPPING` does the same. Spec: PROTOCOL, "Column Mapping".
 """
 
 from __future__ import annotations
@@ -49,9 +48,9 @@ def unmap_columns(
     dry_run: bool = False,
     progress: OnProgress | None = None,
 ) -> RewriteResult:
-    """Give the columns of all files the names of the table's, and map no names any more.
+    """Rewrite all files with the table's column names, and remove the mapping.
 
-    `mode` is what the property says from then on, None for no property.
+    `mode` becomes the value of the mapping mode property; None removes the property.
 
     Raises UnsupportedFeature for names that only a table with mapping can have, and for one that
     Iceberg's readers read, CommitConflict if another writer changed the table in the meantime; else
@@ -86,7 +85,7 @@ _ALL = CompactionOptions(every=True, purge=True)
 
 @dataclass(frozen=True, slots=True)
 class _Unmapping:
-    """One attempt: `schema` and `metadata` are those that the table gets."""
+    """One attempt; `schema` and `metadata` are the new ones of the table."""
 
     snapshot: Snapshot
     schema: StructType
@@ -95,7 +94,7 @@ class _Unmapping:
 
     def do(self, run: Runner, progress: OnProgress | None) -> RewriteResult:
         """Write the files, and commit them."""
-        # What orders files, and the notes of an order, go by the names that go.
+        # Cells and tags that order files refer to the old names.
         groups = tuple(
             replace(group, cells=None, tags={}) for group in chain.from_iterable(self.work.steps())
         )
@@ -132,7 +131,7 @@ class _Unmapping:
 
     @property
     def _clustering(self) -> DomainMetadata | None:
-        """The columns that the table is clustered by, by their names."""
+        """The clustering domain with the columns' new names."""
         if CLUSTERING not in self.snapshot.domains:
             return None
         names = clustering_names(self.snapshot.schema, self.snapshot.domains)
@@ -148,7 +147,7 @@ class _Unmapping:
             removes=removes_of(self.snapshot.add_files(), data_change=False),
             metadata=self.metadata,
             domains=() if domain is None else (domain,),
-            # Files of another writer would have the names from before.
+            # Files of another writer would have the old names.
             reads=whole_table,
             serializable=True,
             evaluated=True,
@@ -171,7 +170,7 @@ def _check_names(snapshot: Snapshot, schema: StructType) -> None:
 
 
 def _configuration(snapshot: Snapshot, mode: str | None) -> dict[str, str]:
-    """The properties without mapping; those of a column go by its name."""
+    """Return the properties without mapping, with column keys by the new names."""
     names = {item.physical_name: item.name for item in snapshot.schema.fields}
     found: dict[str, Any] = {}
     for key, value in snapshot.metadata.configuration.items():
