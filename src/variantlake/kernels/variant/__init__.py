@@ -1,5 +1,5 @@
-"""Variant bytes to a tape, a tape to Variant bytes, and what is asked of both.
+"""Read Variant bytes into a tape, write them from a tape, check them, edit and profile them.
 
-In: `metadata` and `value` binaries, of which nothing is assumed. Out: a tape; binaries; a profile
-of the paths that documents have, which inference reads.
+In: `metadata` and `value` binaries, which may hold any bytes. Out: a tape; binaries; for inference,
+a profile of the paths in the documents.
 """

@@ -1,4 +1,4 @@
-"""Arrow arrays of any type as arrays of Variants, and what counts as such an array."""
+"""Convert Arrow arrays of any type to arrays of Variants."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from variantlake.shredding.layout import METADATA, VALUE, is_variant_type
 
 
 def variant_column(values: Sequence[Variant | None]) -> pa.StructArray:
-    """struct<metadata, value> of single Variants."""
+    """Return the Variants as an array of struct<metadata, value>."""
     return variants_of([None if each is None else (each.metadata, each.value) for each in values])
 
 
 def as_variants(array: Any) -> pa.StructArray:
-    """The values as struct<metadata, value>; Variants, at the top or inside, as they are.
+    """Return the values as struct<metadata, value>; Variants, at the top or nested, are kept.
 
-    A null is a SQL NULL at the top, a Variant null inside. Each distinct value is converted once,
-    in Python. Raises InvalidValue, with the row, for what no Variant type holds.
+    A null at the top becomes a SQL NULL, a nested one a Variant null. Python converts the values,
+    each distinct scalar once. Raises InvalidValue, with the row, for what no Variant type holds.
     """
     if is_variant_type(array.type):
         return struct_of(array)
@@ -48,7 +48,7 @@ def _variant(scalar: Any, row: int) -> Variant:
 
 
 def _plain(scalar: Any) -> Any:
-    """A scalar with the Variants that are in it as such."""
+    """Return the scalar with each nested Variant as a `Variant`."""
     if not scalar.is_valid or not pa.types.is_nested(scalar.type):
         return scalar
     if is_variant_type(scalar.type):

@@ -1,4 +1,4 @@
-"""The kernels of check_rows: dictionaries and encoded values held against every rule."""
+"""Kernels of check_rows: check dictionaries and encoded values against every rule."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _SORTED = 0x10
 
 _SCALE_LIMIT = MAX_PRECISION
 _DIGITS_9, _DIGITS_18, _DIGITS_38_HIGH = 10**9, 10**18, 10**38 >> 64
-"""What the digits of each decimal stay below; of the widest only the upper half is looked at."""
+"""Limits of the unscaled decimals; only the upper half of the widest type is compared."""
 
 _PLACE_BITS = MAX_VALUE_BYTES.bit_length()
 _PLACE = (1 << _PLACE_BITS) - 1
 _DEPTH_BITS = 2 * _PLACE_BITS
 _DEEPEST = 100
-"""What nests deeper is left to the twin: a word of `work` holds two places and so small a depth."""
+"""The twin checks deeper values: beside two places, a word of `work` has few bits for the depth."""
 
 
 class RowDictionaries(NamedTuple):
     """The key dictionaries of rows.
 
     metadata: uint8, any bytes, padded. of_row: int64, the number of the row's dictionary, -1 when
-    it has none or a broken one. Of dictionary d: places[d] (int64, rows) is where it starts in
-    metadata, its keys are keys[firsts[d]:firsts[d + 1]] (int64, rows + 1; int32, as long as
-    metadata), each the place of its name or -1.
+    it has none or a broken one. Dictionary d starts at metadata[places[d]] (int64, rows). Its keys
+    are keys[firsts[d]:firsts[d + 1]] (int64, rows + 1; int32, as long as metadata): the index of
+    each key in the names, or -1.
     """
 
     metadata: BytesIn
@@ -56,7 +56,7 @@ class RowDictionaries(NamedTuple):
 def _name_of(
     data: Bytes, start: int, length: int, names: Bytes, name_starts: Int64s, count: int
 ) -> int:
-    """The place of a key in the sorted names, -1 if it is not among them."""
+    """Return the index of a key in the sorted names, -1 if it is not among them."""
     low, high = int64(0), count
     while low < high:
         middle = (low + high) // 2
@@ -83,7 +83,7 @@ def _read_dictionary(
     has: Bytes,
     has_first: int,
 ) -> int:
-    """How many keys the valid dictionary metadata[start:end] has, -1 when it breaks a rule."""
+    """Return the number of keys of the dictionary metadata[start:end], -1 if it breaks a rule."""
     count = int64(name_starts.size) - 1
     header = load8(metadata, start)
     width = (header >> 6) + 1
@@ -124,12 +124,12 @@ def read_dictionaries(
     dictionaries: RowDictionaries,
     has: Bytes,
 ) -> int:
-    """Hold the dictionary of each row against its rules; rows in sequence may share one.
+    """Check and read the dictionary of each row; consecutive rows with equal bytes share one.
 
-    offsets: int64, rows + 1, ascending, in the metadata. valid: uint8, 0 to pass over a row. names:
+    offsets: int64, rows + 1, ascending, in the metadata. valid: uint8, 0 to skip a row. names:
     uint8, padded, the names of shredded fields in the order of their bytes; name_starts: int64,
-    names + 1. dictionaries: all but `metadata` filled; has[d * names + n] (uint8, zero,
-    rows * names): 1 if name n is a key of dictionary d. Returns the number of dictionaries.
+    names + 1. Fills `dictionaries`, all but its `metadata`. has (uint8, rows * names, zero): sets
+    has[d * names + n] to 1 if name n is a key of dictionary d. Returns the number of dictionaries.
     Allocates nothing, never raises.
     """
     metadata, of_row, places, firsts, keys = dictionaries
@@ -150,7 +150,7 @@ def read_dictionaries(
             metadata, start, end, names, name_starts, keys, first, has, found * count
         )
         if read < 0:
-            # The next one must not find names of this one.
+            # The next dictionary gets the same part of `has`.
             for name in range(count):
                 has[uint64(found * count + name)] = 0
             continue
@@ -176,9 +176,9 @@ def _are_in_order(
     members: Bytes,
     partial: bool,
 ) -> bool:
-    """Whether field ids are among the `held` ones of the dictionary at `place`, names in order.
+    """Whether all field ids are in the dictionary at `place` of `held` keys, in order of names.
 
-    If `partial` is set, the names must not be among the members.
+    If `partial` is set, no name may be one of the members.
     """
     header = load8(metadata, place)
     width = (header >> 6) + 1
@@ -214,7 +214,7 @@ def _are_in_order(
 def _is_scalar(data: Bytes, start: int, end: int) -> bool:
     """Whether a valid primitive or short string fills data[start:end], which is not empty.
 
-    False may also mean that it is a decimal of nearly 38 digits.
+    Also returns False for some valid decimals close to 38 digits.
     """
     header = load8(data, start)
     if header & 3 == 1:
@@ -253,10 +253,10 @@ def _is_value(
     partial: bool,
     work: Int64s,
 ) -> bool:
-    """Whether data[origin:][:size] is a valid value of the dictionary at `place`, of `held` keys.
+    """Whether data[origin:][:size] is a valid value for the dictionary at `place` of `held` keys.
 
-    False may also mean that it nests deeper than _DEEPEST. work: a stack of what is still to see,
-    depth << _DEPTH_BITS | start << _PLACE_BITS | end, from `origin`.
+    Also returns False if it nests deeper than _DEEPEST. work: a stack of the values still to check,
+    depth << _DEPTH_BITS | start << _PLACE_BITS | end, relative to `origin`.
     """
     if size == 0 or size > _LIMIT:
         return False
@@ -306,14 +306,13 @@ def check_values(
     work: Int64s,
     marked: Bytes,
 ) -> None:
-    """Mark the rows with a value that may break a rule.
+    """Set `marked` (uint8, one a row) to 1 for each row with a value that may break a rule.
 
-    data: uint8, any bytes, padded; offsets: int64, slots + 1, ascending; present: uint8, a slot,
-    0 for null. rows: int64, of each slot, in marked (uint8), which is set. dictionaries: as
-    read_dictionaries left them. partial: uint8, a slot, 1 if shredded fields stand beside the
-    value: it must be an object without the names that `members` (uint8, one a name) tells. work:
-    int64, as long as the longest value and 64 more. Allocates nothing, never raises. Twin:
-    encoding.value.validate.
+    data: uint8, any bytes, padded; offsets: int64, slots + 1, ascending; present: uint8, one a
+    slot, 0 for null. rows: int64, the row of each slot. dictionaries: as read_dictionaries left
+    them. partial: uint8, one a slot, 1 if the slot also has shredded fields: the value must then be
+    an object without the names marked in `members` (uint8, one a name). work: int64, as long as
+    the longest value and 64 more. Allocates nothing, never raises. Twin: encoding.value.validate.
     """
     metadata, of_row, places, firsts, keys = dictionaries
     for i in range(rows.size):

@@ -1,7 +1,7 @@
-"""Changing values inside of many Variants by one path. Twin: encoding.edit.
+"""Change the value at one path in many Variants. Twin: encoding.edit.
 
-A row's containers on the way are taken apart from the outside in (`edit_walking`), written with the
-bytes of their other children as they are, and closed from the inside out (`edit_writing`).
+`edit_walking` opens the containers on the path from the outside in. `edit_writing` writes them anew
+around the copied bytes of their other children and closes them from the inside out.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _LAST_OFFSET = (1 << 31) - 1
 
 
 class EditedRows(NamedTuple):
-    """What is written: `data` and `metadata`, uint8, and the offsets of both, int32, rows + 1.
+    """The output: `data` and `metadata`, uint8, and the offsets of both, int32, rows + 1.
 
-    The offsets of the first row to be changed say where it begins.
+    On entry, the offsets of the first row to change must say where its output begins.
     """
 
     data: Bytes
@@ -73,12 +73,13 @@ def edit_rows(
     output: EditedRows,
     status: Int64s,
 ) -> int:
-    """Change the Variants of rows >= row, as many as there is room for.
+    """Change the Variants from `row` on, as many as there is room for.
 
-    steps: for each step 0 and a key id, or 1 and an index. change: a Change; creates: 1 for
-    create_if_missing. status: int64, rows. Returns the first row that was not changed: all, or one
-    that needs a larger KeyTable, or edit[NEED] and edit[NEED_METADATA] bytes more, or that ends
-    beyond int32 offsets. Allocates nothing, never raises.
+    steps: 0 and a key id, or 1 and an index, for each step. change: a Change; creates: 1 for
+    create_if_missing. status: int64, rows, filled. Returns the first row that it did not process:
+    the number of rows when it is done, else a row that needs a larger KeyTable, or room for
+    edit[NEED] and edit[NEED_METADATA] bytes, or that would end beyond int32 offsets. Allocates
+    nothing, never raises.
     """
     metadata, metadata_offsets, data, offsets, valid = variants
     keys, key_bytes, slots, seen, local, state = table

@@ -1,7 +1,7 @@
-"""Finding the place that an edit changes: from a row's outermost container to the innermost one.
+"""Find the place that an edit changes, from a row's outermost container to the innermost one.
 
-Each container on the way is taken apart and noted in a frame, which `edit_writing` writes it from.
-Nothing is assumed of the bytes on the way; what is beside it is never looked at.
+Each container on the path gets a frame, from which `edit_writing` writes it anew. The containers on
+the path may hold any bytes and are checked; the values beside the path are never read.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from variantlake.kernels.variant.variant_reader import MALFORMED, KeyArrays, rea
 MISMATCH = 20
 """Status of a row in which a step meets a value of another type."""
 DUPLICATE = 21
-"""Status of a row that has the field already which shall be inserted."""
+"""Status of a row that already has the field to insert."""
 
 WORDS = 14
 """Words of a frame."""
 IS_OBJECT, COUNT, IDS, ID_WIDTH, BASE, TOP, PLACE, FOUND = 0, 1, 2, 3, 4, 5, 6, 7
-"""What was read: 1 for an object; how many children; where its ids begin and their width, 0 for an
-array; where its children begin; the place of their extents in `work`; the place of the step's child
-among them, or where it belongs, and 1 where it is there."""
+"""Words about the container as read: 1 for an object; the number of children; where the ids begin,
+and their width, 0 for an array; where the children begin; the place of their extents in `work`; the
+index of the step's child, or where it would go; 1 if that child exists."""
 BEGIN, START, ENTRIES, WRITTEN, LARGEST, LAST = 8, 9, 10, 11, 12, 13
-"""What is written: where its header and its children begin; its first entry in `entries`; how many
-there are and their largest id; the node behind it, of a container of a new value."""
+"""Words about the container as written: where its header and its children begin; its first entry in
+`entries`; the number of entries and their largest id; in a new value, the node after it."""
 
 SET, INSERT, DELETE, APPEND = (int(each) for each in Change)
 
@@ -52,7 +52,7 @@ def _open(
     local: Int32s,
     state: Int64s,
 ) -> bool:
-    """Take the container that fills data[start:end] apart; False if it is malformed."""
+    """Describe the container data[start:end] in its frame; return False if it is malformed."""
     count, ids, id_width, width, base = read_header(data, start, end)
     if count < 0:
         return False
@@ -71,7 +71,7 @@ def _open(
 
 @helper
 def is_less(keys: Records, key_bytes: Bytes, one: int, two: int) -> bool:
-    """Whether the name of key `one` comes before that of `two`, by their bytes."""
+    """Whether the name of key `one` sorts before that of `two`, by bytes."""
     first, second = keys[uint64(one)], keys[uint64(two)]
     order = compare_bytes(
         key_bytes, int64(first.start), int64(first.length),
@@ -91,7 +91,7 @@ def _locate(
     keys: Records,
     key_bytes: Bytes,
 ) -> None:
-    """Find where the step's child is in the container, or where it belongs."""
+    """Find the index of the step's child in the container, or the index where it would go."""
     count = frames[uint64(at + COUNT)]
     found, place = int64(0), int64(step)
     if kind == 1:
@@ -128,9 +128,9 @@ def walk(
     work: Int64s,
     table: KeyArrays,
 ) -> int:
-    """Open the containers down to the one that changes.
+    """Open the containers on the path down to the one that changes.
 
-    Returns how many, 0 if nothing changes, or -status.
+    Returns their number, 0 if nothing changes, or -status.
     """
     keys, key_bytes, _, seen, local, state = table
     depth, top = int64(0), int64(0)
@@ -150,7 +150,7 @@ def walk(
         depth += 1
         children = frames[uint64(at + COUNT)]
         top += children
-        if number == count:  # the array that is appended to
+        if number == count:  # the array to append to
             frames[uint64(at + PLACE)] = children
             frames[uint64(at + FOUND)] = 0
             return depth

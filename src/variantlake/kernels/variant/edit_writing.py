@@ -1,7 +1,7 @@
-"""Writing an edited Variant: containers on the way are closed from the inside out.
+"""Write an edited Variant: the containers on the path, closed from the inside out.
 
-Their other children are copied as they are; a new value comes from a tape. A frame says what
-`edit_walking` read of a container.
+Their other children are copied unchanged; a new value comes from a tape. Each container has a frame
+with what `edit_walking` read.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from variantlake.kernels.variant.variant_reader import TOO_DEEP, TOO_LARGE
 
 # Places in the state of the edit.
 SIZE, ADDED, STAMP, NEED, NEED_METADATA = 0, 1, 2, 3, 4
-"""Keys of the row's dictionary, keys that are added to it, the mark of both; room that is needed
-for the row's value and for its metadata."""
+"""The number of keys in the row's dictionary; the number added to it; the stamp of both; the bytes
+of room that the row's value and its metadata need."""
 STATE_WORDS = 8
 
 _VALUE_LIMIT, _DEPTH_LIMIT, _KEYS_LIMIT = MAX_VALUE_BYTES, MAX_DEPTH, MAX_KEYS
@@ -57,7 +57,7 @@ _VERSION, _SORTED = 1, 0x10
 
 
 class EditValues(NamedTuple):
-    """The tape of the new values, one row for all or one for each; its keys are the KeyTable's."""
+    """The tape of the new values, one for all rows or one for each; it shares the KeyTable."""
 
     text: BytesIn
     arena: BytesIn
@@ -67,12 +67,12 @@ class EditValues(NamedTuple):
 
 
 class EditRoom(NamedTuple):
-    """Memory of an edit.
+    """Working memory of an edit.
 
     frames: int64, WORDS * 2 * MAX_DEPTH. work: int64, as long as the longest value and 2 *
-    MAX_DEPTH. entries: int64, as long as the longest value, the longest new value in nodes and all
-    padding that the steps ask for. stamps: int64, zero; places: int32; added: int64: one a key.
-    edit: int64, STATE_WORDS.
+    MAX_DEPTH. entries: int64, as long as the longest value, the longest new value in nodes and the
+    padding of all steps that are indexes. stamps: int64, zero; places: int32; added: int64: one a
+    key. edit: int64, STATE_WORDS.
     """
 
     frames: Int64s
@@ -86,7 +86,7 @@ class EditRoom(NamedTuple):
 
 @helper
 def _id_of(key: int, room: EditRoom) -> int:
-    """The id of a key in the row's dictionary, a new one if need be."""
+    """Return the id of a key in the row's dictionary; add the key if it is new."""
     _, _, _, stamps, places, added, edit = room
     if stamps[uint64(key)] != edit[uint64(STAMP)]:
         number = edit[uint64(ADDED)]
@@ -99,7 +99,7 @@ def _id_of(key: int, room: EditRoom) -> int:
 
 @helper
 def _begin(frames: Int64s, at: int, to: int, head: int, entries: int) -> int:
-    """Begin to write a container at out[to:], with room for a header; returns where children go."""
+    """Begin a container at out[to:], with `head` bytes of header; return where its children go."""
     frames[uint64(at + BEGIN)] = to
     frames[uint64(at + START)] = to + head
     frames[uint64(at + ENTRIES)] = entries
@@ -110,7 +110,7 @@ def _begin(frames: Int64s, at: int, to: int, head: int, entries: int) -> int:
 
 @helper
 def _enter(frames: Int64s, at: int, entries: Int64s, field: int, to: int) -> None:
-    """Say that the container's next child begins at out[to:]."""
+    """Enter the container's next child, which begins at out[to:]."""
     written = frames[uint64(at + WRITTEN)]
     place = frames[uint64(at + ENTRIES)] + written
     entries[uint64(place)] = field << 32 | (to - frames[uint64(at + START)])
@@ -130,7 +130,7 @@ def _copy_children(
     out: Bytes,
     to: int,
 ) -> int:
-    """Copy the children first ... last - 1 of the container that was read."""
+    """Copy the children first ... last - 1 of the container as read; return where they end."""
     base, top = frames[uint64(at + BASE)], frames[uint64(at + TOP)]
     ids, width = frames[uint64(at + IDS)], frames[uint64(at + ID_WIDTH)]
     for index in range(first, last):
@@ -148,7 +148,7 @@ def _copy_children(
 
 @helper
 def _close(frames: Int64s, at: int, entries: Int64s, out: Bytes, to: int) -> int:
-    """Write the header of the container; returns its end, or what `close_container` says."""
+    """Write the container's header; return what `close_container` does: its end or an error."""
     return close_container(
         frames[uint64(at + IS_OBJECT)] == 1,
         entries,
@@ -168,8 +168,7 @@ def _emit(
 ) -> int:
     """Write the value of nodes[t] with ids of the row's dictionary.
 
-    Its frames are from `at` on, its entries from `top`. Returns where it ends, or -TOO_DEEP,
-    -TOO_LARGE.
+    Its frames begin at `at`, its entries at `top`. Returns where it ends, or -TOO_DEEP, -TOO_LARGE.
     """
     text, arena, nodes = values.text, values.arena, values.nodes
     frames, entries = room.frames, room.entries
@@ -216,9 +215,9 @@ def write_metadata(
     out: Bytes,
     to: int,
 ) -> int:
-    """Write the row's dictionary with the keys that are added; returns its end.
+    """Write the row's dictionary with the added keys; return its end.
 
-    -1 if there is no room, edit[NEED_METADATA] set; -TOO_LARGE beyond our limits.
+    Returns -1, with edit[NEED_METADATA] set, if there is no room, -TOO_LARGE beyond our limits.
     """
     more, size = edit[uint64(ADDED)], edit[uint64(SIZE)]
     if more == 0:
@@ -232,7 +231,7 @@ def write_metadata(
     offsets = start + 1 + width
     strings = offsets + (size + 1) * width
     total = end - strings
-    # New keys go behind the others, so that ids stay; the dictionary may be unsorted then.
+    # New keys go last, so that ids stay valid; this may leave the dictionary unsorted.
     in_order = header & _SORTED != 0 or size == 0
     previous = int64(local[uint64(size - 1)]) if size > 0 else int64(0)
     for number in range(more):
@@ -253,7 +252,7 @@ def write_metadata(
     store8(out, to, _VERSION | (_SORTED if in_order else 0) | (wide - 1) << 6)
     put_number(out, to + 1, count, wide)
     offset = int64(0)
-    # Old offsets stay as they are, but may be wider now.
+    # The old offsets keep their values, but may take more bytes.
     for index in range(size):
         put_number(out, place, load_unsigned(metadata, offsets + index * width, width), wide)
         place += wide
@@ -275,7 +274,7 @@ def write_metadata(
 def room_for(
     frames: Int64s, depth: int, steps: Int64s, change: int, length: int, nodes: Records, t: int
 ) -> int:
-    """Bytes that the row's new value takes at most."""
+    """Return an upper bound for the bytes of the row's new value."""
     need = length + 2 * MARGIN
     for number in range(depth):
         need += 8 * frames[uint64(number * WORDS + COUNT)] + 64
@@ -305,7 +304,7 @@ def write_value(
     out: Bytes,
     to: int,
 ) -> int:
-    """Write the changed value of a row; nodes[t] is the new one. Returns its end, or -status."""
+    """Write a row's changed value, with nodes[t] as the new one; return its end, or -status."""
     frames, work, entries = room.frames, room.work, room.entries
     top = int64(0)
     count = int64(steps.size) // 2
@@ -313,7 +312,7 @@ def write_value(
     for number in range(depth):
         at = number * WORDS
         children, place = frames[uint64(at + COUNT)], frames[uint64(at + PLACE)]
-        # Most often what is changed takes as much of a header as it did.
+        # Reserve room for the header: its size seldom changes.
         head = 2 + (children + 1) * (frames[uint64(at + ID_WIDTH)] + 1)
         to = _begin(frames, at, to, head, top)
         to = _copy_children(data, frames, at, 0, min(place, children), work, entries, out, to)

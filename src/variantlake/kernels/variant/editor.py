@@ -1,4 +1,4 @@
-"""Arrays of Variants with a value changed inside of each. Twin: encoding.edit."""
+"""Change a value inside each Variant of an array. Twin: encoding.edit."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _TOO_LONG = "the changed Variants pass the 2 GB of one Arrow array"
 def edit_variants(
     array: pa.StructArray, edit: Edit, new: pa.StructArray | None, *, lenient: bool = False
 ) -> pa.StructArray:
-    """The Variants after the change, as struct<metadata, value>.
+    """Return the changed Variants as struct<metadata, value>.
 
     Args:
         array: struct<metadata: binary, value: binary>, in any order of the two.
-        edit: What is done.
-        new: The value for all rows, or one for each; None for DELETE. A null makes a null.
-        lenient: A row whose path meets another type, or that has the field already which shall be
-            inserted, becomes null.
+        edit: The change to make.
+        new: The value for all rows, or one for each; None for DELETE. A null makes the row null.
+        lenient: Make a row null if its path meets another type, or if it already has the field to
+            insert.
 
     Raises with the row: PathTypeMismatch, DuplicateKey, MalformedVariant, LimitExceeded.
     """
@@ -68,7 +68,7 @@ def edit_variants(
 
 
 def _steps(edit: Edit, reader: VariantReader) -> Int64s:
-    """The path as the kernel takes it; its keys get ids in the reader's table."""
+    """Return the path as the kernel takes it; adds its keys to the reader's table."""
     names = dict.fromkeys(step for step in edit.path.steps if isinstance(step, str))
     table = reader.read(variants_of([(encode_metadata(list(names)), NULL_VALUE)])).keys
     ids = {name.decode(): number for number, name in enumerate(table.names()) if number}
@@ -77,7 +77,7 @@ def _steps(edit: Edit, reader: VariantReader) -> Int64s:
 
 
 class _Work:
-    """What one call of the kernel after the other works on."""
+    """What successive calls of the kernel work on."""
 
     def __init__(self, array: pa.StructArray, values: Tape, steps: Int64s, edit: Edit) -> None:
         self._values, self._steps, self._edit = values, steps, edit
@@ -145,7 +145,7 @@ class _Work:
 
 
 class _Output:
-    """The data of a binary array that the kernel writes, and its offsets."""
+    """A binary array that the kernel writes: its data and its offsets."""
 
     def __init__(self, rows: int, size: int) -> None:
         self._rows = rows
@@ -154,11 +154,11 @@ class _Output:
 
     @property
     def arrays(self) -> tuple[Bytes, Int32s]:
-        """The data and the offsets, as they are now."""
+        """The current data and offsets."""
         return self.data, self.offsets
 
     def grow(self, row: int, need: int) -> bool:
-        """Make room for `need` bytes of this row, and as much for those after it."""
+        """Make room for `need` bytes of this row, and some for later rows; False if there is."""
         used = int(self.offsets[row])
         if used + need <= len(self.data):
             return False
@@ -172,7 +172,7 @@ class _Output:
         return True
 
     def array(self) -> pa.Array[pa.Scalar[pa.DataType]]:
-        """The rows that were written."""
+        """Return the rows as a binary array."""
         return array_of(pa.binary(), self._rows, [None, buffer_of(self.offsets), self._buffer])
 
 
@@ -184,7 +184,7 @@ def _check(
     *,
     lenient: bool,
 ) -> None:
-    """Raise what the plain twin says of the first row that could not be changed."""
+    """Raise the plain twin's error for the first row that could not be changed."""
     allowed = [0, SQL_NULL, *([MISMATCH, DUPLICATE] if lenient else [])]
     bad = np.flatnonzero(~np.isin(status, allowed))
     if not len(bad):

@@ -1,7 +1,7 @@
-"""Which paths of a profile are worth keeping where keys are data: ids, dates, names of users.
+"""Limit the paths of a profile where keys are data: ids, dates, names of users.
 
-Inference takes the most frequent paths, so that the others only cost time and memory. Of a sample
-with many paths the rare ones are forgotten as it is read; one that comes again is counted anew.
+Inference uses the most frequent paths; the others only cost time and memory. If a sample has many
+paths, the profiler drops the rare ones as it reads; a path that returns is counted from zero.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from variantlake.shredding.inference.infer import InferenceOptions
 from variantlake.shredding.inference.profile import MAX_PROFILE_DEPTH
 
 MANY_PATHS = 1 << 14
-"""Fewer are all kept while they are counted: it costs nothing."""
+"""Up to this many paths are all kept while counting: it costs nothing."""
 
 NAMED_PATHS = 1 << 12
-"""Fewer are all kept to the end: the reasons of an inference name them."""
+"""Up to this many paths are all kept to the end: the reasons of an inference name them."""
 
 _LEAST_PATHS, _TIMES = 1024, 4
-"""Kept at least, and for each column that may be made."""
+"""How many paths to keep at least, and how many for each column that inference may make."""
 
 _SHARE_PART = 2
-"""A path this many times rarer than a column must be is forgotten, as long as it is."""
+"""Drop a path while its share is below a column's least share divided by this."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileLimits:
-    """How many paths are kept, how frequent these are, and which names are kept in any case."""
+    """How many paths to keep, their least share, and the names to keep in any case."""
 
     most: int
     least_share: float
@@ -39,7 +39,7 @@ class ProfileLimits:
 
     @classmethod
     def of(cls, options: InferenceOptions) -> Self:
-        """What an inference with these options can use."""
+        """Return limits that keep every path an inference with these options can use."""
         has_pattern = any(hint.is_pattern for hint in options.hints)
         return cls(
             max(_LEAST_PATHS, _TIMES * options.max_columns),
@@ -54,12 +54,12 @@ class ProfileLimits:
         rows: Int64s,
         named: npt.NDArray[np.signedinteger],
     ) -> npt.NDArray[np.bool_]:
-        """Which of the paths stay: the root is the first, and parents come before children.
+        """Return the mask of the paths to keep: the root is the first, parents precede children.
 
-        `rows` says how often each was seen, `named` are the numbers of those with a kept name.
+        `rows` is how often each path was seen, `named` the numbers of those with a kept name.
         """
         above = np.maximum(parents, 0)
-        # Shares are of all rows, inside of arrays of their elements.
+        # A share is of all rows or, inside an array, of its elements.
         base = np.broadcast_to(rows[:1], rows.shape)
         for _ in range(MAX_PROFILE_DEPTH):
             nearer = np.where(is_element[above], rows[above], base[above])

@@ -1,4 +1,4 @@
-"""What a tape holds at each path, for schema inference."""
+"""Count what a tape holds at each path, for schema inference."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _ROOT, _ELEMENT = 0, -1
 """Steps that are not keys."""
 
 _COUNT, _SEED = 0, 1
-"""Places in the state array: paths that are known, and what their hashes depend on."""
+"""Places in the state array: the number of known paths, and the seed of their hashes."""
 
 
 @tiny
 def _find_path(
     parent: int, step: int, parents: Int32s, steps: Int32s, slots: Int32s, state: Int64s
 ) -> int:
-    """The number of the path `step` below `parent`, a new one if need be."""
+    """Return the number of the path `step` below `parent`; add the path if it is new."""
     mask = int64(slots.size - 1)
     slot = mix(state[_SEED], (parent << 32) ^ step) & mask
     while True:
@@ -68,17 +68,17 @@ def profile_rows(
     stack: Int64s,
     state: Int64s,
 ) -> int:
-    """Count what stands at each path, from `row` on; returns the first row that is not counted.
+    """Count the values at each path, from `row` on; return the first row that is not counted.
 
-    text, arena, nodes, first: of a tape. parents, steps: int32, one a path: what a path is.
-    slots: int32, a power of two of places, at least twice as many as paths, 0 is free. facts:
-    int64, 32 a path. stack: int64, 3 for each of MAX_PROFILE_DEPTH. state: int64. It stops at a
-    row that might have more new paths than fit. Allocates nothing, never raises.
+    text, arena, nodes, first: of a tape. parents, steps: int32, one a path, which identify it.
+    slots: int32, a hash table whose size is a power of two, at least twice the number of paths; 0
+    is free. facts: int64, 32 a path. stack: int64, 3 for each level of MAX_PROFILE_DEPTH. state:
+    int64. Stops at a row that might have more new paths than fit. Allocates nothing, never raises.
     """
     rows = int64(first.size) - 1
     while row < rows:
         at, stop = first[uint64(row)], first[uint64(row + 1)]
-        # Each node may be a new path: the caller makes room, and the whole row is counted then.
+        # Each node may be a new path: leave the whole row until the caller has made room.
         if state[_COUNT] + stop - at > parents.size:
             break
         depth = int64(0)
@@ -110,7 +110,7 @@ def profile_rows(
                 at += 1
                 continue
             facts[uint64(place + (_OBJECTS if tag == OBJECT else _ARRAYS))] += 1
-            # What lies deeper can be no column, so it is passed over.
+            # Deeper values cannot be columns.
             if depth == 3 * MAX_PROFILE_DEPTH:
                 at += int64(node.span)
                 continue
@@ -147,9 +147,9 @@ def profile(tape: Tape, limits: ProfileLimits | None = None) -> Profile:
 class Profiler:
     """Counts types, digits and fields at every path of the good rows of many tapes.
 
-    Containers deeper than MAX_PROFILE_DEPTH count as such, without what is in them. Tapes of one
-    reader are counted together, and the tree of profiles is built once: that costs more than
-    counting if there are many paths. With `limits` the rare ones of many paths are left out.
+    It counts containers below MAX_PROFILE_DEPTH levels, but not what they hold. It counts the tapes
+    of one reader together and builds the tree of profiles once, as with many paths building costs
+    more than counting. With `limits` it leaves out the rare ones of many paths.
     """
 
     def __init__(self, limits: ProfileLimits | None = None) -> None:
@@ -181,13 +181,13 @@ class Profiler:
             self._grow(int(tape.first[row + 1] - tape.first[row]))
 
     def result(self) -> Profile:
-        """What was counted so far."""
+        """Return the profile of all tapes so far."""
         found = Profile() if self._keys is None else self._counted()
         found.merge(self._before)
         return found
 
     def _counted(self) -> Profile:
-        """What was counted of the tapes of the last reader's keys."""
+        """Return the profile of the tapes with the current keys."""
         if self._limits is not None:
             self._forget_rare(self._limits.most if self._before.rows else NAMED_PATHS)
         parents, steps, _, facts = self._tables
@@ -208,7 +208,7 @@ class Profiler:
         self._tables = grown
 
     def _forget_rare(self, many: int) -> None:
-        """Leave the rare ones of more than `many` paths out, if that was asked for."""
+        """If there are limits and more than `many` paths, drop the rare ones."""
         count = int(self._state[_COUNT])
         if self._limits is None or self._keys is None or count <= many:
             return
@@ -242,7 +242,7 @@ def _tables(paths: int) -> tuple[Int32s, Int32s, Int32s, Int64s]:
 
 
 def _build(keys: KeyTable, count: int, parents: Int32s, steps: Int32s, facts: Int64s) -> Profile:
-    """The tree of profiles; a path stands behind its parent."""
+    """Build the tree of profiles; parents precede their children in the tables."""
     profiles: list[Profile] = []
     table = facts.reshape(-1, _FACTS)[:count]
     primitives: list[dict[Primitive, int]] = [{} for _ in range(count)]

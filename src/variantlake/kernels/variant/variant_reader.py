@@ -1,4 +1,4 @@
-"""Variant binary to tape. Nothing is assumed of the bytes. Twin: encoding.tree.decode."""
+"""Read Variant binaries, which may hold any bytes, into a tape. Twin: encoding.tree.decode."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ from variantlake.shredding.arrays import valid_of
 from variantlake.shredding.values import LACKING
 from variantlake.types import MAX_PRECISION
 
-# What `Tape.status` says of a row that VariantReader read, SQL_NULL besides.
+# Values of `Tape.status` for a row that VariantReader read, next to SQL_NULL.
 GOOD = 0
 MALFORMED = 1
-"""Bytes that are not metadata or no value."""
+"""Bytes that are no valid metadata or no valid value."""
 TOO_DEEP = 5
-"""More than MAX_DEPTH containers in each other."""
+"""More than MAX_DEPTH nested containers."""
 TOO_LARGE = 7
 """More than MAX_VALUE_BYTES bytes, or MAX_KEYS keys."""
 
-# Places in the reader's state array, after those of keys.
+# Places in the reader's state array, after those of the KeyTable.
 _NODES, _POSITION, DICTIONARY = 4, 5, 7
 
 _FIRST_LACKING, _MORE_LACKING = np.uint8(min(LACKING)), np.uint8(max(LACKING) - min(LACKING))
@@ -80,7 +80,7 @@ _LIMIT, _DEPTH_WORDS, _KEYS_LIMIT, _SCALE_LIMIT = (
 
 
 class VariantRows(NamedTuple):
-    """Variants as Arrow has them; any bytes.
+    """Variants in the layout of Arrow; any bytes.
 
     metadata, data: uint8, padded. metadata_offsets, offsets: int32, rows + 1, ascending and within
     them. valid: uint8, 0 for a null row.
@@ -130,7 +130,7 @@ def read_metadata(
         return int64(MALFORMED)
     if size > _KEYS_LIMIT or end - start > _LIMIT:
         return int64(TOO_LARGE)
-    # `seen` holds the dictionary that last had a key, so it need not be cleared for each one.
+    # `seen` holds the serial of the last dictionary with the key, so it need not be cleared.
     serial = state[KEY_SERIAL] + 1
     state[KEY_SERIAL] = serial
     offset = load_unsigned(metadata, place, width)
@@ -173,7 +173,7 @@ def _read_scalar(data: Bytes, start: int, end: int, nodes: Records, at: int) -> 
         return header >> 2 == count and valid_utf8(data, start + 1, end)
     tag = header >> 2
     node.length = end - start
-    # A type of a later specification is copied as it is.
+    # Keep a type of a later specification as opaque bytes.
     if tag >= WIDTHS.size:
         node.tag = OPAQUE
         node.value = start
@@ -197,7 +197,7 @@ def _read_scalar(data: Bytes, start: int, end: int, nodes: Records, at: int) -> 
             node.value = start + 1
             return True
         value = load64(data, start + 1)
-        # Eight bytes were loaded, of which the upper ones are of what follows: shifted out.
+        # The upper bytes may belong to the next value: shift them out.
         if tag == INT8:
             value = (value << int64(56)) >> int64(56)
         elif tag == INT16:
@@ -206,7 +206,7 @@ def _read_scalar(data: Bytes, start: int, end: int, nodes: Records, at: int) -> 
             value = (value << int64(32)) >> int64(32)
         node.value = value
         return True
-    # Decimals: more digits than the type holds are malformed, though the bytes could store them.
+    # A decimal with more digits than its type allows is malformed, even if the bytes hold them.
     scale = load8(data, start + 1)
     node.extra = scale
     value = load64(data, start + 2)
@@ -276,7 +276,7 @@ def _read_value(
             if depth == _DEPTH_WORDS:
                 return int64(-TOO_DEEP)
             stack[uint64(depth)] = parent
-            # What identifies a frame's place in the data is rebuilt from these.
+            # The rest of a frame's state is rebuilt from these words.
             stack[uint64(depth + 1)] = top << 32 | count
             stack[uint64(depth + 2)] = index
             stack[uint64(depth + 3)] = base
@@ -337,12 +337,12 @@ def read_variants(
     status: Int64s,
     position: Int64s,
 ) -> int:
-    """Read the Variants of rows >= row, as many as there is room for.
+    """Read the Variants from `row` on, as many as there is room for.
 
     nodes: NODE. stack: int64, MAX_DEPTH * 6. work: int64, as long as the longest value and
     MAX_DEPTH. first (rows + 1), status, position (rows): int64, filled. Returns the first row that
-    was not read: all, or one that needs larger nodes or a larger KeyTable first. Allocates nothing,
-    never raises.
+    it did not read: the number of rows when it is done, else one that needs more nodes or a larger
+    KeyTable. Allocates nothing, never raises.
     """
     metadata, metadata_offsets, data, offsets, valid = variants
     keys, key_bytes, slots, seen, local, state = table
@@ -354,7 +354,7 @@ def read_variants(
         from_, to = int64(metadata_offsets[uint64(row)]), int64(metadata_offsets[uint64(row + 1)])
         size = to - from_
         if (
-            # A value has a node for each of its bytes at most, a dictionary a key for two.
+            # A value has at most a node per byte, a dictionary at most a key per two bytes.
             t + end - start + 1 > nodes.size
             or state[KEY_COUNT] + size // 2 + 2 > keys.size
             or state[KEY_BYTES] + 2 * size + PADDING > key_bytes.size
@@ -387,14 +387,14 @@ def read_variants(
 
 
 _FORGET_KEYS = 1 << 16
-"""Beyond this many names the documents' keys are data: a new table is begun."""
+"""Beyond this many names the documents' keys are data: the reader begins a new table."""
 
 
 class VariantReader:
     """Reads arrays of Variants into tapes; keeps its key dictionary between them.
 
-    One thread at a time. A null row gets the status SQL_NULL, one that is not a Variant another
-    status; both have no nodes. `bad_variant` gives the exact error.
+    One thread at a time. A null row gets the status SQL_NULL, a row that is no Variant another
+    nonzero status; neither has nodes. `bad_variant` returns the exact error.
     """
 
     def __init__(self) -> None:
@@ -416,7 +416,7 @@ class VariantReader:
         work = np.empty(longest + 2 * MAX_DEPTH + 64, np.int64)
         first, status, position = (np.empty(rows + extra, np.int64) for extra in (1, 0, 0))
         table.state[_NODES] = 0
-        # A typical value has a node for 10 bytes; more is added where it does not have.
+        # A typical value has a node per 10 bytes; the loop adds more if the rows need them.
         buffers = self._pool.take()
         nodes = buffers.grow_nodes(0, int(offsets[-1] - offsets[0]) // 8 + 2 * rows)
         variants = VariantRows(metadata, metadata_offsets, data, offsets, valid)
@@ -440,18 +440,21 @@ class VariantReader:
 
 
 def key_arrays(table: KeyTable, local: Int32s) -> KeyArrays:
-    """The arrays of a table as they are now: it makes new ones when it grows."""
+    """Return the current arrays of a table: it makes new ones when it grows."""
     return KeyArrays(table.keys, table.key_bytes, table.slots, table.seen, local, table.state)
 
 
 def _any_lacking(tags: Bytes) -> bool:
-    """Whether Spark lacks the type of a node; those of a later version of the encoding too."""
+    """Whether Spark lacks the type of any node, types of a later specification included."""
     known = (tags - _FIRST_LACKING <= _MORE_LACKING).any()
     return bool(known or (tags == OPAQUE).any())
 
 
 def bytes_of(array: AnyArray) -> tuple[Bytes, Int32s]:
-    """The data of a binary array, padded, and the offsets of its rows."""
+    """Return the padded data of a binary array and the offsets of its rows.
+
+    Raises MalformedVariant if the offsets pass the data.
+    """
     data, offsets = slots_of(plain_binary(array))
     if not are_within(offsets, data):
         raise MalformedVariant("the offsets of an Arrow array pass its data")
@@ -463,7 +466,7 @@ def bytes_of(array: AnyArray) -> tuple[Bytes, Int32s]:
 
 
 def bad_variant(array: pa.StructArray, row: int) -> VariantLakeError:
-    """What is wrong with a row that VariantReader gave a status, from the plain decoder."""
+    """Return the plain decoder's error for a row that VariantReader refused."""
     found: VariantLakeError = MalformedVariant(
         "the value was refused", hint="internal error; please report it"
     )

@@ -1,4 +1,4 @@
-"""Tape to Variant binary. Twin: encoding.tree.encode."""
+"""Write a tape as Variant binaries. Twin: encoding.tree.encode."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def write_rows(
 ) -> None:
     """Write each row's value.
 
-    text, arena, nodes, first: of a tape, lengths right for the ids' width. skip: uint8, zero, one
-    a node. out: uint8, the sum of the rows' lengths and PADDING. offsets: int32, rows + 1, filled.
-    Allocates nothing, never raises.
+    text, arena, nodes, first: of a tape whose node lengths match the width of the ids. skip: uint8,
+    zero, one a node. out: uint8, the sum of the rows' lengths and PADDING. offsets: int32,
+    rows + 1, filled. Allocates nothing, never raises.
     """
     to = int64(0)
     for row in range(int64(first.size) - 1):
@@ -56,7 +56,7 @@ def write_rows(
 
 
 def write_variant(tape: Tape, *, dictionary: Dictionary | None = None) -> pa.StructArray:
-    """The rows as struct<metadata: binary not null, value: binary not null>.
+    """Return the rows as struct<metadata: binary not null, value: binary not null>.
 
     A bad row is a null struct, with empty bytes below it. Raises nothing.
     """
