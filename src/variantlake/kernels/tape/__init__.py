@@ -1,5 +1,5 @@
-"""The tape: a columnar record of every node of a batch of documents, and what it is made with.
+"""The tape: a columnar record of every node of a batch of documents, and its building blocks.
 
-In: what a reader of JSON text, of Variant bytes or of shredded columns found.
-Out: the one form that all writers take, so that there are N readers and M writers, not N times M.
+In: what readers of JSON text, Variant bytes or shredded columns find.
+Out: the one form that all writers take, so that N readers and M writers need no N times M paths.
 """

@@ -1,4 +1,4 @@
-"""Memory of tapes, used again once nobody holds the tape: fresh pages cost as much as reading."""
+"""Reuse the memory of tapes that nobody holds any more: fresh pages cost as much as reading."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from variantlake.kernels.tape.nodes import NODE
 from variantlake.kernels.tape.tape import Tape
 
 _KEPT = 2
-"""A loop over tapes holds one while it asks for the next."""
+"""A loop over tapes still holds one tape while it reads the next."""
 
 
 class Buffers:
@@ -24,15 +24,15 @@ class Buffers:
 
     @property
     def free(self) -> bool:
-        """Nobody holds the tape that was made of it."""
+        """Whether nobody holds the tape made of these buffers any more."""
         return self._tape is None or self._tape() is None
 
     def lend(self, tape: Tape) -> None:
-        """Belong to `tape` as long as it lives."""
+        """Lend the buffers to `tape` for its lifetime."""
         self._tape = weakref.ref(tape)
 
     def grow_nodes(self, used: int, wanted: int) -> Records:
-        """Make room for `wanted` nodes; the first `used` are kept."""
+        """Make room for `wanted` nodes; keep the first `used`."""
         if len(self.nodes) < wanted:
             size = max(wanted, 2 * len(self.nodes)) if used else wanted
             grown = np.empty(size, NODE).view(np.recarray)
@@ -41,7 +41,7 @@ class Buffers:
         return self.nodes
 
     def grow_arena(self, wanted: int) -> Bytes:
-        """Make room for `wanted` bytes; nothing is kept."""
+        """Make room for `wanted` bytes; keep none of the old ones."""
         if len(self.arena) < wanted:
             self.arena = np.empty(wanted, np.uint8)
         return self.arena
@@ -54,11 +54,11 @@ class BufferPool:
         self._buffers: list[Buffers] = []
 
     def take(self) -> Buffers:
-        """Buffers that no living tape needs."""
+        """Return buffers that no living tape needs."""
         for buffers in self._buffers:
             if buffers.free:
                 return buffers
         taken = Buffers()
-        # Those of tapes that are kept go with their tapes.
+        # Drop older buffers: tapes that are still held keep theirs alive.
         self._buffers = [taken, *self._buffers[: _KEPT - 1]]
         return taken

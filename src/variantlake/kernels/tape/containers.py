@@ -1,4 +1,4 @@
-"""Objects and arrays in Variant binary: where the values of one stand, and how one is closed.
+"""Objects and arrays in Variant binary: find the values of one, and close one that is written.
 
 Spec: VariantEncoding, "Value encoding".
 """
@@ -29,18 +29,18 @@ EXTENT = 0xFFFFFFFF
 """The lower half of a word."""
 
 MARGIN = 64 + PADDING
-"""Bytes that one step writes at most beside what it copies."""
+"""The most bytes that one step writes in addition to those it copies."""
 
 NO_ROOM, TOO_LONG = -1, -2
-"""Why a container was not closed: the output ends, its values are more than a Variant may have."""
+"""Why a container was not closed: the output is full, its values pass a Variant's limit."""
 
 
 @tiny
 def read_header(data: Bytes, start: int, end: int) -> tuple[int, int, int, int, int]:
-    """How the container that fills data[start:end] is laid out; its children are not looked at.
+    """Read the layout of the container that fills data[start:end], without its children.
 
-    Returns how many they are, -1 if it is malformed; where their ids begin, and the width of
-    these, 0 for an array; the width of offsets, which follow; where the first child begins.
+    Returns the number of children, -1 if it is malformed; where their ids begin, and the width of
+    these, 0 for an array; the width of the offsets, which follow; where the first child begins.
     """
     header = load8(data, start)
     id_width, large = int64(0), header >> 4 & 1
@@ -67,10 +67,10 @@ def read_extents(
 ) -> bool:
     """Write start << 32 | end of each of a container's values to work[top:top + count].
 
-    Relative to the first value. The values may stand in any order, and must fill `size` bytes
-    without gap or overlap: each ends where the next one in the data starts.
+    Both are relative to the first value. The values may be in any order, but must fill `size` bytes
+    without gap or overlap; returns False if they do not. Uses work up to top + 2 * count.
     """
-    # Most often they stand in order, and there is nothing to sort.
+    # The values are usually in order: no need to sort.
     offset, index = load_unsigned(data, place, width), int64(0)
     while index < count and (index > 0 or offset == 0):
         following = load_unsigned(data, place + (index + 1) * width, width)
@@ -111,9 +111,9 @@ def close_container(
 ) -> int:
     """Write the header of the container at out[begin:] whose values are out[base:to].
 
-    They are moved where the header is not as long as the room that was left for it.
-    work[entries:entries + count]: id << 32 | offset of each; largest: of the ids. Returns its end,
-    or why there is none: TOO_LONG, NO_ROOM.
+    Moves the values if the header does not have the length that the caller reserved.
+    work[entries:entries + count]: id << 32 | offset of each value; largest: the largest id. Returns
+    the container's end, or TOO_LONG or NO_ROOM.
     """
     content = to - base
     if content > _LIMIT:
@@ -129,7 +129,8 @@ def close_container(
     if moved != 0:
         if to + moved + MARGIN > out.size:
             return int64(NO_ROOM)
-        # 8 bytes at a time; to the right from the end, if nothing before the first one may go.
+        # 8 bytes at a time. A move to the right starts at the end, and must write nothing before
+        # the first value: its last bytes go one by one.
         done = int64(0)
         if moved < 0:
             while done < content:
@@ -149,7 +150,8 @@ def close_container(
         bits = _ARRAY | (width - 1) << 2 | (16 if large else 0)
     place = begin + (5 if large else 2)
     end = begin + head + content
-    # Four bytes at a time: each number overwrites what is too much of the one before.
+    # Each store writes four bytes, and the next number overwrites the excess; the last excess may
+    # reach the first value, which is put back.
     first = load64(out, begin + head)
     store8(out, begin, bits)
     store32(out, begin + 1, count)

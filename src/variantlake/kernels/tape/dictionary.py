@@ -1,7 +1,7 @@
-"""Which keys go into a row's `metadata`, and what ids they have there.
+"""Choose the keys of each row's `metadata` and their ids in it.
 
-Rows share one sorted dictionary while it stays small: readers copy the metadata for each row, and
-1 KB costs Spark nothing, 4 KB 1.5 times, 64 KB 12 times. Else each row has its own.
+Rows share one sorted dictionary while it stays small: readers copy the metadata for each row. 1 KB
+costs Spark nothing; 4 KB take it 1.5 times as long, 64 KB 12 times. Otherwise each row has its own.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from variantlake.kernels.tape.words import PADDING, copy_bytes, store8, trailing
 from variantlake.types import EMPTY_METADATA
 
 SHARED_BYTES = 1024
-"""A shared dictionary of this size or less is always shared."""
+"""Rows always share a dictionary of this size or less."""
 SHARED_RATIO = 2
-"""A larger one may have this many times the bytes of the mean row's own dictionary."""
+"""A larger one may have up to this many times the mean size of the rows' own dictionaries."""
 
 _SORTED = 0x10
 
@@ -72,7 +72,7 @@ def choose_dictionary(tape: Tape) -> Dictionary:
     """Decide between a shared dictionary and one for each row, and build it."""
     lengths = tape.keys.keys["length"][: tape.key_count]
     if _metadata_size(lengths[1:]) <= SHARED_BYTES:
-        # Keys of earlier batches may be in it: then all batches have the same metadata.
+        # It may hold keys of earlier batches too, so that batches tend to share their metadata.
         return _shared(tape, tape.ranks())
     ranks = tape.ranks()
     used, sizes, largest = _measured(tape)
@@ -85,7 +85,9 @@ def choose_dictionary(tape: Tape) -> Dictionary:
 
 
 def _measured(tape: Tape) -> tuple[Bytes, Int64s, int]:
-    """The keys in use, the bytes of each row's own metadata and of all, the most keys of a row."""
+    """Return which keys are used, the bytes of each row's own metadata with their sum in the last
+    place, and the most keys of a row.
+    """
     seen, used = np.zeros(tape.key_count, np.int64), np.zeros(tape.key_count, np.uint8)
     sizes = np.empty(tape.rows + 1, np.int64)
     most = int(measure_rows(tape.nodes, tape.first, tape.keys.keys, seen, used, sizes))
@@ -93,7 +95,7 @@ def _measured(tape: Tape) -> tuple[Bytes, Int64s, int]:
 
 
 def _places(used: Bytes, ranks: Int32s) -> tuple[Int32s, Int64s]:
-    """The ids of the keys in use, by key id, and these keys in the order of their names."""
+    """Return the ids of the used keys, by key id, and these keys in the order of their names."""
     places = np.zeros(len(used), np.int32)
     order = np.flatnonzero(used)
     order = order[np.argsort(ranks[order])]
@@ -102,10 +104,10 @@ def _places(used: Bytes, ranks: Int32s) -> tuple[Int32s, Int64s]:
 
 
 def dictionary_for_parts(tape: Tape, names: Collection[str]) -> tuple[Dictionary, bytes]:
-    """One dictionary for a tape of parts of rows, and its metadata.
+    """Return one dictionary for a tape of parts of rows, and its metadata.
 
-    It has the keys in use and `names`, which the tape's table holds. The dictionary's own
-    `metadata` is empty: what is written is not a row, its ids refer to the metadata returned.
+    It has the keys in use and `names`, which the tape's table must hold. Its `metadata` array has
+    only empty values, as parts are no rows: their ids refer to the returned metadata.
     """
     used, _, _ = _measured(tape)
     known = {name: key for key, name in enumerate(tape.keys.names()[: tape.key_count])}
@@ -119,20 +121,20 @@ def dictionary_for_parts(tape: Tape, names: Collection[str]) -> tuple[Dictionary
 
 
 def own_dictionaries(tape: Tape) -> Dictionary:
-    """A dictionary for each row, of its own keys alone."""
+    """Give each row a dictionary of its own keys alone."""
     _, sizes, largest = _measured(tape)
     return _per_row(tape, sizes, largest)
 
 
 def used_keys(tape: Tape) -> set[str]:
-    """The keys of a tape's rows; its table may hold more."""
+    """Return the keys that a tape's rows use; its table may hold more."""
     used, _, _ = _measured(tape)
     names = tape.keys.names()
     return {names[key].decode() for key in np.flatnonzero(used).tolist()}
 
 
 def _metadata_size(lengths: Int32s) -> int:
-    """Bytes of a dictionary of names of these lengths."""
+    """Return the bytes of a dictionary of names of these lengths."""
     total = int(lengths.sum())
     return 1 + unsigned_size(max(total, len(lengths))) * (len(lengths) + 2) + total
 
@@ -142,7 +144,7 @@ def _encode(names: Sequence[bytes]) -> bytes:
 
 
 def _shared(tape: Tape, ids: Int32s, order: Int64s | None = None) -> Dictionary:
-    """One dictionary of the keys in `order`, or of all keys of the tape's table."""
+    """Make one dictionary of the keys in `order`, or of all keys that the tape may use."""
     names = tape.keys.names()
     if order is None:
         chosen = sorted(names[1 : tape.key_count])
@@ -154,7 +156,7 @@ def _shared(tape: Tape, ids: Int32s, order: Int64s | None = None) -> Dictionary:
 
 
 def repeated(metadata: bytes, good: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> AnyArray:
-    """The metadata for each row that is good, empty bytes for the others."""
+    """Repeat the metadata for each good row; the others get empty bytes."""
     offsets = np.zeros(len(good) + 1, np.int32)
     np.cumsum(good * np.int32(len(metadata)), out=offsets[1:])
     data = metadata * int(np.count_nonzero(good))
@@ -165,7 +167,7 @@ def _per_row(tape: Tape, sizes: Int64s, largest: int) -> Dictionary:
     offsets = np.zeros(tape.rows + 1, np.int32)
     np.cumsum(sizes[:-1], out=offsets[1:])
     data = np.empty(int(sizes[-1]) + PADDING, np.uint8)
-    data[-PADDING:] = 0  # readers of the buffer may look at it: no byte of a key is behind the rows
+    data[-PADDING:] = 0  # consumers of the buffer can read the padding
     ids = np.zeros(tape.node_count, np.int32)
     ranks = tape.ranks()
     by_rank = np.zeros(len(ranks), np.int32)
@@ -236,7 +238,7 @@ def write_row_metadata(
     as long as by_rank. offsets: int32, where a row's metadata starts in `out` (uint8, padded). ids:
     int32, one a node, filled. Allocates nothing, never raises.
     """
-    # A row has few of the many keys: only the words that it sets are looked at.
+    # A row has few of the many keys: the second bitmap finds the words that it sets.
     words = (by_rank.size + 63) // 64
     for row in range(int64(first.size) - 1):
         begin, end = first[uint64(row)], first[uint64(row + 1)]
@@ -293,7 +295,7 @@ def widen_ids(nodes: Nodes, count: int, id_width: int) -> None:
 
     nodes: NODE, complete rows, changed in place. Allocates nothing, never raises.
     """
-    # Backwards: every container comes after its children.
+    # Go backwards, so that children are done before their container.
     for reverse in range(count):
         at = int64(count - 1 - reverse)
         node = nodes[uint64(at)]
@@ -313,7 +315,7 @@ def widen_ids(nodes: Nodes, count: int, id_width: int) -> None:
 
 
 def nodes_for(tape: Tape, dictionary: Dictionary) -> Records:
-    """The tape's nodes with lengths that are right for the dictionary's id width."""
+    """Return the tape's nodes, with lengths for the dictionary's id width."""
     if dictionary.id_width == 1:
         return tape.nodes
     count = tape.node_count
@@ -323,7 +325,7 @@ def nodes_for(tape: Tape, dictionary: Dictionary) -> Records:
 
 
 def field_ids(tape: Tape, dictionary: Dictionary) -> FieldIds:
-    """The ids of a dictionary as `emit_value` takes them, with room for any object of the tape."""
+    """Return the ids in the form `emit_value` takes, with room for any object of the tape."""
     words = (dictionary.id_count + 63) // 64
     work = np.empty(words + max(dictionary.id_count, tape.node_count), np.int64)
     work[:words] = 0

@@ -1,4 +1,4 @@
-"""Keys that come twice in one object of JSON: found, and all but the last of each dropped."""
+"""Find keys that occur twice in one JSON object, and drop all fields but the last of each key."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def has_duplicate(nodes: Records, parent: int, end: int, seen: Int64s, state: In
 
 @helper
 def keep_last(nodes: Records, parent: int, end: int, seen: Int64s, state: Int64s) -> int:
-    """Drop the children of nodes[parent] whose key comes again; returns the new end.
+    """Drop the children of nodes[parent] whose key occurs again later; return the new end.
 
-    Leaves the remaining count and content in nodes[parent].
+    Sets the count and content of nodes[parent] to those of the children that remain.
     """
-    # Marks tell places apart: above those of earlier objects, below those of later ones.
+    # A mark identifies a child: it is above those of earlier objects, below those of later ones.
     mark = state[KEY_SERIAL] + 1 - parent
     state[KEY_SERIAL] = mark + end
     child = parent + 1

@@ -1,7 +1,7 @@
-"""Nodes to Variant values. Spec: VariantEncoding, "Value encoding".
+"""Write nodes as Variant values. Spec: VariantEncoding, "Value encoding".
 
-Values are written in document order, so output is sequential; only the ids and offsets of an
-object are put in order, by its keys' ids, which are places in a sorted dictionary.
+The values go out sequentially, in document order. Only the ids and offsets of an object are sorted,
+by id: ids are places in a sorted dictionary.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _ARRAY = 3
 """Basic types, the low two bits of a value's first byte."""
 
 _SPARSE = 4
-"""Bitmap words a field beyond which sorting beats looking through the bitmap (measured)."""
+"""With more bitmap words per field, sorting is faster than a scan of the bitmap (measured)."""
 
 
 class FieldIds(NamedTuple):
-    """The ids that the fields of objects get, and the room in which an object puts them in order.
+    """The field ids of objects, and working memory to sort them.
 
     ids: int32, by key, or by node when per_node is 1. work: its first `words` words are a bitmap
-    with a place for each id, all zero before and after; what follows has room for an offset of
+    with a bit for each id, all zero before and after each use; the rest has room for an offset of
     each id, or for the object's fields.
     """
 
@@ -129,7 +129,7 @@ def emit_object_head(
 ) -> int:
     """Write the header, field ids and offsets of the object nodes[at:end]; returns their end.
 
-    Children whose `skip` is set are left out; count and content are of the others.
+    Leaves out the children whose `skip` is set; count and content must be those of the others.
     """
     ids, per_node, id_width, words, work = fields
     width = width_of(content)
@@ -141,7 +141,7 @@ def emit_object_head(
     offset = int64(0)
     child = at + 1
     if words <= 8 or words < count * _SPARSE:
-        # Order by setting bits: no comparisons.
+        # Sort by setting bits, without comparisons.
         while child < end:
             node = nodes[uint64(child)]
             if skip[uint64(child)] == 0:
@@ -194,7 +194,7 @@ def copy_reference(
 
 @tiny
 def emit_scalar(text: Bytes, arena: Bytes, node: Records, out: Bytes, to: int) -> int:
-    """Write the value of a scalar node; returns where it ends. Writes up to 31 bytes more."""
+    """Write the value of a scalar node; return its end. May write up to 31 bytes after it."""
     tag = int64(node.tag)
     value = int64(node.value)
     if tag == STRING:
@@ -241,7 +241,7 @@ def emit_value(
 ) -> int:
     """Write the value of nodes[at], without the children of nodes[at] whose `skip` is set.
 
-    Deeper nodes are written whole. Returns where it ends.
+    Writes deeper objects whole. Returns where the value ends.
     """
     end = at + int64(nodes[uint64(at)].span)
     t = at

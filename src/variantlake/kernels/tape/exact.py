@@ -1,4 +1,4 @@
-"""Exact numbers of the tape, brought to a decimal column's scale."""
+"""Convert exact numbers of the tape to a decimal column's scale."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ POWERS = np.array([10**power for power in range(19)], np.int64)
 """Powers of ten within int64."""
 
 WHOLE, PADDED = 4, 8
-"""Forms of decimals that are longer than they need be; bits of a field's `special`."""
+"""Forms of decimals that are longer than necessary; bits of a field's `special`."""
 
 _WIDE = [10**power for power in range(39)]
 _WIDE_HIGH = np.array([power >> 64 for power in _WIDE], np.uint64)
@@ -24,24 +24,24 @@ _LARGEST = uint64((1 << 63) - 1)
 BILLION = uint64(10**9)
 _LOW_HALF = uint64(0xFFFFFFFF)
 _OVERFLOW = uint64((1 << 127) // 10 >> 64)
-"""A 128-bit number whose upper half is not above this stays below 2**128 when multiplied by 10."""
+"""Ten times a 128-bit number stays below 2**128 if the number's upper half is at most this."""
 
 
 @tiny
 def is_exact_number(tag: int) -> bool:
-    """Integers and decimals."""
+    """Whether the tag is that of an integer or a decimal."""
     return INT8 <= tag <= INT64 or DECIMAL4 <= tag <= DECIMAL16
 
 
 @tiny
 def scale_of(node: Records) -> int:
-    """The scale of an exact number's node."""
+    """Return the scale of an exact number's node."""
     return int64(node.extra) if node.tag >= DECIMAL4 else int64(0)
 
 
 @tiny
 def negate(low: int, high: int) -> tuple[int, int]:
-    """The opposite of a number of two uint64."""
+    """Negate a 128-bit number given as two uint64."""
     low = ~low + _ONE
     high = ~high
     if low == 0:
@@ -51,7 +51,7 @@ def negate(low: int, high: int) -> tuple[int, int]:
 
 @tiny
 def magnitude(text: Bytes, arena: Bytes, node: Records) -> tuple[int, int, bool]:
-    """The unscaled value of an exact number without its sign, in two uint64, and the sign."""
+    """Return an exact number's unscaled magnitude as two uint64, and whether it is negative."""
     value = int64(node.value)
     if node.tag == DECIMAL16:
         if value >= 0:
@@ -68,7 +68,7 @@ def magnitude(text: Bytes, arena: Bytes, node: Records) -> tuple[int, int, bool]
 
 @tiny
 def divide(low: int, high: int, by: int) -> tuple[int, int, int]:
-    """A number of two uint64 divided by one below 2**32: the quotient's halves, and the rest."""
+    """Divide a number of two uint64 by one below 2**32; return the quotient's halves, the rest."""
     # Long division, the lower half in two steps.
     quotient = high // by
     upper = ((high - quotient * by) << _HALF) | (low >> _HALF)
@@ -80,7 +80,7 @@ def divide(low: int, high: int, by: int) -> tuple[int, int, int]:
 
 @helper
 def count_digits(text: Bytes, arena: Bytes, node: Records) -> int:
-    """Decimal digits of an exact number's unscaled value; 0 has none."""
+    """Return the number of decimal digits of an exact number's unscaled value; 0 has none."""
     low, high, _ = magnitude(text, arena, node)
     digits = int64(0)
     while digits < 39 and (
@@ -97,7 +97,7 @@ def put_decimal(
 ) -> bool:
     """Write an exact number as a decimal128(precision, scale), 16 bytes, little-endian.
 
-    Returns False, with nothing of use written, when that would change its value.
+    Returns False, without writing, if that would change its value.
     """
     low, high, negative = magnitude(text, arena, node)
     missing = scale - scale_of(node)
@@ -146,10 +146,10 @@ def fits_decimal(
 
 @tiny
 def longer_form(text: Bytes, arena: Bytes, node: Records, spare: Bytes, at: int) -> int:
-    """Which form, longer than it need be, a decimal has.
+    """Return the form of a decimal that is longer than necessary, or 0.
 
-    WHOLE: its fraction is zero, or it has none and an integer of 64 bits holds it; PADDED: its
-    fraction ends in a zero; 0: neither. spare: 16 bytes at `at` may be overwritten.
+    WHOLE: its fraction is zero, or it has none and an integer of 64 bits holds it. PADDED: its
+    fraction ends in a zero. spare: 16 bytes at `at` may be overwritten.
     """
     scale = int64(node.extra)
     if node.tag != DECIMAL16:

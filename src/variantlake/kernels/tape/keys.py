@@ -1,4 +1,4 @@
-"""Key names to small integers: the dictionary that a reader keeps from batch to batch."""
+"""Map key names to small integers: the dictionary that a reader keeps from batch to batch."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from variantlake.kernels.tape.words import (
 )
 
 KEY = np.dtype([("start", "i4"), ("length", "i4"), ("next", "i4"), ("guess", "i4")])
-"""One key: its bytes are key_bytes[start:start + size], followed by a quote.
+"""One key: its bytes are key_bytes[start:start + length], followed by a quote.
 
-`next` is the key that followed it the last time: documents repeat themselves. `guess` is `length`
-where a JSON reader may recognise the key by comparing one block, else NO_GUESS: names that are
-too long, or that JSON has to escape.
+`next` is the key that followed it last time: documents repeat themselves. `guess` is `length` if a
+JSON reader can recognise the key by comparing one block. It is NO_GUESS for names that are too
+long, or that JSON has to escape.
 """
 
 Keys = Annotated[Any, KernelArray(KEY)]
@@ -45,7 +45,7 @@ NO_GUESS = 99
 MAX_GUESS = 30
 """A block of 32 bytes holds the name, its quote, and one byte that differs."""
 
-# Places in a reader's state array; KEY_SERIAL is the last of the marks in a KeyTable's `seen`.
+# Places in a reader's state array; KEY_SERIAL holds the latest mark in a KeyTable's `seen`.
 KEY_COUNT, KEY_BYTES, KEY_SERIAL, KEY_SEED = 0, 1, 6, 15
 
 _ODD = uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
@@ -53,16 +53,16 @@ _ODD = uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 
 @tiny
 def mix(state: int, word: int) -> int:
-    """A state that a word has gone into: both halves of a product, so that every bit counts."""
+    """Mix a word into a hash state: both halves of a product, so that every bit counts."""
     mixed = uint64(state ^ word)
     return int64(multiply_high(mixed, _ODD) ^ (mixed * _ODD))
 
 
 @helper
 def hash_bytes(source: Bytes, start: int, size: int, seed: int) -> int:
-    """A hash of source[start:start + size]; `source` is padded.
+    """Hash source[start:start + size]; `source` is padded.
 
-    `seed` is nobody else's: names that share a slot cannot be made up without it.
+    `seed` must stay secret: without it, nobody can construct names that collide.
     """
     state = mix(seed, int64(size))
     done = int64(0)
@@ -76,13 +76,13 @@ def hash_bytes(source: Bytes, start: int, size: int, seed: int) -> int:
 
 
 def new_seed() -> int:
-    """A random int64 for hash_bytes."""
+    """Return a random int64 for hash_bytes."""
     return secrets.randbits(64) - (1 << 63)
 
 
 @helper
 def equal_bytes(one: Bytes, start: int, two: Bytes, other: int, size: int) -> bool:
-    """Whether `size` bytes are the same; both arrays are padded."""
+    """Whether the `size` bytes at both places are equal; both arrays are padded."""
     while size > 32:
         if equal_block(one, start, two, other) != 0xFFFFFFFF:
             return False
@@ -120,7 +120,7 @@ def number_runs(data: BytesIn, offsets: Int32sIn, runs: Int64s) -> None:
 def compare_bytes(
     data: Bytes, start: int, length: int, other: Bytes, other_start: int, other_length: int
 ) -> int:
-    """Below 0 if data[start:][:length] stands before the other bytes, 0 if they are equal."""
+    """Compare as unsigned bytes: below 0 if data[start:][:length] sorts first, 0 if equal."""
     shorter = min(length, other_length)
     for k in range(shorter):
         difference = load8(data, start + k) - load8(other, other_start + k)
@@ -139,10 +139,10 @@ def find_key(
     slots: Int32s,
     state: Int64s,
 ) -> int:
-    """The id of the name source[start:start + size], a new one if need be; -1 if not UTF-8.
+    """Return the id of the name source[start:start + size], -1 if it is not UTF-8.
 
-    The caller sees to it that one more key and its bytes fit. slots: open addressing, a power of
-    two of places, at most half of them used; 0 is free.
+    Adds a new name; the caller must ensure that one more key and its bytes fit. slots: an open
+    addressing table whose size is a power of two, at most half full; 0 is free.
     """
     mask = int64(slots.size - 1)
     slot = hash_bytes(source, start, size, state[KEY_SEED]) & mask
@@ -193,7 +193,7 @@ class KeyTable:
     """Names by id. Ids start at 1 (0: no key) and never change; names are distinct valid UTF-8.
 
     keys: KEY records; key_bytes: uint8, padded; slots: int32; seen: int64 per key, for duplicate
-    checks; state: int64, the places above first, the rest is free for the reader.
+    checks; state: int64, with the places named above; the reader may use the others.
     """
 
     def __init__(self) -> None:
@@ -211,7 +211,7 @@ class KeyTable:
 
     @property
     def count(self) -> int:
-        """Ids in use, 0 included."""
+        """The number of ids in use, 0 included."""
         return int(self.state[KEY_COUNT])
 
     def reserve(self, more: int, more_bytes: int) -> None:
@@ -228,30 +228,29 @@ class KeyTable:
         key_bytes[: len(self.key_bytes)] = self.key_bytes
         seen = np.zeros(count, np.int64)
         seen[: len(self.seen)] = self.seen
-        # New arrays: tapes that were made before keep the ones they know.
         self.keys, self.key_bytes, self.seen = keys, key_bytes, seen
         self.slots = np.zeros(1 << (2 * count).bit_length(), np.int32)
         fill_slots(self.keys, self.key_bytes, self.slots, self.state)
 
     def names_of(self, ids: Int32s) -> list[bytes]:
-        """The names of some ids, as UTF-8."""
+        """Return the names of these ids, as UTF-8."""
         some = self.keys[ids]
         spans = zip(some["start"].tolist(), some["length"].tolist(), strict=True)
         return [self.key_bytes[start : start + size].tobytes() for start, size in spans]
 
     def names(self) -> list[bytes]:
-        """UTF-8 names by id; the first stands for no key."""
+        """Return the UTF-8 names by id; the first stands for no key."""
         known, count = len(self._names), self.count
         if known < count:
             begin, end = int(self.keys["start"][known]), int(self.state[KEY_BYTES])
             new = self.key_bytes[begin : end - 1].tobytes().split(b'"')
-            if len(new) != count - known:  # one of them has a quote in it
+            if len(new) != count - known:  # a name contains a quote
                 new = self.names_of(np.arange(known, count, dtype=np.int32))
             self._names += new
         return self._names
 
     def ranks(self) -> Int32s:
-        """int32, shape (count,): the place of each name among all in byte order; 0 for id 0."""
+        """Return each name's place in byte order, int32, shape (count,); 0 for id 0."""
         names = self.names()
         if len(self._ranks) != len(names):
             order = sorted(range(1, len(names)), key=names.__getitem__)

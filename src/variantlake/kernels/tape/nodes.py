@@ -1,4 +1,4 @@
-"""One node of the tape: its layout, its tags, and how many bytes it takes as a Variant value."""
+"""One node of the tape: its layout, its tags, and its size as a Variant value."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ value    scalars of up to 8 bytes: the value (floats: their bits), two's complem
          STRING, BINARY, DECIMAL16 (16 bytes, little-endian), UUID (16 bytes), OPAQUE: where the
          bytes are, `p >= 0` in the text, else `~p` in the arena
 extra    bytes of a STRING or BINARY; scale of a decimal; children of a container
-length   bytes of the node as a Variant value, field ids taken as one byte wide
+length   bytes of the node as a Variant value, with field ids of one byte
 span     nodes of the subtree, itself included
 content  containers: sum of the children's `length`
 """
@@ -62,7 +62,7 @@ TIMESTAMP_NANOS = int(Primitive.TIMESTAMP_NANOS)
 TIMESTAMP_NTZ_NANOS = int(Primitive.TIMESTAMP_NTZ_NANOS)
 
 OPAQUE = 31
-"""Tag of a primitive of a later version: its `length` bytes, header included, go on as they are."""
+"""Tag of a primitive of a later version: writers copy its `length` bytes, header included."""
 OBJECT = 32
 """Tag of an object; a scalar's tag is the id of its Primitive (short strings are STRING)."""
 ARRAY = 33
@@ -71,12 +71,12 @@ ARRAY = 33
 LONGEST_SHORT_STRING = 63
 
 WIDTHS = np.array([PRIMITIVES[primitive].width for primitive in Primitive], np.int64)
-"""Bytes behind the header of a primitive, by its id; below 0 if they vary."""
+"""Bytes after the header of a primitive, by its id; below 0 if they vary."""
 
 
 @tiny
 def width_of(number: int) -> int:
-    """Bytes that an unsigned little-endian `number` needs, 1 to 4."""
+    """Return the bytes that an unsigned little-endian `number` needs, 1 to 4."""
     if number < 256:
         return 1
     if number < 65536:
@@ -86,27 +86,27 @@ def width_of(number: int) -> int:
 
 @tiny
 def object_size(count: int, content: int, id_width: int) -> int:
-    """Bytes of an object of `count` fields whose values take `content` bytes. Spec: "Object"."""
+    """Return the bytes of an object: `count` fields, `content` bytes of values. Spec: "Object"."""
     head = 2 if count < 256 else 5
     return head + count * id_width + (count + 1) * width_of(content) + content
 
 
 @tiny
 def array_size(count: int, content: int) -> int:
-    """Bytes of an array of `count` elements that take `content` bytes. Spec: "Array"."""
+    """Return the bytes of an array: `count` elements in `content` bytes. Spec: "Array"."""
     head = 2 if count < 256 else 5
     return head + (count + 1) * width_of(content) + content
 
 
 @tiny
 def string_size(count: int) -> int:
-    """Bytes of a string of `count` bytes, short where that is possible."""
+    """Return the bytes of a string value of `count` bytes, in the short form if possible."""
     return count + 1 if count <= LONGEST_SHORT_STRING else count + 5
 
 
 @tiny
 def integer_tag(value: int) -> int:
-    """The narrowest integer type that holds `value`."""
+    """Return the tag of the narrowest integer type that holds `value`."""
     magnitude = value ^ (value >> int64(63))
     if magnitude < 0x80:
         return INT8
@@ -117,5 +117,5 @@ def integer_tag(value: int) -> int:
 
 @tiny
 def integer_size(tag: int) -> int:
-    """Bytes of an integer node: the header and 1, 2, 4 or 8 bytes."""
+    """Return the bytes of an integer node: the header and 1, 2, 4 or 8 bytes."""
     return 1 + (1 << (tag - INT8))

@@ -1,4 +1,4 @@
-"""Is it UTF-8? As Python's strict decoder: no surrogates, no overlong forms, up to U+10FFFF."""
+"""Check UTF-8 as Python's strict decoder does: no surrogates or overlong forms, to U+10FFFF."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _HIGH_BITS = -0x7F7F7F7F7F7F7F80  # 0x80 in each byte, as an int64
 
 @tiny
 def valid_utf8(source: Bytes, start: int, end: int) -> bool:
-    """Whether source[start:end] is well-formed UTF-8. `source` is padded behind `end`."""
+    """Whether source[start:end] is well-formed UTF-8; `source` is padded after `end`."""
     return utf8_end(source, start, end) >= end
 
 
 @helper
 def utf8_end(source: Bytes, start: int, end: int) -> int:
-    """Where the first character of source[start:end] begins that is not well-formed, else `end`."""
+    """Return where the first ill-formed character of source[start:end] begins, else `end`."""
     p = int64(start)
     while p < end:
         if p + 8 <= end and load64(source, p) & _HIGH_BITS == 0:
@@ -27,7 +27,7 @@ def utf8_end(source: Bytes, start: int, end: int) -> int:
         if byte < 0x80:
             p += 1
             continue
-        # The Unicode standard's table 3-7: what the second byte may be depends on the first.
+        # The Unicode standard's table 3-7: the first byte limits the second.
         low, high, more = int64(0x80), int64(0xBF), int64(1)
         if 0xC2 <= byte <= 0xDF:
             pass

@@ -1,10 +1,9 @@
 """The few machine-level operations: unaligned words, block copies, SIMD scans.
 
-Each has two forms. The compiled one is an LLVM snippet (`compile.snippets`) without bounds checks:
-callers guarantee that arrays which are read hold PADDING readable bytes after the last position
-that they ask for, and arrays that are copied into PADDING writable ones. The plain one, below, is
-Python with array indexing; it runs in pure Python, and compiled when bounds are checked. Both give
-the same results.
+Each has two forms with the same results. The compiled one is an LLVM snippet (`compile.snippets`)
+without bounds checks. Callers must guarantee PADDING readable bytes after the last position that
+they read, and PADDING writable bytes after the last one that they copy to. The plain form, below,
+is Python with array indexing; it runs in pure Python, and compiled when bounds are checked.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ from variantlake.kernels.native.declared import Bytes, int64, uint64
 from variantlake.kernels.native.jit import helper, machine, tiny
 
 PADDING = 64
-"""Bytes that block operations may touch after the last byte that matters."""
+"""Bytes after the last one of interest that block operations may touch."""
 
 
 @machine(memory=True)
 def load8(array: Bytes, index: int) -> int:
-    """The byte at `index`, as int64."""
+    """Return the byte at `index`, as int64."""
     return int64(array[uint64(index)])
 
 
 @machine(memory=True)
 def load32(array: Bytes, index: int) -> int:
-    """4 bytes from `index` on, little-endian, unsigned."""
+    """Return the 4 bytes from `index` on, little-endian, unsigned."""
     word = int64(0)
     for k in range(4):
         word |= int64(array[uint64(index + k)]) << int64(8 * k)
@@ -35,13 +34,13 @@ def load32(array: Bytes, index: int) -> int:
 
 @tiny
 def load_unsigned(array: Bytes, index: int, width: int) -> int:
-    """An unsigned little-endian number of 1 to 4 bytes; reads 4."""
+    """Return an unsigned little-endian number of 1 to 4 bytes; reads 4."""
     return load32(array, index) & ((int64(1) << (8 * width)) - 1)
 
 
 @machine(memory=True)
 def load64(array: Bytes, index: int) -> int:
-    """8 bytes from `index` on, little-endian, two's complement."""
+    """Return the 8 bytes from `index` on, little-endian, two's complement."""
     word = uint64(0)
     for k in range(8):
         word |= uint64(array[uint64(index + k)]) << uint64(8 * k)
@@ -87,10 +86,10 @@ def copy_block(target: Bytes, to: int, source: Bytes, start: int) -> None:
 
 @machine(memory=True)
 def scan_string(array: Bytes, index: int) -> int:
-    """Look at 32 bytes of a JSON string.
+    """Classify 32 bytes of a JSON string.
 
-    Bit i of the result is set where byte i ends a run of plain text (quote, backslash, control
-    character), bit 32 + i where byte i is not ASCII.
+    Bit i of the result is set if byte i ends a run of plain text (quote, backslash, control
+    character), bit 32 + i if byte i is not ASCII.
     """
     word = int64(0)
     for k in range(32):
@@ -104,7 +103,7 @@ def scan_string(array: Bytes, index: int) -> int:
 
 @machine(memory=True)
 def equal_block(first: Bytes, start: int, second: Bytes, other: int) -> int:
-    """Bit i is set where first[start + i] == second[other + i], for 32 bytes."""
+    """Return a word whose bit i is set if first[start + i] == second[other + i], for 32 bytes."""
     word = int64(0)
     for k in range(32):
         if first[uint64(start + k)] == second[uint64(other + k)]:
@@ -114,7 +113,7 @@ def equal_block(first: Bytes, start: int, second: Bytes, other: int) -> int:
 
 @machine(memory=True)
 def match_block(array: Bytes, index: int, byte: int) -> int:
-    """Bit i is set where array[index + i] == byte, for 64 bytes."""
+    """Return a word whose bit i is set if array[index + i] == byte, for 64 bytes."""
     word = uint64(0)
     for k in range(64):
         if int64(array[uint64(index + k)]) == byte:
@@ -124,32 +123,32 @@ def match_block(array: Bytes, index: int, byte: int) -> int:
 
 @machine(memory=False)
 def trailing_zeros(word: int) -> int:
-    """Zero bits below the lowest set bit; 64 for 0."""
+    """Count the zero bits below the lowest set bit; 64 for 0."""
     bits = int(word) & 0xFFFFFFFFFFFFFFFF
     return int64((bits & -bits).bit_length() - 1 if bits else 64)
 
 
 @machine(memory=False)
 def leading_zeros(word: int) -> int:
-    """Zero bits above the highest set bit of a uint64; 64 for 0."""
+    """Count the zero bits above the highest set bit of a uint64; 64 for 0."""
     return int64(64 - int(word).bit_length())
 
 
 @machine(memory=False)
 def multiply_high(one: int, two: int) -> int:
-    """The upper 64 bits of the product of two uint64."""
+    """Return the upper 64 bits of the product of two uint64."""
     return uint64(int(one) * int(two) >> 64)
 
 
 @machine(memory=False)
 def float_bits(number: float) -> int:
-    """The IEEE 754 bits of a double."""
+    """Return the IEEE 754 bits of a double."""
     return int64(np.float64(number).view(np.int64))
 
 
 @tiny
 def copy_bytes(target: Bytes, to: int, source: Bytes, start: int, count: int) -> None:
-    """Copy `count` bytes in blocks of 32: touches up to 31 bytes after both ends."""
+    """Copy `count` bytes in blocks of 32; touches up to 31 bytes after the end of both ranges."""
     done = int64(0)
     while done < count:
         copy_block(target, to + done, source, start + done)
