@@ -1,5 +1,5 @@
-"""JSON text to a tape, and a tape to JSON text.
+"""Read JSON text into a tape, and write a tape as JSON text.
 
-In: bytes from outside, of which nothing is assumed. Out: a tape, or text in Spark's form of JSON.
-Numbers, strings and lines have a module each.
+In: any bytes from outside. Out: a tape, or text in Spark's form of JSON. Numbers, strings and lines
+have a module each.
 """

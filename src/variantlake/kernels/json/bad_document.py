@@ -1,6 +1,6 @@
-"""What is wrong with documents that JsonReader refused: the plain parser's own errors, at once.
+"""Give documents that JsonReader refused the errors of the plain parser, many at a time.
 
-A kernel finds the mistakes; here they get their words.
+A kernel finds the mistakes; this module words them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MESSAGES = {
     mistakes.MANY_DIGITS: f"number of more than {MAX_NUMBER_DIGITS} digits",
     mistakes.TOO_DEEP: f"more than {MAX_DEPTH} containers around one another",
 }
-"""Of each mistake, with the character that is not the right one; those of `encoding.json`."""
+"""The message of each mistake, as in `encoding.json`; {} is the unexpected character."""
 
 _HINTS = {
     mistakes.BYTE_ORDER_MARK: MARK_HINT,
@@ -55,22 +55,22 @@ _HINTS = {
     mistakes.CONTROL_CHARACTER: CONTROL_HINT,
 }
 _WITH_PIECE = (mistakes.REPEATED_KEY, mistakes.NO_HEX_DIGITS, mistakes.LONE_SURROGATE)
-"""Mistakes whose message has a piece of the document in it."""
+"""Mistakes whose message quotes a piece of the document."""
 
 
 def json_error(
     text: bytes, status: int | None = None, position: int | None = None
 ) -> VariantLakeError:
-    """The error that `parse_json` raises for a document that JsonReader refused.
+    """Return the error that `parse_json` raises for a document that JsonReader refused.
 
-    `status` and `position` are what the reader said of it, None if nobody knows any more.
+    `status` and `position` are those of the reader's tape; without them it reads the text again.
     """
     padded = np.frombuffer(text + bytes(PADDING), np.uint8)
     starts, ends = np.zeros(1, np.int64), np.array([len(text)])
     if status is None or position is None:
         tape = JsonReader().read(padded, starts, ends)
         status, position = int(tape.status[0]), int(tape.position[0])
-    if status == TOO_LARGE:  # which plain Python has no limit for
+    if status == TOO_LARGE:  # parse_json has no such limit
         return LimitExceeded(f"its Variant would have more than {MAX_VALUE_BYTES:,} bytes")
     found, memory = _find(padded, starts, ends, np.array([position]))
     what, mark, at = int(found.what[0]), int(found.mark[0]), int(found.at[0])
@@ -88,15 +88,15 @@ def json_error(
 
 
 def mistakes_of(text: Bytes, starts: Int64s, ends: Int64s, stops: Int64s) -> Mistakes:
-    """What is wrong with documents that JsonReader refused, at the bytes `stops` of each.
+    """Find the mistakes in documents that JsonReader refused at the bytes `stops` of each.
 
-    `text` is as the reader takes it, with PADDING bytes behind the last document.
+    `text` is as the reader takes it, with PADDING bytes after the last document.
     """
     return _find(text, starts, ends, stops)[0]
 
 
 def reasons(text: Bytes, starts: Int64s, ends: Int64s, found: Mistakes) -> tuple[list[str], Int64s]:
-    """The messages of the documents' errors, each one once, and which one is of which document."""
+    """Return the distinct messages of the documents' errors, and the index of each document's."""
     messages: dict[str, int] = {}
     has_piece = np.isin(found.what, _WITH_PIECE)
     kinds, numbers = np.unique(found.what << 32 | found.mark + 1, return_inverse=True)
@@ -122,7 +122,7 @@ def reasons(text: Bytes, starts: Int64s, ends: Int64s, found: Mistakes) -> tuple
 def bad_places(
     tape: Tape, starts: Int64s, ends: Int64s
 ) -> Iterator[tuple[str, int | None, int | None]]:
-    """Message, line and column of the errors of documents, all of which JsonReader refused."""
+    """Yield message, line and column of each document's error; JsonReader refused them all."""
     found = mistakes_of(tape.text, starts, ends, tape.position)
     messages, numbers = reasons(tape.text, starts, ends, found)
     by_itself = (tape.status == TOO_LARGE) | (found.what == mistakes.UNKNOWN)
@@ -136,7 +136,7 @@ def bad_places(
 
 
 def _find(text: Bytes, starts: Int64s, ends: Int64s, stops: Int64s) -> tuple[Mistakes, Memory]:
-    """What is wrong, and what the kernel knows of the last document."""
+    """Find the mistakes; also return the kernel's memory of the last document."""
     longest = int((ends - starts).max(initial=0))
     names = longest // 4 + 2
     memory = Memory(
@@ -153,7 +153,7 @@ def _find(text: Bytes, starts: Int64s, ends: Int64s, stops: Int64s) -> tuple[Mis
 
 
 def _message(what: int, mark: int, piece: bytes) -> str:
-    """The message of one mistake, which has a piece of the document for those in _WITH_PIECE."""
+    """Return the message of a mistake; `piece` is the part to quote for those in _WITH_PIECE."""
     if what == mistakes.REPEATED_KEY:
         return f"key {unescaped(piece.decode())[:100]!r} occurs twice in one object"
     if what == mistakes.NO_HEX_DIGITS:
@@ -168,7 +168,7 @@ def _message(what: int, mark: int, piece: bytes) -> str:
 
 
 def _path(text: bytes, what: int, memory: Memory) -> str:
-    """Where in the document the mistake is: at a child, or behind one."""
+    """Return the path of the mistake: the child that it is in, or the one that it follows."""
     state = memory.state.tolist()
     words = memory.containers[: state[mistakes.OPEN]].reshape(-1, CONTAINER).tolist()
     steps: list[str | int] = []

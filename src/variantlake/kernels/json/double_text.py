@@ -1,7 +1,7 @@
-"""Doubles and floats as JSON text: Giulietti's method ("The Schubfach way to render doubles").
+"""Write doubles and floats as JSON text: Giulietti's "The Schubfach way to render doubles".
 
-It multiplies by a power of ten that is known to 126 bits. That decides the shortest digits that
-read back, and the closest of these. Twin: encoding.java_numbers.
+The method multiplies by a power of ten known to 126 bits. The product decides the shortest digits
+that read back as the number, and the closest of these. Twin: encoding.java_numbers.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _ONE, _TWO, _TEN, _63 = uint64(1), uint64(2), uint64(10), uint64(63)
 _HUNDRED_MILLION = uint64(10**8)
 _LOW_63 = uint64((1 << 63) - 1)
 _TINY_DOUBLE, _TINY_FLOAT = 3, 8
-"""Below so many units a number has one digit: of ten times it two are found."""
+"""Smaller significands are multiplied by 10, so that the method finds two digits, not one."""
 
 _ZERO, _POINT, _EXPONENT, _MINUS, _QUOTE = 48, 46, 69, 45, 34
 
 
 @helper
 def put_float(bits: int, is_double: int, out: Bytes, to: int) -> int:
-    """Write a double (is_double 1) or float of the given bits; returns where it ends.
+    """Write the double (is_double 1) or float with these bits; return where it ends.
 
-    NaN and infinities are quoted. out: room for 32 bytes.
+    Quotes NaN and infinities. out: room for 32 bytes.
     """
     precision, bias = int64(53), int64(1023)
     if is_double == 0:
@@ -54,7 +54,7 @@ def put_float(bits: int, is_double: int, out: Bytes, to: int) -> int:
     if significand < (_TINY_FLOAT if is_double == 0 else _TINY_DOUBLE):
         significand *= 10
         more = int64(-1)
-    # The number below a power of two is only half as far away, but for subnormals.
+    # The next number below a power of two is only half as far away, except among subnormals.
     uneven = fraction == 0 and biased > 1
     number, power = _shortest(uint64(significand), exponent, uneven)
     return _put_digits(number, power + more, out, to)
@@ -62,9 +62,10 @@ def put_float(bits: int, is_double: int, out: Bytes, to: int) -> int:
 
 @helper
 def _shortest(significand: int, exponent: int, uneven: bool) -> tuple[int, int]:
-    """The decimal number * 10^power that stands for significand * 2^exponent.
+    """Return number and power: number * 10^power is the text of significand * 2^exponent.
 
-    All numbers in the paper's scale: four times the significand times a power of ten.
+    All intermediate numbers have the paper's scale: four times the significand times a power of
+    ten.
     """
     odd = significand & _ONE
     middle = significand << _TWO
@@ -88,7 +89,7 @@ def _shortest(significand: int, exponent: int, uneven: bool) -> tuple[int, int]:
         if down != up:
             return int64(fewer if down else fewer + _TEN), power
     down, up = below <= number << _TWO, (number + _ONE) << _TWO <= above
-    if down == up:  # both or none: the closer one, the even one in the middle
+    if down == up:  # both or none: take the closer one, halfway the even one
         half = (number << _TWO) + _TWO
         down = middle < half or (middle == half and (number & _ONE) == 0)
     return int64(number if down else number + _ONE), power
@@ -96,7 +97,7 @@ def _shortest(significand: int, exponent: int, uneven: bool) -> tuple[int, int]:
 
 @tiny
 def _product(high: int, low: int, number: int) -> int:
-    """The upper bits of a product with the power high * 2^63 + low; the last is set if more is."""
+    """Return the upper bits of number * (high * 2^63 + low); the last one is set if inexact."""
     carried = (high * number >> _ONE) + multiply_high(low, number)
     upper = multiply_high(high, number) + (carried >> _63)
     return upper | ((carried & _LOW_63) + _LOW_63) >> _63
@@ -123,9 +124,9 @@ def _put_special(out: Bytes, to: int, sign: int, is_nan: bool) -> int:
 
 @helper
 def _put_digits(number: int, power: int, out: Bytes, to: int) -> int:
-    """Write number * 10^power, 0 or above, as Java lays it out; returns its end."""
+    """Write number * 10^power, which is not negative, in Java's layout; return its end."""
     count = decimal_digits(number)
-    point = count + power  # so many digits stand before it
+    point = count + power  # the number of digits before it
     digits = uint64(number)
     while count > 8 and digits % _HUNDRED_MILLION == 0:
         digits = digits // _HUNDRED_MILLION

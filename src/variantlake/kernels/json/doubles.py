@@ -1,7 +1,7 @@
-"""Decimal digits to the nearest double: the method of Eisel and Lemire (arXiv:2101.11408).
+"""Round decimal digits to the nearest double, as Eisel and Lemire do (arXiv:2101.11408).
 
-It multiplies by a power of ten that is known to 128 bits, and knows when that does not decide the
-rounding (about one number in 10^18, subnormals, overflow). Those are left to Python's float().
+The method multiplies by a power of ten known to 128 bits, and detects when that does not decide the
+rounding (about one number in 10^18, subnormals, overflow). Python's float() converts those.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from variantlake.kernels.native.jit import helper
 from variantlake.kernels.tape.words import leading_zeros, multiply_high
 
 UNDECIDED = -1
-"""Not the bits of a double without its sign."""
+"""A result that cannot be the bits of a double without its sign."""
 
 LOWEST, HIGHEST = -342, 324
-"""Of the powers of ten: those that any double or its text needs."""
+"""The exponents of the powers of ten that any double or its text needs."""
 
 
 def _powers() -> tuple[np.ndarray[tuple[int], np.dtype[np.uint64]], ...]:
-    """The upper 128 bits, rounded down, of 10**e, in two halves."""
+    """Return the upper 128 bits of each 10**e, rounded down, as two arrays of halves."""
     halves = np.empty((2, HIGHEST - LOWEST + 1), np.uint64)
     for exponent in range(LOWEST, HIGHEST + 1):
         if exponent >= 0:
@@ -39,12 +39,12 @@ def _powers() -> tuple[np.ndarray[tuple[int], np.dtype[np.uint64]], ...]:
 HIGH, LOW = _powers()
 _ONE, _ALL = uint64(1), uint64(0xFFFFFFFFFFFFFFFF)
 _TAIL = uint64(0x1FF)
-"""Bits of a 64-bit product below a double's 53 and the one that rounds, top bit aside."""
+"""Bits of a 64-bit product below a double's 53 bits and the rounding bit, without the top bit."""
 
 
 @helper
 def double_bits(digits: int, exponent: int) -> int:
-    """The bits of the double nearest to digits * 10**exponent, or UNDECIDED.
+    """Return the bits of the double nearest to digits * 10**exponent, or UNDECIDED.
 
     digits: uint64, exact.
     """
@@ -69,7 +69,7 @@ def double_bits(digits: int, exponent: int) -> int:
         low = total
     top = high >> uint64(63)
     mantissa = high >> (top + uint64(9))
-    # 217706 / 2**16 is log2(10), close enough for the exponents that we take.
+    # 217706 / 2**16 is log2(10), close enough for our exponents.
     biased = (217706 * exponent >> 16) + 1024 + 63 - zeros - 1 + int64(top)
     if low == 0 and high & _TAIL == 0 and mantissa & uint64(3) == _ONE:
         return int64(UNDECIDED)  # half-way, as far as 128 bits tell

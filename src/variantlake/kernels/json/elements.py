@@ -1,4 +1,4 @@
-"""The elements of a JSON array that is read in pieces."""
+"""Find the elements of a JSON array that is read in pieces."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from variantlake.kernels.tape.words import load8
 
 # Places in the state of an ElementFinder.
 DEPTH = 0
-"""Containers that are open within the current element."""
+"""The number of open containers within the current element."""
 PHASE = 1
 IN_STRING = 2
 ESCAPED = 3
 START = 4
-"""Where the current element starts; -1 while none is begun."""
+"""Where the current element starts; -1 between elements."""
 POSITION = 5
-"""How far the text is scanned."""
+"""Where the scan goes on."""
 
 FIRST, NEXT, CLOSED = 0, 1, 2
-"""What comes: the first element or the end of the array, an element, nothing."""
+"""What comes next: the first element or the array's end; an element; nothing."""
 
 
 @entry
 def find_elements(text: BytesIn, size: int, state: Int64s, starts: Int64s, ends: Int64s) -> int:
-    """Find the elements that end in text[state[POSITION]:size]; returns how many.
+    """Find the elements that end in text[state[POSITION]:size]; return how many.
 
-    text: uint8, inside of an array, behind its `[`. state: int64, shape (6,), kept between calls.
-    starts, ends: int64, filled; the scan stops when they are full. An element ends before the
-    comma or bracket behind it, blanks included; whether it is JSON is not looked at, so an empty
-    one is an element too. Allocates nothing, never raises.
+    text: uint8, inside an array, after its `[`. state: int64, shape (6,), kept between calls.
+    starts, ends: int64, filled; the scan stops when they are full. An element ends just before the
+    next comma or bracket, so it includes white space before that. Does not check that an element is
+    JSON: an empty one counts too. Allocates nothing, never raises.
     """
     depth, phase = state[DEPTH], state[PHASE]
     in_string, escaped = state[IN_STRING], state[ESCAPED]
@@ -44,7 +44,7 @@ def find_elements(text: BytesIn, size: int, state: Int64s, starts: Int64s, ends:
     count = int64(0)
     while p < size and count < starts.size and phase != CLOSED:
         byte = int64(load8(text, p))
-        # Brackets and commas inside of strings are text.
+        # Brackets and commas inside strings are text.
         if in_string != 0:
             if escaped != 0:
                 escaped = int64(0)
@@ -82,9 +82,8 @@ def find_elements(text: BytesIn, size: int, state: Int64s, starts: Int64s, ends:
 class ElementFinder:
     """Finds the elements of one array, piece by piece of its text.
 
-    `closed` is true once the array's own `]` was seen; `position` is how far the text was scanned
-    and `start` where an element begins that has not ended yet, -1 when there is none. Both count
-    from the start of the text given to `find`; `move` says that less of it will be given.
+    `position` and `start` count from the start of the text that `find` gets. When the caller drops
+    bytes from the front of that text, it must call `move`.
     """
 
     def __init__(self) -> None:
@@ -93,27 +92,27 @@ class ElementFinder:
 
     @property
     def closed(self) -> bool:
-        """Whether the end of the array was seen."""
+        """Whether the scan has reached the array's own `]`."""
         return bool(self._state[PHASE] == CLOSED)
 
     @property
     def position(self) -> int:
-        """How far the text was scanned."""
+        """Where the scan goes on."""
         return int(self._state[POSITION])
 
     @property
     def start(self) -> int:
-        """Where the element begins that has not ended yet; -1 when there is none."""
+        """Where the element that has not ended yet begins; -1 if there is none."""
         return int(self._state[START])
 
     def move(self, count: int) -> None:
-        """The next text begins `count` bytes later."""
+        """Adjust the positions to a next text that begins `count` bytes later."""
         self._state[POSITION] -= count
         if self._state[START] >= 0:
             self._state[START] -= count
 
     def find(self, text: Bytes, size: int) -> tuple[Int64s, Int64s]:
-        """Starts and ends of the elements that end within text[:size], beyond what was scanned."""
+        """Return starts and ends of further elements that end in text[:size]."""
         starts, ends = [], []
         room = size // 64 + 1024
         while True:

@@ -1,4 +1,4 @@
-"""Bytes of JSON's grammar, and what a reader of it may meet next. Spec: RFC 8259, section 2."""
+"""Bytes of JSON's grammar, and the states and frames of a reader. Spec: RFC 8259, section 2."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
 QUOTE, COMMA, COLON, MINUS, ZERO, NINE = 34, 44, 58, 45, 48, 57
 OPEN_ARRAY, OPEN_OBJECT, CLOSE_OBJECT = 91, 123, 125
 TO_CLOSE = 2
-"""An opening bracket and the byte that closes it are this far apart."""
+"""The difference between a closing bracket and its opening one."""
 SMALL_F = 102
 NULL_WORD, TRUE_WORD, ALSE_WORD = 0x6C6C756E, 0x65757274, 0x65736C61
-"""`null`, `true` and what follows the f of `false`, as little-endian words."""
+"""`null`, `true` and `alse` (`false` without its f), as little-endian words."""
 
 VALUE, AFTER, KEY = 0, 1, 2
-"""What may come next: a value; what follows one, which is a comma or the end of what is open; the
-name of a field."""
+"""What may come next: a value; after a value, a comma or the end of the container; the name of a
+field."""
 
 FRAME = 6
 """Words that a reader keeps for each open container."""
 PARENT, COUNT, CONTENT, BLOOM, SUSPECT, CLOSE = 0, 1, 2, 3, 4, 5
-"""These words hold what was true outside of the container: the node of the container around it; its
-children so far, and their bytes; a bit for each of its keys, and the bits that came twice; the byte
-that closes it."""
+"""Words that keep the state of the surrounding container: its node; its number of children so far,
+and their bytes; a bit for each of its keys, and the bits that came twice; the byte that closes
+it."""
 
 
 @tiny

@@ -1,4 +1,4 @@
-"""JSON text to tape. Twin: encoding.json."""
+"""Read JSON text into a tape. Twin: encoding.json."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from variantlake.kernels.tape.words import PADDING
 __all__ = ["TOO_LARGE", "JsonReader"]
 
 _FORGET_KEYS = 1 << 16
-"""Beyond this many names the documents' keys are data: a new table is begun."""
+"""Beyond this many names the documents' keys are data: the reader begins a new table."""
 
 
 class JsonReader:
     """Reads batches of JSON documents into tapes; keeps its key dictionary between them.
 
-    One thread at a time. A row that is not JSON, or that a Variant cannot hold, gets a status and
-    has no nodes; `encoding.json.parse_json` raises the exact error for its text.
+    One thread at a time. A row that is not JSON, or that a Variant cannot hold, gets a nonzero
+    status and no nodes; `bad_document.json_error` returns the exact error for its text.
     """
 
     def __init__(self, *, duplicate_keys: Literal["error", "last"] = "error") -> None:
@@ -45,9 +45,8 @@ class JsonReader:
     def read(self, text: Bytes, starts: Int64s, ends: Int64s) -> Tape:
         """Read the documents text[starts[r]:ends[r]].
 
-        text: uint8, contiguous; copied unless 64 bytes follow the last document, whatever they
-        hold. starts, ends: int64, one a row. Batches of 1 to 4 MB keep the tape in the
-        processor's cache.
+        text: uint8, contiguous; copied unless 64 bytes of any content follow the last document.
+        starts, ends: int64, one a row. Batches of 1 to 4 MB keep the tape in the processor's cache.
         """
         text = np.ascontiguousarray(text)
         starts, ends = np.ascontiguousarray(starts), np.ascontiguousarray(ends)
@@ -59,7 +58,7 @@ class JsonReader:
             self._keys = KeyTable()
         table, buffers = self._keys, self._pool.take()
         arena = buffers.grow_arena(total + 2 * PADDING)
-        # A typical document has a node for 20 bytes; more is added where it does not have.
+        # A typical document has a node per 20 bytes; the loop adds more if the rows need them.
         nodes = buffers.grow_nodes(0, total // 8 + 2 * rows + 4 * MAX_DEPTH)
         table.state[[NODES, ARENA, UNDECIDED_COUNT]] = 0
         table.state[LAST_WINS] = self._last_wins

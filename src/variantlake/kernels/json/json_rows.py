@@ -1,4 +1,4 @@
-"""Documents of JSON to nodes of a tape, row by row. Twin: encoding.json."""
+"""Read JSON documents into nodes of a tape, row by row. Twin: encoding.json."""
 
 from __future__ import annotations
 
@@ -70,27 +70,27 @@ from variantlake.kernels.tape.words import (
     trailing_zeros,
 )
 
-# What `Tape.status` says of a row that was read.
+# Values of `Tape.status` for a row that JsonReader read.
 GOOD = 0
 INCOMPLETE = 1
 """The text ends too early."""
 UNEXPECTED = 2
-"""A byte that cannot stand there."""
+"""A byte that the grammar does not allow there."""
 BAD_STRING = 3
 """A string that is not closed, or holds a control character, a bad escape or bad UTF-8."""
 BAD_NUMBER = 4
 TOO_DEEP = 5
-"""More than MAX_DEPTH containers in each other."""
+"""More than MAX_DEPTH nested containers."""
 DUPLICATE_KEY = 6
 TOO_LARGE = 7
 """Its Variant would have more than MAX_VALUE_BYTES bytes."""
 
-# Places in the reader's state array, after those of keys and numbers.
+# Further places in the reader's state array, next to those of keys and numbers.
 NODES, POSITION, LAST_WINS = 4, 5, 7
 
 _LIMIT = MAX_VALUE_BYTES
 _LONGEST = 8 * MAX_VALUE_BYTES
-"""Bytes of text that are worth reading: no document shrinks that much, but for blanks."""
+"""Longer texts are TOO_LARGE unread: only white space lets a document shrink that much."""
 DEPTH_WORDS = MAX_DEPTH * FRAME
 
 
@@ -123,24 +123,24 @@ def _read_row(
         while byte <= SPACE and is_blank(byte) and p < end:
             p += 1
             byte = load8(text, p)
-        # The text ends: well if it was a whole document, else too early.
+        # The text ends: that is right after a whole document, else too early.
         if p >= end:
             if parent < 0 and state_of == AFTER:
                 break
             status = int64(INCOMPLETE)
             break
-        # Behind a value: a comma goes on with the container, its closing byte ends it.
+        # After a value: a comma continues the container, its closing byte ends it.
         if state_of == AFTER:
             if byte == COMMA and parent >= 0:  # another child
                 p += 1
                 state_of = int64(KEY) if close == CLOSE_OBJECT else int64(VALUE)
                 continue
-            # Behind a whole document nothing may stand, and a bracket closes its own kind alone.
+            # Nothing may follow a whole document, and a bracket closes only its own kind.
             if byte != close or parent < 0:
                 status = int64(UNEXPECTED)
                 break
             node = nodes[uint64(parent)]
-            # `bloom` has 64 bits for all keys: only if one came twice are the keys compared.
+            # `bloom` has 64 bits for all keys: compare the keys only if a bit came twice.
             if suspect != 0 and has_duplicate(nodes, parent, t, seen, state):
                 if state[LAST_WINS] == 0:
                     status = int64(DUPLICATE_KEY)
@@ -149,7 +149,7 @@ def _read_row(
                 count = int64(node.extra)
                 content = int64(node.content)
             p += 1
-            # Two statements, for Numba inlines no conditional expressions of calls.
+            # Two statements, as Numba does not inline calls in conditional expressions.
             size = array_size(count, content)
             if close == CLOSE_OBJECT:
                 size = object_size(count, content, int64(1))
@@ -160,7 +160,7 @@ def _read_row(
             node.content = content
             node.length = size
             node.span = t - parent
-            # Back to the container around it, of which this one is a child.
+            # Return to the surrounding container, which has this one as a child.
             depth -= FRAME
             parent = stack[uint64(depth + PARENT)]
             count = stack[uint64(depth + COUNT)] + 1
@@ -176,7 +176,7 @@ def _read_row(
                 status = int64(UNEXPECTED)
                 break
             p += 1
-            # The key that followed `last` the previous time probably comes again.
+            # The key that followed `last` the previous time will probably follow again.
             key = int64(keys[uint64(last)].next)
             guess = keys[uint64(key)]
             size = int64(guess.guess)
@@ -199,7 +199,7 @@ def _read_row(
                 if q >= end:
                     status = int64(BAD_STRING)
                     break
-                if load8(text, q) == QUOTE:  # nothing was escaped: the name stands in the text
+                if load8(text, q) == QUOTE:  # no escapes: take the name from the text
                     key = find_key(text, p, q - p, keys, key_bytes, slots, state)
                     q += 1
                 else:  # an escape, or a control character, which is an error
@@ -249,7 +249,7 @@ def _read_row(
                 status = int64(BAD_STRING)
                 break
             if load8(text, q) == QUOTE:
-                # The last block may hold others' bytes: then the check is for nothing.
+                # The mark may come from bytes after this string: then the check is superfluous.
                 if high >> 32 != 0 and not valid_utf8(text, p, q):
                     status = int64(BAD_STRING)
                     break
@@ -271,7 +271,7 @@ def _read_row(
             size = string_size(size)
             node.length = size
         elif byte == OPEN_OBJECT or byte == OPEN_ARRAY:
-            # A container begins: keep what was true around it, and start anew.
+            # A container begins: push the surrounding one's state, and start anew.
             if depth >= DEPTH_WORDS:
                 status = int64(TOO_DEEP)
                 break
@@ -292,14 +292,14 @@ def _read_row(
             while is_blank(byte) and p < end:
                 p += 1
                 byte = load8(text, p)
-            # Only here may it be closed without a value before: `[1,]` has a comma too many.
+            # Only here may it close without a value before: `[1,]` has a comma too many.
             if byte == close:
                 state_of = int64(AFTER)
             else:
                 state_of = int64(KEY) if close == CLOSE_OBJECT else int64(VALUE)
             continue
         elif byte == MINUS or ZERO <= byte <= NINE:
-            # Digits that a double alone can hold are decided after the batch (`finish_doubles`).
+            # `finish_doubles` rounds the few undecided doubles after the batch.
             q = read_number(text, p, end, nodes, t, arena, state)
             if q < 0:
                 p = -1 - q
@@ -308,7 +308,7 @@ def _read_row(
             p = q
             size = int64(node.length)
         else:
-            # A word of four bytes may be others' beyond the end: then it is not this row's.
+            # The four bytes may reach beyond the row's end.
             word = load32(text, p)
             if word == NULL_WORD and p + 4 <= end:
                 node.tag = NULL
@@ -324,7 +324,7 @@ def _read_row(
                 break
             size = int64(1)
             node.length = 1
-        # A scalar is read: it is one node, and a child of what is open.
+        # The scalar is one node, and a child of the open container.
         node.span = 1
         t += 1
         count += 1
@@ -346,7 +346,7 @@ class DocumentSpans(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What is filled for each row: first (rows + 1), status, position (rows), all int64."""
+    """The results for each row: first (rows + 1), status, position (rows), all int64, filled."""
 
     first: Int64s
     status: Int64s
@@ -371,8 +371,8 @@ def read_rows(
 
     nodes: NODE; arena: uint8, as long as all rows together, and padded; keys, key_bytes, slots,
     seen: of a KeyTable; stack: int64, MAX_DEPTH * 6; state: int64, the KeyTable's. Returns the
-    first row that was not read: all, or one that needs larger nodes or a larger KeyTable first.
-    Allocates nothing, never raises. Twin: encoding.json.parse_json.
+    first row that it did not read: the number of rows when it is done, else one that needs more
+    nodes or a larger KeyTable. Allocates nothing, never raises. Twin: encoding.json.parse_json.
     """
     text, starts, ends = documents
     first, status, position = outcome
@@ -389,8 +389,8 @@ def read_rows(
             row += 1
             continue
         if (
-            # A finished document has a node for two bytes at most, an unfinished one for each
-            # open container besides.
+            # A finished document has at most a node per two bytes, an unfinished one also a node
+            # for each open container.
             t + length // 2 + MAX_DEPTH + 2 > nodes.size
             or state[KEY_COUNT] + length // 4 + 2 > keys.size
             or state[KEY_BYTES] + length + PADDING > key_bytes.size

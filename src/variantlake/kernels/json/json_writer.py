@@ -1,4 +1,4 @@
-"""Tape to JSON text, in the form of Spark's `to_json`. Twin: encoding.json_text.to_json."""
+"""Write a tape as JSON text, in the form of Spark's `to_json`. Twin: encoding.json_text.to_json."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ from variantlake.kernels.tape.words import (
 )
 
 _MARGIN = 256
-"""Bytes that one step writes at most: 32 of a string, each escaped, or one short scalar."""
+"""The most bytes that one step writes: 32 of a string, each escaped, or one short scalar."""
 
 _NO_ROOM = -1
 _LEFT_TO_TWIN = -2
@@ -169,7 +169,7 @@ def _put_row(
             key = keys[uint64(int64(node.key))]
             size = int64(key.length)
             if key.guess <= MAX_GUESS:
-                # Nothing to escape, and the quote stands behind the name.
+                # Nothing to escape, and a quote follows the name.
                 store8(out, to, 34)
                 copy_block(out, to + 1, key_bytes, int64(key.start))
                 to += size + 2
@@ -222,12 +222,12 @@ def write_json_rows(
     offsets: Int32s,
     left: Bytes,
 ) -> int:
-    """Write rows from `row` on, as many as there is room for; returns the first that is not.
+    """Write rows from `row` on, as many as there is room for; return the first unwritten row.
 
     text, arena, nodes, first: of a tape; keys, key_bytes: of its KeyTable. stack: int64, 2 *
-    MAX_DEPTH. out: uint8. offsets: int32, rows + 1: up to `row` of a former call, filled further.
-    left: uint8, one a row, set for a row that is left to the twin, without text here. Allocates
-    nothing, never raises.
+    MAX_DEPTH. out: uint8. offsets: int32, rows + 1: earlier calls filled those up to `row`, this
+    one fills more. left: uint8, one a row, set to 1 for a row that only the twin can write, which
+    gets no text here. Allocates nothing, never raises.
     """
     rows = int64(first.size) - 1
     to = int64(offsets[uint64(row)])
@@ -247,9 +247,9 @@ def write_json_rows(
 
 
 def write_texts(text: Bytes, starts: Int64s, ends: Int64s, tags: Bytes) -> AnyArray:
-    """The texts text[starts[r]:ends[r]] as JSON strings: a STRING as it is, a BINARY in base64.
+    """Write text[starts[r]:ends[r]] as JSON strings: a STRING as it is, a BINARY in base64.
 
-    `text` has PADDING bytes behind the last one. Raises as `write_json`.
+    `text` has PADDING bytes after the last one. Raises as `write_json`.
     """
     rows = len(starts)
     nodes = np.zeros(rows, NODE).view(np.recarray)
@@ -271,13 +271,13 @@ def write_texts(text: Bytes, starts: Int64s, ends: Int64s, tags: Bytes) -> AnyAr
 
 
 def write_json(tape: Tape) -> tuple[AnyArray, Bytes]:
-    """The rows as a string array, null if they are bad or SQL NULL, and what is left undone.
+    """Return the rows as a string array, null if they are bad or SQL NULL, and a mask.
 
-    The second: uint8, 1 for rows that only the twin can write (types of a later version); they are
-    empty strings here.
+    The mask, uint8, is 1 for rows that only the twin can write, such as those with types of a later
+    version; they are empty strings here.
 
-    Raises LimitExceeded, with the row if the texts pass the 2 GB of one Arrow array: names of
-    fields stand in a Variant once, and in its text for each field.
+    Raises LimitExceeded, with the row, if the texts pass the 2 GB of one Arrow array: the text
+    repeats the name of each field, a Variant holds it once.
     """
     rows = tape.rows
     offsets = np.zeros(rows + 1, np.int32)

@@ -1,4 +1,4 @@
-"""Newline-delimited text to lines, and the lines and columns of places in it."""
+"""Split newline-delimited text into lines, and find the lines and columns of places in it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def _is_blank(byte: int) -> bool:
 
 @entry
 def find_newlines(text: BytesIn, places: Int64s) -> int:
-    """Write where the newlines are; returns how many there are.
+    """Write the places of the newlines; return how many there are.
 
-    text: uint8, any bytes. places: int64, filled up to its length; when there are more newlines,
-    call again with more room. Allocates nothing, never raises.
+    text: uint8, any bytes. places: int64, filled up to its length; if there are more newlines, call
+    again with more room. Allocates nothing, never raises.
     """
     count, size = int64(0), int64(text.size)
     p = int64(0)
@@ -55,11 +55,11 @@ def find_newlines(text: BytesIn, places: Int64s) -> int:
 def trim_lines(
     text: BytesIn, breaks: Int64sIn, starts: Int64s, ends: Int64s, numbers: Int64s
 ) -> int:
-    """Cut lines at `breaks` and leave out the blank ones; returns how many are left.
+    """Split lines at `breaks` and drop the blank ones; return how many remain.
 
-    text: uint8, any bytes. breaks: int64, ascending places of newlines and last the text's
+    text: uint8, any bytes. breaks: int64, ascending: the places of newlines, then the text's
     length. starts, ends, numbers: int64, as long as breaks, filled: a line without the blanks
-    (space, tab, CR) around it, and how many newlines stand before it. Never raises.
+    (space, tab, CR) around it, and the number of newlines before it. Never raises.
     """
     count = int64(0)
     start = int64(0)
@@ -83,11 +83,11 @@ def trim_lines(
 def find_places(
     text: BytesIn, offsets: Int64sIn, lines: Int64s, columns: Int64s, place: Int64s
 ) -> None:
-    """Find lines and columns, of characters and from 1, of places in a text.
+    """Find the lines and columns of places in a text; columns count characters, from 1.
 
-    text: uint8, UTF-8 (of other bytes none is lost). offsets: int64, ascending, within the text.
-    lines, columns: int64, as long, filled. place: int64, a known place before them: its offset,
-    line and column; then the last one. Allocates nothing, never raises.
+    text: uint8, UTF-8, but any bytes are safe. offsets: int64, ascending, within the text. lines,
+    columns: int64, as long as offsets, filled. place: int64: offset, line and column of a known
+    place before them; on return, of the last one. Allocates nothing, never raises.
     """
     p, line, column = place[0], place[1], place[2]
     for row in range(offsets.size):
@@ -97,7 +97,7 @@ def find_places(
             if byte == 10:
                 line += 1
                 column = int64(1)
-            elif byte & 0xC0 != 0x80:  # which continues a character
+            elif byte & 0xC0 != 0x80:  # other bytes continue a character
                 column += 1
             p += 1
         lines[uint64(row)] = line
@@ -107,7 +107,7 @@ def find_places(
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Non-blank lines of a text: text[starts[i]:ends[i]], line number numbers[i] (0-based)."""
+    """The non-blank lines of a text: text[starts[i]:ends[i]], with 0-based number numbers[i]."""
 
     starts: Int64s
     ends: Int64s
@@ -117,8 +117,8 @@ class Lines:
 def split_lines(text: Bytes) -> Lines:
     """Find the lines of `text` (uint8, contiguous).
 
-    Lines end with LF or CRLF, the last one with the text. Blanks around a line, and lines of
-    nothing else, are left out but counted in the numbers.
+    Lines end with LF or CRLF, the last one with the text. Blanks around a line are cut off. Blank
+    lines are left out, but the line numbers count them.
     """
     text = np.ascontiguousarray(text)
     places = np.empty(len(text) // 128 + 1024, np.int64)

@@ -1,8 +1,8 @@
-"""Why a document of JSON was refused, and where: the mistake that the plain parser meets first.
+"""Find why and where a JSON document was refused: the mistake that the plain parser meets first.
 
-A JsonReader says the byte where it stopped. From the document's start up to there only brackets,
-keys and ends of values are looked at; the tokens behind the last whole value are read by the
-grammar, and one of them is the mistake. Twin: encoding.json.
+A JsonReader reports the byte where it stopped. Up to there this module only follows brackets, keys
+and ends of values. It reads the tokens after the last whole value by the grammar; one of them is
+the mistake. Twin: encoding.json.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from variantlake.kernels.tape.words import load8, load32
 
 # What is wrong.
 UNKNOWN = 0
-"""Nothing that this can say."""
+"""This module found no mistake: ask the plain parser."""
 NOT_UTF8 = 1
 BYTE_ORDER_MARK = 2
 BEHIND_END = 3
-"""Something stands behind the document."""
+"""Something follows the document."""
 NO_VALUE = 4
 NO_COMMA_OR_BRACE = 5
 NO_COMMA_OR_BRACKET = 6
@@ -67,24 +67,24 @@ MANY_DIGITS = 17
 TOO_DEEP = 18
 
 AT_END = -1
-"""In place of a character: there is none."""
+"""Replaces the unexpected character at the end of the text."""
 
-# Places in the state array, behind those of open_containers.
+# Places in the state array, after those of open_containers.
 WHAT, AT, MARK, ENTERED, KEY, KEY_END, REPEATED, OPEN = 16, 17, 18, 19, 20, 21, 22, 23
-"""What is wrong, where, and where the character stands that is not the right one; whether it is
-within a child of the innermost container, where the child's key starts and ends; the word of
-the repeated key; words of open containers."""
+"""The mistake, its place, and the place of the unexpected character; whether it is within a child
+of the innermost container, and where that child's key starts and ends; the word of the repeated
+key; the number of words of open containers."""
 
 _POINT, _PLUS, _SMALL_E, _SMALL_U = 46, 43, 101, 117
 _LOWER = 32
 _ESCAPE = 18
-"""Bytes of a backslash, a u and four characters, at most."""
+"""The most bytes that a backslash, a u and four characters take."""
 _MARK = 0xBFBBEF
 
 
 @helper
 def _stop(memory: Memory, what: int, at: int, mark: int) -> int:
-    """Note the mistake; returns -1 in the place of where its token ends."""
+    """Note the mistake; return -1, which callers return instead of the end of a token."""
     state = memory.state
     state[WHAT] = what
     state[AT] = at
@@ -94,7 +94,7 @@ def _stop(memory: Memory, what: int, at: int, mark: int) -> int:
 
 @tiny
 def _skip(text: Bytes, p: int, end: int) -> int:
-    """Where white space ends."""
+    """Return where white space from p on ends."""
     while p < end and is_blank(load8(text, p)):
         p += 1
     return p
@@ -112,7 +112,7 @@ def _is_hex(byte: int) -> bool:
 
 @tiny
 def _is_short_escape(byte: int) -> bool:
-    """Whether a backslash and it are an escape: a quote, a slash, a backslash or bfnrt."""
+    """Whether the byte is an escape after a backslash: a quote, a slash, a backslash or bfnrt."""
     return (
         byte == QUOTE
         or byte == 47
@@ -127,7 +127,7 @@ def _is_short_escape(byte: int) -> bool:
 
 @helper
 def _unit(text: Bytes, p: int, end: int, quote: int, memory: Memory) -> int:
-    """The code unit of the escape at p, a backslash and u; -1 if it is wrong."""
+    """Return the code unit of the escape at p, a backslash and u; -1 if it is wrong."""
     number = int64(hex4(text, p + 2)) if p + 6 <= end else int64(-1)
     if number < 0:
         q = p + 2
@@ -141,9 +141,9 @@ def _unit(text: Bytes, p: int, end: int, quote: int, memory: Memory) -> int:
 
 @helper
 def _string(text: Bytes, quote: int, end: int, memory: Memory) -> int:
-    """Where the string that starts at a quote ends, or -1.
+    """Return where the string that starts at `quote` ends, or -1.
 
-    Is there nothing but white space up to the end, the string is open: lines are read without it.
+    If only white space follows up to the end, the string is open: readers of lines cut it off.
     """
     p = quote + 1
     while True:
@@ -183,7 +183,7 @@ def _string(text: Bytes, quote: int, end: int, memory: Memory) -> int:
 
 @helper
 def _number(text: Bytes, start: int, end: int, memory: Memory) -> int:
-    """Where the number ends, or -1."""
+    """Return where the number ends, or -1."""
     p = start + 1 if load8(text, start) == MINUS else int64(start)
     if p >= end or not _is_digit(load8(text, p)):
         return _stop(memory, NO_DIGITS, start, start)
@@ -225,7 +225,7 @@ def _number(text: Bytes, start: int, end: int, memory: Memory) -> int:
 
 @helper
 def _value(text: Bytes, p: int, end: int, depth: int, memory: Memory) -> int:
-    """Where the scalar at p ends, or -1."""
+    """Return where the scalar at p ends, or -1."""
     if p >= end:
         return _stop(memory, NO_VALUE, p, p)
     byte = int64(load8(text, p))
@@ -247,9 +247,9 @@ def _value(text: Bytes, p: int, end: int, depth: int, memory: Memory) -> int:
 
 @helper
 def _child(text: Bytes, p: int, end: int, depth: int, memory: Memory) -> int:
-    """Where the next child of the innermost container begins, behind its key; -1 if there is none.
+    """Return where the value of the innermost container's next child begins, -1 if there is none.
 
-    `p` is behind the last child or the open bracket.
+    `p` is after the last child or the open bracket.
     """
     containers, state = memory.containers, memory.state
     p = _skip(text, p, end)
@@ -280,7 +280,7 @@ def _child(text: Bytes, p: int, end: int, depth: int, memory: Memory) -> int:
 
 @helper
 def _read_on(text: Bytes, start: int, end: int, depth: int, memory: Memory) -> None:
-    """Read what stands behind the last whole value, up to the mistake."""
+    """Read the tokens after the last whole value, up to the mistake."""
     containers, state = memory.containers, memory.state
     p = state[BEHIND]
     if p == start and p + 3 <= end and load32(text, p) & 0xFFFFFF == _MARK:
@@ -308,7 +308,7 @@ def _read_on(text: Bytes, start: int, end: int, depth: int, memory: Memory) -> N
 
 @helper
 def _find_mistake(text: Bytes, start: int, end: int, stop: int, memory: Memory) -> None:
-    """Find what is wrong with text[start:end], which a reader read up to `stop`."""
+    """Find the mistake in text[start:end], which a reader read up to `stop`."""
     state, names = memory.state, memory.names
     state[OPEN] = 0
     valid = utf8_end(text, start, end)
@@ -327,7 +327,7 @@ def _find_mistake(text: Bytes, start: int, end: int, stop: int, memory: Memory) 
 
 @helper
 def _character(text: Bytes, p: int) -> int:
-    """The code point that begins at p, of text that is UTF-8."""
+    """Return the code point that begins at p in UTF-8 text."""
     byte = int64(load8(text, p))
     if byte < 0x80:
         return byte
@@ -339,12 +339,12 @@ def _character(text: Bytes, p: int) -> int:
 
 
 class Mistakes(NamedTuple):
-    """What is filled for each document, all int64.
+    """The mistake of each document, all int64, filled.
 
-    what: one of the names above. at: bytes of the document before the mistake. mark: the code point
-    that is not the right one, or AT_END; of REPEATED_KEY, NO_HEX_DIGITS and LONE_SURROGATE the
-    bytes from `at` on that are to be shown, which may be more than there are. line, column: the
-    characters' place in the document, from 1.
+    what: one of the codes above. at: bytes of the document before the mistake. mark: the unexpected
+    code point, or AT_END; for REPEATED_KEY, NO_HEX_DIGITS and LONE_SURROGATE the number of bytes to
+    quote from `at` on, which may exceed the document. line, column: the place of `at`, in
+    characters, from 1.
     """
 
     what: Int64s
@@ -358,11 +358,11 @@ class Mistakes(NamedTuple):
 def find_mistakes(
     text: BytesIn, starts: Int64sIn, ends: Int64sIn, stops: Int64sIn, memory: Memory, out: Mistakes
 ) -> None:
-    """Find what is wrong with the documents text[starts[r]:ends[r]], all of them refused.
+    """Find the mistakes in the documents text[starts[r]:ends[r]], all of which a reader refused.
 
     text: uint8, any bytes, padded by PADDING after the largest end. stops: int64, bytes of each
-    document before the place where a reader stopped. memory: for the longest of them. Allocates
-    nothing, never raises. Twin: encoding.json.parse_json.
+    document before the place where the reader stopped. memory: enough for the longest document.
+    Allocates nothing, never raises. Twin: encoding.json.parse_json.
     """
     state = memory.state
     what, ats, marks, lines, columns = out
@@ -376,7 +376,7 @@ def find_mistakes(
             marks[uint64(row)] = memory.names[uint64(word + 1)] - memory.names[uint64(word)]
         elif state[WHAT] == NO_HEX_DIGITS or state[WHAT] == LONE_SURROGATE:
             marks[uint64(row)] = _ESCAPE
-        if at >= end:  # the end is in front of the last white space
+        if at >= end:  # report the end before trailing white space
             at = end
             while at > start and is_blank(load8(text, at - 1)):
                 at -= 1

@@ -27,14 +27,14 @@ from variantlake.kernels.tape.nodes import (
 from variantlake.kernels.tape.words import float_bits, load8, load64, multiply_high, store64
 
 UNDECIDED_DOUBLE = 64
-"""Tag of a DOUBLE node that Python has to finish: value is where its text starts, extra its
+"""Tag of a DOUBLE node that Python must finish: value is where its text starts, extra its
 length."""
 
 ARENA, UNDECIDED_COUNT = 2, 3
-"""Places in the reader's state: bytes of the arena in use; nodes tagged UNDECIDED_DOUBLE."""
+"""Places in the reader's state: used bytes of the arena; the number of UNDECIDED_DOUBLE nodes."""
 
 _FAST_DIGITS = 18
-"""Digits whose value always fits in an int64."""
+"""A number with up to this many digits always fits in an int64."""
 
 _ZEROS = 0x3030303030303030
 _TENS = np.array([10.0**power for power in range(23)])
@@ -43,7 +43,7 @@ _TENS = np.array([10.0**power for power in range(23)])
 
 @tiny
 def digits8(word: int) -> int:
-    """The number in 8 ASCII digits, first one in the low byte; -1 if not all are digits."""
+    """Parse 8 ASCII digits, the first in the low byte; return -1 if not all are digits."""
     digits = word ^ _ZEROS
     if ((digits + 0x0606060606060606) | digits) & -0x0F0F0F0F0F0F0F10 != 0:
         return int64(-1)
@@ -54,7 +54,7 @@ def digits8(word: int) -> int:
 
 @helper
 def _round(text: Bytes, start: int, end: int) -> int:
-    """The double that the number text[start:end] is nearest to, sign left out, or UNDECIDED."""
+    """Return the bits of the double nearest to text[start:end], without the sign, or UNDECIDED."""
     digits, significant, dropped = uint64(0), int64(0), int64(0)
     exponent, after_point, inexact = int64(0), int64(0), False
     p = int64(start)
@@ -129,7 +129,7 @@ def put_long_number(
 ) -> int:
     """Write a number of more than 18 digits without exponent; scale is -1 without a point.
 
-    Returns its end, or -1 - its start when it has too many digits.
+    Returns its end, or -1 - its start if it has too many digits.
     """
     digits = end - start - (1 if scale >= 0 else 0) - (1 if load8(text, start) == 45 else 0)
     if _too_long(text, start, digits):
@@ -140,7 +140,7 @@ def put_long_number(
         digit = load8(text, p) - 48
         if 0 <= digit <= 9 and (significant > 0 or digit > 0):
             significant += 1
-            # 38 digits fit 128 bits; what is longer becomes a double, as in Spark.
+            # 38 digits fit in 128 bits; longer numbers become doubles, as in Spark.
             if significant <= 38:
                 carry = multiply_high(low, uint64(10))
                 low = low * uint64(10)
@@ -155,7 +155,7 @@ def put_long_number(
         low, high = negate(low, high)
     first, second = int64(low), int64(high)
     node = nodes[uint64(at)]
-    # 19 digits may still fit 64 bits.
+    # 19 digits may still fit in 64 bits.
     if scale < 0 and second == first >> int64(63):
         tag = integer_tag(first)
         node.tag = tag
@@ -190,7 +190,7 @@ def read_number(
 ) -> int:
     """Write the number at text[start] as node `at`.
 
-    Returns where it ends, or -1 - the place where it stops to be a number.
+    Returns where it ends, or -1 - the place where it stops being a number.
     """
     p = start
     negative = load8(text, p) == 45
@@ -232,7 +232,7 @@ def read_number(
         bad = scale == 0
     if negative:
         value = -value
-    # The byte behind the number, less 48, tells what it is: -2 a point, 53 `e`, 21 `E`.
+    # `digit` is the byte after the digits, less 48: 53 is `e`, 21 is `E`.
     if bad:
         p = -1 - p
     elif (digit == 53 or digit == 21) and p < end:
@@ -268,7 +268,7 @@ def _read_exponent(
     at: int,
     state: Int64s,
 ) -> int:
-    """Finish a number at the byte after its e. value: the digits before, exact up to 18."""
+    """Finish a number from the byte after its e on. value: the digits before, exact up to 18."""
     sign = load8(text, p)
     if p < end and (sign == 45 or sign == 43):
         p += 1
@@ -304,7 +304,7 @@ def _read_exponent(
 
 
 def finish_doubles(text: Bytes, nodes: Records) -> None:
-    """Python's float() rounds right whatever the digits; few numbers need it."""
+    """Convert the UNDECIDED_DOUBLE nodes, which are few, with Python's exact float()."""
     for at in np.flatnonzero(nodes["tag"] == UNDECIDED_DOUBLE).tolist():
         start, length = int(nodes["value"][at]), int(nodes["extra"][at])
         number = float(text[start : start + length].tobytes())

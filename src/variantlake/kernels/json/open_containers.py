@@ -1,4 +1,4 @@
-"""Which containers a JSON document has open at some place, and the first key that came twice."""
+"""Find the containers of a JSON document that are open at a place, and the first repeated key."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from variantlake.kernels.tape.words import load8
 BACKSLASH = 92
 
 CONTAINER = 3
-"""Words of an open container: where its bracket is, the words of keys before its own, how many
-whole values it has."""
+"""Words of an open container: the place of its bracket; the words of keys before its own; its
+number of whole values."""
 
 NAME = 4
-"""Words of a key: where its quotes start and end, then its bytes without escapes: where they are
-(p >= 0 in the text, else ~p in the arena) and how many."""
+"""Words of a key: the start and end of its quoted text; the place of its unescaped bytes (p >= 0 in
+the text, else ~p in the arena), and their number."""
 
-# Places in the state array, beside those of the arena and the seed.
+# Further places in the state array, next to those of the arena and the seed.
 BEHIND, NAMES, ROOT_DONE, REPEATED_IN = 8, 9, 10, 11
-"""Behind the last whole value or open bracket, words of keys, whether the document is whole, and
-the container that has a key twice."""
+"""The place after the last whole value or open bracket; the words of keys; 1 if the document is
+whole; the number of the container with a repeated key."""
 
 
 class Memory(NamedTuple):
-    """What walking over a document of n bytes needs, all of it overwritten.
+    """Working memory to walk over a document of n bytes; all but the seed is overwritten.
 
     containers: int64, CONTAINER for each of MAX_DEPTH + 1. names: int64, NAME for each of n // 4 +
     2. slots: int64, twice the names or more, as a power of 2. arena: uint8, n and PADDING. state:
@@ -55,9 +55,9 @@ class Memory(NamedTuple):
 
 @helper
 def find_open(text: Bytes, start: int, stop: int, memory: Memory) -> int:
-    """Walk over a document that is well-formed up to `stop`; returns the words of open containers.
+    """Walk over a document that is well-formed up to `stop`; return the words of open containers.
 
-    Leaves in `memory` these containers and the keys of their fields.
+    Leaves these containers and the keys of their fields in `memory`.
     """
     containers, names, _, arena, state = memory
     depth = count = int64(0)
@@ -77,10 +77,10 @@ def find_open(text: Bytes, start: int, stop: int, memory: Memory) -> int:
                     break
                 escapes |= int64(1) if inner == BACKSLASH else int64(0)
                 q += 2 if inner == BACKSLASH else 1
-            # `stop` is inside of this string.
+            # `stop` is inside this string.
             if q >= stop:
                 break
-            # Keys are kept without escapes, so that a repeated one is found however it is written.
+            # Keep keys unescaped, to find repeated ones in any spelling.
             if wants_key != 0:
                 if count + NAME > names.size:
                     break
@@ -156,7 +156,7 @@ def find_open(text: Bytes, start: int, stop: int, memory: Memory) -> int:
 
 @helper
 def _name_byte(text: Bytes, arena: Bytes, place: int, number: int) -> int:
-    """A byte of a key."""
+    """Return one byte of a key."""
     if place >= 0:
         return load8(text, place + number)
     return load8(arena, ~place + number)
@@ -178,7 +178,7 @@ def _same_name(text: Bytes, memory: Memory, one: int, other: int) -> bool:
 
 @helper
 def _repeat_in(text: Bytes, memory: Memory, first: int, behind: int) -> int:
-    """The first of the keys names[first:behind] that one before it is equal to, or -1."""
+    """Return the first of the keys names[first:behind] that repeats an earlier one, or -1."""
     _, names, slots, arena, state = memory
     size = int64(2)
     while size < 2 * ((behind - first) // NAME):
@@ -201,9 +201,9 @@ def _repeat_in(text: Bytes, memory: Memory, first: int, behind: int) -> int:
 
 @helper
 def first_repeat(text: Bytes, memory: Memory, depth: int) -> int:
-    """The first key, by its place in the text, that an open object has twice; -1 if none has.
+    """Return the first key in the text that repeats a key of its open object, -1 if none does.
 
-    Takes what `find_open` leaves in `memory`, and adds which container it is in.
+    Takes what `find_open` leaves in `memory`, and sets state[REPEATED_IN].
     """
     containers, names, _, _, state = memory
     found = int64(-1)

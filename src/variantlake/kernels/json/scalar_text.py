@@ -1,4 +1,4 @@
-"""Scalars but strings and floats as JSON text. Twin: encoding.json_text."""
+"""Write scalars other than strings and floats as JSON text. Twin: encoding.json_text."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from variantlake.kernels.tape.words import leading_zeros, load8, store8, store16
 _DAY = 24 * 60 * 60
 _MICROS, _NANOS = MICROS, NANOS
 _CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
-"""The calendar repeats."""
+"""The Gregorian calendar repeats after 400 years."""
 _DAYS_BEFORE_EPOCH = 719_468
-"""From 1 March of the year 0 to 1970."""
+"""Days from 1 March of the year 0 to 1 January 1970."""
 
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _BASE64 = np.frombuffer(
@@ -47,7 +47,7 @@ _ZERO, _QUOTE, _MINUS, _PLUS, _POINT, _COLON, _SPACE = 48, 34, 45, 43, 46, 58, 3
 
 @helper
 def put_padded(number: int, width: int, out: Bytes, to: int) -> int:
-    """Write the last `width` digits of a number that is not negative; returns their end."""
+    """Write the last `width` digits of a non-negative number; return their end."""
     left = uint64(number)
     place = to + width
     while place > to + 1:
@@ -62,8 +62,8 @@ def put_padded(number: int, width: int, out: Bytes, to: int) -> int:
 
 @tiny
 def decimal_digits(number: int) -> int:
-    """Decimal digits of a number that is not negative; 0 has one."""
-    # 1233 / 4096 is a little more than the logarithm of 2: the guess is right, or one too low.
+    """Return the number of decimal digits of a non-negative number; 0 has one."""
+    # 1233 / 4096 is a little less than log10(2): the guess is right, or one too low.
     guess = (64 - leading_zeros(uint64(number | 1))) * 1233 >> 12
     return guess + 1 if number >= POWERS[uint64(guess)] else max(guess, int64(1))
 
@@ -74,7 +74,7 @@ def put_integer(number: int, out: Bytes, to: int) -> int:
     if number < 0:
         store8(out, to, _MINUS)
         to += 1
-        if number == _LEAST:  # has no opposite
+        if number == _LEAST:  # its negation overflows
             to = put_padded(int64(_LEAST_HEAD), int64(10), out, to)
             return put_padded(int64(_LEAST_TAIL), int64(9), out, to)
         number = -number
@@ -102,7 +102,7 @@ def put_decimal_text(text: Bytes, arena: Bytes, node: Records, out: Bytes, to: i
         store8(out, to, _POINT)
         return put_padded(number - whole * unit, scale, out, to + 1)
     width = max(count_digits(text, arena, node), scale + 1)
-    # One byte too far right: then the point comes in.
+    # Write the digits one byte further right, then move the whole part to insert the point.
     last = to + width
     for _ in range(5):
         low, high, left = divide(low, high, BILLION)
@@ -124,8 +124,8 @@ def put_decimal_text(text: Bytes, arena: Bytes, node: Records, out: Bytes, to: i
 
 @helper
 def put_date(days: int, out: Bytes, to: int) -> int:
-    """Write `2025-04-16` of days since the epoch; years beyond 9999 or below 0 have a sign."""
-    # Counted from 1 March, leap days come last in a year.
+    """Write days since the epoch as `2025-04-16`; years beyond 9999 or below 0 have a sign."""
+    # Years that begin on 1 March have their leap day last.
     shifted = days + _DAYS_BEFORE_EPOCH
     cycle = shifted // _CYCLE_DAYS
     day = shifted - cycle * _CYCLE_DAYS
@@ -154,7 +154,7 @@ def put_date(days: int, out: Bytes, to: int) -> int:
 
 @helper
 def _put_clock(within: int, unit: int, out: Bytes, to: int) -> int:
-    """Write `12:34:56.78` of a time of day in `unit` to a second."""
+    """Write a time of day as `12:34:56.78`; a second has `unit` parts."""
     seconds = within // unit
     to = put_padded(seconds // 3600, int64(2), out, to)
     store8(out, to, _COLON)
@@ -173,9 +173,9 @@ def _put_clock(within: int, unit: int, out: Bytes, to: int) -> int:
 
 @helper
 def put_time(tag: int, value: int, out: Bytes, to: int) -> int:
-    """Write a date, time or timestamp in quotes, those adjusted to UTC as such.
+    """Write a date, time or timestamp in quotes; timestamps adjusted to UTC end in +00:00.
 
-    Returns its end, or -1 for a time that is not one.
+    Returns its end, or -1 for a time outside of a day.
     """
     store8(out, to, _QUOTE)
     to += 1
@@ -220,7 +220,7 @@ def put_uuid(source: Bytes, start: int, out: Bytes, to: int) -> int:
 
 @tiny
 def base64_size(size: int) -> int:
-    """Bytes of `size` bytes as base64, quotes included."""
+    """Return the length of `size` bytes as base64, quotes included."""
     return (size + 2) // 3 * 4 + 2
 
 

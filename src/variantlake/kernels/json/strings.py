@@ -1,4 +1,4 @@
-"""JSON strings with escapes, unescaped into the arena."""
+"""Unescape JSON strings into the arena."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from variantlake.kernels.tape.words import copy_block, load8, scan_string, store
 
 @tiny
 def hex4(text: Bytes, start: int) -> int:
-    """The number in 4 hexadecimal digits, or -1."""
+    """Parse 4 hexadecimal digits; return -1 if they are not."""
     number = int64(0)
     for k in range(4):
         digit = load8(text, start + k)
@@ -29,7 +29,7 @@ def hex4(text: Bytes, start: int) -> int:
 
 @tiny
 def put_utf8(arena: Bytes, to: int, code: int) -> int:
-    """Write one code point, return where it ends."""
+    """Write one code point; return where it ends."""
     if code < 0x80:
         store8(arena, to, code)
         return to + 1
@@ -54,13 +54,13 @@ def unescape(text: Bytes, start: int, end: int, arena: Bytes, state: Int64s) -> 
     """Unescape the string that starts after a quote, up to its closing quote.
 
     Returns the place after the closing quote; the result is arena[old state[ARENA]:new]. Returns
-    -1 - the place where it is wrong: no end, control character, escape, surrogate, UTF-8.
+    -1 - the place of an error: no end, a control character, a bad escape, surrogate or UTF-8.
     """
     begin = state[ARENA]
     to, p = begin, int64(start)
     high = int64(0)
     while True:
-        # Blocks of 32 bytes: the low half marks where plain text ends, the high half bytes >= 0x80.
+        # Blocks of 32 bytes: the low half marks the ends of plain text, the high half non-ASCII.
         marks = scan_string(text, p)
         high |= marks >> int64(32)
         plain = trailing_zeros(marks | int64(1) << int64(32))
@@ -83,7 +83,7 @@ def unescape(text: Bytes, start: int, end: int, arena: Bytes, state: Int64s) -> 
             if code < 0 or p + 4 > end:
                 return -1 - p
             p += 4
-            # A character beyond the basic plane is a pair; half of one is no text.
+            # A character beyond the basic plane is a pair of surrogates; a lone one is an error.
             if 0xD800 <= code < 0xE000:
                 low = hex4(text, p + 2)
                 if code >= 0xDC00 or load8(text, p) != 92 or load8(text, p + 1) != 117:
@@ -108,7 +108,7 @@ def unescape(text: Bytes, start: int, end: int, arena: Bytes, state: Int64s) -> 
             return -1 - p
         store8(arena, to, escape)
         to += 1
-    # Checked once over the whole: escapes only write valid UTF-8.
+    # One check of the whole suffices: escapes only write valid UTF-8.
     if high != 0 and not valid_utf8(arena, begin, to):
         return -1 - p
     state[ARENA] = to

@@ -85,9 +85,7 @@ def choose_dictionary(tape: Tape) -> Dictionary:
 
 
 def _measured(tape: Tape) -> tuple[Bytes, Int64s, int]:
-    """Return which keys are used, the bytes of each row's own metadata with their sum in the last
-    place, and the most keys of a row.
-    """
+    """Return the keys in use, the bytes of each row's own metadata and their sum, the most keys."""
     seen, used = np.zeros(tape.key_count, np.int64), np.zeros(tape.key_count, np.uint8)
     sizes = np.empty(tape.rows + 1, np.int64)
     most = int(measure_rows(tape.nodes, tape.first, tape.keys.keys, seen, used, sizes))
