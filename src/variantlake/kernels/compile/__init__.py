@@ -1,1 +1,1 @@
-"""Kernels to a shared library, when the package is built: the one part that needs Numba."""
+"""Compile kernels to a shared library when the package is built: the one part that needs Numba."""

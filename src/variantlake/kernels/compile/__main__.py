@@ -2,10 +2,11 @@
 
     python -m variantlake.kernels.compile [--into FOLDER]
 
-With FOLDER it compiles them for a package to be installed: its sources do not change, so the
-library does not say what they were. With VARIANTLAKE_BOUNDS_CHECKED=1 every access to an array is
-checked, for tests. VARIANTLAKE_KERNEL_OBJECTS names the folder of object files, for a package too:
-one whose name has the digest of its sources and of the compiler is not made again.
+With FOLDER it compiles them for a package to install: its sources do not change, so the library
+does not record their digests. With VARIANTLAKE_BOUNDS_CHECKED=1 the kernels check every access to
+an array, for tests. VARIANTLAKE_KERNEL_OBJECTS names the folder of object files, also for a
+package: their names have the digest of their sources and of the compiler, and existing ones are
+used again.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from variantlake.kernels.native.sources import digest_of
 _FOLDER = Path(kernels.__file__).parent
 OBJECTS = "VARIANTLAKE_KERNEL_OBJECTS"
 _KEPT = Path(os.environ.get(OBJECTS) or _FOLDER.parents[2] / "build" / "kernels")
-"""Where a checkout keeps object files, so that a change compiles what it concerns."""
+"""Where a checkout keeps object files, so that a change recompiles only units that it affects."""
 
 
 def main() -> None:
@@ -67,7 +68,7 @@ def _make(library: Path) -> None:
         about_file = Path(folder) / "about.o"
         sources = {unit: digest_of(unit) for unit in units} if in_place else {}
         about_file.write_bytes(about(levels()[0], sources))
-        # A library that is in use stays whole: its file is replaced, not written anew.
+        # Replace the file instead of overwriting it: processes may be using the library.
         made = library.with_name(f"{library.name}.{os.getpid()}")
         link([about_file, *(file for unit in units for file in _files(unit, objects))], made)
         made.replace(library)
@@ -77,7 +78,7 @@ def _make(library: Path) -> None:
 
 
 def _modules() -> list[str]:
-    """The modules that may hold kernels, by their names below the package."""
+    """Return the modules that may hold kernels, by their names below the package."""
     found = (path.relative_to(_FOLDER).with_suffix("").parts for path in _FOLDER.glob("*/[!_]*.py"))
     return sorted(".".join(parts) for parts in found if parts[0] not in ("compile", "native"))
 
@@ -87,7 +88,7 @@ def _levels() -> tuple[str, ...]:
 
 
 def _files(unit: str, objects: Path) -> list[Path]:
-    """A unit's object files, one for each level. They are named by all that they are made from."""
+    """Return a unit's object files, one for each level; their names have the unit's digest."""
     checked = "checked-" if BOUNDS_CHECKED else ""
     name = f"{unit}.{checked}{digest_of(unit)[:16]}"
     return [objects / f"{name}.{level}.o" for level in _levels()]
@@ -101,7 +102,7 @@ def _remove_old_objects(units: Sequence[str]) -> None:
 
 
 def entries_of(unit: str) -> list[Kernel]:
-    """The kernels that a module declares."""
+    """Return the kernels that a module declares."""
     module = import_module(f"{kernels.__name__}.{unit}")
     found = [value for value in vars(module).values() if isinstance(value, Kernel)]
     return [entry for entry in found if entry.unit == unit]
@@ -120,7 +121,7 @@ def _compile_on_all_cores(units: Sequence[str], objects: Path) -> None:
 
 
 def _shares(units: Sequence[str], count: int) -> list[list[str]]:
-    """The units in at most `count` parts whose sources are about as long."""
+    """Divide the units into at most `count` parts with sources of about equal length."""
     files = {unit: _FOLDER.joinpath(*unit.split(".")).with_suffix(".py") for unit in units}
     sizes = {unit: file.stat().st_size for unit, file in files.items()}
     shares: list[list[str]] = [[] for _ in range(min(count, len(sizes)))]

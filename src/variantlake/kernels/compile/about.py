@@ -1,4 +1,4 @@
-"""What a library says besides its kernels: of the processor it runs on, and of its sources."""
+"""The parts of a library besides its kernels: functions to query the processor, and its sources."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import llvmlite.binding as llvm
 from variantlake.kernels.compile.units import target_machine
 from variantlake.kernels.native.library import SOURCES
 
-# See `native.levels.level_of` for what these take and give.
+# `native.levels.level_of` describes their arguments and results.
 _X86_64 = (
     """
 define i32 @cpuid(ptr %words) {
@@ -50,7 +50,7 @@ define i32 @xgetbv(ptr %words) {
 
 
 def about(level: str, sources: Mapping[str, str]) -> bytes:
-    """Object code for the lowest level of processor; no `sources`: of a package to be installed."""
+    """Return object code for the lowest `level`; `sources` is empty for a package to install."""
     text = f'target triple = "{llvm.get_process_triple()}"\n'
     if level.startswith("x86-64"):
         text += _X86_64

@@ -1,4 +1,4 @@
-"""Object files to a shared library, with the system's linker or that of a Python package."""
+"""Link object files to a shared library, with the system's linker or that of a Python package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def link(objects: Sequence[Path], library: Path) -> None:
-    """Make a shared library that needs none: the `memset` that it calls is in every process.
+    """Make a shared library without dependencies: every process has the `memset` that it calls.
 
     Raises CalledProcessError, and FileNotFoundError when there is no linker.
     """

@@ -1,6 +1,6 @@
 """The compiled forms of `words`: LLVM snippets of the same names, for Numba."""
 
-# Numba calls intrinsics with a typing context first, and wants these very parameters.
+# Numba calls intrinsics with a typing context first, and requires these exact parameters.
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -126,7 +126,7 @@ def match_block(_context: Any, array: Any, _index: Any, _byte: Any) -> Any:
 
 
 def _word(result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], Any]:
-    """An intrinsic on words alone, from what builds its result of a builder and the arguments."""
+    """Make an intrinsic on words from a function of a builder and the arguments."""
     signature = result(*arguments)
 
     def made(build: Callable[..., Any]) -> Any:

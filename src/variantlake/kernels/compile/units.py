@@ -1,8 +1,8 @@
-"""Kernels to object code, by Numba.
+"""Compile kernels to object code with Numba.
 
-Numba would optimise every function on its own and again within each of its callers, and make
-machine code of it each time. Here a unit is one LLVM module: its functions are lowered and linked
-once, then optimised once for each level of processor.
+By itself, Numba would optimise every function, again within each of its callers, and generate
+machine code each time. Here a unit is one LLVM module: its functions are lowered and linked once,
+then optimised once for each level of processor.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ _WORD = ir.IntType(64)
 
 
 def compile_unit(entries: Sequence[Kernel], levels: Sequence[str]) -> list[bytes]:
-    """Object code of a module's kernels, for each of these processors.
+    """Return the object code of a module's kernels for each of these levels of processor.
 
-    Each entry has a function called `symbol_of(level, entry)`; `native.jit.KernelEntry` tells how
-    Python calls it.
+    Each entry becomes a function named `symbol_of(level, entry)`; `native.jit.KernelEntry`
+    describes how Python calls it.
     """
     with global_compiler_lock, _without_collecting():
         unit = _Unit(_target().target_context.codegen(), entries[0].unit)
@@ -74,13 +74,13 @@ def compile_unit(entries: Sequence[Kernel], levels: Sequence[str]) -> list[bytes
 
 
 def _emitted(module: Any, entries: Sequence[Kernel], level: str) -> bytes:
-    """The object code of a lowered module for one level of processor."""
+    """Return the object code of a lowered module for one level of processor."""
     machine = target_machine(level)
     module = module.clone()
     builder = create_pass_builder(machine, opt=3, loop_vectorize=True)
     builder.getModulePassManager().run(module, builder)
     exported = {entry.name: symbol_of(level, entry) for entry in entries}
-    # The same functions are in several units, and of each level: none of them leaves its object.
+    # Several units and levels have the same functions: keep all but the entries internal.
     for value in (*module.functions, *module.global_variables):
         if value.name in exported:
             value.name = exported[value.name]
@@ -90,7 +90,7 @@ def _emitted(module: Any, entries: Sequence[Kernel], level: str) -> bytes:
 
 
 def target_machine(level: str) -> Any:
-    """What makes object code for a level of processor."""
+    """Return LLVM's generator of object code for a level of processor."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())
@@ -98,13 +98,13 @@ def target_machine(level: str) -> Any:
 
 
 class _Function(codegen.AOTCodeLibrary):
-    """The LLVM code of one function: it only waits for being linked into a unit."""
+    """The LLVM code of one function, to be linked into a unit."""
 
     def _optimize_final_module(self) -> None:
         pass  # Numba's cheap passes are there for reference counts; the others come in `_emitted`
 
     def get_pointer_to_function(self, _name: str) -> int:
-        """Nothing runs in this process."""
+        """Return a dummy address: nothing runs in this process."""
         return 0
 
 
@@ -112,12 +112,12 @@ class _Unit(_Function):
     """The LLVM code of all entries of a module."""
 
     def lowered(self) -> Any:
-        """All functions in one LLVM module."""
+        """Return all functions in one LLVM module."""
         return self._final_module
 
 
 class _Codegen(codegen.AOTCPUCodegen):
-    """Code to be optimised for one level of processor or another."""
+    """A code generator without final optimisation: `_emitted` optimises for each level."""
 
     _library_class = _Function
 
@@ -126,7 +126,7 @@ class _Codegen(codegen.AOTCPUCodegen):
 
 
 class _Operator(numba.types.Function):
-    """A built-in function that knows its signatures: Numba looks in a hundred places each time."""
+    """A built-in function that caches its signatures: Numba searches a hundred places each time."""
 
     def __init__(self, templates: Any) -> None:
         self._signatures: dict[Any, Any] = {}
@@ -146,7 +146,7 @@ register_model(_Operator)(models.OpaqueModel)
 
 
 class _Typing(Context):
-    """Numba's types of what kernels name."""
+    """Numba's typing of the globals that kernels use."""
 
     def __init__(self) -> None:
         self._operators: dict[Any, _Operator] = {}
@@ -168,7 +168,7 @@ class _Pipeline(compiler.CompilerBase):
     """
 
     def define_pipelines(self) -> list[Any]:
-        """One list of passes from byte code to LLVM."""
+        """Return one list of passes from byte code to LLVM."""
         manager = PassManager("kernel")
         for step in (
             untyped_passes.TranslateByteCode,
@@ -187,7 +187,7 @@ class _Pipeline(compiler.CompilerBase):
 
 
 class _Target(descriptors.TargetDescriptor):
-    """Numba's processor target with our code generation."""
+    """Numba's CPU target with our code generation."""
 
     options = registry.cpu_target.options
 
@@ -220,7 +220,7 @@ def _dispatcher(declared: Kernel | Inner) -> Any:
         targetdescr = _target()  # type: ignore[assignment]
 
         def get_call_template(self, args: Any, kws: Any) -> Any:
-            # Numba would compile a function for each constant that it is called with.
+            # Without this, Numba compiles a function for each constant argument.
             return super().get_call_template(tuple(map(numba.types.unliteral, args)), kws)
 
     _check_globals(declared.function)
@@ -230,7 +230,7 @@ def _dispatcher(declared: Kernel | Inner) -> Any:
 
 
 def _check_globals(function: Any) -> None:
-    """A constant that is frozen into the code must count for its digest (`native.sources`)."""
+    """Refuse a constant that the code would freeze but the digest ignore (`native.sources`)."""
     for name in set(function.__code__.co_names) & function.__globals__.keys():
         value = function.__globals__[name]
         home = getattr(value, "__module__", None) or getattr(value, "__name__", None)
@@ -241,7 +241,7 @@ def _check_globals(function: Any) -> None:
 
 @typeof_impl.register(Inner)
 def _type_of_inner(inner: Inner, _context: Any) -> Any:
-    """Let Numba find a declared function where a kernel names it."""
+    """Let Numba resolve a declared function that a kernel calls."""
     if inner.kind == "machine":
         snippet = getattr(snippets, inner.function.__name__)
         return _target().typing_context.resolve_value_type(snippet)
@@ -263,10 +263,10 @@ def _type(declared: Argument) -> Any:
 
 
 def _export(unit: _Unit, name: str, compiled: Any) -> None:
-    """Add a function that takes the address of an entry's words to the unit.
+    """Add a function to the unit that takes the address of an entry's words.
 
-    It returns 0, or Numba's code of an exception, of which there is one: an index is outside of
-    its array, where bounds are checked.
+    It returns 0, or Numba's code of the only possible exception: an index outside of its array, if
+    bounds are checked.
     """
     context, described = compiled.target_context, compiled.fndesc
     module = unit.create_ir_module(name)
@@ -310,7 +310,7 @@ def _export(unit: _Unit, name: str, compiled: Any) -> None:
 
 @contextlib.contextmanager
 def _without_collecting() -> Iterator[None]:
-    """Compiling makes millions of objects and few cycles; these take a seventh of it."""
+    """Pause garbage collection, a seventh of the time: most objects are not in cycles."""
     collects = gc.isenabled()
     gc.disable()
     try:

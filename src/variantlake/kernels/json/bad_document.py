@@ -70,7 +70,7 @@ def json_error(
     if status is None or position is None:
         tape = JsonReader().read(padded, starts, ends)
         status, position = int(tape.status[0]), int(tape.position[0])
-    if status == TOO_LARGE:  # parse_json has no such limit
+    if status == TOO_LARGE:  # the text need not have a mistake
         return LimitExceeded(f"its Variant would have more than {MAX_VALUE_BYTES:,} bytes")
     found, memory = _find(padded, starts, ends, np.array([position]))
     what, mark, at = int(found.what[0]), int(found.mark[0]), int(found.at[0])

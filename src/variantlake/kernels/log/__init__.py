@@ -1,5 +1,5 @@
-"""The bulk of a Delta log and of Parquet footers.
+"""Read the bulk of a Delta log and of Parquet footers.
 
-In: statistics and footers as text and bytes, which nobody has checked.
-Out: columns of numbers and spans, a row a file or a column chunk.
+In: statistics and footers as unchecked text and bytes.
+Out: columns of numbers and spans, with a row for each file or column chunk.
 """

@@ -1,8 +1,8 @@
-"""The column chunks of a Parquet footer, nearly all of its bytes where columns are many.
+"""Read the column chunks of a Parquet footer: nearly all of its bytes if there are many columns.
 
-Reads what writers write. Whatever is unusual or wrong is left to the twin, parquet.metadata.thrift
-with the tables of parquet.metadata.footer, which words the errors. Spec: Parquet, `parquet.thrift`;
-Thrift, "compact protocol".
+Reads what writers usually write. The twin, parquet.metadata.thrift with the tables of
+parquet.metadata.footer, reads anything unusual and raises the errors. Spec: Parquet,
+`parquet.thrift`; Thrift, "compact protocol".
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from variantlake.kernels.native.jit import entry
 CHUNK_FIELDS = {4: 0, 6: 1}
 """Slots of ColumnChunk's numbers by field id."""
 META_FIELDS = {1: 2, 4: 3, 5: 4, 6: 5, 7: 6, 9: 7, 11: 8}
-"""Those of ColumnMetaData."""
+"""Slots of ColumnMetaData's numbers."""
 COUNT_FIELDS = {3: 9}
-"""Those of Statistics."""
+"""Slots of the numbers of Statistics."""
 BYTES_FIELDS = {1: 10, 2: 12, 5: 14, 6: 16}
-"""Those of its binaries: where one begins, and in the next slot its size."""
+"""Slots of its binaries: where one begins; the next slot has its size."""
 FLAG_FIELDS = {7: 18, 8: 19}
-"""Those of its booleans."""
+"""Slots of its booleans."""
 PRESENT, END, WIDTH = 20, 21, 22
-"""The slot of a bit for each slot that is set, that of the struct's end, and how many there are."""
+"""The slot with a bit for each filled slot; the slot of the struct's end; the number of slots."""
 META, STATISTICS = 3, 12
 """The ids of ColumnChunk.meta_data and ColumnMetaData.statistics."""
 CRYPTO_METADATA = 8
 """ColumnChunk.crypto_metadata, which only encrypted columns have."""
 
 HAS_META, HAS_STATISTICS = 1 << 62, 1 << 61
-"""Bits of PRESENT: whether the chunk has the one, that the other."""
+"""Bits of PRESENT: the chunk has META, its metadata has STATISTICS."""
 
 
 _FIELDS = field_table(
@@ -71,12 +71,12 @@ _FIELDS = field_table(
 
 @entry
 def read_column_chunks(data: BytesIn, at: int, count: int, out: Int64s, stack: Int64s) -> int:
-    """Read `count` ColumnChunks from data[at] on; returns where they end.
+    """Read `count` ColumnChunks from data[at] on; return where they end.
 
-    data: uint8, any bytes. out: int64, zero, WIDTH for each chunk, filled as the slots say.
-    stack: int64, STACK words. -1 for what is not usual: a field of another type than the
-    specification gives it, ids of fields in the long form, more nesting, bytes that end early.
-    Allocates nothing, never raises. Twin: parquet.metadata.footer.
+    data: uint8, any bytes. out: int64, zero, WIDTH for each chunk, filled by the slots above.
+    stack: int64, STACK words. Returns -1 for anything unusual: a field whose type differs from the
+    specification, field ids in the long form, deeper nesting, bytes that end early. Allocates
+    nothing, never raises. Twin: parquet.metadata.footer.
     """
     for chunk in range(count):
         base = int64(chunk) * WIDTH
@@ -90,9 +90,9 @@ def read_column_chunks(data: BytesIn, at: int, count: int, out: Int64s, stack: I
 def column_chunks(
     footer: bytes, start: int, count: int
 ) -> tuple[npt.NDArray[np.int64], int] | None:
-    """The slots of `count` ColumnChunks that begin at footer[start], and where they end.
+    """Return the slots of `count` ColumnChunks that begin at footer[start], and where they end.
 
-    The slots have the shape (count, WIDTH). None if something is unusual.
+    The slots have the shape (count, WIDTH). Returns None if something is unusual.
     """
     out = np.zeros(count * WIDTH, np.int64)
     stack = np.zeros(STACK, np.int64)

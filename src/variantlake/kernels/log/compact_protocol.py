@@ -1,4 +1,4 @@
-"""Reading Thrift's compact protocol as writers write it; all that is unusual is refused.
+"""Read Thrift's compact protocol as writers usually write it; refuse anything unusual.
 
 Spec: Thrift, "compact protocol". Twin: parquet.metadata.thrift.
 """
@@ -16,40 +16,40 @@ STRUCT = 12
 """Wire types of the compact protocol."""
 
 _DEPTH = 8
-"""Structs and lists in each other that are skipped here."""
+"""The deepest nesting of structs and lists that `skip` accepts."""
 
 _SKIPPED = 2 + 2 * _DEPTH
 """Words of the `stack` that `skip` needs."""
 
 STACK = _SKIPPED + 2 * 3
-"""Words of the `stack` that `read_struct` needs, for tables of at most four structs in a row."""
+"""Words of the `stack` that `read_struct` needs, for tables that nest at most four structs."""
 
 
 def field_table(*structs: dict[int, int]) -> Int64s:
-    """What `read_struct` keeps of some structs: by the ids of their fields, up to 14.
+    """Build the table of the fields that `read_struct` keeps, by their ids, up to 14.
 
-    The values are those of `kept` and `nested`, or UNUSUAL. The first struct is what is read.
+    The values come from `kept` and `nested`, or are UNUSUAL. The first struct is the outermost.
     """
     return np.array([struct.get(number, 0) for struct in structs for number in range(16)], np.int64)
 
 
 UNUSUAL = -1
-"""A field whose struct the plain reader has to read."""
+"""A field whose struct only the plain reader can read."""
 
 
 def kept(wire: int, slot: int) -> int:
-    """A field of a wire type whose value goes into a slot; TRUE stands for booleans."""
+    """Describe a field of a wire type whose value goes into a slot; TRUE stands for booleans."""
     return wire | slot << 8
 
 
 def nested(struct: int, bit: int) -> int:
-    """A struct, by its place in the table, and the bit that says that it is there."""
+    """Describe a nested struct: its index in the table, and the bit that marks its presence."""
     return STRUCT | bit << 8 | struct << 16
 
 
 @helper
 def varint(data: Bytes, at: int, out: Int64s, slot: int) -> int:
-    """Read an unsigned number into out[slot]; returns where it ends, -1 if it is not one."""
+    """Read an unsigned number into out[slot]; return where it ends, -1 if it is malformed."""
     result = shift = int64(0)
     while at < data.size:
         byte = load8(data, at)
@@ -66,7 +66,7 @@ def varint(data: Bytes, at: int, out: Int64s, slot: int) -> int:
 
 @helper
 def number(data: Bytes, at: int, wire: int, out: Int64s, slot: int) -> int:
-    """The same for a signed number of a wire type."""
+    """Read a signed number of a wire type into out[slot]; return where it ends, or -1."""
     at = varint(data, at, out, slot)
     word = out[uint64(slot)]
     value = (word >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(word & 1)
@@ -78,7 +78,7 @@ def number(data: Bytes, at: int, wire: int, out: Int64s, slot: int) -> int:
 
 @tiny
 def field_header(data: Bytes, at: int) -> int:
-    """The byte that begins a field, 0 for a struct's end; -1 if there is none, or the long form."""
+    """Return a field's first byte, 0 at a struct's end, -1 at the data's end or for a long form."""
     if at < 0 or at >= data.size:
         return -1
     header = load8(data, at)
@@ -87,10 +87,10 @@ def field_header(data: Bytes, at: int) -> int:
 
 @helper
 def skip(data: Bytes, at: int, wire: int, stack: Int64s) -> int:
-    """Step over a field's value; returns where it ends, -1 if it is not usual.
+    """Skip a field's value; return where it ends, -1 if it is unusual.
 
-    stack: 2 + 2 * _DEPTH words: a scratch word, then for each open list how many elements are to
-    come and their type, for each open struct -1.
+    stack: 2 + 2 * _DEPTH words: from the third on, two for each open list, the number of its
+    remaining elements and their type, or for each open struct, with -1 first. The first is scratch.
     """
     depth = int64(0)
     while True:
@@ -127,7 +127,7 @@ def skip(data: Bytes, at: int, wire: int, stack: Int64s) -> int:
             return -1
         if at < 0 or at > data.size:
             return -1
-        # What comes next: an element of the innermost list, a field of the innermost struct.
+        # Find what comes next: an element of the innermost list, a field of the innermost struct.
         while True:
             if depth == 0:
                 return at
@@ -156,11 +156,11 @@ def skip(data: Bytes, at: int, wire: int, stack: Int64s) -> int:
 def read_struct(
     data: Bytes, at: int, table: Int64s, out: Int64s, base: int, present: int, stack: Int64s
 ) -> int:
-    """Read the struct at data[at], with those in it that `table` names; its end, or -1.
+    """Read the struct at data[at], and the nested ones in `table`; return its end, or -1.
 
-    Values go into slots of `out` from `base` on: a number as it is, a boolean as 1 or 0, of a
-    binary the place where it begins, and its size into the next slot. In out[base + present] the
-    bit of each slot is set that is filled. -1 for a field of another wire type than the table has.
+    Values go into slots of `out` from `base` on: a number as it is, a boolean as 1 or 0, a binary
+    as its place, with its size in the next slot. out[base + present] gets a bit for each filled
+    slot. Returns -1 if a field's wire type differs from the table, or for anything unusual.
     """
     struct = field = depth = int64(0)
     while True:

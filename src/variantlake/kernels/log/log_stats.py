@@ -1,7 +1,7 @@
-"""What planning needs of the texts of a log: members of JSON documents, counts, bounds in Z85.
+"""Read what planning needs from a log's texts: members of JSON documents, counts, bounds in Z85.
 
-Nothing is assumed of the bytes. A row that is not in the usual form gets a status that sends it to
-the plain reader: `delta.stats.variant_bounds` for bounds, `delta.stats.tags` for counts.
+The texts may hold any bytes. A row in an unusual form gets a status, and the plain reader reads it:
+`delta.stats.variant_bounds` for bounds, `delta.stats.tags` for counts.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from variantlake.kernels.tape.words import copy_bytes
 from variantlake.types import MAX_PRECISION
 
 MISSING = 255
-"""Tag of a member that a document does not have, and of a bound that a text does not hold."""
+"""Tag of a member or bound that a text does not have."""
 UNUSUAL = 254
-"""Tag of a bound that only the plain reader can tell."""
+"""Tag of a member or bound that only the plain reader can read."""
 
 FLAGS_LIMIT = 1 << 51
 """`delta.stats.tags.FLAGS_LIMIT`."""
@@ -45,7 +45,7 @@ GROUP_CHARACTERS, GROUP_BYTES = 5, 4
 
 
 class TextSpans(NamedTuple):
-    """One text a row. data: uint8, any bytes. starts, ends: int64; start -1 for none."""
+    """One text a row. data: uint8, any bytes. starts, ends: int64; start is -1 without a text."""
 
     data: BytesIn
     starts: Int64sIn
@@ -55,9 +55,9 @@ class TextSpans(NamedTuple):
 class BoundColumn(NamedTuple):
     """One bound a row.
 
-    tags: uint8, the Primitive, MISSING or UNUSUAL. values: int64, what fits eight bytes (floats:
-    their bits), else where the bytes are in `arena` (uint8). extras: int64, the scale of a
-    decimal, the number of bytes of a STRING or BINARY.
+    tags: uint8, the Primitive, MISSING or UNUSUAL. values: int64, the value if it fits in eight
+    bytes (floats: their bits), else the place of its bytes in `arena` (uint8). extras: int64, the
+    scale of a decimal, the number of bytes of a STRING or BINARY.
     """
 
     tags: Bytes
@@ -73,8 +73,8 @@ def find_members(
     """Find nested members of documents.
 
     nodes, first: of a Tape. keys[starts[p]:starts[p + 1]]: int32, the key ids from the root to
-    member p. found: int64, rows * members, filled with the index of the node, or -1. Returns how
-    many were found. Allocates nothing, never raises.
+    member p. found: int64, rows * members, filled with the index of the node, or -1. Returns the
+    number of members found. Allocates nothing, never raises.
     """
     rows, members, total = int64(first.size) - 1, int64(starts.size) - 1, int64(0)
     for row in range(rows):
@@ -102,11 +102,11 @@ def find_members(
 def gather_strings(
     text: BytesIn, arena: BytesIn, places: Int64sIn, offsets: Int64sIn, out: Bytes
 ) -> None:
-    """Copy the strings of STRING nodes one behind the other.
+    """Copy the strings of STRING nodes one after another.
 
-    text, arena: of a Tape. places: int64, the nodes' `value`. offsets: int64, one more than places,
-    where each goes in `out`, whose length is the last of them and PADDING. Allocates nothing, never
-    raises.
+    text, arena: of a Tape. places: int64, the nodes' `value`. offsets: int64, one more than places:
+    where each string goes in `out`, whose length is the last offset plus PADDING. Allocates
+    nothing, never raises.
     """
     for row in range(int64(places.size)):
         place, to = places[uint64(row)], offsets[uint64(row)]
@@ -119,13 +119,13 @@ def gather_strings(
 
 @tiny
 def group_value(text: Bytes, place: int, digits: Int64s) -> int:
-    """The 32 bits of the five characters at `place`; -1 if they are not Z85."""
+    """Return the 32 bits of the five characters at `place`; -1 if they are not Z85."""
     value, bad = int64(0), int64(0)
     for k in range(GROUP_CHARACTERS):
         digit = digits[uint64(text[uint64(place + k)])]
         bad |= digit
         value = value * 85 + digit
-    # No digit below 85 has bit 7, which marks the foreign.
+    # Digits are below 85; bit 7 marks characters that are not Z85.
     return value if bad & 128 == 0 and value < (int64(1) << 32) else int64(-1)
 
 
@@ -133,9 +133,10 @@ def group_value(text: Bytes, place: int, digits: Int64s) -> int:
 def _decode(
     text: Bytes, start: int, first: int, last: int, size: int, scratch: Bytes, digits: Int64s
 ) -> bool:
-    """Write the bytes [first, last) of a Z85 text of `size` bytes, and at most 3 around them.
+    """Write the bytes [first, last) of a Z85 text of `size` bytes, and up to 3 on either side.
 
-    scratch: bytes by their place in the whole. False when they are outside or not Z85.
+    scratch: the bytes, by their place in the whole text. Returns False if the range is outside of
+    the text or not Z85.
     """
     if first < 0 or last > size or first > last or last > int64(scratch.size):
         return False
@@ -155,7 +156,7 @@ def _decode(
 
 @tiny
 def unsigned(data: Bytes, start: int, width: int) -> int:
-    """An unsigned little-endian number of 1 to 8 bytes; two's complement of 8."""
+    """Return the unsigned little-endian number of 1 to 8 bytes; 8 bytes are two's complement."""
     value = int64(0)
     for k in range(width):
         value |= int64(data[uint64(start + k)]) << (8 * k)
@@ -164,7 +165,7 @@ def unsigned(data: Bytes, start: int, width: int) -> int:
 
 @helper
 def _metadata_size(text: Bytes, start: int, size: int, scratch: Bytes, digits: Int64s) -> int:
-    """Bytes of the metadata that a Z85 text begins with; -1 when it does not begin with one."""
+    """Return the bytes of the metadata at the start of a Z85 text; -1 if there is none."""
     if not _decode(text, start, int64(0), min(int64(8), size), size, scratch, digits) or size < 3:
         return int64(-1)
     header = int64(scratch[uint64(0)])
@@ -181,7 +182,7 @@ def _metadata_size(text: Bytes, start: int, size: int, scratch: Bytes, digits: I
 
 @helper
 def _same_prefix(text: Bytes, one: int, other: int, size: int, digits: Int64s) -> bool:
-    """Whether the Z85 texts at two places begin with the same `size` bytes, both being so long."""
+    """Whether the Z85 texts at two places, of at least `size` bytes, begin with the same bytes."""
     characters = size // GROUP_BYTES * GROUP_CHARACTERS
     for k in range(characters):
         if text[uint64(one + k)] != text[uint64(other + k)]:
@@ -202,12 +203,12 @@ def find_metadata(
     scratch: Bytes,
     digits: Int64sIn,
 ) -> int:
-    """How many bytes of each Z85 text are its metadata, and which texts share theirs.
+    """Find the size of the metadata in each Z85 text, and the texts that share theirs.
 
-    sizes: int64, filled: -1 if a text is not metadata and then a value in whole groups. same:
+    sizes: int64, filled: -1 if a text is not metadata followed by a value, in whole groups. same:
     int64, filled with an earlier row that has the same metadata, or the row itself. scratch:
     uint8, as long as the longest text. digits: int64, shape (256,), the digit of each character,
-    255 for none. Returns how many have metadata of their own. Allocates nothing, never raises.
+    255 for none. Returns how many rows have metadata of their own. Allocates nothing, never raises.
     """
     text, starts, ends = texts
     previous, fresh = int64(-1), int64(0)
@@ -239,9 +240,9 @@ def find_metadata(
 def _find_child(
     text: Bytes, start: int, begin: int, size: int, field: int, scratch: Bytes, digits: Int64s
 ) -> int:
-    """Where the value of a field of the object at byte `begin` starts.
+    """Return where the value of a field of the object at byte `begin` starts.
 
-    -1 if the value is not an object or has no such field, -2 if it is malformed.
+    Returns -1 if that is not an object or has no such field, -2 if it is malformed.
     """
     if (
         not _decode(text, start, begin, min(begin + 8, size), size, scratch, digits)
@@ -263,7 +264,7 @@ def _find_child(
     if not _decode(text, start, ids, values, size, scratch, digits):
         return int64(-2)
     if values + unsigned(scratch, values - offset_width, offset_width) > size:
-        return int64(-2)  # The text was cut short: what is left of it may not be believed.
+        return int64(-2)  # The text was cut short: do not trust the rest.
     for k in range(count):
         if unsigned(scratch, ids + k * id_width, id_width) == field:
             return values + unsigned(scratch, offsets + k * offset_width, offset_width)
@@ -284,9 +285,9 @@ def find_bounds(
     """Read one field of each object of bounds, for rows from `begin_row` on.
 
     texts, sizes, scratch, digits: as `find_metadata` takes and fills them. fields: int64, the
-    field id, -1 for none. bounds: filled. state[0]: bytes of the arena in use. Returns the first
-    row that was not read: all, or one for which the arena has no room. Allocates nothing, never
-    raises. Twin: delta.stats.variant_bounds.decode_bounds.
+    field id, -1 for none. bounds: filled. state[0]: used bytes of the arena. Returns the first row
+    that it did not read: the number of rows when it is done, else one for which the arena has no
+    room. Allocates nothing, never raises. Twin: delta.stats.variant_bounds.decode_bounds.
     """
     text, starts, ends = texts
     tags, values, extras, arena = bounds
@@ -376,12 +377,11 @@ def read_counts(
 ) -> int:
     """Read one node's four numbers of each text `[[typed, nulls, residuals, flags], ...]`.
 
-    text: uint8, any bytes. starts, ends: int64, one a row; start -1 for none. limits: the greatest
-    count that makes sense. sizes: how many nodes the text has to have. nodes: which of them is
-    asked. whole: 0 to look no further than at that node. counts: int64, shape (rows * 4,); filled,
-    flags -1 if the text is not exactly that, with -1 <= count <= limit and
-    0 <= flags < FLAGS_LIMIT. Returns how many are.
-    Allocates nothing, never raises.
+    text: uint8, any bytes. starts, ends: int64, one a row; start is -1 without a text. limits: the
+    greatest valid count. sizes: the number of nodes that the text must have. nodes: the one to
+    read. whole: 0 to check the text only up to that node. counts: int64, shape (rows * 4,), filled;
+    flags is -1 if the text does not have this form, with -1 <= count <= limit and
+    0 <= flags < FLAGS_LIMIT. Returns how many texts have it. Allocates nothing, never raises.
     Twin: delta.stats.tags.read_tags.
     """
     good = int64(0)

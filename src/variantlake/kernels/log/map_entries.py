@@ -1,4 +1,4 @@
-"""Entries of many small maps by their keys: the tags of files, which mostly have the same keys."""
+"""Find entries of many small maps by key: the tags of files, most of which have the same keys."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def find_entries(
 ) -> int:
     """Find the entry of each of some keys in each map.
 
-    maps: int32, one more than maps, where the entries of each begin. keys: uint8, the entries' keys
-    one behind the other; places: int32, where each begins, one more than entries. wanted: uint8,
-    the keys asked for; ends: int64, where each ends. found: int64, maps * keys asked for, filled
-    with the number of an entry, -1 for none. Where the map before has a key is looked first, so of
-    equal keys it may be any. Returns how many were found. Allocates nothing, never raises.
+    maps: int32, one more than maps: where the entries of each begin. keys: uint8, the entries' keys
+    one after another; places: int32, one more than entries: where each key begins. wanted: uint8,
+    the keys to find; ends: int64, where each of them ends. found: int64, maps * wanted keys, filled
+    with the number of an entry, -1 for none. Tries the position in the previous map first, so of
+    equal keys it may find any. Returns the number found. Allocates nothing, never raises.
     """
     names, total = int64(ends.size), int64(0)
     for row in range(int64(maps.size) - 1):

@@ -1,7 +1,7 @@
-"""The page headers of column chunks: checked for a whole file, or kept for the pages of one chunk.
+"""Read the page headers of column chunks: check those of a whole file, or keep those of one chunk.
 
-Reads what writers write. Whatever is unusual or wrong is left to the twin, parquet.metadata.pages,
-which words the errors. Spec: Parquet, `parquet.thrift`, PageHeader.
+Reads what writers usually write. The twin, parquet.metadata.pages, reads anything unusual and
+raises the errors. Spec: Parquet, `parquet.thrift`, PageHeader.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from variantlake.kernels.native.jit import entry, helper, tiny
 
 KIND, UNPACKED, PACKED, CRC = 0, 1, 2, 3
 COUNT, ENCODING = 4, 5
-"""Of a data page or a dictionary."""
+"""Words of a data page or a dictionary page."""
 NULLS, LEVELS, OTHER_LEVELS, IS_PACKED = 6, 7, 8, 9
-"""Of a data page of the second version: its nulls, the bytes of its levels, 0 if its values are
-not compressed."""
+"""Words of a data page of version 2: its nulls; the bytes of its definition and its repetition
+levels; 0 if its values are not compressed."""
 START = 10
-"""Where the page's bytes are in the chunk."""
+"""Word of the place of the page's bytes in the chunk."""
 _PRESENT = 11
 SLOTS = 12
-"""Words of a page; -1 for what its header does not say."""
+"""The number of words of a page; a word is -1 if the header lacks it."""
 
 DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 2, 3
 
 NO_CRC = -(1 << 40)
 _LARGEST_HEADER = 1 << 16
 _OF_DATA, _OF_DICTIONARY, _OF_V2 = 16, 17, 18
-"""The bits of the headers that kinds of pages have."""
+"""The presence bits of the headers of each kind of page."""
 
 _FIELDS = field_table(
     {
@@ -67,7 +67,7 @@ _FIELDS = field_table(
 
 @helper
 def _header(data: Bytes, at: int, out: Int64s, base: int, stack: Int64s) -> int:
-    """Read the page header at data[at] into the slots from `base` on; its end, or -1."""
+    """Read the page header at data[at] into the slots from `base` on; return its end, or -1."""
     for slot in range(SLOTS):
         out[uint64(base + slot)] = -1
     out[uint64(base + CRC)] = NO_CRC
@@ -81,7 +81,7 @@ def _header(data: Bytes, at: int, out: Int64s, base: int, stack: Int64s) -> int:
         own = int64(_OF_V2)
     elif kind != DATA_PAGE:
         return at
-    # Of several headers the last would have filled the slots.
+    # If there were several headers, the last one filled the slots.
     return at if out[uint64(base + _PRESENT)] >> _OF_DATA == int64(1) << own - _OF_DATA else -1
 
 
@@ -95,7 +95,7 @@ def _check_chunk(
     out: Int64s,
     stack: Int64s,
 ) -> int:
-    """The bytes that a chunk takes in memory, or -1; `free_values` as for `check_page_headers`."""
+    """Estimate a chunk's bytes in memory, or return -1; arguments as for `check_page_headers`."""
     position, end = start, start + size
     if start < 0 or size < 0 or count < 0 or end > data.size:
         return -1
@@ -131,12 +131,13 @@ def _check_chunk(
 def check_page_headers(
     data: BytesIn, places: Int64sIn, free_values: Int64sIn, scratch: Int64s
 ) -> int:
-    """About how many bytes some column chunks take in memory, if all their headers are in order.
+    """Check all page headers of some column chunks; estimate the chunks' bytes in memory.
 
-    data: uint8, the whole file. places: int64, of each chunk where its pages start, their bytes,
-    and its values. free_values: int64, of each chunk the values that it may have beyond 1024 for
-    each byte, -1 for any. scratch: int64, SLOTS + STACK words. -1 for what is not usual, or wrong.
-    Allocates nothing, never raises. Twin: parquet.metadata.pages.check_pages.
+    data: uint8, the whole file. places: int64, for each chunk the start of its pages, their bytes,
+    and its number of values. free_values: int64, for each chunk how many values it may have beyond
+    1024 per uncompressed byte, -1 for any number. scratch: int64, SLOTS + STACK words. Returns -1
+    if a header is unusual or wrong. Allocates nothing, never raises. Twin:
+    parquet.metadata.pages.check_pages.
     """
     out, stack = scratch[:SLOTS], scratch[SLOTS:]
     total = int64(0)
@@ -154,12 +155,12 @@ def check_page_headers(
 
 @entry
 def find_pages(chunk: BytesIn, count: int, pages: Int64s, stack: Int64s) -> int:
-    """Read the headers of a chunk's pages up to its last value; returns how many pages there are.
+    """Read the headers of a chunk's pages up to its last value; return the number of pages.
 
-    chunk: uint8, any bytes. count: the values of the chunk. pages: int64, SLOTS for each page;
-    if there are more pages, call again with more room. stack: int64, STACK words. -1 if pages
-    and chunk do not fit together. Allocates nothing, never raises. Twin:
-    parquet.metadata.pages.check_pages.
+    chunk: uint8, any bytes. count: the number of values of the chunk. pages: int64, SLOTS for each
+    page; if there are more pages, call again with more room. stack: int64, STACK words. Returns -1
+    if a header is unusual or wrong, or the pages do not have `count` values. Allocates nothing,
+    never raises. Twin: parquet.metadata.pages.check_pages.
     """
     position = values = found = int64(0)
     while values < count:

@@ -1,7 +1,7 @@
-"""Bounds of a Variant column that stand as Variants: one field of many objects at once.
+"""Read bounds of a Variant column that are stored as Variants: one field of many objects at once.
 
-Nothing is assumed of the bytes. A row that is not in the usual form gets a status that sends it to
-the plain reader, `delta.stats.variant_bounds`.
+The objects may hold any bytes. A row in an unusual form gets a status, and the plain reader,
+`delta.stats.variant_bounds`, reads it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _MAX_SCALE = MAX_PRECISION
 
 @helper
 def _child_at(data: BytesIn, begin: int, end: int, field: int) -> int:
-    """Where the value of a field of the object data[begin:end] starts.
+    """Return where the value of a field of the object data[begin:end] starts.
 
-    -1 if it is not an object or has no such field, -2 if it is malformed.
+    Returns -1 if it is not an object or has no such field, -2 if it is malformed.
     """
     if begin >= end:
         return int64(-2)
@@ -51,7 +51,7 @@ def find_parsed_bounds(
     """Read one field of each object of bounds.
 
     values: the objects, Variants without their metadata. fields: int64, the field id in each row,
-    -1 for none. tags, numbers, extras: filled as those of a BoundColumn whose arena is
+    -1 for none. tags, numbers, extras: filled like those of a BoundColumn whose arena is
     values.data. Returns how many rows have a bound. Allocates nothing, never raises.
     Twin: delta.stats.variant_bounds.decode_bounds.
     """

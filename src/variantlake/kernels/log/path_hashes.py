@@ -1,4 +1,4 @@
-"""Hashes of many texts: the paths of a table's files."""
+"""Hash many texts: the paths of a table's files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from variantlake.kernels.native.jit import entry
 def hash_texts(data: BytesIn, offsets: Int32sIn, hashes: Int64s) -> None:
     """Hash the texts data[offsets[row]:offsets[row + 1]].
 
-    offsets: int32, within `data` and never falling. hashes: int64, one less than offsets, filled.
+    offsets: int32, within `data`, ascending. hashes: int64, one less than offsets, filled.
     Allocates nothing, never raises.
     """
     for row in range(int64(hashes.size)):

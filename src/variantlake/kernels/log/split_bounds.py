@@ -1,7 +1,7 @@
-"""Bounds of a Variant column from Z85 texts to their two parts, for many files at once.
+"""Split Z85 texts, the bounds of a Variant column, into metadata and value, for many files at once.
 
-Nothing is assumed of the bytes. A text that is not in the usual form gets a status that sends it
-to the plain reader, `delta.stats.variant_bounds.split`.
+The texts may hold any bytes. A text in an unusual form gets a status, and the plain reader,
+`delta.stats.variant_bounds.split`, reads it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from variantlake.kernels.native.declared import Bytes, BytesIn, Int64s, Int64sIn
 from variantlake.kernels.native.jit import entry, helper
 
 _LONGEST = 1 << 20
-"""Characters of a text beyond which the plain reader looks at its limits."""
+"""The plain reader reads texts of more characters, and checks its limits."""
 
 
 @helper
 def _metadata_end(data: Bytes, start: int, end: int) -> int:
-    """Where the metadata at `start` ends; -1 unless its offsets rise and end before `end`."""
+    """Return where the metadata at `start` ends; -1 unless offsets ascend and end before `end`."""
     header = int64(data[uint64(start)])
     width = (header >> 6) + 1
     if header & 0x0F != 1 or start + 1 + width > end:
@@ -36,7 +36,7 @@ def _metadata_end(data: Bytes, start: int, end: int) -> int:
 
 @helper
 def _object_end(data: Bytes, start: int, end: int) -> int:
-    """Where the object at `start` ends; -1 if it is not an object, or ends behind `end`."""
+    """Return where the object at `start` ends; -1 if it is not an object, or ends after `end`."""
     header = int64(data[uint64(start)])
     if header & 3 != 2:
         return int64(-1)
@@ -49,7 +49,7 @@ def _object_end(data: Bytes, start: int, end: int) -> int:
     if values > end:
         return int64(-1)
     size = unsigned(data, values - offset_width, offset_width)
-    # A field takes a byte at least.
+    # Each field takes at least a byte.
     return values + size if count <= size <= end - values else int64(-1)
 
 
@@ -64,13 +64,13 @@ def split_bounds(
     value_sizes: Int64s,
     digits: Int64sIn,
 ) -> int:
-    """Decode each Z85 text of `metadata` and then an object, and say how long these are.
+    """Decode each Z85 text, `metadata` followed by an object, and measure both parts.
 
-    text: uint8, any bytes. starts, ends: int64, one a row; start -1 for none. places: int64, where
-    the bytes of each row go in `data`, four for five characters. metadata_sizes, value_sizes:
-    int64, filled; both 0 without a text, and -1 if only the plain reader can tell. digits: int64,
-    shape (256,), the digit of each character, 255 for none. Returns how many rows have both.
-    Allocates nothing, never raises. Twin: delta.stats.variant_bounds.split.
+    text: uint8, any bytes. starts, ends: int64, one a row; start is -1 without a text. places:
+    int64, where each row's bytes go in `data`, four per five characters. metadata_sizes,
+    value_sizes: int64, filled; both are 0 without a text, -1 if only the plain reader can read it.
+    digits: int64, shape (256,), the digit of each character, 255 for none. Returns how many rows
+    have both. Allocates nothing, never raises. Twin: delta.stats.variant_bounds.split.
     """
     good = int64(0)
     for row in range(int64(starts.size)):

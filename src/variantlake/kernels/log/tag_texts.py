@@ -1,4 +1,4 @@
-"""Tags of many files: whether they are about this very file, and which of them are the same."""
+"""Compare the tags of many files: with the sizes and records of their files, and each other."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from variantlake.kernels.native.declared import (
 from variantlake.kernels.native.jit import entry, helper
 
 _DIGITS = 18
-"""Of a number, so many fit an int64."""
+"""Numbers of up to this many digits fit in an int64."""
 
 
 @helper
 def _digits_end(data: BytesIn, start: int, end: int, wanted: int) -> int:
-    """Where the digits of `wanted` end that begin at `start`; -1 if others stand there."""
+    """Return where the digits of `wanted` at `start` end; -1 if the text has another number."""
     p, value = start, int64(0)
     while p < end and 48 <= data[uint64(p)] <= 57 and p - start < _DIGITS:
         value = value * 10 + int64(data[uint64(p)]) - 48
@@ -33,9 +33,9 @@ def _digits_end(data: BytesIn, start: int, end: int, wanted: int) -> int:
 def match_marks(texts: TextSpans, sizes: Int64sIn, records: Int64sIn, good: Bytes) -> int:
     """Compare texts `size:records` with the numbers of their rows.
 
-    sizes, records: int64, one a row. good: uint8, filled with 1 for a text that says just these, if
-    they are not negative and have at most 18 digits, else with 0. Returns how many do. Allocates
-    nothing, never raises. Twin: delta.stats.tags.read_tags.
+    sizes, records: int64, one a row. good: uint8, filled: 1 if the text has exactly these numbers,
+    neither negative nor of more than 18 digits, else 0. Returns how many do. Allocates nothing,
+    never raises. Twin: delta.stats.tags.read_tags.
     """
     data, starts, ends = texts
     count = int64(0)
@@ -55,11 +55,11 @@ def match_marks(texts: TextSpans, sizes: Int64sIn, records: Int64sIn, good: Byte
 
 @entry
 def find_same(texts: TextSpans, slots: Int64s, same: Int64s) -> int:
-    """Find for each text an earlier row with the same text, mostly the first.
+    """Find an earlier row with the same text for each text, usually the first one.
 
-    slots: int64, -1 each, a power of two of them. same: int64, filled with a row that has the
-    text: itself if none is known, and -1 without a text. Returns how many rows have themselves.
-    Allocates nothing, never raises.
+    slots: int64, all -1, their number a power of two. same: int64, filled with a row that has the
+    text: the row itself if no earlier one is known, -1 without a text. Returns how many rows got
+    themselves. Allocates nothing, never raises.
     """
     data, starts, ends = texts
     fresh, mask = int64(0), int64(slots.size) - 1

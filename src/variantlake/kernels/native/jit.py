@@ -1,4 +1,4 @@
-"""How kernels are declared. Numba compiles them when the package is built, and is not needed later.
+"""Declare kernels. Numba compiles them when the package is built, and is not needed later.
 
 Three kinds of functions: an `entry` is called from Python (its annotations are its signature, and
 the GIL is released); a `helper` is called from kernels; a `tiny` is inlined into its callers
@@ -7,11 +7,11 @@ the GIL is released); a `helper` is called from kernels; a `tiny` is inlined int
 together (`compile`); the machine code is loaded when the first of them is called (`library`).
 
 A kernel takes at most 12 arguments: arrays that belong together are fields of a record (a
-NamedTuple), which kernels pass on and read, and never make.
+NamedTuple), which kernels read and pass on, but never make.
 
-Rules inside kernels: every integer is int64, an index is cast to uint64 where it is used (no
-wraparound test; measured 30 %), mixing the two gives float64 and is a bug. Kernels allocate
-nothing and never raise. Fast-math is never on.
+Rules inside kernels: every integer is int64. An index is cast to uint64 where it is used (no
+wraparound test; measured 30 %). Mixing the two gives float64 and is a bug. Kernels allocate nothing
+and never raise. Fast-math is never on.
 
 With VARIANTLAKE_PURE_PYTHON=1 everything runs as plain Python. With VARIANTLAKE_BOUNDS_CHECKED=1
 every access to an array is checked (words.py replaces its raw accesses by checked ones), by a
@@ -40,10 +40,10 @@ R = TypeVar("R")
 
 
 class KernelEntry(Kernel):
-    """How Python calls a kernel: by position.
+    """A kernel that Python calls, with positional arguments.
 
-    Arguments go to the machine code as int64 words: address and length of an array, an integer,
-    the fields of a record one after the other; the result comes back in the first word.
+    Arguments go to the machine code as int64 words: address and length of an array, an integer, the
+    fields of a record one after another. The result comes back in the first word.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -51,7 +51,7 @@ class KernelEntry(Kernel):
         functools.update_wrapper(self, function)
 
     def __reduce__(self) -> str:
-        """Pickled as the name that it has in its module, like any function."""
+        """Pickle the kernel by its name in its module, like any function."""
         return self.name
 
     @functools.cached_property
@@ -61,7 +61,7 @@ class KernelEntry(Kernel):
         return code_of(self)
 
     def __call__(self, *arguments: Any) -> int | None:
-        """Run the machine code; load it first if need be."""
+        """Run the machine code; load it on the first call."""
         plain = [0]
         for type_, value in zip(self.signature.arguments, arguments, strict=True):
             plain += type_.words(value)
@@ -89,7 +89,7 @@ def tiny(function: Callable[P, R]) -> Callable[P, R]:
 def machine(*, memory: bool) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare a function that is compiled from the LLVM snippet of its name.
 
-    With `memory` it reads or writes arrays: where bounds are checked it is compiled as it stands.
+    With `memory` it reads or writes arrays: if bounds are checked, its Python form is compiled.
     """
     return functools.partial(_inner, kind="helper" if memory and BOUNDS_CHECKED else "machine")
 
@@ -99,7 +99,7 @@ def _inner(function: Callable[P, R], kind: Literal["helper", "tiny", "machine"])
 
 
 def _plain(function: Callable[P, R]) -> Callable[P, R]:
-    """Machine integers wrap around without a word; so must NumPy's scalars in their place."""
+    """Wrap a kernel to run as plain Python: NumPy's scalars must overflow without a warning."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -1,4 +1,4 @@
-"""The kinds of processor that kernels are compiled for, by LLVM's names, and which one this is."""
+"""The levels of processor that kernels are compiled for, by LLVM's names; find this machine's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Callable
 
 # What a level adds to the one before (x86-64 psABI, "Micro-Architecture Levels"), as bits of the
-# registers that `cpuid` fills: of a leaf, the register (0 to 3: eax to edx) and its bits.
+# registers that `cpuid` fills: the leaf, the register (0 to 3: eax to edx), and the bits.
 _EBX, _ECX = 1, 2
 _X86_64: dict[str, dict[tuple[int, int], tuple[int, ...]]] = {
     "x86-64-v2": {
@@ -34,15 +34,15 @@ _LEVELS = {
 
 
 def levels() -> tuple[str, ...]:
-    """Those of this kind of machine, each better than the one before; none if it is not known."""
+    """Return the levels of this kind of machine, in ascending order; none if it is unknown."""
     return _LEVELS.get((sys.platform, platform.machine()), ())
 
 
 def level_of(cpuid: Callable[[int], int], xgetbv: Callable[[int], int]) -> str | None:
-    """The best level that an x86-64 processor has, None if it has none of them.
+    """Return the best level that an x86-64 processor has, None if it has none of them.
 
-    Both functions take the address of four words: `cpuid` a leaf and a part of it, and leave the
-    registers there; `xgetbv` leaves XCR0.
+    Both functions take the address of four words. `cpuid` reads a leaf and its part from them and
+    writes the registers there; `xgetbv` writes XCR0 there.
     """
     found = None
     for level, wanted in _X86_64.items():

@@ -1,7 +1,8 @@
-"""Machine code of all kernels: a shared library beside this module, made when the package is built.
+"""Load the machine code of all kernels from a shared library in this module's folder.
 
-`variantlake.kernels.compile` makes it. In it is each kernel, once for each level of processor, by
-`symbol_of`, and in a checkout what it was compiled from (`SOURCES`). It needs nothing but `memset`.
+`variantlake.kernels.compile` makes it when the package is built. It has each kernel once for each
+level of processor, under the name `symbol_of`, and in a checkout the digests of its sources
+(`SOURCES`). It needs nothing but `memset`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from variantlake.kernels.native.levels import level_of, levels
 from variantlake.kernels.native.sources import digest_of
 
 SOURCES = "sources"
-"""The name of a text: JSON, the digest of each unit. An installed package has none."""
+"""The symbol of a JSON text with the digest of each unit. An installed package has none."""
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)  # releases the GIL
 _BUILD = "run `make setup`, or in its environment `python -m variantlake.kernels.compile`"
@@ -28,19 +29,19 @@ _PURE = "with VARIANTLAKE_PURE_PYTHON=1 in the environment kernels run as plain 
 
 
 def symbol_of(level: str, entry: Kernel) -> str:
-    """The name of an entry's machine code for a level of processor."""
+    """Return the name of an entry's machine code for a level of processor."""
     return f"{level}.{entry.unit}.{entry.name}"
 
 
 def library_file() -> Path:
-    """Where the library is; one with checked bounds has a name of its own."""
+    """Return the path of the library; one with checked bounds has another name."""
     ending = "dylib" if sys.platform == "darwin" else "so"
     checked = "-checked" if BOUNDS_CHECKED else ""
     return Path(__file__).with_name(f"libkernels{checked}.{ending}")
 
 
 def code_of(entry: Kernel) -> Callable[[int], int]:
-    """The function that takes the address of an entry's words and returns 0 if all went well.
+    """Return the function that takes the address of an entry's words; it returns 0 on success.
 
     Raises NotCompiled when there is no library for this machine, or an older one of a checkout.
     """
@@ -54,7 +55,7 @@ def code_of(entry: Kernel) -> Callable[[int], int]:
 
 
 def is_current(units: list[str]) -> bool:
-    """Whether the library has these units, of a checkout, as their sources are now."""
+    """Whether the library of a checkout has exactly these units, from their current sources."""
     try:
         sources = _sources()
     except NotCompiled:
@@ -97,7 +98,7 @@ def _sources() -> dict[str, str] | None:
 
 @functools.cache
 def _level() -> str:
-    """The level of this processor; with checked bounds only the lowest is compiled."""
+    """Return the level of this processor; with checked bounds the lowest, the only one compiled."""
     library = _library()
     known = levels()
     if len(known) == 1:

@@ -1,4 +1,4 @@
-"""What a unit was compiled from: in a checkout it may have changed since."""
+"""Find and digest the sources of a unit: in a checkout they may change after it was compiled."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from variantlake.kernels.native.declared import Inner, Kernel, KernelArray
 _FOLDER = Path(kernels.__file__).parent
 
 CONSTANTS = (int, float, str, bytes, tuple, np.dtype, np.ndarray, np.generic, KernelArray)
-"""What a kernel may name of its module besides functions: it is frozen into the machine code."""
+"""Types of the constants that a kernel may use: the machine code has their values frozen in."""
 
 
 def digest_of(unit: str) -> str:
-    """Of the text of each module that the kernels of a unit come from, its constants, the compiler.
+    """Digest the text and constants of each module that a unit's kernels use, and the compiler.
 
-    Constants count by their values, as many come from modules that have no kernels.
+    Constants count by value, as many come from modules that have no kernels.
     """
     digest = hashlib.sha256(_compiler())
     for module in modules_of(unit):
@@ -34,7 +34,7 @@ def digest_of(unit: str) -> str:
 
 
 def modules_of(unit: str) -> list[ModuleType]:
-    """The module of a unit, and all that the functions come from that its kernels call."""
+    """Return the module of a unit, and the modules of all functions that its kernels call."""
     found: dict[str, ModuleType] = {}
     waiting = [f"{kernels.__name__}.{unit}"]
     while waiting:
