@@ -11,7 +11,7 @@ TO_CLOSE = 2
 """The difference between a closing bracket and its opening one."""
 SMALL_F = 102
 NULL_WORD, TRUE_WORD, ALSE_WORD = 0x6C6C756E, 0x65757274, 0x65736C61
-"""`null`, `true` and `alse` (`false` without its f), as little-endian words."""
+"""`null`, `true` and `false` without its f, as little-endian words."""
 
 VALUE, AFTER, KEY = 0, 1, 2
 """What may come next: a value; after a value, a comma or the end of the container; the name of a
