@@ -1,6 +1,6 @@
 """Reading checkpoints: classic, in parts, and V2 with sidecars, in Parquet or JSON.
 
-The files stay in Arrow from Parquet to `LogState.files`; only the few other actions become objects.
+Files stay in Arrow from Parquet to `LogState.files`; only the few other actions become objects.
 Spec: PROTOCOL, "Checkpoints", "Checkpoint Schema", "V2 Spec".
 """
 
@@ -70,10 +70,10 @@ _BATCH_ROWS = 1 << 16
 def read_checkpoint(
     store: Store, checkpoint: CheckpointFiles, *, tombstones: bool = False
 ) -> LogState:
-    """The state that a checkpoint holds; `removes` too if `tombstones` asks for them.
+    """The state that a checkpoint holds, with `removes` if `tombstones` is true.
 
-    Its protocol and metadata are None if the checkpoint has none: nobody may go on without. The
-    files of a very large one are PartedFiles, without `tombstones`.
+    Its protocol or metadata is None if the checkpoint has none; the caller must refuse such a
+    state. Without `tombstones`, the files of a very large checkpoint are PartedFiles.
     Raises MalformedLog naming the file: not Parquet, columns of wrong types, required ones missing.
     """
     removes: tuple[type[Action], ...] = (RemoveFile,) if tombstones else ()
@@ -105,7 +105,7 @@ def read_checkpoint(
         raise MalformedLog("the checkpoint has no `add` column", file=file)
     files, index = LogicalFiles.joined(parts), index_of(parts)
     state = _state(actions, files, index, file, tombstones=tombstones)
-    # The pages of a large checkpoint; its allocator would keep them for a while.
+    # The allocator would keep the pages of a large checkpoint for a while.
     pa.default_memory_pool().release_unused()
     with named(file):
         check_unique(files, index)
@@ -113,18 +113,18 @@ def read_checkpoint(
 
 
 PARTED_BYTES = 4 << 20
-"""A smaller checkpoint is read at once, without a look at how many files it has."""
+"""The reader reads a smaller checkpoint at once, without counting its files."""
 
 PARTED_FILES = 4_000_000
-"""From this many files on they stay in the checkpoint: in memory a million take 100 MB."""
+"""From this many files on, they stay in the checkpoint: a million take 100 MB in memory."""
 
 PART_FILES = 500_000
-"""The files of a part, unless a row group has more."""
+"""The most rows of a part, unless a single row group has more."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPart:
-    """Row groups of a Parquet file of a checkpoint, as Part."""
+    """Some row groups of a checkpoint's Parquet file; implements Part."""
 
     store: Store
     entry: Entry
@@ -152,7 +152,7 @@ class CheckpointPart:
 
 
 def _parts_if_many(store: Store, paths: Sequence[str]) -> list[CheckpointPart]:
-    """The parts of files of a checkpoint; none if they have no more rows than are read at once."""
+    """The parts of a checkpoint's files; none for JSON, or for fewer rows than PARTED_FILES."""
     if any(path.endswith(".json") for path in paths):
         return []
     parts = _parts(store, paths)
@@ -180,7 +180,7 @@ def _parts_of(store: Store, path: str) -> Iterator[CheckpointPart]:
 
 
 def read_tombstones(store: Store, checkpoint: CheckpointFiles) -> dict[Key, RemoveFile]:
-    """The removed files that a checkpoint remembers; those that are there are not read.
+    """The tombstones that a checkpoint holds, by key. Does not read its adds.
 
     Raises as `read_checkpoint`.
     """
@@ -193,7 +193,7 @@ def read_tombstones(store: Store, checkpoint: CheckpointFiles) -> dict[Key, Remo
 
 
 def sidecar_paths(store: Store, checkpoint: CheckpointFiles) -> list[str]:
-    """The sidecars of a checkpoint, by their paths from the table's root.
+    """The paths of a checkpoint's sidecars, from the table's root.
 
     Raises MalformedLog naming the file.
     """
@@ -202,20 +202,20 @@ def sidecar_paths(store: Store, checkpoint: CheckpointFiles) -> list[str]:
 
 
 def read_sidecar_actions(store: Store, checkpoint: CheckpointFiles) -> list[Action]:
-    """The protocol, the metadata and the sidecars that a checkpoint names. Raises MalformedLog."""
+    """The protocol, metadata and sidecar actions of a checkpoint. Raises MalformedLog."""
     kinds = (Protocol, Metadata, Sidecar)
     found = [_read(store, entry.path, kinds, adds=False)[0] for entry in checkpoint.files]
     return [action for actions in found for action in actions]
 
 
 def sidecar_path(store: Store, sidecar: Sidecar) -> str:
-    """Where a sidecar is, from the table's root. Raises MalformedLog."""
+    """The path of a sidecar, from the table's root. Raises MalformedLog."""
     with named(store.join(SIDECARS)):
         return f"{SIDECARS}/{_sidecar_name(sidecar.path)}"
 
 
 def read_sidecar_paths(store: Store, sidecar: Sidecar) -> pa.Array[Any] | None:
-    """The decoded paths of the files in a sidecar; None if it holds anything else.
+    """The decoded paths of the adds in a sidecar; None if it holds anything but adds.
 
     Raises MalformedLog naming the file, MissingSource.
     """
@@ -237,7 +237,7 @@ def read_sidecar_paths(store: Store, sidecar: Sidecar) -> pa.Array[Any] | None:
 def _read(
     store: Store, path: str, kinds: tuple[type[Action], ...], *, adds: bool = True
 ) -> tuple[list[Action], list[LogicalFiles]]:
-    """The actions of these kinds in one file, and its files if `adds` asks for them."""
+    """The actions of these kinds in one file, and the files of its adds if `adds` is true."""
     pieces = [*_pieces(store, path, kinds, adds=adds)]
     return [each for some, _ in pieces for each in some], [
         each for _, some in pieces for each in some
@@ -253,7 +253,7 @@ def _pieces(
     groups: Sequence[int] | None = None,
     passing: bool = False,
 ) -> Iterator[tuple[list[Action], list[LogicalFiles]]]:
-    """As `_read`, some rows at a time, of these row groups; `passing` as in `Part.read`."""
+    """Like `_read`, but some rows at a time, of these row groups; `passing` as in `Part.read`."""
     file = store.join(path)
     if path.endswith(".json"):
         found = list(parse_log(store.stream(path), file))
@@ -294,7 +294,7 @@ def _pieces(
 
 
 def _probe(column: pa.Field[Any]) -> str:
-    """A part of the column of a kind of actions that tells which rows have one."""
+    """A flat field of an action's column, enough to show which rows have the action."""
     fields: list[Any] = list(column.type) if isinstance(column.type, pa.StructType) else []
     parts = (each.name for each in fields if not pa.types.is_nested(each.type))
     part = next((name for name in parts if "." not in name), None)
@@ -302,19 +302,19 @@ def _probe(column: pa.Field[Any]) -> str:
 
 
 def _whole(parquet: pq.ParquetFile, group: int, table: pa.Table, name: str) -> pa.Table:
-    """The row group with all of a column, of which `table` has the `_probe`; most have none."""
+    """The row group with the whole column if the `_probe` in `table` has values; most have none."""
     return parquet.read_row_group(group, columns=[name]) if _is_any(table[name]) else table
 
 
 def _is_any(column: Any) -> bool:
-    """Whether the column of a kind of actions has one."""
+    """Whether a row of the column has a value."""
     return bool(column.null_count < len(column))
 
 
 def _sidecar_paths(
     store: Store, checkpoint: CheckpointFiles, actions: list[Action]
 ) -> Iterator[str]:
-    """The files of the sidecars that the actions of a checkpoint name."""
+    """Yield the paths of the sidecars that the actions of a checkpoint name."""
     for action in actions:
         if isinstance(action, Sidecar):
             with named(store.join(checkpoint.files[0].path)):
@@ -359,7 +359,7 @@ def _removes_by_key(actions: list[Action], file: str) -> dict[Key, RemoveFile]:
 
 
 def _add_columns(add: pa.DataType) -> list[str]:
-    """The columns that matter; statistics in struct form only if there is no text form."""
+    """The columns to read; statistics in struct form only if there is no text form."""
     if not isinstance(add, pa.StructType):
         raise MalformedLog("column `add` is not a struct")
     fields = [name for name in _ADD_KEYS if add.get_field_index(name) >= 0]
@@ -371,7 +371,7 @@ def _add_columns(add: pa.DataType) -> list[str]:
 def _row_groups(
     parquet: pq.ParquetFile, columns: list[str], groups: Sequence[int]
 ) -> Iterator[tuple[int, pa.Table]]:
-    """The row groups, each with its number."""
+    """Yield the row groups, each with its number."""
     for group in groups:
         yield group, parquet.read_row_group(group, columns=columns, use_threads=False)
 
@@ -379,9 +379,9 @@ def _row_groups(
 def _tables(
     parquet: pq.ParquetFile, columns: list[str], groups: Sequence[int]
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Some rows at a time, one table at least: of these files statistics and tags are in memory.
+    """Yield some rows at a time, in at least one table, each with -1 for its row group.
 
-    Their numbers are no numbers of row groups.
+    Statistics and tags of these files are in memory.
     """
     rows = 0
     batches = parquet.iter_batches(
@@ -409,7 +409,7 @@ def _objects(table: pa.Table, kind: type[Action], file: str) -> Iterator[Action]
 
 
 def _add_files(table: pa.Table, file: str, texts: Sequence[str] = ()) -> pa.Table:
-    """The rows of `add` as FILES, with nulls for the columns `texts`, which are not read here."""
+    """The rows of `add` as FILES, with nulls for the columns in `texts`, which stay unread."""
     with named(file):
         column: Any = table["add"]
         add: Any = pa.chunked_array(map(not_null, column.chunks), column.type)
@@ -435,7 +435,7 @@ def _add_files(table: pa.Table, file: str, texts: Sequence[str] = ()) -> pa.Tabl
 
 
 def _records(column: Any, record: type[Record], name: str) -> Any:
-    """Structs by the protocol's names as structs by ours."""
+    """Structs with the protocol's field names as structs with ours."""
     wanted = struct_type(record, keys=False)
     if column.null_count == len(column):
         return pa.nulls(len(column), wanted)
@@ -452,7 +452,7 @@ def _records(column: Any, record: type[Record], name: str) -> Any:
 
 
 def _sidecar_name(path: str) -> str:
-    """Sidecars always stand in their own folder: only the name counts."""
+    """The file name of a sidecar: all sidecars are in one folder, so the rest does not count."""
     check_absolute(path, AbsolutePaths.setting())
     name = decode_path(path).rpartition("/")[2]
     if name in ("", ".", ".."):

@@ -1,4 +1,4 @@
-"""An open checkpoint file; what takes most of its space is read if somebody asks.
+"""An open checkpoint file, whose largest columns are read on demand.
 
 Spec: PROTOCOL, "Checkpoint Schema".
 """
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 LEAST_ROWS = 4096
-"""From this many rows on, the texts of a checkpoint file stay in it."""
+"""From this many rows on, a checkpoint file's texts stay in it."""
 
 _MOST_ROWS, _MOST_BYTES = 1 << 17, 256 << 20
-"""Rows and bytes of texts of the row groups of such a file: one is in memory at a time."""
+"""The most rows, and bytes of texts, in each row group of such a file: readers hold one at once."""
 
 _AT_ONCE = 64 << 20
-"""Bytes of a row group that are in memory while its pages are looked at."""
+"""The most bytes of a row group that the kernel checks in one go."""
 
 _PARSED = "stats_parsed"
 _TEXTS = {"add.partitionValues", "add.stats", f"add.{_PARSED}", "add.tags"}
 _KEYS: dict[EncodedMaps, str] = {"tags": "tags", "partition_values": "partitionValues"}
 
 _COMPARED = 64
-"""Adds whose statistics are compared in both of their forms."""
+"""The most adds whose statistics are compared in both of their forms."""
 
 
 class CheckpointFile:
@@ -55,7 +55,7 @@ class CheckpointFile:
 
     def __init__(self, source: InputFile, name: str, *, can_stay: bool) -> None:
         self.name = name
-        # Before pyarrow, which believes what a footer and a page header say: see
+        # Read the footer before pyarrow does, which trusts footers and page headers: see
         # parquet.metadata.pages.
         self._footer = read_footer(source)
         self._source, self._can_stay = source, can_stay
@@ -70,7 +70,7 @@ class CheckpointFile:
         return [group.num_rows for group in self._footer.row_groups]
 
     def check(self, columns: Sequence[str], groups: Sequence[int] | None = None) -> None:
-        """Look at the pages of columns before they are read; of all row groups if None."""
+        """Check the pages of columns before a read, in all row groups if `groups` is None."""
         leaves = [
             leaf for name in columns for leaf in _leaves_of(self._footer.schema, name.split("."))
         ]
@@ -90,7 +90,7 @@ class CheckpointFile:
     def _are_usual(
         self, group: RowGroup, leaves: Sequence[int], ranges: Sequence[tuple[int, int]]
     ) -> bool:
-        """Whether a kernel finds nothing to say of the pages in these ranges of the file."""
+        """Whether the kernel checked all pages in these ranges of the file and found them usual."""
         sizes = [size for _, size in ranges]
         if sum(sizes) > _AT_ONCE or any(start < 0 for start, _ in ranges):
             return False
@@ -102,9 +102,9 @@ class CheckpointFile:
         return pages_are_usual(data, leaf_of, group, leaves, starts=starts[:-1]) >= 0
 
     def texts(self, columns: Sequence[str]) -> list[str]:
-        """Those of the columns that are left in the file until somebody asks for them.
+        """Those of the columns that stay in the file until a caller reads them.
 
-        A local file stays open if it is removed or replaced; objects may change meanwhile.
+        A local file stays readable if it is removed or replaced; an object may change meanwhile.
         """
         found = [name for name in columns if name in _TEXTS]
         leaves = [
@@ -119,7 +119,7 @@ class CheckpointFile:
         return found if stay else []
 
     def field(self, group: int, path: Sequence[str]) -> Any:
-        """A field of the adds in a row group, an array; None if there is none of the name.
+        """A field of the adds in a row group, as an array; None if the file has no such field.
 
         Raises MalformedLog.
         """
@@ -127,7 +127,7 @@ class CheckpointFile:
         return self._column(self.parquet, group, path, leaves) if leaves else None
 
     def encoded(self, group: int, key: str) -> Any:
-        """A map of a row group, dictionary-encoded; None if it is not one of strings."""
+        """A map column of a row group, dictionary-encoded; None if it is not a map of strings."""
         type_: Any = self._encoded.schema_arrow.field("add").type.field(key).type
         is_map = pa.types.is_map(type_) and all(
             pa.types.is_dictionary(each) and is_text(each.value_type)
@@ -138,7 +138,7 @@ class CheckpointFile:
 
     @cached_property
     def _encoded(self) -> pq.ParquetFile:
-        """The file with dictionary-encoded maps: many files share theirs."""
+        """The file opened for dictionary-encoded maps: many adds share their strings."""
         keys = _KEYS.values()
         leaves = [leaf for key in keys for leaf in _leaves_of(self._footer.schema, ("add", key))]
         names = [self.parquet.metadata.schema.column(leaf).path for leaf in leaves]
@@ -160,7 +160,7 @@ class CheckpointFile:
     ) -> Any:
         with named(self.name), self._lock:
             self._check(leaves, self._footer.row_groups[group : group + 1])
-            # By number: a field of another name may have a dot in it.
+            # By number, because the name of another field may contain a dot.
             table = parquet.reader.read_row_group(
                 group, column_indices=list(leaves), use_threads=False
             )
@@ -171,9 +171,9 @@ class CheckpointFile:
             return one_chunk(column)
 
     def agreed(self, key: object, path: Sequence[str], compare: Callable[[Any, Any], bool]) -> bool:
-        """Whether the first adds' statistics as texts and a field of their struct `compare`.
+        """Whether `compare` accepts a sample of the texts of statistics and their struct's field.
 
-        Both come from the writer of the file, which may have erred in one of them.
+        True if the file has no texts. The writer of the file may have erred in one of the two.
         """
         if key not in self._agreed:
             group, rows, texts = self._some_texts
@@ -185,7 +185,7 @@ class CheckpointFile:
 
     @cached_property
     def _some_texts(self) -> tuple[int, Any, Any]:
-        """A row group, some of its adds, and their statistics as text; None without any."""
+        """A row group, a sample of its adds, and their statistics as text; None without texts."""
         for group in range(len(self._footer.row_groups)):
             texts = self.field(group, ("stats",))
             if texts is not None and len(texts):
@@ -199,11 +199,12 @@ class CheckpointFile:
 def opened_checkpoint(
     store: Store, path: str, *, passing: bool = False
 ) -> Iterator[CheckpointFile]:
-    """The file, which is closed at the end unless texts stay in it: in a local one they do.
+    """Open a checkpoint file, and close it at the end unless it is local and texts stay in it.
 
-    If what is read is `passing`, texts stay in any file, and are of no use behind the end.
+    With `passing`, texts stay in any file, and those of one that is not local cannot be read after
+    the end.
 
-    Raises MalformedLog naming it, then and there.
+    Raises MalformedLog naming the file, also for errors of the `with` block.
     """
     file = store.join(path)
     with named(file), contextlib.ExitStack() as stack:
@@ -216,10 +217,10 @@ def opened_checkpoint(
 
 
 class CheckpointTexts:
-    """What is said at length of the files of one row group, as FileTexts.
+    """Paths, partition values, statistics and tags of one row group; implements FileTexts.
 
-    `columns` are those that stay in the file; the paths too, if they are plain. `hashes` are those
-    of the decoded paths, sorted.
+    `columns` stay in the file; so do the paths if they are plain. `hashes` are the sorted hashes of
+    the decoded paths.
     """
 
     def __init__(
@@ -240,7 +241,7 @@ class CheckpointTexts:
     def paths(self) -> Any:
         """See FileTexts. Raises MalformedLog."""
         if self._paths is None:
-            # Of one file of many that is kept the others are in memory from now on.
+            # All paths of the row group stay in memory from now on, even if one file is kept.
             paths = self._read("add.path", pa.string())
             if paths.null_count or not are_plain(paths):
                 raise MalformedLog("the paths have changed", file=self._file.name)
@@ -290,7 +291,7 @@ class CheckpointTexts:
         return column
 
     def field(self, path: Sequence[str]) -> Any:
-        """A field of `add`, None if there is none of the name. Raises MalformedLog."""
+        """A field of `add`, None if the file has no such field. Raises MalformedLog."""
         column = self._file.field(self._group, path)
         if column is not None:
             self._check_rows(column, ".".join(path))
@@ -312,7 +313,7 @@ class CheckpointTexts:
 
 
 class _ParsedOfGroup:
-    """`stats_parsed` of the files of one row group, as StatsStruct."""
+    """`stats_parsed` of the files of one row group; implements StatsStruct."""
 
     def __init__(self, texts: CheckpointTexts, file: CheckpointFile) -> None:
         self._texts, self._file = texts, file
@@ -331,7 +332,7 @@ def _ranges(group: RowGroup, leaves: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _leaves_of(schema: SchemaNode, path: Sequence[str]) -> list[int]:
-    """The leaves of a column, by the names that lead to it."""
+    """The numbers of the leaves of a column, in order; `path` names its nodes from the root."""
     nodes = [schema]
     for name in path:
         nodes = [child for node in nodes for child in node.children if child.name == name]
@@ -345,7 +346,7 @@ def _leaves_of(schema: SchemaNode, path: Sequence[str]) -> list[int]:
 
 
 def not_null(array: Any) -> Any:
-    """The values that are there. They stay where they are in memory if all others stand first."""
+    """The values that are not null, without a copy if all nulls come first."""
     count = array.null_count
     if not count or array.slice(0, count).null_count == count:
         return array.slice(count)
@@ -353,7 +354,7 @@ def not_null(array: Any) -> Any:
 
 
 def stats_of(add: Any, fields: set[str]) -> Any:
-    """The texts of statistics."""
+    """The statistics of `add` as JSON texts; nulls if it has none of these `fields`."""
     if "stats" in fields:
         return of_type(pc.struct_field(add, "stats"), pa.string(), "add.stats")
     if "stats_parsed" in fields:
@@ -362,7 +363,7 @@ def stats_of(add: Any, fields: set[str]) -> Any:
 
 
 def of_type(column: Any, wanted: pa.DataType, name: str) -> Any:
-    """`column` as `wanted`, between types that differ in nothing but width or layout."""
+    """Cast `column` to a type that differs only in width or layout. Raises MalformedLog."""
     found = column.type
     if found == wanted:
         return column
@@ -378,7 +379,7 @@ def of_type(column: Any, wanted: pa.DataType, name: str) -> Any:
 
 @contextlib.contextmanager
 def named(file: str) -> Iterator[None]:
-    """Errors of the Parquet reader as ours, and ours with the file's name."""
+    """Raise errors of the Parquet reader as MalformedLog, and add the file's name to our errors."""
     with in_file(file):
         try:
             yield

@@ -1,7 +1,7 @@
 """Large commits read by columns: from text to Arrow without an object for each file.
 
-A line with an `add` of the usual form goes straight into columns; every other line goes through
-`parse_action`, whose answer or error is the one that the plain reader gives.
+A line with an `add` of the usual form goes straight into columns. Every other line goes through
+`parse_line`, as in the plain reader, and so gives the same action or error.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from variantlake.parquet.stats.fact_columns import Bools, Int64s
 from variantlake.types import Primitive
 
 BLOCK_BYTES = 32 << 20
-"""Text that is read at once: some thousand files, which then stay together in memory."""
+"""Bytes of text that are read at once: some thousand files, which then share their memory."""
 
 
 def _keys(kind: FieldKind) -> dict[str, str]:
-    """The fields of an `add` of one kind: the protocol's spelling by the column's name."""
+    """The protocol's names of the fields of an `add` of one kind, by the column's name."""
     return {field.name: field.key for field in ADD_FIELDS.values() if field.kind is kind}
 
 
@@ -50,7 +50,7 @@ _MEMBERS = [field.key for field in fields_of(AddFile)]
 
 
 def read_by_columns(pieces: Iterable[bytes], file: str) -> tuple[LogicalFiles, list[Action]]:
-    """The adds of a log file and its other actions; removes without statistics.
+    """The adds of a log file and its other actions; removes lose their statistics and tags.
 
     `pieces` are of any size. Raises MalformedLog and LimitExceeded naming `file` and the line.
     """
@@ -73,7 +73,7 @@ def read_by_columns(pieces: Iterable[bytes], file: str) -> tuple[LogicalFiles, l
             if isinstance(action, AddFile):
                 plain.append(action)
             elif isinstance(action, RemoveFile):
-                # Most of its bytes, which no state of a table holds.
+                # These are most of its bytes, and no state of a table holds them.
                 others.append(replace(action, stats=None, tags=None))
             elif action is not None:
                 others.append(action)
@@ -88,9 +88,9 @@ def read_by_columns(pieces: Iterable[bytes], file: str) -> tuple[LogicalFiles, l
 
 
 def _blocks(pieces: Iterable[bytes]) -> Iterator[tuple[bytearray, int]]:
-    """Whole lines of about BLOCK_BYTES and where they end; at least PADDING bytes follow.
+    """Yield blocks of whole lines, of about BLOCK_BYTES, and where the lines end in them.
 
-    A line that never ends is not waited for: it comes as soon as it is too long.
+    At least PADDING bytes follow the end. A line that exceeds MAX_LINE_BYTES is yielded unfinished.
     """
     held: list[bytes | bytearray] = []
     size = 0
@@ -112,7 +112,7 @@ def _blocks(pieces: Iterable[bytes]) -> Iterator[tuple[bytearray, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """The same member of every `add`: index of its node (-1: none), and its tag (NULL: none)."""
+    """One member of the `add` of each line: index of its node (-1: none), its tag (NULL: none)."""
 
     at: Int64s
     tags: npt.NDArray[np.uint8]
@@ -142,11 +142,11 @@ class _Adds:
         return _Member(at, np.where(at >= 0, self._tape.nodes["tag"][at], NULL).astype(np.uint8))
 
     def _usual(self) -> Bools:
-        """Lines with one action, an `add` all of whose fields are as they should be."""
+        """The lines whose only action is an `add` with valid fields and no deletion vector."""
         tape = self._tape
         first = tape.first[:-1]
         usual: Bools = (self._add >= 0) & (tape.status == 0)
-        # One member, and the root's span is the add's and its own.
+        # The root has one member: its span is that of the add and the root's own node.
         usual &= (
             tape.nodes["span"][self._add] + 1
             == tape.nodes["span"][np.minimum(first, max(tape.node_count - 1, 0))]
@@ -171,7 +171,7 @@ class _Adds:
         return values
 
     def _entries(self, member: _Member) -> tuple[Int64s, Int64s]:
-        """How many entries each map has, and the nodes of all of them."""
+        """The number of entries of each flat map (0 for others), and the nodes of all of them."""
         nodes = self._tape.nodes
         is_map = member.tags == OBJECT
         counts = np.where(is_map, nodes["extra"][member.at], 0).astype(np.int64)
@@ -181,7 +181,7 @@ class _Adds:
         return counts, starts + np.arange(len(starts))
 
     def _plain_map(self, member: _Member) -> Bools:
-        """Maps whose values are strings and nulls; what is not a map at all is none of theirs."""
+        """The lines whose map has only strings and nulls as values, or whose member is no map."""
         nodes = self._tape.nodes
         counts, entries = self._entries(member)
         whole = (member.tags != OBJECT) | (nodes["extra"][member.at] == counts)
@@ -207,7 +207,7 @@ class _Adds:
         return pa.Table.from_arrays([columns[name] for name in FILES.names], schema=FILES)
 
     def _strings(self, at: Int64s) -> Any:
-        """The texts of STRING nodes, null for other nodes and if there is none."""
+        """The texts of STRING nodes; null for other nodes and for absent ones."""
         nodes = self._tape.nodes
         there = (at >= 0) & (nodes["tag"][at] == STRING)
         sizes = np.where(there, nodes["extra"][at], 0)

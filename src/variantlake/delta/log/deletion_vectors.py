@@ -1,8 +1,8 @@
 """Deletion vectors: which rows of a data file are gone.
 
-The protocol's text has one serialised form; its inline example is in an older one, with other
-numbers, that Delta Spark still knows. Both are read. Spec: PROTOCOL, "Deletion Vectors", "Deletion
-Vector Format".
+The protocol's text defines one serialised form. Its inline example uses an older one, with another
+magic number, that Delta Spark still reads. This module reads both. Spec: PROTOCOL, "Deletion
+Vectors", "Deletion Vector Format".
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def deleted_rows(
 ) -> npt.NDArray[np.int64]:
     """The deleted rows of a file of `num_records` rows: 0-based, rising, in an int64 array.
 
-    Raises MalformedLog, with the place of the vector, for anything that is not the vector that its
-    descriptor promises: its file, or the file of the log that an inline one stands in.
-    MissingSource for a file that is not there.
+    Raises MalformedLog if the vector does not match its descriptor. The error names the vector's
+    file or, for an inline vector, the file of the log that holds it. Raises MissingSource for a
+    file that is not there.
     """
     with _in_log_file(store, vector):
-        vector.check()  # a checkpoint's has not been
+        vector.check()  # those of checkpoints are not checked yet
         place = "" if vector.storage_type == "i" else vector_location(store, vector)
     with in_file(place) if place else _in_log_file(store, vector):
         if not 0 <= vector.cardinality <= num_records:
@@ -63,7 +63,7 @@ def deleted_rows(
 
 @contextmanager
 def _in_log_file(store: Store, vector: DeletionVectorDescriptor) -> Iterator[None]:
-    """Errors that name no file are about the newest file of the log that has the vector."""
+    """Name the newest file of the log with the vector in each MalformedLog that names no file."""
     try:
         yield
     except MalformedLog as error:
@@ -76,7 +76,7 @@ def _in_log_file(store: Store, vector: DeletionVectorDescriptor) -> Iterator[Non
 
 
 def _log_file(store: Store, vector: DeletionVectorDescriptor) -> tuple[str, str] | None:
-    """The file of the log, and what to say of the vector there; only an error takes the time."""
+    """Find the file of the log, and describe the vector there; slow, so only for errors."""
     for version, entry in reversed(all_commits(store).items()):
         file = store.join(entry.path)
         with suppress(VariantLakeError):
@@ -97,7 +97,7 @@ def vector_location(store: Store, vector: DeletionVectorDescriptor) -> str:
 
 
 def vector_path(store: Store, vector: DeletionVectorDescriptor) -> str:
-    """The file of a vector that is not inline, as a log names files."""
+    """The file of a vector that is not inline, as a path in the log. Raises MalformedLog."""
     if vector.storage_type == "p":
         return vector.path_or_inline_dv
     text = vector.path_or_inline_dv
@@ -145,14 +145,14 @@ def _rows(data: bytes, cardinality: int, num_records: int) -> npt.NDArray[np.int
         raise
     except (ValueError, IndexError, OverflowError, MemoryError) as error:
         raise MalformedLog(f"deletion vector is damaged: {error}") from error
-    # Containers of a damaged bitmap may stand in any order.
+    # A damaged bitmap may have its containers in any order.
     if rows.size and (int(rows[-1]) >= num_records or bool((np.diff(rows) <= 0).any())):
         raise MalformedLog("the rows of a deletion vector are out of order or beyond the file")
     return rows
 
 
 def _deserialised(data: bytes, cardinality: int) -> npt.NDArray[np.int64]:
-    """The rows of a bitmap in either form, counted before anything is allocated for them."""
+    """The rows of a bitmap in either form; checks their number before it allocates memory."""
     magic = data[:4]
     bitmaps: list[tuple[int, Any]]
     if int.from_bytes(magic, "little") == _MAGIC:
@@ -171,7 +171,7 @@ def _deserialised(data: bytes, cardinality: int) -> npt.NDArray[np.int64]:
 
 
 def _older_bitmaps(data: bytes) -> list[tuple[int, Any]]:
-    """The older form: a count, and for each 2^32 rows the size of a bitmap and the bitmap."""
+    """The bitmaps of the older form: a count, then for each 2^32 rows a size and a bitmap."""
     count, position = int.from_bytes(data[4:8], "big"), 8
     bitmaps = []
     for high in range(count):

@@ -1,4 +1,4 @@
-"""The keys of logical files: what later actions of a log take away.
+"""The keys of logical files: an action supersedes earlier ones of the log with the same key.
 
 Spec: PROTOCOL, "Action Reconciliation".
 """
@@ -23,7 +23,7 @@ Key = tuple[str, str | None]
 
 
 KEY_END = "\0"
-"""Stands between the path and the vector of a key as text; no path holds it."""
+"""Separates the path from the vector in the text of a key; no path contains it."""
 
 
 def keys_of(files: LogicalFiles) -> Any:
@@ -44,7 +44,7 @@ def key_text(key: Key) -> str:
 
 
 def check_unique_paths(files: LogicalFiles) -> None:
-    """Raise MalformedLog unless each data file stands in the state once, with one vector."""
+    """Raise MalformedLog unless each data file is in the state once, with at most one vector."""
     paths = decoded_paths(files["path"])
     rows = repeated(paths)
     if not len(rows):
@@ -56,17 +56,17 @@ def check_unique_paths(files: LogicalFiles) -> None:
 
 
 def key_of(action: AddFile | RemoveFile) -> Key:
-    """The key of one file."""
+    """The key of the file that an action adds or removes."""
     path, vector = action.key
     return (decode_path(path) if "%" in path or ":" in path else path, vector)
 
 
 _FEW_KEYS = 4096
-"""Keys for which it pays to ask first which batches may hold them."""
+"""The most keys for which it pays to look first which batches may hold them."""
 
 
 def without_keys(files: LogicalFiles, keys: Any, index: PathIndex) -> Iterator[pa.RecordBatch]:
-    """The batches of `listed` with the rows that have none of these keys, which are texts."""
+    """Yield the batches of `listed` without the rows of these keys, which are texts."""
     wanted = None
     if len(keys) <= _FEW_KEYS:
         wanted = hashes_of(

@@ -1,8 +1,8 @@
 """Paths of data files as a log writes them, and where they lead.
 
-A path in the log is a URI: percent-encoded, relative to the table's root or absolute. Relative ones
-never leave the table. Absolute ones are legal (a shallow clone writes them), but a table of a
-stranger may name any file with them: one setting of the process refuses them.
+A path in the log is a URI: percent-encoded, relative to the table's root or absolute. A relative
+path must not leave the table. An absolute path is legal (a shallow clone writes them), but a
+stranger's table may name any file with one, so a setting of the process can refuse them.
 Spec: PROTOCOL, "Add File and Remove File".
 """
 
@@ -28,7 +28,7 @@ from variantlake.storage.store import is_local
 # like a URL.
 _UNESCAPED = "/!$&'()*+,;=@-._~"
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
-# What may be special about a path; all others are plain relative names.
+# Matches every path that is not a plain relative name.
 _SPECIAL = r"^/|^$|[%:\x00]|(^|/)\.{1,2}(/|$)|//|/$"
 
 
@@ -39,7 +39,7 @@ class SupportsColumns(Protocol):
 
 
 ABSOLUTE_PATHS = "VARIANTLAKE_ABSOLUTE_PATHS"
-"""The environment variable that is the setting: processes that this one starts inherit it."""
+"""The environment variable that holds the setting: child processes inherit it."""
 
 
 class AbsolutePaths(enum.StrEnum):
@@ -50,12 +50,12 @@ class AbsolutePaths(enum.StrEnum):
 
     @classmethod
     def setting(cls) -> AbsolutePaths:
-        """What this process does. Raises InvalidValue for a value that means nothing."""
+        """The setting of this process. Raises InvalidValue for an unknown value."""
         return cls.of(os.environ.get(ABSOLUTE_PATHS) or cls.ALLOW, ABSOLUTE_PATHS)
 
     @classmethod
     def of(cls, value: str, name: str) -> AbsolutePaths:
-        """By its name, as `name` gives it. Raises InvalidValue for another one."""
+        """The policy `value`, which `name` is set to. Raises InvalidValue for an unknown value."""
         try:
             return cls(value)
         except ValueError:
@@ -67,10 +67,10 @@ class AbsolutePaths(enum.StrEnum):
 def set_absolute_paths(policy: Literal["allow", "refuse"]) -> None:
     """Say whether tables that are opened from now on may name files by absolute paths.
 
-    A shallow clone does, so `"allow"` is the default; open tables of strangers with `"refuse"`,
-    else they make this process open any file that it may read. It holds for data files, deletion
-    vectors and sidecars of checkpoints, in this process and what it starts; the environment
-    variable VARIANTLAKE_ABSOLUTE_PATHS sets it from outside.
+    A shallow clone does, so `"allow"` is the default. Open tables of strangers with `"refuse"`:
+    otherwise they can make this process open any file that it may read. The policy holds for data
+    files, deletion vectors and sidecars of checkpoints, in this process and its child processes.
+    The environment variable VARIANTLAKE_ABSOLUTE_PATHS sets it from outside.
 
     Raises InvalidValue for another value.
     """
@@ -83,7 +83,7 @@ def encode_path(path: str) -> str:
 
 
 def decode_path(path: str) -> str:
-    """The one form that two spellings of a file share: percent-decoded, `file:` URLs alike.
+    """Percent-decode a path, and normalize `file:` URLs, so that all spellings of a file agree.
 
     Raises MalformedLog for a path that is not a URI of UTF-8 text.
     """
@@ -97,7 +97,7 @@ def decode_path(path: str) -> str:
 
 
 def decoded_paths(paths: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
-    """`decode_path` of a column; columns without any escape are given back as they are."""
+    """`decode_path` of a column; returns a column without escapes or URLs as it is."""
     if not any(_has_byte(_bytes(chunk)[0], b"%:") for chunk in paths.chunks):
         return paths
     names: list[Any] = paths.to_pylist()
@@ -105,7 +105,7 @@ def decoded_paths(paths: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
 
 
 def check_paths(paths: pa.ChunkedArray[Any], policy: AbsolutePaths) -> None:
-    """Raise for a path that leads where it must not.
+    """Check where paths lead.
 
     Raises MalformedLog for one that leaves the table by `..` or names no file, AbsolutePathRefused
     for an absolute one if the policy refuses them.
@@ -119,7 +119,7 @@ def check_paths(paths: pa.ChunkedArray[Any], policy: AbsolutePaths) -> None:
 
 
 def _special_paths(paths: pa.ChunkedArray[Any]) -> list[str]:
-    """Those that are not plain relative names."""
+    """The paths that are not plain relative names."""
     chunks = [chunk for chunk in paths.chunks if len(chunk) and _may_be_special(chunk)]
     some = pa.chunked_array(chunks, pa.string())
     found: list[Any] = some.filter(pc.match_substring_regex(some, _SPECIAL)).to_pylist()
@@ -127,12 +127,12 @@ def _special_paths(paths: pa.ChunkedArray[Any]) -> list[str]:
 
 
 def are_plain(paths: Any) -> bool:
-    """Whether all paths, an array, are relative names as they stand; rarely wrongly false."""
+    """Whether all paths of an array are plain relative names; in rare cases wrongly false."""
     return not len(paths) or not _may_be_special(paths)
 
 
 def _may_be_special(paths: Any) -> bool:
-    """Whether one of the paths, of an array, may match _SPECIAL: by its bytes, which is fast."""
+    """Whether a path of an array may match _SPECIAL. Looks only at bytes, which is fast."""
     data, starts, ends = _bytes(paths)
     if (starts == ends).any() or _has_byte(data, b"%:\0"):
         return True
@@ -180,12 +180,12 @@ def check_absolute(path: str, policy: AbsolutePaths) -> None:
 
 
 def is_absolute(path: str) -> bool:
-    """Whether a path of a log leads anywhere but below the table's root."""
+    """Whether a path of a log is absolute: it begins with a slash or with the scheme of a URL."""
     return _ABSOLUTE.match(path) is not None
 
 
 def absolute_paths(files: SupportsColumns) -> list[str]:
-    """The absolute paths of a table's data files and deletion vectors, as the log has them."""
+    """The absolute paths of a table's data files and deletion vectors, as in the log, each once."""
     found = [path for path in _special_paths(files["path"]) if is_absolute(path)]
     return list(dict.fromkeys(found + absolute_vectors(files["deletion_vector"])))
 
@@ -209,7 +209,7 @@ def locate(path: str, root: str) -> str:
         return f"{root}/{_inside(path)}"
     decoded = decode_path(path)
     if not decoded.startswith("/"):
-        # Decoded already: of a `file:` URL only the scheme is left to take off.
+        # Already decoded: only the scheme of a `file:` URL is left to remove.
         return decoded.removeprefix("file://")
     if is_local(root):
         return decoded
@@ -220,7 +220,7 @@ def locate(path: str, root: str) -> str:
 def located(paths: pa.ChunkedArray[Any], root: str) -> list[str]:
     """`locate` of a column."""
     if len(paths) == 0:
-        return []  # PyArrow 26.0.0 crashes at the indices of no chunks
+        return []  # PyArrow 26.0.0 crashes in indices_nonzero without chunks
     special = pc.match_substring_regex(paths, _SPECIAL)
     found = [f"{root}/{path}" for path in paths.to_pylist()]
     rows: list[Any] = pc.indices_nonzero(special).to_pylist()
@@ -230,7 +230,7 @@ def located(paths: pa.ChunkedArray[Any], root: str) -> list[str]:
 
 
 def _inside(path: str) -> str:
-    """A relative path decoded, without `.` and `..`."""
+    """A relative path, decoded and without `.` and `..`. Raises MalformedLog as `check_paths`."""
     steps: list[str] = []
     decoded = decode_path(path)
     for step in decoded.split("/"):

@@ -1,8 +1,8 @@
 """Whether the table at a location is still the one that a snapshot was read from.
 
-A table can be removed and made again at its path, or its log be restored from a copy, while
-somebody holds a version of it. The file that the version ends with shows it, by its size, time and
-etag or inode; only if that file changed is the log read, to find out what became of it.
+A table can be removed and made again at its path, or its log restored from a copy, while a caller
+holds a snapshot. The size, time and etag or inode of the snapshot's last log file show this. This
+module reads the log only if that file changed, to find out what happened.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _AGAIN = "open the table again"
 
 
 def check_before_commit(snapshot: Snapshot) -> None:
-    """Refuse to write what was decided on a version that the log does not end with, or before.
+    """Refuse a write that is based on a snapshot which the log no longer holds.
 
     Raises TableReplaced if another table is at the location, CommitConflict if the log was
-    cleaned up beyond the version (putting the next version's file again would succeed, and be seen
-    by nobody) or was rewritten, NotADeltaTable if it is gone.
+    cleaned up beyond the version (the commit file of the next version could be put again, but no
+    reader would see it) or was rewritten, NotADeltaTable if it is gone.
     """
     newest = _newest_if_changed(snapshot)
     if newest is None:
@@ -40,9 +40,9 @@ def check_before_commit(snapshot: Snapshot) -> None:
 
 
 def check_before_read(snapshot: Snapshot) -> None:
-    """Refuse to read files by a version that the table at the location never had.
+    """Refuse to read files of a snapshot that the table at the location never had.
 
-    A version whose log was cleaned up is good as long as its files are there.
+    A version whose log was cleaned up stays readable while its files exist.
 
     Raises TableReplaced if another table is at the location, MissingSource if the log was
     rewritten without the version, NotADeltaTable if it is gone.
@@ -64,9 +64,9 @@ def check_same_table(snapshot: Snapshot, newest: Snapshot) -> None:
 
 
 def _newest_if_changed(snapshot: Snapshot) -> int | None:
-    """The log's newest version, None if the snapshot's own is there as it was.
+    """The log's newest version; None if the log still holds the snapshot's version unchanged.
 
-    If it is another one, not above the snapshot's.
+    If the snapshot's last log file was rewritten, at most the snapshot's version.
     """
     store = snapshot.store
     now = store.entry(snapshot.last.path)
@@ -81,7 +81,7 @@ def _newest_if_changed(snapshot: Snapshot) -> int | None:
 
 
 def _says_the_same(snapshot: Snapshot, now: Entry) -> bool:
-    """Whether the file was only copied or touched."""
+    """Whether the snapshot's last log file was only copied or touched."""
     if snapshot.commit_info is None or commit_version(now.path) is None:
         return now.size == snapshot.last.size
     actions = read_commit(snapshot.store, now.path)
@@ -89,7 +89,7 @@ def _says_the_same(snapshot: Snapshot, now: Entry) -> bool:
 
 
 def replaced(store: Store) -> TableReplaced:
-    """The error if another table is at a location than the one that was opened."""
+    """The error for another table at the location of the one that was opened."""
     return TableReplaced(
         "the table was replaced by another one since it was opened",
         file=store.uri,

@@ -17,13 +17,13 @@ from variantlake.storage.store import Store
 LAST_CHECKPOINT = "_delta_log/_last_checkpoint"
 
 MAX_HINT_BYTES = 1 << 20
-"""Our limit on the hint: one that is longer makes no sense."""
+"""The most bytes of the hint that are read; a longer one counts as damaged."""
 
 
 def read_last_checkpoint(store: Store) -> int | None:
-    """The version that the hint names; None when it is absent, damaged or makes no sense.
+    """The version that the hint names; None if the hint is absent, unreadable or invalid.
 
-    It is a hint and nothing more: a listing decides what exists.
+    It is only a hint: a listing decides which checkpoints exist.
     """
     try:
         document = orjson.loads(store.read_range(LAST_CHECKPOINT, 0, MAX_HINT_BYTES))
@@ -39,7 +39,7 @@ def read_last_checkpoint(store: Store) -> int | None:
 def write_last_checkpoint(
     store: Store, *, version: int, size: int, size_in_bytes: int, num_of_add_files: int
 ) -> None:
-    """Point to a checkpoint of `size` actions in one file."""
+    """Point to the checkpoint of `version`, which has `size` actions."""
     document = {
         "version": version,
         "size": size,
@@ -50,13 +50,13 @@ def write_last_checkpoint(
 
 
 def checksum(document: dict[str, Any]) -> str:
-    """MD5 of the canonical form, without the key `checksum` at the top."""
+    """MD5 of the canonical form, without the top-level key `checksum`."""
     text = canonical({key: value for key, value in document.items() if key != "checksum"})
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def canonical(document: Any) -> str:
-    """The canonical form of a JSON value, as the protocol spells it out."""
+    """The canonical form of a JSON value, as the protocol defines it."""
     pairs = sorted(_pairs(document, ""), key=lambda pair: pair[0].encode())
     return ",".join(f"{path}={value}" for path, value in pairs)
 

@@ -25,7 +25,7 @@ _CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _PART = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
 _V2 = re.compile(r"(\d{20})\.checkpoint\.[0-9A-Za-z-]{36}\.(?:json|parquet)")
 _LISTINGS = 5
-"""How many may each name other files, before a hole in the last one counts."""
+"""The most repeated listings, each with other files, before a hole in the last one counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class LogSegment:
     """What to read for one version: a checkpoint, if any, and every commit after it, in order.
 
     `last` is the file that the version ends with: its commit, or its checkpoint if the commit
-    was cleaned up. `compacted` says the same in fewer files: log compactions in place of the
-    commits that they cover, empty if there are none. `checksum` is that of the version itself.
+    was cleaned up. `compacted` has log compactions in place of the commits that they cover, and is
+    empty if there are none. `checksum` is the file of the version's checksum.
     """
 
     version: int
@@ -87,13 +87,13 @@ def find_segment(
 ) -> LogSegment:
     """The files for `version`, the newest if None.
 
-    Checkpoints of the versions in `without` are passed over (they turned out unreadable).
+    Skips checkpoints of the versions in `without`, which turned out unreadable.
     Raises NotADeltaTable for a location without a log, MissingSource for a version that does not
     exist or whose log was cleaned up, MalformedLog for a hole, naming the missing file.
     """
     start = read_last_checkpoint(store)
     if start is not None and (version is None or start <= version):
-        # A proper prefix of all names of that version, so that they sort behind it.
+        # The listing starts at a proper prefix of this version's names, so it includes them all.
         listing = _read_names(store.list_from(LOG, f"{start:020d}"))
         usable = {found.version for found in listing.checkpoints}.difference(without)
         if any(version is None or start <= found <= version for found in usable):
@@ -109,10 +109,10 @@ def find_segment(
 def _segment_of_all(
     store: Store, version: int | None, without: Collection[int]
 ) -> LogSegment | None:
-    """As `_segment`, from all names of the log.
+    """Like `_segment`, from a listing of the whole log.
 
-    A listing has pages, and beside a cleanup it may name a checkpoint and no more the commits that
-    follow it. So a hole counts if the next listing names the same files.
+    A listing has pages. During a cleanup it may name a checkpoint but no longer the commits that
+    follow it, so a hole counts only if the next listing names the same files.
     """
     listing = _read_names(store.list_from(LOG))
     for _ in range(_LISTINGS):
@@ -127,7 +127,7 @@ def _segment_of_all(
 
 
 def has_log(store: Store) -> bool:
-    """Whether there is any commit or checkpoint."""
+    """Whether the log has any commit or checkpoint."""
     listing = _read_names(store.list_from(LOG))
     return bool(listing.commits or listing.checkpoints)
 
@@ -135,9 +135,8 @@ def has_log(store: Store) -> bool:
 def commits_after(store: Store, version: int, last: Entry) -> list[Entry] | None:
     """The commits that follow `version` without a hole, in order.
 
-    None if they need not follow it: the file that the version ends with, `last`, is not there
-    any more as it was, or later commits are and not the next one. The log was cleaned up then, or
-    it is another one.
+    None if they may not belong to it: `last`, the file that the version ends with, changed or is
+    gone, or the later commits have a hole. Then the log was cleaned up or replaced.
     """
     commits = _commits_from(store, version)
     now = commits.pop(version, None)
@@ -152,8 +151,8 @@ def commits_after(store: Store, version: int, last: Entry) -> list[Entry] | None
 def _commits_from(store: Store, version: int) -> dict[int, Entry]:
     """The commits from `version` on.
 
-    On a disk they are asked for one by one, to the first two that are not there: a listing takes
-    the longer, the longer the log is.
+    On a local disk it looks them up one by one, up to two missing ones in a row: the time of a
+    listing grows with the log.
     """
     if not isinstance(store, LocalStore):
         return _read_names(store.list_from(LOG, f"{version:020d}")).commits
@@ -169,13 +168,13 @@ def _commits_from(store: Store, version: int) -> dict[int, Entry]:
 
 
 def all_commits(store: Store, last: int | None = None) -> dict[int, Entry]:
-    """Every commit file that is there, to version `last` if given; by version, oldest first."""
+    """Every commit file of the log, up to `last` unless it is None; by version, oldest first."""
     commits = _read_names(store.list_from(LOG)).commits
     return {v: commits[v] for v in sorted(commits) if last is None or v <= last}
 
 
 def all_checkpoints(entries: Iterable[Entry]) -> tuple[CheckpointFiles, ...]:
-    """The complete checkpoints among the files of the log."""
+    """The complete checkpoints among these files of the log."""
     return _read_names(entries).checkpoints
 
 
@@ -221,8 +220,8 @@ def _segment(
 def _compacted(listing: _Listing, first: int, target: int) -> tuple[Entry, ...]:
     """The commits from `first` to `target` with log compactions for those that they cover.
 
-    Of several that start at one version the longest is taken. The last commit always stands there
-    itself: only it has its `commitInfo`, and what it says again changes nothing.
+    Of several that start at one version it takes the longest. The last commit is always included:
+    only it has its `commitInfo`, and to apply its other actions twice changes nothing.
     """
     found: list[Entry] = []
     number, shorter = first, False

@@ -1,8 +1,8 @@
-"""The last commit of this process to each table, to be looked at again.
+"""Remembers the last commit of this process to each table, and checks that it is still there.
 
-Log stores that look and then rename can overwrite a commit after it was read back. Such a loss is
-found at the next look at the table, and said once. If the commit before it changed as well it
-was no such writer: the table was made again, or restored from a copy.
+Log stores that check and then rename can overwrite a commit after it was read back. The next read
+of the table finds such a loss and reports it once. If the commit before it changed as well, no such
+writer was at work: the table was made again, or restored from a copy.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from variantlake.errors import CommitLost, MissingSource
 from variantlake.storage.store import Entry, Store
 
 SECONDS = 60.0
-"""How long a commit is looked at again: no writer sleeps so long between a look and a rename."""
+"""How long a commit is checked: no writer sleeps so long between its check and its rename."""
 
 
 _BEGINNING = 64 << 10
-"""Bytes at the start of a commit in which its own id stands."""
+"""Bytes at the start of a commit that contain its `txnId`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +39,15 @@ def remember(store: Store, version: int, txn_id: str, before: Entry) -> None:
 
 
 def forget(store: Store) -> None:
-    """Expect nothing of a table any more: another one is to be made in its place."""
+    """Stop expecting a commit in the table, as when another one is made in its place."""
     _last.pop(store.uri, None)
 
 
 def check(store: Store) -> None:
     """Raise CommitLost if the last commit of this process to a table was overwritten since.
 
-    A commit that is not there at all was cleaned up, or the table removed: it is forgotten. So is
-    one of a table that was replaced.
+    If the commit's file is gone, the log was cleaned up or the table removed. Forgets that commit
+    silently, as it does if the table was replaced.
     """
     own = _last.get(store.uri)
     if own is None:

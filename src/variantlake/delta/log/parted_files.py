@@ -1,7 +1,7 @@
-"""The files of a very large checkpoint, which stay there until somebody asks for them all.
+"""The files of a very large checkpoint, which stay there until a caller needs them all.
 
-A plan with a condition reads them part by part, and keeps those that it does not skip. The changes
-of the commits since are few, and are at hand.
+A plan with a condition reads them part by part, and keeps the files that it does not skip. The
+files that later commits added are few, and are in memory.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from variantlake.delta.stats.file_texts import FileTexts
 
 
 class Part(Protocol):
-    """Some of the files of a checkpoint, which are in one of its Parquet files."""
+    """Some of the files of a checkpoint, all listed in one of its Parquet files."""
 
     @property
     def rows(self) -> int:
-        """How many they are at most."""
+        """The number of files at most."""
 
     @property
     def is_local(self) -> bool:
-        """Whether what is read can stay in the file, which remains open."""
+        """Whether texts can stay in the checkpoint's file, which remains open."""
 
     def read(self, *, passing: bool) -> Iterator[LogicalFiles]:
-        """The files, a row group at a time.
+        """Yield the files, a row group at a time.
 
-        If they are `passing`, their texts stay in the file, and each is of use until the next is
-        read. Raises MalformedLog naming the file, MissingSource.
+        With `passing`, texts stay in the file, and each item is valid until the next one is read.
+        Raises MalformedLog naming the file, MissingSource.
         """
 
 
 class PartedFiles(LogicalFiles):
-    """Files of a checkpoint in parts, without those that later commits speak of, and `added`.
+    """Files of a checkpoint in parts, without those that later commits touch, and `added`.
 
-    Whoever asks for columns has all parts read, once; `read` gives them part by part. A copy reads
-    them anew.
+    The first access to a column reads all parts into memory; `read` yields them part by part. A
+    pickled copy reads them anew.
     """
 
     __slots__ = ("_added", "_gone", "_index", "_lock", "_policy", "_whole", "parts")
@@ -55,7 +55,7 @@ class PartedFiles(LogicalFiles):
         gone: Any = None,
         policy: AbsolutePaths = AbsolutePaths.ALLOW,
     ) -> None:
-        """`gone` are keys as text that later commits speak of, `policy` is about all paths."""
+        """`gone` are the keys, as text, that later commits touch; `policy` applies to all paths."""
         self.parts = tuple(parts)
         self._added: LogicalFiles = files_of(()) if added is None else added
         self._gone: Any = pa.chunked_array([], pa.string()) if gone is None else gone
@@ -79,49 +79,49 @@ class PartedFiles(LogicalFiles):
 
     @property
     def is_local(self) -> bool:
-        """Whether what is read part by part stays of use."""
+        """Whether all parts are local (see Part), so that their files stay usable after `read`."""
         return all(part.is_local for part in self.parts)
 
     @property
     def is_read(self) -> bool:
-        """Whether all are in memory."""
+        """Whether all files are in memory."""
         return self._whole is not None
 
     @property
     def most_rows(self) -> int:
-        """How many there are at most, without reading them."""
+        """The number of files at most, without reading them."""
         return sum(part.rows for part in self.parts) + self._added.num_rows
 
     @property
     def index(self) -> PathIndex:
-        """Hashes of the paths of files that are in memory."""
+        """The path hashes of the files that `load` read; empty before that."""
         return self._index
 
     @property
     def bytes_expected(self) -> int:
-        """Bytes of all files, by those of the first ones. Raises as `read`."""
+        """An estimate of the bytes of all files, from the first ones. Raises as `read`."""
         first = next(self.read(), None)
         if first is None or not first.num_rows:
             return 0
         return bytes_of(first) * self.most_rows // first.num_rows
 
     def obeying(self, policy: AbsolutePaths) -> PartedFiles:
-        """The same files, whose paths are looked at by this policy when they are read."""
+        """The same files; `read` checks their paths against this policy."""
         return PartedFiles(self.parts, self._added, self._gone, policy)
 
     def changed(self, keys: pa.ChunkedArray[Any], added: LogicalFiles) -> PartedFiles:
-        """The files after commits that speak of these keys, as text, and leave `added`."""
+        """The files after commits that touch these keys, given as text, and add `added`."""
         kept = self._added.of_batches([*without_keys(self._added, keys, PathIndex())])
         gone = pa.chunked_array([*self._gone.chunks, *keys.chunks], pa.string())
         return PartedFiles(self.parts, LogicalFiles.joined([kept, added]), gone, self._policy)
 
     def shares(self) -> list[PartedFiles]:
-        """The same files in order, some for each worker."""
+        """The same files in order: one share for each part, and one for the added files."""
         shares = [PartedFiles([part], None, self._gone, self._policy) for part in self.parts]
         return [*shares, PartedFiles((), self._added, None, self._policy)]
 
     def read(self, *, passing: bool = True) -> Iterator[LogicalFiles]:
-        """The files, some at a time; see `Part.read` for `passing`.
+        """Yield the files, some at a time; see `Part.read` for `passing`.
 
         Raises MalformedLog, AbsolutePathRefused, MissingSource.
         """
@@ -132,7 +132,7 @@ class PartedFiles(LogicalFiles):
             yield self._checked(self._added)
 
     def load(self) -> LogicalFiles:
-        """All files, in memory. Raises as `read`, and MalformedLog for one that is there twice."""
+        """Read all files into memory. Raises as `read`, and MalformedLog for one listed twice."""
         with self._lock:
             if self._whole is None:
                 found = [*self.read(passing=False)]
@@ -154,12 +154,12 @@ class PartedFiles(LogicalFiles):
 
 
 def is_unread(files: LogicalFiles) -> TypeGuard[PartedFiles]:
-    """Whether files are in parts that nobody has asked for yet."""
+    """Whether files are PartedFiles that are not in memory yet."""
     return isinstance(files, PartedFiles) and not files.is_read
 
 
 def index_of(parts: Iterable[LogicalFiles]) -> PathIndex:
-    """The hashes of the paths that stay in their files."""
+    """An index of the hashes that CheckpointTexts already have; other batches are hashed later."""
     index = PathIndex()
     for part in parts:
         for texts in part.texts.values():
@@ -170,7 +170,7 @@ def index_of(parts: Iterable[LogicalFiles]) -> PathIndex:
 
 
 def check_unique(files: LogicalFiles, index: PathIndex) -> None:
-    """As `check_unique_paths`, by the hashes of the paths."""
+    """Like `check_unique_paths`, but compares paths only if hashes repeat."""
     hashes = [index.hashes(files, batch) for batch in files.listed.to_batches()]
     if len(repeated_hashes(hashes)):
         check_unique_paths(files)

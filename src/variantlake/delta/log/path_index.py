@@ -1,4 +1,4 @@
-"""Which batches of files may hold some paths, so that a commit costs what it changes."""
+"""Which batches of files may hold some paths, so that a commit costs only what it changes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ Hashes = Int64s
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Sorted hashes of the paths of a batch; its `origin` stays in memory as long as this does."""
+    """Sorted hashes of the paths of a batch. Keeps `origin` in memory: its address is the key."""
 
     origin: pa.Array[Any]
     hashes: Hashes
 
 
 class PathIndex:
-    """Hashes of the paths in the batches of a table's files, made when a batch is asked about.
+    """Hashes of the paths in the batches of a table's files, computed at the first use of a batch.
 
-    A version takes over those of the batches that it shares with the one before. None are pickled.
+    A version takes over the hashes of batches that it shares with the version before. Hashes are
+    not pickled.
     """
 
     def __init__(self) -> None:
@@ -42,7 +43,7 @@ class PathIndex:
         self._batches[_key(origin)] = _Batch(origin, hashes)
 
     def hashes(self, files: LogicalFiles, batch: pa.RecordBatch) -> Hashes:
-        """Those of a batch of `listed`."""
+        """The sorted hashes of a batch of `listed`."""
         origin = batch.column("origin")
         if _key(origin) not in self._batches:
             paths = decoded_paths(files.of_batches([batch])["path"])
@@ -50,13 +51,13 @@ class PathIndex:
         return self._batches[_key(origin)].hashes
 
     def may_hold(self, files: LogicalFiles, batch: pa.RecordBatch, wanted: Hashes) -> bool:
-        """Whether a hash is that of a path in a batch of `listed`, decoded; rarely wrongly true."""
+        """Whether any hash in `wanted` is that of a decoded path in a batch of `listed`."""
         hashes = self.hashes(files, batch)
         places = np.minimum(np.searchsorted(hashes, wanted), len(hashes) - 1)
         return bool(len(hashes)) and bool((hashes[places] == wanted).any())
 
     def of(self, files: LogicalFiles) -> PathIndex:
-        """What is known of the batches of these files, and of no others."""
+        """A new index with the known hashes of the batches of these files alone."""
         index = PathIndex()
         for origin in files.listed["origin"].chunks:
             key = _key(origin)
@@ -75,9 +76,9 @@ def hashes_of(texts: Any) -> Hashes:
 
 
 def repeated(texts: pa.ChunkedArray[Any]) -> Int64s:
-    """The rows of texts without nulls that may stand there more than once: by their hashes.
+    """The rows of texts, without nulls, whose hash occurs more than once.
 
-    Mostly there are none, and the caller compares no texts.
+    Mostly there are none, and the caller need not compare texts.
     """
     if len(texts) < 2:
         return np.zeros(0, np.int64)
@@ -87,7 +88,7 @@ def repeated(texts: pa.ChunkedArray[Any]) -> Int64s:
 
 
 def repeated_hashes(parts: Sequence[Hashes]) -> Hashes:
-    """The hashes that come again."""
+    """The hashes that occur more than once; one that occurs n times is there n - 1 times."""
     order = np.concatenate([*parts, np.zeros(0, np.int64)])
     order.sort()
     found: Hashes = order[1:][order[1:] == order[:-1]]
@@ -95,6 +96,6 @@ def repeated_hashes(parts: Sequence[Hashes]) -> Hashes:
 
 
 def _key(origin: Any) -> tuple[int, ...]:
-    """Where a column of a batch is in memory."""
+    """The length, offset and buffer addresses of a column: its identity in memory."""
     places = [0 if buffer is None else buffer.address for buffer in origin.buffers()]
     return (len(origin), origin.offset, *places)
