@@ -1,7 +1,7 @@
 """Action reconciliation: what remains of a log when its commits are applied in order.
 
 The state is columns, not objects: a checkpoint's files stay in Arrow, and only the files that later
-commits touch are looked at one by one. Spec: PROTOCOL, "Action Reconciliation".
+commits touch are handled one by one. Spec: PROTOCOL, "Action Reconciliation".
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ from variantlake.storage.store import Store
 class LogState:
     """What a log says at one version.
 
-    `removes` holds the tombstones by key if they were asked for, else None. `protocol` and
-    `metadata` are None in the state before the first commit only. `unknown_actions` names the kinds
-    of actions that this version does not know: a checkpoint of the state would lose them.
+    `removes` holds the tombstones by key, or is None if the caller did not request them. `protocol`
+    and `metadata` are None until an action sets them. `unknown_actions` names the kinds of actions
+    that this version does not know: a checkpoint of the state would lose them.
     """
 
     protocol: Protocol | None = None
@@ -72,7 +72,7 @@ class LogState:
 def read_commit(store: Store, path: str) -> list[Action]:
     """The actions of one commit file.
 
-    A file without any holds none, as for Delta Spark: a version that changes nothing.
+    An empty file gives no actions, as in Delta Spark: such a version changes nothing.
 
     Raises MalformedLog naming file and line, also for actions that contradict each other (PROTOCOL,
     "Delta Log Entries" under "Additional Requirements").
@@ -86,7 +86,7 @@ def read_commit(store: Store, path: str) -> list[Action]:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One commit: its adds by columns with their keys as text, and everything else."""
+    """One commit: its adds by columns, the keys of these as text, and its other actions."""
 
     adds: LogicalFiles
     keys: Any
@@ -94,7 +94,7 @@ class Commit:
 
 
 def read_large_commit(store: Store, path: str) -> Commit:
-    """`read_commit` by columns, for volume."""
+    """Like `read_commit`, but by columns, which is faster for large files."""
     from variantlake.delta.log.commit_reader import read_by_columns
 
     file = store.join(path)
@@ -107,7 +107,7 @@ def read_large_commit(store: Store, path: str) -> Commit:
 
 
 def _check_adds(commit: Commit) -> None:
-    """What `_check_commit` says of adds, by columns."""
+    """Check the adds as `_check_commit` does, but by columns."""
     keys = commit.keys
     removed = [key_text(key_of(a)) for a in commit.others if isinstance(a, RemoveFile)]
     if removed:
@@ -115,7 +115,7 @@ def _check_adds(commit: Commit) -> None:
         if len(both):
             path = both[0].as_py().partition(KEY_END)[0]
             raise MalformedLog(f"one commit adds and removes {path!r}")
-    # Rare, and to be told apart from the same action twice: object by object.
+    # Rare, so compare objects: the same action may occur twice.
     rows = repeated(keys)
     if len(rows):
         _check_commit([*adds_of(commit.adds.take(rows))])
@@ -165,25 +165,25 @@ def apply_commits(state: LogState, commits: Iterable[list[Action] | Commit]) -> 
 
 
 class _FileChanges:
-    """Adds and removes in the order of their commits: of each file the last one counts."""
+    """Adds and removes in the order of their commits: the last one of each file counts."""
 
     def __init__(self, removes: Mapping[Key, RemoveFile] | None) -> None:
         self.removes = None if removes is None else dict(removes)
         self._tables: list[LogicalFiles] = []
         self._keys: list[Any] = []
         self._is_add: list[Bools] = []
-        # Single actions wait until they are many: a table for each would be slow.
+        # Collects single actions, because a table for each would be slow.
         self._waiting: list[tuple[str, AddFile | None]] = []
 
     def add(self, add: AddFile) -> None:
-        """A file that stands in the table from now on."""
+        """Add a file to the table."""
         key = key_of(add)
         self._waiting.append((key_text(key), add))
         if self.removes is not None:
             self.removes.pop(key, None)
 
     def add_all(self, commit: Commit) -> None:
-        """Files that stand in the table from now on."""
+        """Add the files of a commit to the table."""
         self._flush()
         self._append(commit.keys, np.ones(commit.adds.num_rows, np.bool_), commit.adds)
         removed = {key_text(key): key for key in self.removes or ()}
@@ -195,14 +195,14 @@ class _FileChanges:
                 self.removes.pop(removed[text], None)
 
     def remove(self, action: RemoveFile) -> None:
-        """A file that stands there no longer."""
+        """Remove a file from the table."""
         key = key_of(action)
         self._waiting.append((key_text(key), None))
         if self.removes is not None:
             self.removes[key] = action
 
     def applied(self, files: LogicalFiles, index: PathIndex) -> LogicalFiles:
-        """The files after the changes. Batches that nothing touches stay as they are in memory."""
+        """The files after the changes. Batches without changes keep their memory."""
         self._flush()
         if not self._keys:
             return files
@@ -231,7 +231,7 @@ class _FileChanges:
 
 
 def _superseded(keys: pa.ChunkedArray[Any]) -> Bools:
-    """The rows whose key comes again."""
+    """A mask of the rows whose key occurs again in a later row."""
     rows, found = repeated(keys), np.zeros(len(keys), np.bool_)
     if len(rows):
         encoded: Any = one_chunk(keys.take(arrow_array(rows))).dictionary_encode()
@@ -246,7 +246,7 @@ _FEW_ROWS, _MANY_BATCHES = 4096, 8
 
 
 def _merged(files: LogicalFiles) -> LogicalFiles:
-    """The same files; small batches are put together once they are many."""
+    """The same files; joins small batches if there are many."""
     batches = files.listed.to_batches()
     if sum(batch.num_rows < _FEW_ROWS for batch in batches) <= _MANY_BATCHES:
         return files.of_batches(batches)
@@ -277,7 +277,7 @@ def _check_commit(actions: Sequence[Action]) -> None:
 
 
 def _single(action: Action) -> tuple[str, ...]:
-    """What must stand at most once in a commit; empty for what may stand there again."""
+    """A name for an action of which a commit may have only one; empty for other actions."""
     match action:
         case Protocol() | Metadata():
             return (action.KEY, "actions")

@@ -76,9 +76,9 @@ from variantlake.units import EPOCH
 class HistoryEntry(Shown):
     """One commit as its writer described it.
 
-    `timestamp`, in milliseconds since 1970, is the one that time travel goes by: that of the commit
-    if the table has in-commit timestamps, else that of its file. `time` is the same as a datetime
-    in UTC: `Table.open(…, timestamp=entry.time)` opens the version.
+    `timestamp`, in milliseconds since 1970, is the one that time travel uses: that of the commit if
+    the table has in-commit timestamps, else that of its file. `time` is the same as a datetime in
+    UTC: `Table.open(…, timestamp=entry.time)` opens the version.
     """
 
     version: int
@@ -93,13 +93,13 @@ class HistoryEntry(Shown):
 
     @property
     def user_metadata(self) -> str | None:
-        """What the user said about the commit (`userMetadata`), as text; None if nothing."""
+        """The text that the user gave with the commit (`userMetadata`); None without one."""
         text = self.info.get(USER_METADATA)
         return text if isinstance(text, str) else None
 
     @property
     def commit_properties(self) -> dict[str, str]:
-        """The `commit_properties` of the verb that committed; none of another text."""
+        """The `commit_properties` of the call that committed; empty for other `userMetadata`."""
         return properties_in(self.info)
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,9 +124,9 @@ class Snapshot(Shown):
     """One version of a table. Never changes: `refresh` gives another one.
 
     `last` is the file of the log that the version ends with, as it was when it was listed.
-    `files` has a row for each file (columns: `logical_files.FILES`), paths as in the log;
-    `location` says where one is. Deletion vectors and column mapping are not applied to anything
-    here: a scan must say at `load` that it does, else a table that needs them is refused.
+    `files` has a row for each file (columns: `logical_files.FILES`), with paths as in the log;
+    `location` resolves them. A snapshot applies no deletion vectors and no column mapping: a scan
+    that does must name them to `read`, which otherwise refuses a table that needs them.
     """
 
     store: Store
@@ -157,13 +157,13 @@ class Snapshot(Shown):
     ) -> Snapshot:
         """Read the log of the table at `location` (or in `store`), at its newest version if None.
 
-        A text is the name that a version got (`Table.tag`).
+        If `version` is text, it is the name of a version (`Table.tag`).
 
-        `timestamp`, in milliseconds since the epoch, asks for the last version that was there then;
-        it does not go with a `version`.
+        `timestamp`, in milliseconds since the epoch, selects the last version committed by then; it
+        excludes `version`.
 
-        `applies` names the reader features that the caller's scan obeys: `columnMapping`,
-        `deletionVectors`. `absolute_paths` is the process's own setting if None.
+        `applies` names the reader features that the caller's scan implements: `columnMapping`,
+        `deletionVectors`. `absolute_paths` is the setting of the process if None.
 
         Raises NotADeltaTable, MissingSource for a version that does not exist, MalformedLog naming
         the file and line, UnsupportedFeature by name, InvalidQuery when no version is that old,
@@ -187,21 +187,21 @@ class Snapshot(Shown):
             _snapshot, store, absolute_paths=absolute_paths, applies=frozenset(applies)
         )
         try:
-            # Of a checkpoint alone that was looked at when it was read.
+            # `read_checkpoint` already checked the files of a checkpoint.
             is_checkpoint = segment.checkpoint is not None and not segment.commits
             return snapshot(segment.version, segment.last, state, unique=is_checkpoint)
         except VariantLakeError:
             if not segment.compacted:
                 raise
-        # A log compaction may say what its commits do not: they decide.
+        # A log compaction may differ from its commits, which decide.
         segment, state = read_state(store, version, compactions=False)
         return snapshot(segment.version, segment.last, state)
 
     def refresh(self) -> Snapshot:
         """The newest version; reads only what was committed since, and is `self` if nothing was.
 
-        If the log does not hold this version any more as it was read, all of the log is read:
-        then it may be another table's. Raises as `load`.
+        If the log no longer holds this version as it was read, reads the whole log, which may then
+        be another table's. Raises as `read`.
         """
         allowed = self.absolute_paths is AbsolutePaths.ALLOW
         if allowed and AbsolutePaths.setting() is AbsolutePaths.REFUSE:  # set since it was loaded
@@ -237,7 +237,7 @@ class Snapshot(Shown):
         )
 
     def state(self) -> LogState:
-        """What the log says at this version, for the commits after it."""
+        """The state of the log at this version, to apply later commits to."""
         return LogState(
             protocol=self.protocol,
             metadata=self.metadata,
@@ -255,29 +255,29 @@ class Snapshot(Shown):
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """Names of the partition columns, logical ones."""
+        """The logical names of the partition columns."""
         return self.metadata.partition_columns
 
     @property
     def features(self) -> frozenset[str]:
-        """The features that bind readers or writers, by list or by legacy version."""
+        """The features that readers or writers must support, by list or by legacy version."""
         return frozenset((*reader_features(self.protocol), *writer_features(self.protocol)))
 
     @property
     def shredding_enabled(self) -> bool:
-        """Whether new files may be shredded: feature and property, as the protocol asks for both.
+        """Whether new files may be shredded: the protocol requires both feature and property.
 
-        Files that are shredded already may be there in any case.
+        Existing files may be shredded in any case.
         """
         enabled = self.metadata.configuration.get("delta.enableVariantShredding", "")
         return enabled.lower() == "true" and not self.features.isdisjoint(VARIANT_SHREDDING)
 
     def with_files(self, files: LogicalFiles) -> Snapshot:
-        """The version with some of its files alone."""
+        """This version with only these of its files."""
         return replace(self, files=files, index=PathIndex())
 
     def without_files(self) -> Snapshot:
-        """The version as tasks need it, which is small when it is pickled."""
+        """This version without its files, which is small to pickle for tasks."""
         return replace(self, files=files_of(()), transactions={}, domains={}, commit_info=None)
 
     def add_files(self) -> Iterator[AddFile]:
@@ -289,10 +289,10 @@ class Snapshot(Shown):
         return locate(path, self.store.uri)
 
     def has_stored_names(self, footer: Footer) -> bool:
-        """Whether a file's columns, and fields of them, have the physical names of the schema.
+        """Whether a file's columns, and their fields, have the physical names of the schema.
 
-        Column mapping by id finds columns by their field ids: a file may then call them anything.
-        Without mapping names may differ by case.
+        Column mapping by id finds columns by field id, so a file may name them anything. Without
+        mapping, names may differ in case.
         """
         if self.properties.get(MODE, "").lower() != "id":
             return is_mapped(self.properties) or have_case(self.schema, footer.schema.children)
@@ -303,8 +303,8 @@ class Snapshot(Shown):
     ) -> None:
         """Raise UnsupportedFeature, by name, unless files can be appended to this table.
 
-        `evaluated` says that their rows have gone through the table's SQL expressions, `kept` that
-        they are rows that the table has.
+        `evaluated`: their rows have gone through the table's SQL expressions. `kept`: the table
+        already has their rows. `numbered`: they have the numbers of identity columns.
         """
         with in_file(self.store.uri):
             check_writable(
@@ -327,7 +327,7 @@ class Snapshot(Shown):
             except MissingSource:
                 if not found:
                     raise
-                break  # cleaned up since it was listed, and all before it
+                break  # a cleanup deleted this commit, and all before it, since the listing
             found.append(entry)
         return found
 
@@ -343,27 +343,28 @@ def _snapshot(
     applies: frozenset[str],
     unique: bool = False,
 ) -> Snapshot:
-    """`new_paths` are those that the state before, which was looked at, did not have.
+    """Check a state and make a snapshot of it.
 
-    `unique` says that each data file stands in the state once.
+    `new_paths` are the paths that the state before, already checked, did not have. `unique`: the
+    caller knows that each data file is in the state once.
     """
     if state.protocol is None or state.metadata is None:
         what = "protocol" if state.protocol is None else "metaData"
         raise MalformedLog(f"no commit up to version {version} has a {what} action", file=store.uri)
     with in_file(store.uri):
-        # The protocol first: a feature that nobody here knows may change what a schema looks like.
+        # Check the protocol first: an unknown feature may change the form of a schema.
         check_protocol(state.protocol)
         schema = StructType.from_json(state.metadata.schema_string)
         metadata = state.metadata
         if not _maps_names(state.protocol, metadata):
-            # Names and ids of a mapping that does not count: files have the names of the table.
+            # Ignore the names and ids of an inactive mapping: files have the table's names.
             schema = without_mapping(schema)
             metadata = replace(metadata, schema_string=schema.to_json())
         _check_metadata(metadata, schema)
         check_readable(state.protocol, dict(state.metadata.configuration), schema, applies=applies)
         files = state.files
         if is_unread(files) and "deletionVectors" in applies:
-            files = files.obeying(absolute_paths)  # looked at when they are read
+            files = files.obeying(absolute_paths)  # checked when they are read
         else:
             _check_files(state, new_paths, absolute_paths, unique=unique)
             _check_vectors_apply(files, store, applies)
@@ -386,7 +387,7 @@ def _snapshot(
 
 
 def _maps_names(protocol: Protocol, metadata: Metadata) -> bool:
-    """Whether the schema's physical names count, or it has none. Spec: "Column Mapping"."""
+    """Whether the schema's physical names are in force, or it has none. Spec: "Column Mapping"."""
     if NAME_KEY not in metadata.schema_string and ID_KEY not in metadata.schema_string:
         return True
     return is_mapped(metadata.configuration) and "columnMapping" in reader_features(protocol)
@@ -403,14 +404,14 @@ def _check_files(
     files = state.files
     vectors = files["deletion_vector"]
     if not unique and (new_paths is None or vectors.null_count < len(vectors)):
-        # Without vectors a path that comes again takes the place of the one before.
+        # Without vectors, an add of the same path replaces the one before.
         check_unique(files, state.index)
     check_paths(files.odd_paths() if new_paths is None else new_paths, absolute_paths)
     check_vectors(vectors, absolute_paths)
 
 
 def _check_vectors_apply(files: LogicalFiles, store: Store, applies: frozenset[str]) -> None:
-    """Raise UnsupportedFeature for deleted rows that the caller's scan would show."""
+    """Raise UnsupportedFeature if the caller's scan would show deleted rows."""
     vectors = files["deletion_vector"]
     if "deletionVectors" not in applies and vectors.null_count < len(vectors):
         raise UnsupportedFeature(
@@ -421,7 +422,7 @@ def _check_vectors_apply(files: LogicalFiles, store: Store, applies: frozenset[s
 
 
 def _check_metadata(metadata: Metadata, schema: StructType) -> None:
-    """Raise MalformedLog for metadata that contradict themselves."""
+    """Raise MalformedLog if the metadata contradicts itself."""
     for struct in schema.structs():
         names = [field.name for field in struct.fields]
         if len(set(names)) < len(names):
@@ -438,7 +439,7 @@ def _check_metadata(metadata: Metadata, schema: StructType) -> None:
 
 
 def _history_entry(store: Store, version: int, entry: Entry, written: int | None) -> HistoryEntry:
-    """`written` is when if the commit's file tells it."""
+    """The entry of a commit; `written` is its time by its file, None if it has a timestamp."""
     info = info_of(read_commit(store, entry.path))
     stamped = None if info is None else info.in_commit_timestamp
     time = next(each for each in (written, stamped, entry.modified) if each is not None)

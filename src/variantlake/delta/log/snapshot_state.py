@@ -28,14 +28,14 @@ from variantlake.storage.store import Entry, Store
 _LOG = logger("log")
 
 LARGE_COMMIT = 1 << 20
-"""Bytes of a commit above which it is read by columns: that begins a millisecond later, and then
+"""Bytes of a commit above which it is read by columns: that starts a millisecond later, and then
 takes a third of the time."""
 
 MANY_COMMITS = 10_000
-"""From this many commits on, reading them takes so long that the user hears of it."""
+"""From this many commits on, the reader warns the user: reading them takes long."""
 
 PROGRESS_SECONDS = 5.0
-"""How often the user then hears how far it is."""
+"""Seconds between two reports of progress in that case."""
 
 _THREADS = min(4, os.cpu_count() or 1)
 
@@ -43,12 +43,12 @@ _THREADS = min(4, os.cpu_count() or 1)
 def read_state(
     store: Store, version: int | None, *, tombstones: bool = False, compactions: bool = True
 ) -> tuple[LogSegment, LogState]:
-    """The files of `version` (the newest if None) and the state that they make.
+    """The log files of `version` (the newest if None) and the state that they make.
 
-    An unreadable checkpoint gives way to an older one or to none; log compactions that are broken,
-    or disagree with the checksum of the version, to their commits. Without `compactions` the
-    commits are read in any case. `tombstones` asks for the removed files too. Raises as
-    `find_segment`, `read_checkpoint`, `read_commit` and `verify_checksum`.
+    If a checkpoint is unreadable, an older one or none takes its place. If log compactions are
+    broken, or disagree with the checksum of the version, their commits are read instead; without
+    `compactions`, the commits are always read. With `tombstones`, the state has `removes`. Raises
+    as `find_segment`, `read_checkpoint`, `read_commit` and `verify_checksum`.
     """
     unreadable: dict[int, MalformedLog] = {}
     while True:
@@ -57,10 +57,10 @@ def read_state(
         except (MalformedLog, MissingSource) as error:
             if not unreadable:
                 raise
-            # A cleanup of the log may have taken the checkpoint: then this says what is left.
+            # A cleanup of the log may have deleted the checkpoint: then look again.
             latest = find_segment(store, version).checkpoint
             if latest is None or latest.version in unreadable:
-                # Without the damaged checkpoint the version cannot be had: that is what to say.
+                # The version needs the damaged checkpoint, so report that one.
                 raise next(iter(unreadable.values())) from error
             continue
         state = LogState(removes={} if tombstones else None)
@@ -76,9 +76,10 @@ def read_state(
 
 
 def _check_complete(store: Store, checkpoint: CheckpointFiles, state: LogState) -> None:
-    """Raise for a checkpoint that is whole and yet lacks what each must have.
+    """Raise MalformedLog for a checkpoint that has no protocol or no metaData action.
 
-    It does not give way, as a damaged one: its writer went wrong, and may have before.
+    Unlike a damaged checkpoint, it is not replaced by an older one: its writer has a bug, which
+    may have affected that one too.
     """
     for name, action in (("protocol", state.protocol), ("metaData", state.metadata)):
         if action is None:
@@ -91,10 +92,9 @@ def _check_complete(store: Store, checkpoint: CheckpointFiles, state: LogState) 
 
 
 def read_removes(store: Store, version: int) -> Mapping[Key, RemoveFile]:
-    """The removed files that the log of `version` remembers, as `LogState.removes`.
+    """The tombstones in the log of `version`, as `LogState.removes`.
 
-    Of the files that are there only those of commits after the checkpoint are read. Raises as
-    `read_state`.
+    Does not read the adds of the checkpoint if it is readable. Raises as `read_state`.
     """
     segment = find_segment(store, version)
     try:
@@ -113,8 +113,8 @@ def _by_commits(store: Store, segment: LogSegment, state: LogState) -> LogState:
 
 
 def _by_compactions(store: Store, segment: LogSegment, state: LogState) -> LogState | None:
-    """The state by log compactions; None without any, or if the commits have to be asked."""
-    # A commit may be empty, which says nothing; in the place of several it would take them away.
+    """The state by log compactions; None if there are none, or if the commits must be read."""
+    # An empty commit is valid, but an empty compaction would hide the commits that it covers.
     if not segment.compacted or not all(entry.size for entry in segment.compacted):
         return None
     try:
@@ -128,7 +128,7 @@ def _by_compactions(store: Store, segment: LogSegment, state: LogState) -> LogSt
 
 
 def _commits(store: Store, entries: Sequence[Entry]) -> Iterator[list[Action] | Commit]:
-    """The commits, and log compactions, in their order; of very many it says how far it is."""
+    """Yield the commits or log compactions in order; report progress if there are very many."""
     commits = _read(store, entries)
     if len(entries) < MANY_COMMITS:
         yield from commits

@@ -1,8 +1,8 @@
 """Which version a table had at a time.
 
-With in-commit timestamps the commits themselves say when they were made; without, and for the
-commits before these were switched on, it is when their files were written. Spec: PROTOCOL,
-"In-Commit Timestamps", "Reader Requirements for In-Commit Timestamps".
+An in-commit timestamp gives the time of a commit. Without them, and for commits from before the
+table had them, it is the time when the commit's file was written. Spec: PROTOCOL, "In-Commit
+Timestamps", "Reader Requirements for In-Commit Timestamps".
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
 
 
 def check_version(version: object) -> None:
-    """Raise InvalidValue for what is neither None nor a number of a version."""
+    """Raise InvalidValue unless `version` is None or an integer."""
     if isinstance(version, bool) or not isinstance(version, int | None):
         raise InvalidValue(
             f"version is {version!r}, {describe_type(version)}", hint="a whole number"
@@ -31,7 +31,7 @@ def check_version(version: object) -> None:
 
 
 def version_at(store: Store, metadata: Metadata, timestamp: int) -> int:
-    """`find_version`. Raises InvalidQuery when the log holds no version that is that old."""
+    """Like `find_version`, but raises InvalidQuery if the log holds no version that is that old."""
     found = find_version(store, metadata, timestamp)
     if found is None:
         raise InvalidQuery(
@@ -46,13 +46,13 @@ def version_at(store: Store, metadata: Metadata, timestamp: int) -> int:
 def find_version(
     store: Store, metadata: Metadata, timestamp: int, *, before: bool = False
 ) -> int | None:
-    """The last version that was there at `timestamp`, in milliseconds since the epoch.
+    """The last version committed at or before `timestamp`, in milliseconds since the epoch.
 
-    None when all that the log holds are newer. `metadata` is that of the newest version. With
-    `before` it is the last version that is older than that.
+    None if all versions in the log are newer. `metadata` is that of the newest version. With
+    `before`, the last version that is older than `timestamp`.
 
-    Raises InvalidQuery for a time after the newest commit, which a later commit may yet give
-    another version; MalformedLog for a commit that has no timestamp if the table promises one.
+    Raises InvalidQuery for a time after the newest commit, because a later commit may still fall
+    before it; MalformedLog for a commit that has no timestamp if the table promises one.
     """
     commits = all_commits(store)
     latest = timestamp - 1 if before else timestamp
@@ -80,7 +80,7 @@ def find_version(
 
 
 def in_commit_timestamp(store: Store, entry: Entry) -> int:
-    """When a commit was made, by its own word; reads no further than to its `commitInfo`."""
+    """The in-commit timestamp of a commit; reads its file only up to `commitInfo`."""
     file = store.join(entry.path)
     for action in parse_log(store.stream(entry.path), file):
         if isinstance(action, CommitInfo):
@@ -93,11 +93,11 @@ def in_commit_timestamp(store: Store, entry: Entry) -> int:
 
 
 def file_times(commits: Mapping[int, Entry], metadata: Metadata) -> dict[int, int]:
-    """When the commits were made that go by the times of their files, in milliseconds, by version.
+    """The times of commits without in-commit timestamps, in milliseconds, by version.
 
-    `commits` are those of the log from its first on, `metadata` those of the newest version. The
-    others have timestamps of their own. As clocks may go back, each time is moved to after the one
-    before it.
+    `commits` are those of the log from its first on, `metadata` is that of the newest version. A
+    time comes from the commit's file. As clocks may go back, each time is moved past the one before
+    it.
     """
     first = _first_stamped(metadata)
     times: dict[int, int] = {}
@@ -109,7 +109,7 @@ def file_times(commits: Mapping[int, Entry], metadata: Metadata) -> dict[int, in
 
 
 def is_stamped(properties: Mapping[str, str]) -> bool:
-    """Whether a table keeps in-commit timestamps."""
+    """Whether the properties enable in-commit timestamps."""
     return properties.get(_ENABLED, "").lower() == "true"
 
 
@@ -120,14 +120,14 @@ def stamp_of(actions: Iterable[Action]) -> int:
 
 
 def _first_stamped(metadata: Metadata) -> int | None:
-    """The first version with a timestamp of its own; None if no version has one."""
+    """The first version with an in-commit timestamp; None if the table has none."""
     if not is_stamped(metadata.configuration):
         return None
     return natural(metadata.configuration.get(SINCE_VERSION, "")) or 0
 
 
 def _stamped(commits: Iterable[int], metadata: Metadata, timestamp: int) -> list[int] | None:
-    """The versions to look through by their own timestamps; None to go by the files' times."""
+    """The versions to search by in-commit timestamps; None to search by the files' times."""
     first = _first_stamped(metadata)
     since = natural(metadata.configuration.get(SINCE_TIME, ""))
     if first is None or (since is not None and timestamp < since):

@@ -1,8 +1,8 @@
-"""Version checksums: what `N.crc` says about the state of version N.
+"""Version checksums: `N.crc` describes the state of version N.
 
-A checksum is a witness and nothing more: a version is as good without, and one that belongs to
-another commit of that version, or cannot be parsed, says nothing. One that contradicts the log is
-an error, because one of the two was changed. Spec: PROTOCOL, "Version Checksum File".
+A checksum is optional. This module ignores one that cannot be parsed or that belongs to another
+commit of the version. One that contradicts the log is an error, because one of the two was changed.
+Spec: PROTOCOL, "Version Checksum File".
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ _DELETED_BINS = [0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2
 """Where the bins of deleted rows begin. Spec: PROTOCOL, "Deleted Record Counts Histogram"."""
 
 MAX_BINNED = 100_000
-"""Our limit on the files of a table whose checksum has histograms: with more, they cost commits."""
+"""The most files for which a checksum has histograms: with more, they would slow commits."""
 
 MAX_CHECKSUM_BYTES = 64 << 20
-"""Our limit on a checksum that is read: larger ones hold all files, and say nothing new."""
+"""The most bytes of a checksum that is read: a larger one lists all files, as the log does."""
 
 
 def write_checksum(store: Store, version: int, state: LogState) -> None:
     """Write the checksum of a version that is in the log, unless there is one.
 
-    None of a table whose files are not in memory: it would have all of them read.
+    Writes none if the state's files are not in memory, as that would read all of them.
 
     Raises UnsupportedFeature, by name, for a protocol that we must not write.
     """
@@ -70,7 +70,7 @@ def write_checksum(store: Store, version: int, state: LogState) -> None:
 
 
 def checksum(state: LogState) -> dict[str, Any]:
-    """The document for a state."""
+    """The document of a state's checksum. Raises MalformedLog without protocol or metadata."""
     if state.protocol is None or state.metadata is None:
         raise MalformedLog("a version without protocol or metadata has no checksum")
     document: dict[str, Any] = {
@@ -93,7 +93,7 @@ def checksum(state: LogState) -> dict[str, Any]:
 
 
 def _histograms(state: LogState) -> dict[str, Any]:
-    """Sizes of files and counts of deleted rows, binned; without counts if no file can have any.
+    """Histograms of file sizes and, if the table can have deletion vectors, of deleted rows.
 
     The optional list of all files is never written: it would copy all statistics in every commit.
     """
@@ -129,7 +129,7 @@ def _binned(sizes: npt.NDArray[np.int64]) -> dict[str, list[int]]:
 
 
 def verify_checksum(store: Store, segment: LogSegment, state: LogState) -> None:
-    """Compare the state of a version with its checksum, if there is one that speaks of it.
+    """Compare the state of a version with its checksum, if it has one for the same commit.
 
     Raises MalformedLog naming the checksum and what differs.
     """
@@ -157,11 +157,11 @@ def verify_checksum(store: Store, segment: LogSegment, state: LogState) -> None:
 def _speaks_of(
     document: dict[str, Any], store: Store, version: int, info: CommitInfo | None
 ) -> bool:
-    """Whether a checksum is of the commit that is there, and not of one that was overwritten."""
+    """Whether a checksum belongs to the present commit, and not to one that was overwritten."""
     recorded = document.get("txnId")
     if recorded is None:
         return True
-    if info is None:  # a checkpoint stands for the commit, and does not tell
+    if info is None:  # the state comes from a checkpoint, which has no commitInfo
         try:
             actions = read_commit(store, commit_path(version))
         except VariantLakeError:
@@ -171,7 +171,7 @@ def _speaks_of(
 
 
 def _compared(document: dict[str, Any], state: LogState) -> list[tuple[str, Any, Any]]:
-    """What is compared: its name, what the log says, what the checksum says (None: nothing)."""
+    """The values to compare: name, value in the log, value in the checksum (None: absent)."""
     protocol, metadata = document.get("protocol"), document.get("metadata")
     files: list[tuple[str, Any, Any]] = []
     if not is_unread(state.files):
@@ -200,7 +200,7 @@ def _parsed(kind: type[Protocol | Metadata], fields: Any) -> Protocol | Metadata
 
 
 def _meant(action: Protocol | Metadata | None) -> dict[str, Any] | None:
-    """What two spellings of an action have in common: features in any order, a schema as JSON."""
+    """An action in a form that ignores the order of features and the spelling of its schema."""
     if action is None:
         return None
     fields = action.to_json()

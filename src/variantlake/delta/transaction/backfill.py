@@ -1,8 +1,8 @@
-"""Row ids for the files of a table that begins to track rows.
+"""Gives row ids to the files of a table that begins to track rows.
 
 The protocol's order: first the feature, so that every writer gives ids to what it adds; then ids
-for the files that have none; only then the property. Each step is a commit, and a repeat goes on
-where it was stopped. Spec: PROTOCOL, "Writer Requirements for Row Tracking".
+for the files that have none; only then the property. Each step is a commit, and a repeated call
+resumes where the last one stopped. Spec: PROTOCOL, "Writer Requirements for Row Tracking".
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Commits: all or nothing, one winner for each version.
 
-A commit is one put-if-absent of the next version's file. Who comes second reads what won, and goes
-on with the version after it unless the two contradict each other. Spec: PROTOCOL, "Delta Log
-Entries", "Commit Provenance Information", "In-Commit Timestamps".
+A commit is one put-if-absent of the next version's file. A writer that loses the race reads the
+winner's commit and retries with the version after it, unless the two conflict. Spec: PROTOCOL,
+"Delta Log Entries", "Commit Provenance Information", "In-Commit Timestamps".
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ from variantlake.telemetry.tracing import traced
 _LOG = logger("commit")
 
 MAX_ATTEMPTS = 10_000
-"""Our limit on versions lost to other writers before a commit gives up."""
+"""The most attempts of one commit, each lost to another writer, before it gives up."""
 
 OF_OTHER_FILES: Mapping[str, Any] = {"readVersion": -1, "isBlindAppend": False}
-"""What Delta Spark says of a new table whose files were there: a clone, a conversion."""
+"""Provenance of a new table of existing files (a clone, a conversion), as in Delta Spark."""
 
 
 @traced(
@@ -83,14 +83,14 @@ def commit_new(
     provenance: Mapping[str, Any] | None = None,
     file_metrics: bool = True,
 ) -> int:
-    """Create a table, with its first files, in one commit; gives its version, 0.
+    """Create a table, with its first files, in one commit; returns its version, 0.
 
-    The words are those of `Changes`. Raises CommitConflict if a log exists already.
+    The parameters are fields of `Changes`. Raises CommitConflict if a log exists already.
     """
     schema = StructType.from_json(metadata.schema_string)
     if has_log(store):
         raise _exists(store)
-    # An earlier table of this process at the same location is not this one.
+    # Forget a table that this process wrote earlier at the same location.
     lost_commit_check.forget(store)
     _check_partitions(adds, schema, metadata.partition_columns)
     changes = Changes(
@@ -108,7 +108,7 @@ def commit_new(
     stamped = is_stamped(metadata.configuration)
     base = _CommitBase(metadata, writer_features(protocol), stamped=stamped)
     payload = _payload(changes, base, 0)
-    # The store decides who is first: the check above only spares the work.
+    # The store decides which writer is first: the check above only saves work.
     if _put(store, 0, payload) is not None:
         raise _exists(store)
     _confirm(store, 0, payload, LogState(), [])
@@ -121,15 +121,15 @@ def commit_new(
     lambda version: {"version": version},
 )
 def commit(snapshot: Snapshot, changes: Changes) -> int:
-    """Commit `changes`, decided on top of `snapshot`; gives the version.
+    """Commit `changes`, which are based on `snapshot`; returns the version.
 
     Raises UnsupportedFeature, by name, for a table that we must not write; CommitConflict when
-    another writer's commit contradicts this one (nothing is committed then), TableReplaced when
-    another table is in the place of this one; CommitLost when ours was overwritten after it had won
+    another writer's commit conflicts with this one (nothing is committed then), TableReplaced when
+    another table has replaced this one; CommitLost when ours was overwritten after it had won
     (EXACTNESS, rule 26); StoreFailed when the store failed and the commit is not there,
     CommitUnknown when it failed and the outcome is unknown.
     """
-    # Constraints and generated columns concern new rows; a rewrite moves rows that fulfil them.
+    # Constraints and generated columns concern new rows; rewritten rows already satisfy them.
     rows_added = any(add.data_change for add in changes.adds)
     snapshot.check_writable(
         evaluated=changes.evaluated or not rows_added,
@@ -154,7 +154,7 @@ def commit(snapshot: Snapshot, changes: Changes) -> int:
             break
         weak = isolation.lower() != "serializable" and not changes.serializable
         against: Sequence[Action] = winner
-        # Changes of rows may fit behind the winner, row by row, where whole files conflict.
+        # Changes of rows may be rebased on the winner row by row where whole files conflict.
         if changes.rebased is not None:
             changes, against = changes.rebased(changes, winner, version)
         check_conflicts(changes, against, version, write_serializable=weak)
@@ -172,11 +172,11 @@ def commit(snapshot: Snapshot, changes: Changes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _CommitBase:
-    """What the next attempt of a commit stands on.
+    """The state of the table that the next attempt of a commit builds on.
 
-    `metadata` and `features` are the table's after it. `stamped` tells whether the commit has an
-    in-commit timestamp, `stamp` is that of the commit before it. `high_water` is the highest row id
-    so far. `enabling` is true for a commit that begins with timestamps in a table that has commits.
+    `metadata` and `features` are the table's after the commit. `stamped`: the commit has an
+    in-commit timestamp, which must exceed `stamp`. `high_water` is the highest row id so far.
+    `enabling`: the commit enables timestamps in a table that already has commits.
     """
 
     metadata: Metadata
@@ -207,7 +207,7 @@ class _CommitBase:
         )
 
     def after(self, winner: Sequence[Action]) -> _CommitBase:
-        """The base after another writer's commit came in between."""
+        """The base for the attempt after another writer's commit won."""
         mark = high_water_mark(winner)
         return replace(
             self,
@@ -218,14 +218,14 @@ class _CommitBase:
 
 @dataclass(frozen=True, slots=True)
 class _Payload:
-    """The actions of a commit file, its bytes, and what tells that they are ours."""
+    """The actions of a commit file, its bytes, and the id that marks it as ours."""
 
     actions: list[Action]
     txn_id: str
     data: bytes = field(repr=False)
 
     def is_in(self, actions: Sequence[Action]) -> bool:
-        """Whether a commit that was read is this one."""
+        """Whether `actions`, read from a commit file, are those of this commit."""
         return any(
             isinstance(action, CommitInfo) and action.txn_id == self.txn_id for action in actions
         )
@@ -274,10 +274,11 @@ def _payload(
 
 
 def _put(store: Store, version: int, payload: _Payload) -> list[Action] | None:
-    """Put a commit; the actions of another one that has the version, None if ours stands.
+    """Put a commit; returns None if it won, else the actions of the commit that did.
 
-    A store may do the work and lose the answer. So a put that failed, or that met a commit, counts
-    by what is there. Raises StoreFailed if nothing is, CommitUnknown if that cannot be read.
+    A store may write the file and lose the answer. So after a put that failed, or that found a
+    commit, the file decides. Raises StoreFailed if there is none, CommitUnknown if it cannot be
+    read.
     """
     failure: StoreFailed | None = None
     try:
@@ -307,7 +308,7 @@ def _put(store: Store, version: int, payload: _Payload) -> list[Action] | None:
 
 @contextmanager
 def _unknown_if_unread(store: Store, version: int, payload: _Payload) -> Iterator[None]:
-    """Raise CommitUnknown if what was put cannot be read back."""
+    """Raise CommitUnknown if the store fails to read the commit back."""
     try:
         yield
     except StoreFailed as error:
@@ -330,10 +331,10 @@ def _confirm(
     *,
     before: Entry | None = None,
 ) -> None:
-    """Read the version back: log stores of other writers can overwrite a commit.
+    """Read the version back, as log stores of other writers can overwrite a commit; run the hooks.
 
-    `state` is what the commit was decided on, `winners` came in between; `before` is the file of
-    the version before it, None if there is none.
+    `state` is that of the snapshot, `winners` are the commits after it; `before` is the file of the
+    version before this one, None if there is none.
     """
     first_line = payload.data[: payload.data.index(b"\n")]
     with _unknown_if_unread(store, version, payload):
@@ -393,7 +394,7 @@ def _check_append_only(snapshot: Snapshot, changes: Changes) -> None:
 def _check_partitions(
     adds: Sequence[AddFile], schema: StructType, partition_columns: Sequence[str]
 ) -> None:
-    """Every file must have a value for every partition column (PROTOCOL)."""
+    """Raise InvalidValue unless each file has a value for each partition column (PROTOCOL)."""
     wanted = {item.physical_name for item in schema.fields if item.name in partition_columns}
     for add in adds:
         if set(add.partition_values) != wanted:
@@ -405,12 +406,12 @@ def _check_partitions(
 
 def _last_stamp(snapshot: Snapshot) -> int:
     path = commit_path(snapshot.version)
-    # A version that came from a checkpoint has no commit information.
+    # A snapshot that was read from a checkpoint alone has no commitInfo.
     try:
         info = snapshot.commit_info
         infos = [info] if info else read_commit(snapshot.store, path)
     except MissingSource:
-        check_before_commit(snapshot)  # which says so if it was cleaned up since
+        check_before_commit(snapshot)  # raises if the log was cleaned up since
         raise
     stamp = stamp_of(infos)
     if not stamp:

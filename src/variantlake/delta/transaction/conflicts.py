@@ -1,6 +1,6 @@
-"""When a commit that came first contradicts one that still wants in.
+"""Conflicts between a commit that won a version and one that retries after it.
 
-Spec: PROTOCOL asks for serializable writes; the rules are those of Delta's reference conflict
+Spec: PROTOCOL requires serializable writes. The rules are those of Delta's reference conflict
 checker, as far as our operations need them.
 """
 
@@ -27,17 +27,17 @@ from variantlake.delta.protocol.row_tracking import DOMAIN as ROW_TRACKING
 from variantlake.errors import CommitConflict
 
 LOAD_ID = "loadId"
-"""Of `commitInfo`: the id of a load that has none from its caller. See `ingest`."""
+"""Field of `commitInfo`: the id of a load whose caller gave none. See `ingest`."""
 
 VACUUM_START = "VACUUM START"
-"""The operation of the commit before the first file of a vacuum goes."""
+"""The operation of the commit that a vacuum makes before it deletes the first file."""
 
 Reads = Callable[[StringMap], bool]
-"""Which files a change depends on, by their partition values."""
+"""Whether a change depends on a file, by the partition values of the file."""
 
 Rebase = Callable[["Changes", Sequence[Action], int], tuple["Changes", Sequence[Action]]]
-"""A change, the actions that won, their version: the change after them, and which of them still
-have to be held against it. Raises CommitConflict."""
+"""Takes a change, the winner's actions and version. Returns the change rebased on them, and those
+of the actions to check it against. Raises CommitConflict."""
 
 
 def whole_table(_partition_values: StringMap) -> bool:
@@ -47,18 +47,16 @@ def whole_table(_partition_values: StringMap) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a commit does. `reads` tells which files its content depends on, None for none.
+    """The content of a commit. `reads` selects the files that it depends on; None means none.
 
-    An append that looks at no row is blind, and conflicts with no other change of data.
-    `serializable` holds it against the appends of others whatever the table's isolation level is.
-    `operation`, `parameters` and `metrics` describe it in the history, with the numbers of files
-    if `file_metrics` are asked for. `evaluated` says that the rows of its files have gone
-    through the table's SQL expressions, `kept` that they were in the table before, `numbered` that
-    they have the numbers of identity columns. `rebased` puts
-    it on the ground of a commit that came first. `keeps_row_ids` is false if a row gets another
-    row id than it had. `revives` says that files come back, or are kept, which a vacuum may be
-    removing. `provenance` are fields of `commitInfo` in the place of those that follow from the
-    rest.
+    An append that reads no row is blind, and conflicts with no other change of data.
+    `serializable`: it conflicts with blind appends to what it read at any isolation level of the
+    table. `operation`, `parameters` and `metrics` describe it in the history, together with file
+    counts and sizes if `file_metrics` is true. `evaluated`: the rows of its files have gone through
+    the table's SQL expressions. `kept`: these rows were in the table before. `numbered`: they have
+    the numbers of identity columns. `rebased` rebases it on a commit that won. `keeps_row_ids` is
+    false if a row gets another row id than it had. `revives`: it restores or keeps files that a
+    vacuum may be deleting. `provenance` holds fields of `commitInfo` that override derived ones.
     """
 
     operation: str
@@ -84,9 +82,9 @@ class Changes:
 
     @property
     def blind_append(self) -> bool:
-        """No file but new ones, decided without reading the table.
+        """Whether it only adds new files, without reading the table.
 
-        As Delta Spark has it, so is a commit of metadata alone.
+        As in Delta Spark, also true for a commit of metadata alone.
         """
         new = all(add.data_change for add in self.adds)
         return new and not self.removes and self.reads is None
@@ -95,12 +93,12 @@ class Changes:
 def check_conflicts(
     changes: Changes, winner: Iterable[Action], version: int, *, write_serializable: bool = False
 ) -> None:
-    """Raise CommitConflict when the commit that won `version` contradicts `changes`.
+    """Raise CommitConflict when the commit that won `version` conflicts with `changes`.
 
-    `write_serializable` is true for tables of that isolation level: what was read need not have
-    included the rows of a blind append.
+    `write_serializable`: the table has that isolation level, so `changes` need not have read the
+    rows of a blind append.
     """
-    # Files that are in the table already, and get other words about them.
+    # Existing files whose statistics, tags or other fields change.
     again = {decode_path(action.path) for action in changes.adds if not action.data_change}
     touched = again | {decode_path(action.path) for action in changes.removes}
     applications = {action.app_id for action in changes.transactions}
@@ -132,7 +130,7 @@ def check_conflicts(
 
 
 def _read(changes: Changes, action: AddFile | RemoveFile) -> bool:
-    """Whether a change depends on a file; on one without its partition values it may."""
+    """Whether a change depends on a file; True if the file's partition values are unknown."""
     if changes.reads is None:
         return False
     return action.partition_values is None or changes.reads(action.partition_values)

@@ -1,7 +1,7 @@
 """Manifests that name a table's files, for engines that read lists of Parquet files.
 
-As Delta Spark's GENERATE writes them: a file of locations, one for each partition. Hive's reader of
-symlinks (Presto, Trino, Athena, Redshift) takes such a folder for a table.
+As Delta Spark's GENERATE writes them: a file of locations for each partition. Hive's reader of
+symlinks (Presto, Trino, Athena, Redshift) reads such a folder as a table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | set(map(chr, range(1, 32)))
 
 
 def write_manifests(store: Store, metadata: Metadata, files: LogicalFiles) -> int:
-    """Write the manifests of a version, and remove those of partitions that are gone; their number.
+    """Write the manifests of a version, delete outdated ones, and return the number written.
 
     Raises UnsupportedFeature for a table whose files alone are not its rows.
     """

@@ -1,4 +1,4 @@
-"""The actions of data files that we write, add again, or take out of a table."""
+"""The actions of data files that we add to a table or remove from it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def new_add(
 
 
 def removes_of(adds: Iterable[AddFile], *, data_change: bool = True) -> tuple[RemoveFile, ...]:
-    """The tombstones of files that leave the table now."""
+    """The tombstones of files that a commit removes now."""
     now = time.time_ns() // 1_000_000
     return tuple(
         RemoveFile(

@@ -1,10 +1,9 @@
-"""What follows a commit: its checksum; when one is due a checkpoint and a cleanup of the log.
+"""Work after a commit: its checksum and, when due, a checkpoint and a cleanup of the log.
 
-A table that wants manifests gets them anew. If checkpoints are rare, commits are compacted between
-them.
+It also rewrites the manifests of a table that keeps them, and writes log compactions if checkpoints
+are rare.
 
-The commit stands whatever becomes of these: a version is as good without, so that a failure is a
-warning.
+The commit is valid without any of these, so a failure is only a warning.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from variantlake.storage.store import Entry, Store
 
 
 def run_post_commit_hooks(store: Store, version: int, state: LogState) -> None:
-    """Do what the table's properties want after the commit of `version`, which made `state`."""
+    """Do the work that the table's properties require after `version`, whose state is `state`."""
     properties = {} if state.metadata is None else dict(state.metadata.configuration)
     if (metadata := state.metadata) is not None and is_kept_up(properties):
         _attempt("manifest", version, lambda: write_manifests(store, metadata, state.files))
     _attempt("checksum", version, lambda: write_checksum(store, version, state))
     if checkpoint_due(version, properties) and not _is_early(store, version, state, properties):
-        # It asks the protocol first: without a checkpoint there is no cleanup.
+        # The checkpoint checks the protocol, so the cleanup runs only after a checkpoint.
         done = _attempt("checkpoint", version, lambda: write_state(store, version, state))
         if done:
             _attempt("cleanup of the log", version, lambda: _clean_daily(store, properties, state))
@@ -44,7 +43,7 @@ def run_post_commit_hooks(store: Store, version: int, state: LogState) -> None:
 
 
 LATEST = 40
-"""The most commits after a checkpoint, in a table that names no interval."""
+"""The most commits after a checkpoint in a table that sets no interval."""
 
 BYTES_OF_FILE = 16
 """Bytes of commits that are read about as fast as one file's row of a checkpoint is written."""
@@ -53,8 +52,8 @@ BYTES_OF_FILE = 16
 def _is_early(store: Store, version: int, state: LogState, properties: Mapping[str, str]) -> bool:
     """Whether reading the commits since the last checkpoint costs less than writing another one.
 
-    A checkpoint names all files of the table: at a fixed interval a commit costs the more, the more
-    there are. A table that names its interval gets its checkpoints at that.
+    A checkpoint lists all files of the table, so at a fixed interval the cost of a commit grows
+    with their number. A table that sets an interval gets its checkpoints at that interval.
     """
     last = None if "delta.checkpointInterval" in properties else read_last_checkpoint(store)
     if last is None or not 0 < version - last < LATEST:
@@ -70,11 +69,12 @@ def _is_early(store: Store, version: int, state: LogState, properties: Mapping[s
 
 
 _cleaned: dict[str, tuple[object, Entry]] = {}
-"""When logs were cleaned up last, by their tables, and the oldest commits that were left."""
+"""By table: the day, properties and named versions of the last cleanup, and the oldest commit
+that it left."""
 
 
 def _clean_daily(store: Store, properties: Mapping[str, str], state: LogState) -> None:
-    """Clean up unless this process did today: files expire at midnight, and the log is long."""
+    """Clean up the log unless this process did today: files expire at midnight UTC."""
     named = [each.version for each in named_versions(state.domains.values())]
     now = (time.time_ns() // (DAY_MILLIS * 1_000_000), dict(properties), named)
     when, oldest = _cleaned.get(store.uri, (None, None))

@@ -1,7 +1,7 @@
-"""Which files an overwrite takes out of a table: all, or those of some partitions.
+"""Which files an overwrite removes from a table: all, or those of some partitions.
 
-A replacement is decided by the partition values of the new files, and gives the predicate that the
-old files, and those of concurrent commits, are compared with.
+A replacement takes the new files and returns a predicate of partition values. The overwrite applies
+it to the old files and to those of concurrent commits.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Columns = list[tuple[StructField, PrimitiveType]]
 
 
 def replace_all(_adds: Sequence[AddFile]) -> Reads:
-    """Everything goes."""
+    """Replace all files."""
     return whole_table
 
 
 def replace_touched(schema: StructType, partition_columns: Sequence[str]) -> Replacement:
-    """The partitions that the new rows are in go.
+    """Replace the partitions of the new rows.
 
     Raises InvalidSchema for a table without partitions.
     """
@@ -45,7 +45,7 @@ def replace_touched(schema: StructType, partition_columns: Sequence[str]) -> Rep
 def replace_where(
     schema: StructType, partition_columns: Sequence[str], wanted: Mapping[str, Any]
 ) -> Replacement:
-    """The partitions with these values go; `wanted` is by column name, of Python values.
+    """Replace the partitions with these values; `wanted` has Python values by column name.
 
     Raises InvalidSchema for a column that the table is not partitioned by; the replacement raises
     InvalidValue for new rows that are in another partition.
@@ -69,7 +69,7 @@ def replace_where(
 
 
 def replace_chosen(schema: StructType, chosen: Reads) -> Replacement:
-    """The partitions that `chosen` is true of go.
+    """Replace the partitions for which `chosen` is true.
 
     The replacement raises InvalidValue for new rows that are in another partition.
     """
@@ -100,6 +100,6 @@ def _key(values: StringMap, columns: Columns) -> tuple[Any, ...]:
 
 
 def _text(values: StringMap, field: StructField) -> str | None:
-    """A column's text, of a CHAR at its length: writers pad it or leave that to readers."""
+    """A column's text, padded to the length of a CHAR, as only some writers pad it."""
     text = values.get(field.physical_name)
     return text.ljust(char_length(field)) if text else text
