@@ -1,8 +1,9 @@
 """The actions of a Delta log and its lines: strict on what the protocol names, blind to the rest.
 
-Actions are named and spelled as in the protocol, in snake case. Of unknown actions only the name
-is kept, unknown fields are ignored, as the protocol asks ("Protocol Evolution"); a known field of a
-wrong type is a MalformedLog. Spec: PROTOCOL, "Actions", "Deletion Vectors", "V2 Spec".
+Actions have the protocol's names, in snake case. The parser keeps only the name of an unknown
+action and ignores unknown fields, as the protocol requires ("Protocol Evolution"). It raises
+MalformedLog for a known field of a wrong type. Spec: PROTOCOL, "Actions", "Deletion Vectors",
+"V2 Spec".
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class DeletionVectorDescriptor(Record):
 
     @property
     def unique_id(self) -> str:
-        """What tells two vectors of one file apart."""
+        """An id that differs between two vectors of one file (`deletionVector.uniqueId`)."""
         suffix = "" if self.offset is None else f"@{self.offset}"
         return f"{self.storage_type}{self.path_or_inline_dv}{suffix}"
 
@@ -48,7 +49,7 @@ class _LogicalFile(Record):
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """What identifies the logical file in reconciliation, `path` as it stands."""
+        """The key of the logical file in reconciliation, with `path` as in the log."""
         vector = self.deletion_vector
         return (self.path, None if vector is None else vector.unique_id)
 
@@ -57,9 +58,9 @@ class _LogicalFile(Record):
 class AddFile(_LogicalFile):
     """A logical file of the table.
 
-    `path` stands as in the log: a URI, percent-encoded, relative to the table's root or absolute
-    (`location` of a snapshot decodes it). `partition_values` and the columns in `stats` (JSON text)
-    go by physical names. `modification_time` is in milliseconds since the epoch.
+    `path` is as in the log: a URI, percent-encoded, relative to the table's root or absolute
+    (`Snapshot.location` decodes it). `partition_values` and the columns in `stats` (JSON text)
+    use physical names. `modification_time` is in milliseconds since the epoch.
     """
 
     KEY: ClassVar[str] = "add"
@@ -82,7 +83,7 @@ class AddFile(_LogicalFile):
 
     @property
     def num_records(self) -> int | None:
-        """The rows of the file, deleted ones included; None if the statistics do not say."""
+        """The number of rows, deleted ones included; None if the statistics lack it."""
         try:
             document = orjson.loads(self.stats or "{}")
         except orjson.JSONDecodeError:
@@ -127,7 +128,7 @@ class AddCdcFile(Record):
 
 @dataclass(frozen=True, slots=True)
 class Protocol(Record):
-    """What a client must implement. Feature lists are None if the versions have none."""
+    """The features that a client must implement. A list is None if the log has none."""
 
     KEY: ClassVar[str] = "protocol"
     min_reader_version: Int
@@ -158,7 +159,7 @@ class FileFormat(Record):
 
 
 NO_COLUMNS = '{"type":"struct","fields":[]}'
-"""The schema of a table that has no column."""
+"""The schema of a table without columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,7 @@ class Metadata(Record):
 
     @classmethod
     def from_json(cls, fields: Json) -> Self:
-        """Parse the fields. A table whose schema was not set yet has no columns, as in Spark."""
+        """Parse the fields. A table whose schema is not set yet has no columns, as in Spark."""
         if fields.get("schemaString") is None:
             fields = {**fields, "schemaString": NO_COLUMNS}
         return super(Metadata, cls).from_json(fields)
@@ -185,7 +186,7 @@ class Metadata(Record):
 
 @dataclass(frozen=True, slots=True)
 class Transaction(Record):
-    """How far an application has come (`txn`)."""
+    """The latest version that an application has recorded (`txn`)."""
 
     KEY: ClassVar[str] = "txn"
     app_id: str
@@ -204,20 +205,20 @@ class DomainMetadata(Record):
 
 
 def natural(text: str) -> int | None:
-    """The number that a table property says; None for another text, and beyond 18 digits."""
+    """The natural number in a table property; None for other text or more than 18 digits."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """Where a commit comes from: free-form JSON, of which a few fields are read when they fit."""
+    """The provenance of a commit: free-form JSON, of which the properties read a few fields."""
 
     KEY: ClassVar[str] = "commitInfo"
     fields: Mapping[str, Any]
 
     @property
     def txn_id(self) -> str | None:
-        """The id by which a writer knows its own commit."""
+        """The id with which a writer recognizes its commit."""
         value = self.fields.get("txnId")
         return value if isinstance(value, str) else None
 
@@ -229,13 +230,13 @@ class CommitInfo:
 
     @property
     def operation(self) -> str | None:
-        """What was done: `WRITE`, `CREATE TABLE`."""
+        """The operation, such as `WRITE` or `CREATE TABLE`."""
         value = self.fields.get("operation")
         return value if isinstance(value, str) else None
 
     @classmethod
     def from_json(cls, fields: Json) -> CommitInfo:
-        """Any object will do."""
+        """Accepts any JSON object."""
         return cls(fields)
 
     def to_json(self) -> Json:
@@ -256,7 +257,7 @@ class Sidecar(Record):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointMetadata(Record):
-    """What makes a checkpoint one of the V2 spec."""
+    """The action that marks a checkpoint of the V2 spec."""
 
     KEY: ClassVar[str] = "checkpointMetadata"
     version: int
@@ -265,10 +266,10 @@ class CheckpointMetadata(Record):
 
 @dataclass(frozen=True, slots=True)
 class UnknownAction(Record):
-    """An action that this version does not know, of which only the name is kept.
+    """The name of an action that this version does not know.
 
-    Readers pass over it (PROTOCOL, "Protocol Evolution"); a checkpoint must
-    not take its place in the log, because what it says would be lost.
+    Readers ignore it (PROTOCOL, "Protocol Evolution"). No checkpoint of ours may replace it,
+    because its content would be lost.
     """
 
     KEY: ClassVar[str] = ""
@@ -298,7 +299,7 @@ ACTIONS: dict[str, type[Action]] = {
 """The kinds of actions that this version knows, by their names in the log."""
 
 FEW = (Protocol, Metadata, Transaction, DomainMetadata, CheckpointMetadata, Sidecar)
-"""The actions of a state that are few, however many files the table has."""
+"""The kinds of actions whose number does not grow with the files of the table."""
 
 
 def parse_action(line: bytes) -> Action | None:
@@ -348,7 +349,7 @@ def parse_log(pieces: Iterable[bytes], file: str) -> Iterator[Action]:
 
 
 def parse_line(line: bytes, file: str, number: int) -> Action | None:
-    """`parse_action`, whose errors name the file and the line, counted from 1."""
+    """Like `parse_action`, but its errors name the file and the line, counted from 1."""
     if len(line) > MAX_LINE_BYTES:
         raise _too_long(file, number)
     try:
@@ -359,7 +360,7 @@ def parse_line(line: bytes, file: str, number: int) -> Action | None:
 
 
 def serialise(actions: Iterable[Action]) -> bytes:
-    """A log file: one action to a line."""
+    """The bytes of a log file: one action per line."""
     return b"".join(
         orjson.dumps({action.KEY: action.to_json()}, option=orjson.OPT_APPEND_NEWLINE)
         for action in actions
@@ -367,7 +368,7 @@ def serialise(actions: Iterable[Action]) -> bytes:
 
 
 def info_of(actions: Iterable[Action]) -> CommitInfo | None:
-    """What a commit says of itself."""
+    """The commitInfo of a commit; None if it has none."""
     return next((action for action in actions if isinstance(action, CommitInfo)), None)
 
 

@@ -1,7 +1,7 @@
-"""What a user says about a commit: who made it and why, for those who read the history.
+"""The user's notes on a commit: who made it and why, for readers of the history.
 
-It goes with the context of the call, not through the signatures between a verb and its commit, so
-that every commit of the verb has it. As in Delta Spark it is the commit's `userMetadata`.
+A context variable carries them from a verb to its commits, not the signatures in between, so every
+commit of the verb has them. As in Delta Spark, they are the commit's `userMetadata`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import orjson
 from variantlake.errors import InvalidValue
 
 USER_METADATA = "userMetadata"
-"""Of `commitInfo`: what the user says about the commit."""
+"""The field of `commitInfo` with the user's notes on the commit."""
 
 CommitProperties = Mapping[str, str] | str | None
-"""Names and texts, one text that stands as it is, or nothing."""
+"""A mapping of names to texts, one text that is stored as it is, or None."""
 
 _current: ContextVar[CommitProperties] = ContextVar("commit_properties", default=None)
 
@@ -29,14 +29,14 @@ R = TypeVar("R")
 
 
 class CommitKeywords(TypedDict, total=False):
-    """The keyword that all verbs share that write."""
+    """The keyword that all writing verbs share."""
 
     commit_properties: CommitProperties
 
 
 @contextmanager
 def committed_with(properties: CommitProperties) -> Iterator[None]:
-    """Give all commits of this context these properties; None leaves those that they have.
+    """Give all commits of this context these properties; None keeps the present ones.
 
     Raises InvalidValue for anything but text.
     """
@@ -51,7 +51,7 @@ def committed_with(properties: CommitProperties) -> Iterator[None]:
 
 
 def takes_commit_properties(verb: Callable[P, R]) -> Callable[P, R]:
-    """The verb, whose commits have the properties that the keyword `commit_properties` gives."""
+    """Add the keyword `commit_properties` to a verb, whose commits then have these properties."""
 
     @functools.wraps(verb)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -63,9 +63,9 @@ def takes_commit_properties(verb: Callable[P, R]) -> Callable[P, R]:
 
 
 def described(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of `commitInfo` that say what an operation is: its parameters, the user's words.
+    """The fields of `commitInfo` that describe an operation: its parameters and `userMetadata`.
 
-    The user's properties stand among the parameters as well; those of the operation go first.
+    The user's properties are among the parameters too; those of the operation take precedence.
     """
     properties, text = _current.get(), user_metadata()
     if text is None:
@@ -75,7 +75,7 @@ def described(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def user_metadata() -> str | None:
-    """The properties of this context as `userMetadata` has them; None for none."""
+    """The properties of this context as text for `userMetadata`; None without any."""
     properties = _current.get()
     if properties is None or isinstance(properties, str):
         return properties
@@ -83,7 +83,7 @@ def user_metadata() -> str | None:
 
 
 def properties_in(info: Mapping[str, Any]) -> dict[str, str]:
-    """The properties that a commit was given by name; none of one with another text."""
+    """The named properties in `userMetadata`; empty if it is any other text."""
     text = info.get(USER_METADATA)
     try:
         found = orjson.loads(text) if isinstance(text, str) else None
@@ -107,5 +107,5 @@ def _checked(properties: object) -> Mapping[str, str] | str:
 
 
 def is_text(value: object) -> bool:
-    """Whether a value is text that a log can hold: without lone surrogates."""
+    """Whether a value is text without lone surrogates, which a log cannot hold."""
     return isinstance(value, str) and value == value.encode(errors="replace").decode()

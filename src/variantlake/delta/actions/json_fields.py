@@ -1,9 +1,9 @@
-"""The fields of actions, in one place: an action's dataclass says what they are.
+"""The fields of actions, defined in one place: the dataclass of the action.
 
-Each field has the protocol's name in snake case and its type; one that may be None may be absent
-from the log. JSON, the columns of checkpoints and of FILES, and the members that are looked for in
-large commits follow from it. In JSON a known field of a wrong type is a MalformedLog; unknown ones
-are ignored.
+Each field has the protocol's name, in snake case, and type. A field that may be None may be absent
+from the log. The forms of an action in JSON, in checkpoints, in FILES and in large commits follow
+from its dataclass. In JSON a known field of a wrong type raises MalformedLog; unknown fields are
+ignored.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class FieldKind(enum.Enum):
     LONG = enum.auto()
     BOOLEAN = enum.auto()
     MAP = enum.auto()
-    """Of strings to strings, which may be null."""
+    """A map of strings to strings, which may be null."""
     PROPERTIES = enum.auto()
-    """Of strings to strings; what is null in the log is left out."""
+    """A map of strings to strings; entries that are null in the log are dropped."""
     STRINGS = enum.auto()
     RECORD = enum.auto()
     """An object with fields of its own."""
@@ -57,7 +57,7 @@ class Record:
 
     __slots__ = ()
     ABSENT_MAPS: ClassVar[frozenset[str]] = frozenset()
-    """The maps that are empty if the log leaves them out."""
+    """The maps that are empty if the log omits them."""
 
     @classmethod
     def from_json(cls, fields: Json) -> Self:
@@ -67,10 +67,10 @@ class Record:
         return record
 
     def check(self) -> None:
-        """Raise MalformedLog for what is wrong beyond types."""
+        """Raise MalformedLog for an error other than a wrong type."""
 
     def to_json(self) -> Json:
-        """The fields that have a value: the protocol leaves the others out."""
+        """The fields that have a value; the protocol omits the others."""
         found: Json = {}
         for name, key, convert in _table(type(self)).writers:
             value = getattr(self, name)
@@ -86,7 +86,7 @@ def fields_of(record: type[Record]) -> tuple[Field, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The fields of a Record; for each what reads it, and its name, key and what makes it JSON."""
+    """The fields of a Record. Each has a reader, and a writer: name, key and conversion to JSON."""
 
     fields: tuple[Field, ...]
     readers: tuple[Callable[[Json], Any], ...]
@@ -156,7 +156,7 @@ _MAKERS: dict[FieldKind, Callable[[Any], Any]] = {
     FieldKind.PROPERTIES: dict,
     FieldKind.RECORD: Record.to_json,
 }
-"""What makes a value one that orjson takes."""
+"""Functions that turn a value into one that orjson accepts."""
 
 
 def _wrong(key: str, wanted: str, value: object) -> MalformedLog:

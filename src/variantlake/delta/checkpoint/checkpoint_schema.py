@@ -38,24 +38,24 @@ from variantlake.delta.stats.columns.stats_json_to_struct import (
 from variantlake.delta.stats.columns.stats_struct_to_json import pieces
 from variantlake.delta.stats.stats_writer import Column, StatsOptions
 
-# The columns whose rows are few, and come from the actions' own fields.
+# The columns of actions other than adds, whose rows come from the actions' fields.
 _SMALL: dict[str, Any] = {kind.KEY: struct_type(kind, keys=True) for kind in FEW}
-# What takes up most of a tombstone is of no use to a state.
+# Most bytes of a tombstone are in these fields, which no state needs.
 _SMALL[RemoveFile.KEY] = struct_type(RemoveFile, keys=True, without=("stats", "tags"))
 
 
 _PIECE = 64 << 20
-"""Bytes of the files that become rows at once: a row group."""
+"""The bytes of files that become rows at once: one row group."""
 PIECE_FILES = 100_000
-"""The files that become rows at once, at most."""
+"""The most files that become rows at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRows:
     """The rows of one checkpoint file: one for each action, then an `add` for each file.
 
-    `keys` name the kinds of actions. `always` are the columns that have statistics whatever the
-    properties say.
+    `keys` are the kinds of actions. The columns in `always` have statistics whatever the properties
+    of the table are.
     """
 
     keys: Sequence[str]
@@ -67,11 +67,11 @@ class CheckpointRows:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return len(self.actions) + self.files.num_rows
 
     def tables(self) -> Iterator[pa.Table]:
-        """The rows in tables of one schema and bounded size; one at least."""
+        """Yield the rows in one or more tables of one schema and bounded size."""
         actions = [self._of_actions()]
         for start in range(0, max(self.files.num_rows, 1), PIECE_FILES):
             files = self.files.slice(start, PIECE_FILES).whole().combine_chunks()
@@ -81,7 +81,7 @@ class CheckpointRows:
 
     @property
     def variants(self) -> list[tuple[str, ...]]:
-        """The paths of the Variants in them."""
+        """The paths of the Variant columns in the rows."""
         if not self._as_struct:
             return []
         found = variant_bound_paths(self._schema, self._columns, variant_bounds=self._bounded)
@@ -130,7 +130,7 @@ class CheckpointRows:
 
     @property
     def _as_struct(self) -> bool:
-        # As Delta Spark has it; the protocol's own default is to leave them out.
+        # As in Delta Spark; the protocol's default is to omit them.
         return self._is_set("delta.checkpoint.writeStatsAsStruct", default="true")
 
     @property
@@ -165,7 +165,7 @@ def _with_keys(vectors: pa.StructArray) -> pa.Array[Any]:
 
 
 def _fields(row: Mapping[str, Any] | None, type_: Any) -> dict[str, Any] | None:
-    """The fields of an action that its column has, maps as pairs."""
+    """The fields of an action that its column has, with maps as pairs."""
     if row is None:
         return None
     found: dict[str, Any] = {}

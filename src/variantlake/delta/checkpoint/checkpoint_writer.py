@@ -1,8 +1,8 @@
 """Writing checkpoints: the state of a version in a few Parquet files.
 
-Classic ones are one file, which every reader reads; a table with `delta.checkpointPolicy` `v2` gets
-files named by a UUID, whose adds and removes stand in sidecars. They are a short-cut and nothing
-more: a version is as good without. Spec: PROTOCOL, "Checkpoints", "V1 Spec", "V2 Spec".
+A classic checkpoint is one file, which every reader supports. A table with `delta.checkpointPolicy`
+`v2` gets files named by a UUID, with adds and removes in sidecars. A checkpoint only saves readers
+time: no version needs one. Spec: PROTOCOL, "Checkpoints", "V1 Spec", "V2 Spec".
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from variantlake.parquet.metadata.annotate import annotate
 from variantlake.storage.store import Store
 
 DEFAULT_INTERVAL = 10
-"""Versions from one checkpoint to the next, unless `delta.checkpointInterval` says otherwise."""
+"""Versions from one checkpoint to the next, unless `delta.checkpointInterval` sets the number."""
 
 SIDECAR_FILES = 500_000
 """The most files of the table that one sidecar describes."""
@@ -57,29 +57,29 @@ _STATE = ("txn", "metaData", "protocol", "domainMetadata")
 
 
 def checkpoint_due(version: int, properties: Mapping[str, str]) -> bool:
-    """Whether the interval of the table wants a checkpoint of this version."""
+    """Whether a checkpoint of this version is due by the table's interval."""
     given = natural(properties.get("delta.checkpointInterval", ""))
     interval = DEFAULT_INTERVAL if given is None else given
     return version > 0 and interval > 0 and version % interval == 0
 
 
 def write_checkpoint(store: Store, version: int | None = None) -> int:
-    """Write the checkpoint of `version`, the newest if None, and point to it; gives the version.
+    """Write the checkpoint of `version` (the newest if None) and its hint; returns the version.
 
-    The checkpoint appears whole or not at all; a classic one that is there already is replaced by
-    the same state. Raises as `Snapshot.read` for a log that cannot be read, and as `write_state`.
+    The checkpoint appears whole or not at all, and replaces an existing classic one by the same
+    state. Raises as `Snapshot.read` for a log that cannot be read, and as `write_state`.
     """
-    # What stands in their place for ever is read from the commits themselves.
+    # A checkpoint replaces the commits for good, so read these and not log compactions.
     segment, state = read_state(store, version, tombstones=True, compactions=False)
     write_state(store, segment.version, state)
     return segment.version
 
 
 def write_state(store: Store, version: int, state: LogState, *, reuse: bool = True) -> list[str]:
-    """Write the checkpoint of `version`, whose state is known; the paths of its files.
+    """Write the checkpoint of `version` from its state; returns the paths of its files.
 
-    With `reuse` some of them may be sidecars of the checkpoint before. If the state does not say
-    which files were removed, the log is asked for them alone. Else as `write_checkpoint`. Raises
+    With `reuse`, some of them may be sidecars of the checkpoint before. If the state has no
+    tombstones (None), reads them from the log. Otherwise like `write_checkpoint`. Raises
     UnsupportedFeature, by name, for a protocol that we must not write, and for actions that a
     checkpoint of ours would lose.
     """
@@ -111,7 +111,7 @@ def write_state(store: Store, version: int, state: LogState, *, reuse: bool = Tr
 
 
 def check_actions_known(state: LogState | Snapshot) -> None:
-    """Raise UnsupportedFeature, by name if a checkpoint of ours would leave out actions."""
+    """Raise UnsupportedFeature, by name, if a checkpoint of ours would lose actions."""
     if state.unknown_actions:
         names = sorted(state.unknown_actions)
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -126,7 +126,7 @@ def check_actions_known(state: LogState | Snapshot) -> None:
 def _write_classic(
     store: Store, version: int, state: LogState, protocol: Protocol, metadata: Metadata
 ) -> tuple[list[str], int, int]:
-    """One file with all actions: its path, how many there are, and the bytes."""
+    """Write one file with all actions; returns its path, the number of actions, and its bytes."""
     actions = [*_small_actions(state, protocol, metadata), *_tombstones(state, metadata)]
     always = clustering_columns(state.domains)
     rows = CheckpointRows((*_STATE, "remove"), actions, state.files, protocol, metadata, always)
@@ -143,7 +143,7 @@ def _write_v2(
     *,
     reused: ReusedSidecars,
 ) -> tuple[list[str], int, int]:
-    """Sidecars first, then the file that names them: only that makes a checkpoint of them."""
+    """Write the sidecars, and then the file that names them, which completes the checkpoint."""
     actions: list[Action] = [CheckpointMetadata(version)]
     actions += [*_small_actions(state, protocol, metadata), *reused.sidecars]
     paths = [sidecar_path(store, sidecar) for sidecar in reused.sidecars]
@@ -155,7 +155,7 @@ def _write_v2(
         actions.append(Sidecar(name, bytes_, _now()))
         written += bytes_
         size += rows.count
-    # Delta Spark asks for the columns of adds and removes here too, empty as they are.
+    # Delta Spark needs the columns of adds and removes here too, although they are empty.
     keys = ("checkpointMetadata", *_STATE, "sidecar", "remove")
     rows = CheckpointRows(keys, actions, state.files.slice(0, 0), protocol, metadata)
     paths.append(f"{LOG}/{version:020d}.checkpoint.{uuid.uuid4()}.parquet")
@@ -166,7 +166,7 @@ def _write_v2(
 def _sidecars(
     state: LogState, protocol: Protocol, metadata: Metadata, reused: ReusedSidecars
 ) -> Iterator[CheckpointRows]:
-    """The rows of each new sidecar; tombstones stand in one of their own, as they change most."""
+    """Yield the rows of each new sidecar. Tombstones get their own one, as they change most."""
     removes: list[Action] = _tombstones(state, metadata)
     always = clustering_columns(state.domains)
     files = clustered_order(reused.others, metadata, state.domains, PIECE_FILES)
@@ -182,11 +182,11 @@ def _small_actions(state: LogState, protocol: Protocol, metadata: Metadata) -> l
 
 
 def _transactions(state: LogState, metadata: Metadata) -> list[Transaction]:
-    """Those that the table still remembers: all, unless it says for how long."""
+    """The transactions that have not expired; by default they never do."""
     oldest = _now() - property_millis(
         metadata.configuration, "delta.setTransactionRetentionDuration", "for ever"
     )
-    # One that does not say when it was cannot be known to be old.
+    # Keep a transaction without a time, as it may be recent.
     return [
         transaction
         for transaction in state.transactions.values()
@@ -195,7 +195,7 @@ def _transactions(state: LogState, metadata: Metadata) -> list[Transaction]:
 
 
 def _tombstones(state: LogState, metadata: Metadata) -> list[Action]:
-    """Those that somebody may still need: who reads an older version that had the file."""
+    """The tombstones that have not expired: readers of older versions may need their files."""
     oldest = _now() - property_millis(
         metadata.configuration, "delta.deletedFileRetentionDuration", "interval 1 week"
     )
@@ -204,9 +204,9 @@ def _tombstones(state: LogState, metadata: Metadata) -> list[Action]:
 
 
 def _write(store: Store, path: str, rows: CheckpointRows) -> int:
-    """Write a file, row group by row group; its bytes. Bounds of Variants are marked as Variants.
+    """Write a file, row group by row group; returns its bytes.
 
-    It appears whole or not at all.
+    The file appears whole or not at all. Its bounds of Variants are annotated as Variants.
     """
     properties = rows.metadata.configuration
     with tempfile.TemporaryDirectory(prefix="variantlake-") as folder:

@@ -1,7 +1,7 @@
-"""The files of a clustered table in the order of what it is clustered by.
+"""Sorts the files of a clustered table by its first clustering column.
 
-So the files that a query reads stand together in a checkpoint, whose reader then looks at the texts
-of few row groups. The bounds in the log say where a file belongs; one without any comes last.
+A checkpoint then holds the files that a query reads together, so a reader unpacks the texts of few
+row groups. The order follows the bounds in the log; files without bounds come last.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from variantlake.shredding.schema import Leaf
 from variantlake.types import ShreddedType
 
 _MOST_READ = 4
-"""How often the texts of a file may be unpacked so that all files are in order."""
+"""How often, on average, the texts of a file may be unpacked to sort all files."""
 
 
 def clustered_order(
@@ -34,9 +34,9 @@ def clustered_order(
 ) -> LogicalFiles:
     """The files by the lower bounds of the first clustering path, then by their paths.
 
-    A writer asks for the texts of `piece` files at a time. If it would have to read them too often,
-    as those of an unsorted table, the files are in order within their pieces alone. They stay as
-    they are if the table is not clustered.
+    A writer reads the texts of `piece` files at a time. If it would have to read them too often, as
+    for an unsorted table, sorts the files only within pieces. Returns them unchanged if the table
+    is not clustered.
     """
     schema = StructType.from_json(metadata.schema_string)
     path = _first_path(schema, metadata, domains)
@@ -56,14 +56,14 @@ def clustered_order(
 def _first_path(
     schema: StructType, metadata: Metadata, domains: Mapping[str, DomainMetadata]
 ) -> ClusterPath | None:
-    """What the table is clustered by, of our own clustering or of Delta's."""
+    """The first clustering path, by our property or by Delta's domain; None if there is none."""
     try:
         text = metadata.configuration.get(PROPERTY, "")
         if text:
             return cluster_paths(text, schema, metadata.partition_columns)[0]
         columns = clustering_columns(domains)
     except VariantLakeError:
-        return None  # others wrote it, and a checkpoint needs no order
+        return None  # another writer's invalid value; a checkpoint needs no order
     if not columns:
         return None
     column, *fields = columns[0]
@@ -71,7 +71,7 @@ def _first_path(
 
 
 def _lower_bounds(facts: LogFacts, path: ClusterPath) -> RawColumn | None:
-    """The lower bound of each file, of the first type that one has."""
+    """The lower bound of each file; for a Variant, only those of the first type found."""
     if path.path is None:
         column = facts.column(path.stored)
         stored = None if column is None else column.types[0]
@@ -104,7 +104,7 @@ def _rows(facts: LogFacts) -> Int64s:
 
 
 def _ordered(files: LogicalFiles, rows: Int64s, bound: RawColumn) -> Int64s:
-    """The rows in order; paths are read of those alone whose bounds are alike."""
+    """The rows in order. Reads the paths only of files with equal bounds or none."""
     known = rows[bound.valid[rows]]
     values = bound.values[known]
     known = known[np.argsort(values, kind="stable")]
@@ -129,7 +129,7 @@ def _ordered(files: LogicalFiles, rows: Int64s, bound: RawColumn) -> Int64s:
 
 
 def _times_read(files: LogicalFiles, order: Int64s, piece: int) -> float:
-    """How many times as many files are unpacked as there are, if they are written in this order."""
+    """How often, on average, a write in this order unpacks the texts of a file."""
     number, sizes = np.zeros(files.num_rows, np.int64), []
     start = 0
     for at, (texts, rows) in enumerate(files.runs()):

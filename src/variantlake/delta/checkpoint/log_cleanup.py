@@ -1,7 +1,7 @@
-"""Cleaning up the log: what no reader of a kept version needs goes.
+"""Cleaning up the log: deletes the files that no reader of a kept version needs.
 
-Spec: PROTOCOL, "Metadata Cleanup"; the property `delta.requireCheckpointProtectionBeforeVersion` is
-that of the feature `checkpointProtection`.
+Spec: PROTOCOL, "Metadata Cleanup"; the property `delta.requireCheckpointProtectionBeforeVersion`
+belongs to the feature `checkpointProtection`.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ def clean_log(
     now: int | None = None,
     before: int | None = None,
 ) -> int:
-    """Delete the files of the log that expired (`delta.logRetentionDuration`); how many.
+    """Delete expired files of the log (`delta.logRetentionDuration`); returns their number.
 
-    Everything from the newest checkpoint on that is as old as the retention asks stays, so that
-    every version that is young enough can be read. Nothing goes where
-    `delta.enableExpiredLogCleanup` is false. `now` is in milliseconds since the epoch, as is
-    `before`: what is older goes whatever the retention is. The caller
-    has asked the protocol whether the log may be written (`check_log_writable`).
+    Keeps the newest expired checkpoint and everything after it, so that every version within the
+    retention can be read, and so can the versions in `named`. Deletes nothing if
+    `delta.enableExpiredLogCleanup` is false. `now` and `before` are in milliseconds since the
+    epoch; `before` replaces the end of the retention. The caller has checked that the protocol
+    allows writing the log (`check_log_writable`).
 
-    Raises StoreFailed, MalformedLog for a checkpoint that names no sidecars that can be read.
+    Raises StoreFailed, MalformedLog for a checkpoint whose sidecars cannot be determined.
     """
     if properties.get("delta.enableExpiredLogCleanup", "true").lower() == "false":
         return 0
     now = time.time_ns() // 1_000_000 if now is None else now
     entries = list(store.list_from(LOG))
     retention = property_millis(properties, "delta.logRetentionDuration", DEFAULT_RETENTION)
-    # Midnight UTC: a log is not looked through for one more commit every minute.
+    # Midnight UTC, so that a cleanup finds something only once a day.
     cutoff = (now - retention) // DAY_MILLIS * DAY_MILLIS if before is None else before
     expired = _newest_expired(store, entries, properties, cutoff)
     kept = None
@@ -64,9 +64,9 @@ def clean_log(
     doomed = [] if kept is None else [entry for entry in entries if _is_before(entry, kept)]
     yesterday = now // DAY_MILLIS * DAY_MILLIS - DAY_MILLIS
     doomed += [entry for entry in entries if _is_left_over(entry, yesterday)]
-    # Oldest first: what is left after an interruption are whole versions, the newer ones.
+    # Oldest first: after an interruption, whole newer versions are left.
     if PROTECTED in properties:
-        # Here commits go before checkpoints. Spec: RFC "Checkpoint Protection", (d).
+        # Delete commits before checkpoints. Spec: RFC "Checkpoint Protection", (d).
         doomed.sort(key=lambda entry: commit_version(entry.path) is None)
     for entry in doomed:
         store.delete(entry.path)
@@ -78,7 +78,7 @@ def clean_log(
 def _cutoff_checkpoint(
     entries: Sequence[Entry], properties: Mapping[str, str], expired: int
 ) -> int | None:
-    """The version of the newest checkpoint that the commit `expired` can be read from."""
+    """The version of the newest checkpoint from which version `expired` can be read."""
     versions = [found.version for found in all_checkpoints(entries) if found.version <= expired]
     # Below that version a cleanup must take all or nothing.
     least = natural(properties.get(PROTECTED, "0"))
@@ -90,9 +90,9 @@ def _cutoff_checkpoint(
 def _newest_expired(
     store: Store, entries: Sequence[Entry], properties: Mapping[str, str], cutoff: int
 ) -> int | None:
-    """The newest commit that is not younger than `cutoff`.
+    """The newest version whose commit is not younger than `cutoff`; None if there is none.
 
-    By the time of its file, and by its own if the table keeps that.
+    By the time of its file, and by its in-commit timestamp too if the table has these.
     """
     found = [
         version
@@ -108,7 +108,7 @@ def _newest_expired(
 
 
 def _is_before(entry: Entry, kept: int) -> bool:
-    """Whether a file of the log speaks of versions before `kept` only."""
+    """Whether a file is of a version before `kept`, or a compaction from `kept` or earlier on."""
     name = entry.path.rpartition("/")[2]
     if match := _COMPACTED.fullmatch(name):
         return int(match[1]) <= kept
@@ -117,12 +117,12 @@ def _is_before(entry: Entry, kept: int) -> bool:
 
 
 def _is_left_over(entry: Entry, yesterday: int) -> bool:
-    """Whether a file is what a writer of ours left that was killed."""
+    """Whether a file is a temporary one, last written before `yesterday`, of a killed writer."""
     return bool(_TEMPORARY.fullmatch(entry.path.rpartition("/")[2])) and entry.modified < yesterday
 
 
 def _clean_sidecars(store: Store, yesterday: int) -> list[Entry]:
-    """Delete the sidecars that no checkpoint names, but those of checkpoints just being written."""
+    """Delete old sidecars that no checkpoint names; newer ones may be of one in progress."""
     old = [entry for entry in store.list_from(SIDECARS) if entry.modified < yesterday]
     if not old:
         return []

@@ -1,7 +1,7 @@
-"""Writing log compactions: what some commits say together, in one file.
+"""Writing log compactions: the reconciled actions of some commits, in one file.
 
-Who opens the table reads a compaction in place of its commits. It is a short-cut and nothing more,
-and does not replace a checkpoint: it names only the files that its commits add or remove.
+A reader reads a compaction in place of its commits, which saves time. It does not replace a
+checkpoint: it names only the files that its commits add or remove.
 Spec: PROTOCOL, "Log Compaction Files", "Action Reconciliation".
 """
 
@@ -18,13 +18,13 @@ from variantlake.delta.log.reconciliation import LogState, apply_commits, read_c
 from variantlake.storage.store import Store
 
 INTERVAL = 10
-"""Commits that one compaction stands for."""
+"""The number of commits in one compaction."""
 
 
 def compaction_due(version: int, properties: Mapping[str, str]) -> bool:
     """Whether the commits up to this version should be compacted.
 
-    Only if a checkpoint is much further away than that.
+    Only if the table writes no checkpoints, or its interval is more than twice the default.
     """
     interval = natural(properties.get("delta.checkpointInterval", ""))
     rare = interval is not None and (interval == 0 or interval > 2 * DEFAULT_INTERVAL)
@@ -34,7 +34,7 @@ def compaction_due(version: int, properties: Mapping[str, str]) -> bool:
 def write_compaction(store: Store, first: int, last: int) -> bool:
     """Write the compaction of the commits `first` to `last`; False if it would lose actions.
 
-    Those that this version does not know cannot be written. Raises as `read_commit`, and
+    It would lose actions that this version does not know. Raises as `read_commit`, and
     ValueError unless there are two commits at least.
     """
     if not first < last:
@@ -43,7 +43,7 @@ def write_compaction(store: Store, first: int, last: int) -> bool:
     state = apply_commits(LogState(removes={}), commits)
     if state.unknown_actions:
         return False
-    # A domain that was removed stands in a state no longer, but the commits before may have it.
+    # Keep removed domains, which a state omits: commits before `first` may have set them.
     domains = {
         action.domain: action
         for commit in commits
@@ -53,7 +53,7 @@ def write_compaction(store: Store, first: int, last: int) -> bool:
     few: list[Action | None] = [state.protocol, state.metadata]
     actions = [action for action in few if action is not None]
     actions += [*state.transactions.values(), *domains.values()]
-    # In what is reconciled there is no change, as in a checkpoint.
+    # Reconciled files have no data change, as in a checkpoint.
     actions += [replace(file, data_change=False) for file in (state.removes or {}).values()]
     actions += [replace(file, data_change=False) for file in adds_of(state.files)]
     store.put(compaction_path(first, last), serialise(actions))

@@ -1,4 +1,4 @@
-"""Sidecars of the checkpoint before that say the same still: a checkpoint writes what changed.
+"""Reuses unchanged sidecars of the checkpoint before, so that a new one writes only changes.
 
 Spec: PROTOCOL, "Sidecar Files", "V2 Spec".
 """
@@ -33,7 +33,7 @@ from variantlake.storage.store import Store
 
 @dataclass(frozen=True, slots=True)
 class ReusedSidecars:
-    """Sidecars that stand in a new checkpoint as they are, and the files that are in none."""
+    """Sidecars that a new checkpoint reuses, the count of their files, and the other files."""
 
     sidecars: tuple[Sidecar, ...]
     count: int
@@ -41,16 +41,16 @@ class ReusedSidecars:
 
 
 def no_sidecars(_store: Store, _version: int, state: LogState) -> ReusedSidecars:
-    """None at all."""
+    """Reuse no sidecar."""
     return ReusedSidecars((), 0, state.files)
 
 
 def reusable_sidecars(store: Store, version: int, state: LogState) -> ReusedSidecars:
     """The sidecars of the newest checkpoint up to `version` that hold nothing but files of `state`.
 
-    Those that no commit since speaks of; of small ones so few that their number stays low. None if
-    the table's protocol or metadata changed, on which the columns of a sidecar depend, or if
-    anything about them cannot be read.
+    No commit since then touches their files. Small ones are not reused, to keep their number low.
+    Reuses none if the table's protocol or metadata changed, as the columns of a sidecar depend on
+    these, or if anything about the sidecars cannot be read.
     """
     nothing = no_sidecars(store, version, state)
     try:
@@ -59,7 +59,7 @@ def reusable_sidecars(store: Store, version: int, state: LogState) -> ReusedSide
         return nothing
     paths = decoded_paths(state.files["path"])
     fresh = len(paths) - sum(len(p) for _, p in unchanged)
-    # A sidecar that is not much larger than what has to be written is written with it.
+    # Rewrite a sidecar that is not much larger than the files that must be written anyway.
     unchanged.sort(key=lambda pair: len(pair[1]))
     while unchanged and len(unchanged[0][1]) <= 2 * fresh:
         fresh += len(unchanged.pop(0)[1])
@@ -68,13 +68,13 @@ def reusable_sidecars(store: Store, version: int, state: LogState) -> ReusedSide
     there = pc.is_in(paths, value_set=pa.concat_arrays([p for _, p in unchanged]))
     others = state.files.filter(pc.invert(there))
     count = sum(len(p) for _, p in unchanged)
-    if count + others.num_rows != state.files.num_rows:  # one of them has a file that is not there
+    if count + others.num_rows != state.files.num_rows:  # a sidecar has a file that the state lacks
         return nothing
     return ReusedSidecars(tuple(sidecar for sidecar, _ in unchanged), count, others)
 
 
 def _unchanged(store: Store, version: int, state: LogState) -> Iterator[tuple[Sidecar, Any]]:
-    """Sidecars without tombstones and changed files, and the decoded paths in each."""
+    """Yield the sidecars without tombstones and touched files, and the decoded paths in each."""
     segment = find_segment(store, version)
     if segment.checkpoint is None:
         return

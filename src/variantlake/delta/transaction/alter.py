@@ -1,4 +1,4 @@
-"""Changes of a table's properties and columns: what the next metadata and protocol are.
+"""Changes of a table's properties and columns: they give its next metadata and protocol.
 
 Spec: PROTOCOL, "Change Metadata", "Protocol Evolution", "Column Mapping".
 """
@@ -103,7 +103,7 @@ def set_properties(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes
 
 
 def with_configuration(snapshot: Snapshot, properties: Mapping[str, str]) -> Changes:
-    """Set properties that writers alone set."""
+    """Set properties that only writers set."""
     configuration = {**snapshot.metadata.configuration, **properties}
     metadata = replace(snapshot.metadata, configuration=configuration)
     parameters = {"properties": _json(properties)}
@@ -111,7 +111,7 @@ def with_configuration(snapshot: Snapshot, properties: Mapping[str, str]) -> Cha
 
 
 def enables_row_tracking(snapshot: Snapshot, properties: Mapping[str, str]) -> bool:
-    """Whether these properties make the table begin to track rows."""
+    """Whether these properties switch on row tracking for the table."""
     before = snapshot.metadata.configuration.get(ROW_TRACKING_PROPERTY, "")
     after = properties.get(ROW_TRACKING_PROPERTY, before)
     return after.strip().lower() == "true" and before.lower() != "true"
@@ -140,7 +140,7 @@ def add_constraint(snapshot: Snapshot, name: str, expression: str) -> Changes:
 
 
 def drop_constraint(snapshot: Snapshot, name: str, *, missing_ok: bool = False) -> Changes:
-    """Take a CHECK constraint away. Raises InvalidValue for none, unless it may be missing."""
+    """Drop a CHECK constraint. Raises InvalidValue if it is missing, unless `missing_ok`."""
     if not isinstance(name, str):
         raise InvalidValue(f"a constraint is named by text, not {name!r:.60}")
     key = CONSTRAINT_PREFIX + name.lower()
@@ -157,10 +157,10 @@ def drop_constraint(snapshot: Snapshot, name: str, *, missing_ok: bool = False) 
 
 
 def cluster_by(snapshot: Snapshot, columns: Sequence[str]) -> Changes | None:
-    """Cluster the table by other columns, by none if there are none; no file is rewritten.
+    """Cluster the table by these columns, or end its clustering; rewrites no file.
 
-    None for none of a table that is not clustered. Raises InvalidSchema for a column that is
-    missing or has no order, and beside partitions.
+    None if there are no columns and the table is not clustered. Raises InvalidSchema for a column
+    that is missing or has no order, and for a partitioned table.
     """
     partitions = snapshot.partition_columns
     domain = clustering_domain(snapshot.schema, columns, partitions)
@@ -178,7 +178,7 @@ def cluster_by(snapshot: Snapshot, columns: Sequence[str]) -> Changes | None:
 
 
 def unset_properties(snapshot: Snapshot, names: Collection[str]) -> Changes:
-    """Take properties away; those that are not there are passed over.
+    """Unset properties; ignores those that are not set.
 
     Raises InvalidValue for one that files depend on, and for an unknown name.
     """
@@ -207,7 +207,7 @@ def unset_properties(snapshot: Snapshot, names: Collection[str]) -> Changes:
 
 
 def add_columns(snapshot: Snapshot, columns: StructType) -> Changes:
-    """Add columns at the end; the rows that are there have NULL in them.
+    """Add columns at the end; existing rows have NULL in them.
 
     A struct that the table has may be given with more fields. Raises InvalidSchema for columns that
     the table cannot have: NOT NULL ones, those that it has with another type.
@@ -224,7 +224,7 @@ def add_columns(snapshot: Snapshot, columns: StructType) -> Changes:
 
 
 def _check_null_in_old_rows(new: StructField) -> None:
-    """Raise InvalidSchema for a new column of which rows that are there would not have NULL."""
+    """Raise InvalidSchema for a new column in which existing rows would not have NULL."""
     if new.default is not None:
         raise InvalidSchema(
             f"the new column {new.name} has a default, which existing rows would not get",
@@ -250,9 +250,9 @@ class NewField:
 
 
 def add_fields(snapshot: Snapshot, new: Sequence[NewField]) -> Changes:
-    """Add columns and fields of structs at their places; the rows that are there have NULL in them.
+    """Add columns and fields of structs at their places; existing rows have NULL in them.
 
-    Raises InvalidSchema as `add_columns`, and for a place that is not there.
+    Raises InvalidSchema as `add_columns`, and for a place that does not exist.
     """
     schema, added = snapshot.schema, list[dict[str, object]]()
     for each in new:
@@ -355,7 +355,7 @@ def _merged_type(kind: DataType, given: DataType, where: str, *, types: bool) ->
 
 
 def _check_possible(snapshot: Snapshot, properties: Mapping[str, str]) -> None:
-    """Refuse what the files that are there do not allow."""
+    """Refuse properties that the present mapping, files or rows do not allow."""
     own = snapshot.metadata.configuration
     mode = properties.get(MODE)
     if mode is not None and mode.lower() != own.get(MODE, "none").lower():

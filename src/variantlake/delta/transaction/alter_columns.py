@@ -1,4 +1,4 @@
-"""Changes of the columns that a table has: what the next metadata and protocol are.
+"""Changes of a table's existing columns: they give its next metadata and protocol.
 
 Columns are renamed and dropped in the schema alone (column mapping): files keep their names.
 Spec: PROTOCOL, "Column Mapping", "Type Widening", "Default Columns".
@@ -51,13 +51,13 @@ from variantlake.errors import InvalidSchema, InvalidValue, UnsupportedFeature
 def rename_column(
     snapshot: Snapshot, column: str, name: str, *, enable_column_mapping: bool = False
 ) -> Changes:
-    """Give a column, or a field of a struct, another name; its files are left as they are.
+    """Rename a column, or a field of a struct; files stay as they are.
 
-    What names it goes with it: partitioning, clustering, the columns that have statistics.
+    The partitioning, the clustering and the list of columns with statistics follow the new name.
 
-    Raises InvalidSchema for a column that is not there and a name that is, InvalidValue for a name
-    that is none, UnsupportedFeature for one that an SQL expression of the table uses, and while the
-    table has no column mapping.
+    Raises InvalidSchema for a column that is missing and a name that is taken, InvalidValue for an
+    invalid name, UnsupportedFeature for a column that an SQL expression of the table uses, and
+    while the table has no column mapping.
     """
     path = _field(snapshot.schema, column)
     if not isinstance(name, str) or not name:
@@ -118,7 +118,7 @@ def drop_columns(
 
 
 def set_column_comment(snapshot: Snapshot, column: str, comment: str | None) -> Changes:
-    """Describe a column or a field of a struct; None takes the description away.
+    """Describe a column or a field of a struct; None drops the description.
 
     Raises InvalidSchema for a column that is not there.
     """
@@ -126,14 +126,14 @@ def set_column_comment(snapshot: Snapshot, column: str, comment: str | None) -> 
 
 
 def set_table_comment(snapshot: Snapshot, comment: str | None) -> Changes:
-    """Describe the table; None takes the description away."""
+    """Describe the table; None drops the description."""
     metadata = replace(snapshot.metadata, description=comment or None)
     parameters = {"properties": _json({"comment": comment or ""})}
     return metadata_changes(snapshot, "SET TBLPROPERTIES", metadata, snapshot.protocol, parameters)
 
 
 def move_column(snapshot: Snapshot, column: str, *, after: str | None = None) -> Changes:
-    """Put a column behind another one of its struct, or first without one.
+    """Move a column after another one of its struct, or to the first place if `after` is None.
 
     Raises InvalidSchema for a column that is not there.
     """
@@ -147,7 +147,7 @@ def move_column(snapshot: Snapshot, column: str, *, after: str | None = None) ->
 def set_default(snapshot: Snapshot, column: str, expression: str | None) -> Changes:
     """Set the SQL expression that new rows without a value for a column get; None drops it.
 
-    Rows that are there keep what they have. Raises InvalidSchema for a column that is not there or
+    Existing rows keep their values. Raises InvalidSchema for a column that is not there or
     cannot have one.
     """
     path = _field(snapshot.schema, column)
@@ -180,7 +180,7 @@ def set_not_null(snapshot: Snapshot, column: str, *, not_null: bool) -> Changes:
 
 
 def identity_column(snapshot: Snapshot, column: str) -> IdentityColumn:
-    """The identity column of a name. Raises InvalidSchema for another column."""
+    """The identity column of this name. Raises InvalidSchema for any other column."""
     path = _field(snapshot.schema, column)
     field = field_at(snapshot.schema, path)
     if len(path) > 1 or not is_identity(field):
@@ -189,7 +189,7 @@ def identity_column(snapshot: Snapshot, column: str) -> IdentityColumn:
 
 
 def sync_identity(snapshot: Snapshot, column: IdentityColumn, last: int | None) -> Changes | None:
-    """Let an identity column go on behind `last`, a number that a row has; None if it does."""
+    """Let an identity column continue after `last`, a number of a row; None if it already does."""
     marks = {} if last is None else {column.physical_name: last}
     schema = with_marks(snapshot.schema, marks)
     if schema == snapshot.schema:
@@ -216,7 +216,7 @@ def check_apart(schema: StructType, columns: Sequence[str]) -> None:
 
 
 def after(snapshot: Snapshot, changes: Changes) -> Snapshot:
-    """The table after a change of its columns that is not committed."""
+    """The table after a change of its columns that is not committed yet."""
     metadata = changes.metadata or snapshot.metadata
     return replace(
         snapshot,
@@ -229,9 +229,9 @@ def after(snapshot: Snapshot, changes: Changes) -> Snapshot:
 def together(
     snapshot: Snapshot, draft: Snapshot, changes: Sequence[Changes], *, is_one: bool
 ) -> Changes:
-    """One commit of changes that led to `draft`, each made of the table after those before it.
+    """One commit of the changes that led to `draft`, each based on the table after the one before.
 
-    `is_one` says that they are all of one column.
+    `is_one`: they all concern one column.
     """
     found = [{**orjson.loads(each.parameters["column"]), **_position(each)} for each in changes]
     parameters: dict[str, Any] = {"columns": _json(found)}
@@ -257,7 +257,7 @@ def _position(changes: Changes) -> dict[str, str]:
 def described_column(
     path: FieldPath, type_: DataType, *, nullable: bool, metadata: Mapping[str, Any]
 ) -> dict[str, object]:
-    """A column as the history names it: of a type with parts its kind alone."""
+    """A column as in the history, which shows only the kind of a nested type."""
     kind = orjson.loads(StructType((StructField("c", type_),)).to_json())["fields"][0]["type"]
     return {
         "name": history_path(path),
@@ -268,7 +268,7 @@ def described_column(
 
 
 def added_column(path: FieldPath, field: StructField) -> dict[str, object]:
-    """A new column as the history names it: a CHAR or VARCHAR is one there."""
+    """A new column as in the history, which shows CHAR and VARCHAR as such."""
     words = {key: value for key, value in field.metadata.items() if key != DECLARED}
     return described_column(path, declared_type(field), nullable=field.nullable, metadata=words)
 
@@ -285,7 +285,7 @@ def metadata_changes(
     protocol: Protocol,
     parameters: Mapping[str, Any],
 ) -> Changes:
-    """A commit that changes the table's metadata, and its protocol if that is another one."""
+    """A commit that changes the table's metadata, and its protocol if `protocol` differs."""
     return Changes(
         operation=operation,
         metadata=metadata,
@@ -295,7 +295,7 @@ def metadata_changes(
 
 
 def changes_nothing(snapshot: Snapshot, changes: Changes) -> bool:
-    """Whether a change of metadata would leave the table as it is: it needs no commit then."""
+    """Whether a change of metadata leaves the table as it is, and so needs no commit."""
     if changes.protocol is not None or changes.adds or changes.removes or changes.transactions:
         return False
     if any(snapshot.domains.get(each.domain) != each for each in changes.domains):
@@ -307,7 +307,7 @@ def changes_nothing(snapshot: Snapshot, changes: Changes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """The next metadata of a table while a change is made of it, by physical names."""
+    """The next metadata of a table while a change builds it, by physical names."""
 
     snapshot: Snapshot
     schema: StructType
@@ -316,9 +316,9 @@ class _Draft:
 
     @classmethod
     def mapped(cls, snapshot: Snapshot, *, enable: bool, what: str) -> _Draft:
-        """The table as it is, with column mapping switched on if it is not and the caller says so.
+        """The table as it is, with column mapping switched on if it is off and `enable` is true.
 
-        Raises UnsupportedFeature while it is off.
+        Raises UnsupportedFeature if it is off and `enable` is false.
         """
         schema, configuration = snapshot.schema, snapshot.metadata.configuration
         if not is_mapped(configuration):
@@ -369,7 +369,7 @@ def _change_column(
 
 
 def _with_metadata(snapshot: Snapshot, column: str, key: str, value: str | None) -> Changes:
-    """A commit that sets one word about a column, or takes it away."""
+    """A commit that sets one key of a column's metadata, or drops it."""
     path = _field(snapshot.schema, column)
 
     def changed(field: StructField) -> StructField:
@@ -395,7 +395,7 @@ def _field(schema: StructType, column: str) -> FieldPath:
 
 
 def _sibling(schema: StructType, path: FieldPath, after: str) -> str:
-    """The name of the column to stand behind, given by its name or its whole path."""
+    """The name of the sibling `after`, which is its name or its whole path."""
     if struct_at(schema, path[:-1]).get(after) is not None:
         return after
     parts = parse_field_path(after)

@@ -37,7 +37,7 @@ _THREADS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AnalyzeResult(Result):
-    """What an analysis did, or would do: `files_completed` among the `table_files`."""
+    """The result of an analysis or dry run: it completes `files_completed` of `table_files`."""
 
     table_files: int
     files_completed: int
@@ -85,7 +85,7 @@ def analyze(snapshot: Snapshot, *, dry_run: bool = False) -> AnalyzeResult:
 
 
 def completed(snapshot: Snapshot, add: AddFile) -> AddFile:
-    """The file's action with the statistics and tags that its footer gives.
+    """The file's `add` with the statistics and tags that its footer gives.
 
     Raises MalformedFile and MissingSource naming the file.
     """
@@ -111,7 +111,7 @@ def completed(snapshot: Snapshot, add: AddFile) -> AddFile:
 
 
 def _facts(snapshot: Snapshot, location: str) -> FileFacts:
-    """What the footer says; of a file that calls its columns by other names only its rows."""
+    """The facts in the footer; only the number of rows if the file's column names differ."""
     with in_file(location):
         tail = read_tail(location)
         footer = parse_footer(tail.footer, tail.offset)
@@ -122,7 +122,7 @@ def _facts(snapshot: Snapshot, location: str) -> FileFacts:
 
 
 def _counted_columns(snapshot: Snapshot) -> list[Column]:
-    """The columns (physical paths) of which a footer gives the number of nulls."""
+    """The columns (physical paths) whose number of nulls a footer gives."""
     chosen = StatsOptions.from_properties(snapshot.properties).chosen(
         snapshot.schema, snapshot.partition_columns
     )
@@ -139,7 +139,7 @@ def _lacks_counts(add: AddFile, columns: Sequence[Column]) -> bool:
 
 
 def _document(text: str | None) -> dict[str, Any]:
-    """Statistics with every digit of their numbers: a rounded number is not a bound."""
+    """Parse statistics with all digits of their numbers: a rounded number is not a bound."""
     if not parse_stats(text, decimals=False):
         return {}
     found: dict[str, Any] = json.loads(text or "", parse_float=Decimal, parse_int=Decimal)
@@ -147,12 +147,12 @@ def _document(text: str | None) -> dict[str, Any]:
 
 
 def _number(number: Decimal) -> orjson.Fragment:
-    """A number as JSON, as long as it is."""
+    """A number as JSON, with all its digits."""
     return orjson.Fragment(str(number))
 
 
 def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """`old` with what `new` says, at every depth; a value that `new` lacks stays."""
+    """`old` updated with `new` at every depth; values that `new` lacks stay."""
     merged = dict(old)
     for key, value in new.items():
         before = merged.get(key)

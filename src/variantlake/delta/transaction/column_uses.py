@@ -1,6 +1,6 @@
-"""What else of a table names a column: expressions, its layout, properties.
+"""Where a table names a column: in expressions, its layout and properties.
 
-It goes with a column that is renamed, and stands in the way of one that is dropped.
+A rename of the column must update such names or is refused; most of them prevent its drop.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from variantlake.quoting import identifier
 
 
 def check_not_used(snapshot: Snapshot, path: FieldPath, what: str) -> None:
-    """Raise UnsupportedFeature for a column that an SQL expression of the table speaks of."""
+    """Raise UnsupportedFeature for a column that an SQL expression of the table uses."""
     for user, remedy in _users(snapshot, path):
         raise UnsupportedFeature(
             f"column {shown_path(path)} cannot be {what}: {user} uses it", hint=remedy
@@ -63,7 +63,7 @@ def _invariant(text: str) -> str:
 
 
 def check_not_layout(snapshot: Snapshot, path: FieldPath) -> None:
-    """Raise InvalidSchema for a column by which the table's files are laid out."""
+    """Raise InvalidSchema for a column that the table is partitioned or clustered by."""
     if len(path) == 1 and path[0] in snapshot.partition_columns:
         raise InvalidSchema(
             f"column {path[0]!r} cannot be dropped: the table is partitioned by it",
@@ -91,7 +91,7 @@ def check_not_layout(snapshot: Snapshot, path: FieldPath) -> None:
 def without_column(
     configuration: Mapping[str, str], schema: StructType, name: str
 ) -> dict[str, str]:
-    """The properties without those of a Variant column."""
+    """The properties without those of this Variant column."""
     physical = field_at(schema, (name,)).physical_name
     own = {prefix + physical for prefix in (*OF_COLUMNS, LEARNED_PREFIX, CONTRACT_PREFIX)}
     return {key: value for key, value in configuration.items() if key not in own}
@@ -100,7 +100,7 @@ def without_column(
 def with_renamed(
     configuration: Mapping[str, str], old: FieldPath, new: FieldPath | None
 ) -> dict[str, str]:
-    """The properties that name columns as users do, with another path, or without it for None."""
+    """The properties that list columns, with `new` in place of `old`, or without it for None."""
     found = dict(configuration)
     listed = found.get(STATS_COLUMNS)
     if listed is not None:

@@ -1,4 +1,4 @@
-"""What the log says of a table that is made, also in the place of another one.
+"""The log entries of a new table, also of one that replaces another.
 
 Spec: PROTOCOL, "Change Metadata", "Clustered Table"; the history is as Delta Spark writes it.
 """
@@ -41,14 +41,14 @@ from variantlake.errors import InvalidSchema
 from variantlake.storage.store import Store
 
 CONVERT = "CONVERT"
-"""The operation by which files become a table where they are."""
+"""The operation that turns existing files into a table in place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """A table that is made: its first protocol and metadata, and what it is clustered by.
+    """A new table: its first protocol and metadata, and the columns that it is clustered by.
 
-    `operation` is its name in the history.
+    `operation` is the name of the operation in the history.
     """
 
     protocol: Protocol
@@ -70,9 +70,9 @@ class Creation:
         description: str | None = None,
         operation: str = "CREATE TABLE",
     ) -> Creation:
-        """A new table; one in the place of `replaced` keeps its features, and how rows are tracked.
+        """A new table. If it replaces `replaced`, it keeps the features and row tracking of that.
 
-        Raises as `new_table`, InvalidSchema for what cannot cluster it.
+        Raises as `new_table`, InvalidSchema for columns that cannot cluster it.
         """
         tracked = {} if replaced is None else _row_tracking(replaced, properties)
         protocol, metadata = new_table(
@@ -91,7 +91,7 @@ class Creation:
 
     @classmethod
     def like(cls, source: Snapshot, properties: Mapping[str, str]) -> Creation:
-        """An empty table with the columns, properties and features of another, and these.
+        """An empty table with the columns, properties and features of `source`, and `properties`.
 
         Raises UnsupportedFeature and InvalidValue as `set_properties`.
         """
@@ -115,7 +115,7 @@ class Creation:
         return cls(protocol, metadata, (), "CREATE TABLE")
 
     def parameters(self, files: int) -> dict[str, Any]:
-        """What the history says of it, and of its first files."""
+        """The parameters of the operation in the history; `files` is the number of first files."""
         partition_columns = _json(list(self.metadata.partition_columns))
         if self.operation == CONVERT:
             return {
@@ -133,7 +133,7 @@ class Creation:
                 {
                     key: value
                     for key, value in self.metadata.configuration.items()
-                    if not key.startswith(LEARNED_PREFIX)  # of our loads, nobody asked for it
+                    if not key.startswith(LEARNED_PREFIX)  # our loads set it, not the user
                 }
             ),
         }
@@ -151,7 +151,7 @@ def create_table(
     name: str | None = None,
     description: str | None = None,
 ) -> int:
-    """Create a table, with its first files, in one commit; gives its version, 0.
+    """Create a table, with its first files, in one commit; returns its version, 0.
 
     Raises CommitConflict if a log exists already, else as `Creation.of`.
     """
@@ -178,8 +178,8 @@ def commit_creation(
     domains: Sequence[DomainMetadata] = (),
     provenance: Mapping[str, Any] | None = None,
 ) -> int:
-    """The first commit of a new table. Raises CommitConflict if a log exists already."""
-    # As Delta Spark says it, but of statements that could replace a table.
+    """Make the first commit of a new table. Raises CommitConflict if a log exists already."""
+    # As in Delta Spark: a blind append, unless the statement could replace a table.
     said: Mapping[str, Any] = {"isBlindAppend": "REPLACE" not in made.operation}
     if made.operation == CONVERT:
         said, metrics = OF_OTHER_FILES, {"numConvertedFiles": str(len(adds))}
@@ -199,7 +199,7 @@ def commit_creation(
 
 
 def replace_table(snapshot: Snapshot, creation: Creation) -> int:
-    """Put an empty table in the place of one that is there; the new version.
+    """Replace an existing table by an empty one; returns the new version.
 
     Raises CommitConflict if another writer changed it, and as `commit`.
     """
@@ -218,10 +218,10 @@ def replace_table(snapshot: Snapshot, creation: Creation) -> int:
 
 
 def check_is_like(snapshot: Snapshot, wanted: Metadata, *, is_partitioned: bool) -> None:
-    """Raise InvalidSchema, saying what differs, for a table that cannot stand for one to be made.
+    """Raise InvalidSchema, with the differences, unless the table fits the `wanted` metadata.
 
-    It may have more columns, and be stricter about NULLs. `is_partitioned` says that somebody chose
-    the partition columns.
+    It may have more columns, and be stricter about NULLs. `is_partitioned`: the caller chose the
+    partition columns, which must then be the same.
     """
     names = {field.name.lower(): field for field in snapshot.schema.fields}
     different = list[str]()
@@ -249,13 +249,13 @@ def check_is_like(snapshot: Snapshot, wanted: Metadata, *, is_partitioned: bool)
 
 
 _OF_A_LOG = (SINCE_VERSION, SINCE_TIME, "delta.requireCheckpointProtectionBeforeVersion")
-"""Properties that name versions of a table's own log."""
+"""Properties that refer to versions or times of one table's log."""
 
 
 def own_configuration(source: Snapshot, row_columns: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a table that is made of `source`.
+    """The properties of a new table that is made of `source`.
 
-    Columns in which files keep ids of its rows are not its own: these are among `row_columns`.
+    Its properties that name the columns for materialized row ids come from `row_columns`.
     """
     found = {k: v for k, v in source.metadata.configuration.items() if k not in _OF_A_LOG}
     own = {k: v for k, v in row_columns.items() if k.startswith("delta.rowTracking.")}
@@ -263,7 +263,7 @@ def own_configuration(source: Snapshot, row_columns: Mapping[str, str]) -> dict[
 
 
 def _row_tracking(replaced: Snapshot, properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties by which rows stay tracked: none if the new table says otherwise itself."""
+    """The properties that keep rows tracked; none if `properties` set row tracking themselves."""
     own = replaced.metadata.configuration
     if own.get(ROW_TRACKING, "").lower() != "true" or ROW_TRACKING in properties:
         return {}

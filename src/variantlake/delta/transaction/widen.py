@@ -1,4 +1,4 @@
-"""Wider types for columns: files that are there keep theirs, and readers convert.
+"""Wider types for columns: existing files keep their types, and readers convert.
 
 Spec: PROTOCOL, "Type Widening".
 """
@@ -46,7 +46,7 @@ from variantlake.errors import InvalidSchema, UnsupportedFeature
 
 PROPERTY = "delta.enableTypeWidening"
 CHANGES_KEY = "delta.typeChanges"
-"""In a column's metadata, the types that its files may have besides the column's own."""
+"""The key of a column's metadata that lists its type changes: files may have the old types."""
 PREVIEW = "typeWidening-preview"
 
 _WIDER = {
@@ -56,10 +56,10 @@ _WIDER = {
     "float": ("double",),
     "date": ("timestamp_ntz",),
 }
-"""Without decimals."""
+"""The wider types of each type, without decimals."""
 
 _SIMPLE = (PrimitiveType, VariantType)
-"""Types without fields, which a column mapping would have to number."""
+"""Types without fields: a column mapping would have to give ids to fields."""
 
 
 def change_type(
@@ -67,7 +67,8 @@ def change_type(
 ) -> Changes | None:
     """Give a column, a field, or a part of an array or a map a wider type; None if it has that one.
 
-    A VARCHAR gets longer, or a STRING, and a VOID column any type, without type widening.
+    Without type widening, a CHAR or VARCHAR can become a longer VARCHAR or a STRING, and a VOID
+    column any type without fields.
 
     Raises InvalidSchema for a column that is not there, a type that does not parse, and a change
     that the protocol does not permit; UnsupportedFeature for a column that an SQL expression of the
@@ -86,7 +87,7 @@ def change_type(
     if isinstance(declared, PrimitiveType) and declared.name in ("char", "varchar"):
         return _longer_text(snapshot, path, declared, wanted)
     if declared == PrimitiveType("void") and not inner and isinstance(wanted, _SIMPLE):
-        return _declared(snapshot, path, wanted)  # which no file has
+        return _declared(snapshot, path, wanted)  # no file has the column
     if not is_wider(declared, wanted):
         raise InvalidSchema(
             f"column {shown_path(path)} is {declared}, which does not widen to {wanted}",
@@ -125,7 +126,7 @@ def change_type(
     metadata = replace(
         snapshot.metadata, schema_string=schema.to_json(), configuration=configuration
     )
-    # As Delta Spark: with the words about the column from before the change.
+    # As in Delta Spark, with the metadata of the column from before the change.
     described = described_column(
         path,
         wanted,
@@ -164,7 +165,7 @@ def type_at_parts(type_: DataType, inner: FieldPath) -> DataType:
 
 
 def with_type_at(type_: DataType, inner: FieldPath, wanted: DataType) -> DataType:
-    """A type with another one for a part of an array or a map; `wanted` for no part."""
+    """The type with `wanted` for a part of an array or a map; `wanted` if `inner` is empty."""
     if not inner:
         return wanted
     match type_:
@@ -174,7 +175,7 @@ def with_type_at(type_: DataType, inner: FieldPath, wanted: DataType) -> DataTyp
             return replace(type_, key=with_type_at(key, inner[1:], wanted))
         case MapType(_, value):
             return replace(type_, value=with_type_at(value, inner[1:], wanted))
-    # `field_path` gave the path: it goes through no type without parts.
+    # `field_path` resolved the path, so each type in it has parts.
     raise AssertionError(f"{inner} is resolved")
 
 
@@ -192,7 +193,7 @@ def _nullable(snapshot: Snapshot, path: FieldPath, field: StructField, inner: Fi
 def _longer_text(
     snapshot: Snapshot, path: FieldPath, declared: PrimitiveType, wanted: DataType
 ) -> Changes:
-    """A CHAR or VARCHAR as a VARCHAR that takes all of its values, or as a STRING."""
+    """Turn a CHAR or VARCHAR into a VARCHAR at least as long, or into a STRING."""
     longer = isinstance(wanted, PrimitiveType) and (
         wanted.name == "string"
         or (wanted.name == "varchar" and wanted.precision >= declared.precision)
@@ -207,7 +208,7 @@ def _longer_text(
 
 
 def _declared(snapshot: Snapshot, path: FieldPath, wanted: DataType) -> Changes:
-    """A column with another type, which is in the schema alone."""
+    """Give a column another type in the schema alone."""
     schema = with_field(
         snapshot.schema,
         path,
