@@ -204,7 +204,7 @@ def opened_checkpoint(
     With `passing`, texts stay in any file, and those of one that is not local cannot be read after
     the end.
 
-    Raises MalformedLog naming the file, also for errors of the `with` block.
+    Raises MalformedLog naming the file, also for errors inside the context.
     """
     file = store.join(path)
     with named(file), contextlib.ExitStack() as stack:
