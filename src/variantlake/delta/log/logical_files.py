@@ -1,8 +1,8 @@
-"""The files of a table by columns, one row a logical file: what planning works on.
+"""The files of a table by columns, one row per logical file, as planning needs them.
 
-Columns are named as in the protocol, in snake case; `path` stands as in the log (see
-`Snapshot.location`). Paths, partition values, statistics and tags stay where they are until
-somebody asks for them.
+Columns are named as in the protocol, in snake case; `path` is as in the log (see
+`Snapshot.location`). Paths, partition values, statistics and tags stay where they are until a
+caller reads them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def struct_type(record: type[Record], *, keys: bool, without: Sequence[str] = ()
 
 
 ADD_FIELDS = {field.name: field for field in fields_of(AddFile) if field.name != "data_change"}
-"""What is kept of an `add`: in the state of a table there is no change."""
+"""The fields kept of an `add`: all but `data_change`, which a state does not need."""
 REQUIRED = {name for name, field in ADD_FIELDS.items() if not field.optional}
 
 DELETION_VECTOR: Any = struct_type(DeletionVectorDescriptor, keys=False)
@@ -66,7 +66,7 @@ FILES: pa.Schema = pa.schema(
 
 
 TEXTS = ("stats", "tags")
-"""The columns that are most of a log."""
+"""The columns that take up most of a log."""
 
 _STORED = ("path", "partition_values", *TEXTS)
 
@@ -75,18 +75,18 @@ _LISTED: pa.Schema = pa.schema(
 )
 _ORIGIN_BITS = 32
 _NUMBERS = itertools.count()
-"""Of FileTexts in this process; none comes again."""
+"""Numbers for the FileTexts of this process, each used once."""
 
 _ADDS = 1 << 16
-"""Files whose texts are in memory while adds are made of them."""
+"""The most files whose texts are in memory while adds are made of them."""
 
 
 class LogicalFiles:
     """Files of a table, columns FILES. Never changes.
 
-    `listed` are the columns in memory: all but paths, partition values and TEXTS, and `origin`,
-    the number of a FileTexts in `texts` and the row there. A change of the table shares the others'
-    with the version before.
+    `listed` holds the columns in memory: all but paths, partition values and TEXTS, and `origin`,
+    the number of a FileTexts in `texts` and the row there. A new version shares the unchanged
+    files' memory with the version before.
     """
 
     __slots__ = ("_listed", "_texts")
@@ -102,19 +102,19 @@ class LogicalFiles:
 
     @property
     def texts(self) -> Mapping[int, FileTexts]:
-        """What the rows of `listed` refer to, by number."""
+        """The FileTexts that `origin` refers to, by number."""
         return self._texts
 
     @staticmethod
     def of(files: pa.Table) -> LogicalFiles:
-        """Files whose columns are all there: those of FILES. Batches stay apart."""
+        """Files with all columns of FILES. Batches stay apart."""
         batches = files.to_batches()
         parts = (LogicalFiles.from_texts(each, PackedTexts.of(each)) for each in batches)
         return LogicalFiles.joined(parts)
 
     @staticmethod
     def from_texts(files: pa.RecordBatch, texts: FileTexts) -> LogicalFiles:
-        """Files, and their texts row by row; of `files` those columns need not be there."""
+        """Files, and their texts row by row; `files` need not have the columns of the texts."""
         number, count = next(_NUMBERS), files.num_rows
         columns = [_column_of(files, field) for field in _LISTED if field.name != "origin"]
         origins = np.arange(count, dtype=np.int64) | (number << _ORIGIN_BITS)
@@ -123,7 +123,7 @@ class LogicalFiles:
 
     @staticmethod
     def joined(parts: Iterable[LogicalFiles]) -> LogicalFiles:
-        """Files of one part after the other."""
+        """The files of all parts, one part after the other."""
         found = [part for part in parts if part.num_rows]
         texts = {number: each for part in found for number, each in part.texts.items()}
         return LogicalFiles(
@@ -142,7 +142,7 @@ class LogicalFiles:
 
     @property
     def num_rows(self) -> int:
-        """How many there are."""
+        """The number of files."""
         return int(self.listed.num_rows)
 
     def __len__(self) -> int:
@@ -159,7 +159,7 @@ class LogicalFiles:
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> Any:
-        # A stream has the rows alone: what pickles a slice takes all that it was cut from along.
+        # A stream has only the rows: pickling a slice would include all that it was cut from.
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, FILES) as writer:
             writer.write_table(self.whole())
@@ -184,7 +184,7 @@ class LogicalFiles:
         return LogicalFiles(self.listed.set_column(place, _LISTED.field(place), nulls), self.texts)
 
     def whole(self, *, texts: bool = True) -> pa.Table:
-        """All columns, FILES; TEXTS are nulls if nobody asks for them."""
+        """A table with all columns of FILES; without `texts`, TEXTS are null."""
         columns = [
             self[field.name]
             if texts or field.name not in TEXTS
@@ -194,7 +194,7 @@ class LogicalFiles:
         return pa.Table.from_arrays(columns, schema=FILES)
 
     def odd_paths(self) -> Any:
-        """The paths, but for those of texts that are plain."""
+        """The paths, except those of FileTexts whose paths are all plain."""
         odd = [number for number, texts in self.texts.items() if not texts.is_plain]
         if not odd:
             return pa.chunked_array([], pa.string())
@@ -261,7 +261,7 @@ def _many_rows(count: int) -> Int64s:
 
 def _column_of(files: pa.RecordBatch, field: pa.Field[Any]) -> Any:
     column = files.column(field.name)
-    # Most columns of most logs hold nothing: they share their nulls.
+    # Most columns of most logs hold only nulls, which they share.
     return _nulls(len(column), field.type) if column.null_count == len(column) else column
 
 
@@ -292,7 +292,7 @@ def files_of(adds: Sequence[AddFile]) -> LogicalFiles:
 def adds_of(files: LogicalFiles, *, texts: bool = True) -> Iterator[AddFile]:
     """The adds of these rows, in their order, without statistics and tags if not `texts`.
 
-    Of some thousands they are in memory at a time.
+    Only some thousands of them are in memory at a time.
     """
     for start in range(0, files.num_rows, _ADDS):
         table = files.slice(start, _ADDS).whole(texts=texts)
@@ -325,7 +325,7 @@ def one_chunk(column: Any) -> Any:
 def take_of_batches(table: pa.Table, rows: Int64s) -> pa.Table:
     """These rows of a table, in this order.
 
-    Of the batches that have any alone: PyArrow first makes one of all, of every string.
+    Takes from each batch with such rows: PyArrow would first join all batches, with every string.
     """
     order = np.argsort(rows, kind="stable")
     rising = rows[order]
