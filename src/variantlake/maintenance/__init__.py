@@ -1,5 +1,5 @@
-"""Keeping a table in shape: what rewrites, removes or brings back files, and what says it is due.
+"""Maintain tables: rewrite, remove and restore files, and report when that is due.
 
-In: a snapshot and what is wanted. Out: a plan that a dry run shows, and commits that change no row.
-Nothing here starts Spark: its tasks call the same functions.
+In: a snapshot and the wanted operation. Out: a plan that a dry run shows, and commits. Nothing
+here starts Spark; Spark tasks call the same functions.
 """

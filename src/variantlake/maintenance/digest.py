@@ -1,8 +1,9 @@
-"""Digests of files and tables: whether a rewrite kept every row, without keeping the rows.
+"""Compute digests of files and tables, which show whether a rewrite kept every row.
 
-The digest of rows is a sum over hashes of them, so neither their order nor the files count, and
-files that two versions share cancel out. Columns are read as they lie in a file and brought to the
-table's types; nothing of a shredded Variant is put together. Rows that are deleted do not count.
+The digest of some rows is the sum of their hashes. It does not depend on their order or on the
+files that hold them, and files that two versions share cancel out. The digester reads columns as
+the file stores them and converts them to the table's types. It hashes shredded Variants without
+reassembling them. Deleted rows do not count.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ from variantlake.storage.input_file import InputFile
 from variantlake.storage.opening import Source, open_file
 
 CountRows = Callable[[int], object]
-"""Called now and then with the rows that were read since the last call."""
+"""A callback that gets the number of rows read since its last call."""
 
 _NO_ROWS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class DigestFile:
-    """One file of a table; `partition` are its values as the log has them, by physical names."""
+    """A file of a table. `partition` holds the log's partition values by physical column name."""
 
     location: str
     vector: DeletionVectorDescriptor | None
@@ -57,15 +58,16 @@ class DigestFile:
 
     @classmethod
     def of(cls, snapshot: Snapshot, add: AddFile) -> Self:
-        """The file of an `add`."""
+        """Return the file of an `add` action."""
         return cls(snapshot.location(add.path), add.deletion_vector, add.partition_values)
 
 
 @dataclass(frozen=True, slots=True)
 class RowHashes:
-    """The hashes of consecutive rows of a file, int64; `first` is the place of the first one.
+    """The hashes (int64) of consecutive rows of a file, which start at row `first`.
 
-    `kept` tells which of them are not deleted; `digest` is theirs.
+    `kept` marks the rows that count: those not deleted, or the caller's `places`. `digest` is the
+    digest of these rows.
     """
 
     first: int
@@ -75,14 +77,14 @@ class RowHashes:
 
 
 class RowDigester:
-    """Takes rows of files of one table, in the form in which a file holds them, for its digest.
+    """Hashes rows of one table's files, given as record batches in the file's own layout.
 
-    The columns are those of `table`'s schema without its partition columns. It may be used by more
-    than one thread.
+    It hashes the columns of `table`'s schema. Values of partition columns come from the log, not
+    from the batch. Several threads may share it.
     """
 
     def __init__(self, table: Snapshot, *, as_stored: bool = False) -> None:
-        """`as_stored` takes Variants by their bytes: for rows that keep their layout alone."""
+        """`as_stored` hashes the bytes of Variants; use it only for rows that keep their layout."""
         self._as_stored = as_stored
         partition = frozenset(table.partition_columns)
         self._fields = tuple(f for f in table.schema.fields if f.name not in partition)
@@ -91,7 +93,7 @@ class RowDigester:
         self._local = threading.local()
 
     def columns_of(self, footer: Footer, *, by_id: bool) -> DigestColumns:
-        """How the columns of a file are read. `by_id` as for `find_field`.
+        """Return the columns of a file that count. `by_id` is that of `find_field`.
 
         Raises MalformedFile for an invalid Variant group.
         """
@@ -109,9 +111,9 @@ class RowDigester:
         partition: Mapping[str, str | None],
         kept: np.ndarray[Any, Any] | None = None,
     ) -> tuple[Digest, Int64s]:
-        """The digest of the `kept` rows (bool; all if None) of a batch, and the hash of every row.
+        """Return the digest of the `kept` rows (bool; None: all) and the hash of every row.
 
-        `batch` holds the columns as pyarrow reads them from the file, by the file's names.
+        `batch` holds the columns as pyarrow reads them, under the file's names.
 
         Raises MalformedVariant, MalformedFile, with the row of the batch.
         """
@@ -129,9 +131,9 @@ class RowDigester:
         return sums.close(kept)
 
     def add_partition(self, sums: RowSums, partition: Mapping[str, str | None]) -> None:
-        """Add the partition values of a file to the sums of its rows."""
+        """Add the partition values of a file to the hash of each of its rows."""
         for name in sorted(partition):
-            # The protocol writes NULL as null or as an empty text.
+            # In the protocol, both null and the empty string mean NULL.
             text = partition[name] or None
             field = self._partitions.get(name)
             if text is not None and field is not None:
@@ -140,7 +142,7 @@ class RowDigester:
 
 
 def _one_text(text: str, field: StructField) -> str:
-    """A text that all texts of a partition value share."""
+    """Return one canonical text for all the ways in which writers spell a partition value."""
     kind = field.type
     if isinstance(kind, PrimitiveType) and kind.name in _SEVERAL_TEXTS:
         key = partition_key(text, kind)
@@ -149,24 +151,28 @@ def _one_text(text: str, field: StructField) -> str:
 
 
 _SEVERAL_TEXTS = ("timestamp", "timestamp_ntz", "float", "double", "decimal")
-"""Types whose values writers write in several ways."""
+"""Types whose partition values have more than one valid spelling."""
 
 
 @dataclass(frozen=True, slots=True)
 class DigestColumns:
-    """The columns of one file that count."""
+    """The columns of one file that the digest covers."""
 
     columns: tuple[_FileColumn, ...]
 
     @property
     def leaves(self) -> list[int]:
-        """The leaves to read, in the order of the file."""
+        """The numbers of the leaves to read, in the file's order."""
         return sorted({leaf for column in self.columns for leaf in column.leaves})
 
 
 @dataclass(frozen=True, slots=True)
 class _FileColumn:
-    """One column: `variant` rebuilds Variants if it is not taken as it is stored."""
+    """One column of a file.
+
+    If `is_stored`, the column is a Variant that is hashed as the file stores it. Otherwise
+    `variant`, unless None, rebuilds the Variants that the column holds.
+    """
 
     node: SchemaNode
     field: StructField
@@ -184,7 +190,7 @@ class _FileColumn:
         *,
         by_id: bool,
     ) -> Self:
-        """The column `node` of a file, which is the table's `field`."""
+        """Return the column for `node` of a file, which holds the table's `field`."""
         holds_variant = StructType((field,)).holds_variant()
         variant = column_of(node, variants) if holds_variant else None
         leaves = tuple(node.leaves() if variant is None else variant.leaves())
@@ -196,7 +202,7 @@ class _FileColumn:
         return cls(node, field, leaves, is_stored, variant, by_id)
 
     def add(self, sums: RowSums, array: Any, *, as_stored: bool) -> None:
-        """Add its values to the sums of their rows; `as_stored` as for RowDigester."""
+        """Add the column's values to the hashes of their rows; `as_stored` as for RowDigester."""
         if self.is_stored:
             add = sums.add_stored if as_stored else sums.add_variants
             add(self.field.physical_name, array)
@@ -204,13 +210,13 @@ class _FileColumn:
         if self.variant is not None:
             array = self.variant.convert(array)
         array = conformed(array, self.field.type, self.node, by_id=self.by_id)
-        # Some writers pad, others leave it to readers: for both it is one value.
+        # Some writers pad CHAR values and others leave that to readers; both mean one value.
         array = padded(array, declared_type(self.field))
         sums.add_column(self.field.physical_name, array)
 
 
 class FileDigester:
-    """Reads files of one table for its digest."""
+    """Reads the files of one table and computes their digests."""
 
     def __init__(self, table: Snapshot) -> None:
         self._table = table
@@ -224,10 +230,10 @@ class FileDigester:
         source: Source | None = None,
         places: Int64s | None = None,
     ) -> Iterator[RowHashes]:
-        """The hashes of all rows of a file, batch by batch; memory follows a few batches.
+        """Yield the hashes of all rows of a file, batch by batch, with a few batches in memory.
 
-        `source` is the file if it lies somewhere else for now. With `places` (rising) only those
-        rows are kept, whatever is deleted.
+        `source` is where the file's bytes are for now, if not at its location. If `places` (row
+        numbers in ascending order) is given, only these rows count, deleted or not.
 
         Raises MalformedFile, MalformedVariant, with file and row; MissingSource.
         """
@@ -261,18 +267,18 @@ class FileDigester:
         source: Source | None = None,
         places: Int64s | None = None,
     ) -> Digest:
-        """The digest of a file's rows; the arguments are those of `rows`, and so are its errors."""
+        """Return the digest of a file's rows. Takes the arguments of `rows`, raises as `rows`."""
         found = self.rows(file, count, source=source, places=places)
         return sum((each.digest for each in found), Digest())
 
     def sum(self, files: Iterable[DigestFile], count: CountRows | None = None) -> Digest:
-        """The digest of the rows of several files. Raises as `rows`."""
+        """Return the digest of the rows of several files. Raises as `rows`."""
         return sum((self.digest(file, count) for file in files), Digest())
 
 
 @dataclass(frozen=True, slots=True)
 class _DigestReading:
-    """One open file: its batches, and what becomes of each."""
+    """One open file: reads its batches and hashes each of them."""
 
     digester: RowDigester
     file: DigestFile
@@ -283,14 +289,14 @@ class _DigestReading:
     places: Int64s | None
 
     def batches(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The columns that count, each batch with the place of its first row."""
+        """Yield batches of the columns that count, each with the number of its first row."""
         start = 0
         for batch in file_batches(self.parquet, self.footer, self.columns.leaves):
             yield start, batch
             start += batch.num_rows
 
     def hashed(self, given: tuple[int, pa.RecordBatch]) -> RowHashes:
-        """The hashes of a batch."""
+        """Hash one item of `batches`."""
         start, batch = given
         end = start + batch.num_rows
         if self.places is None:
@@ -315,17 +321,17 @@ def _within(places: Int64s, start: int, end: int) -> Int64s:
 def file_batches(
     source: ParquetSource, footer: Footer, leaves: Sequence[int]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a file, with the columns of these leaves."""
+    """Yield the rows of a file in batches, with the columns of these leaves."""
     for number, group in enumerate(footer.row_groups):
         if leaves:
             yield from source.batches(number, leaves, BATCH_ROWS)
             continue
-        for start in range(0, group.num_rows, BATCH_ROWS):  # it has no column of the table
+        for start in range(0, group.num_rows, BATCH_ROWS):  # the file has no column of the table
             count = min(BATCH_ROWS, group.num_rows - start)
             yield pa.RecordBatch.from_arrays([pa.nulls(count)], names=[""])
 
 
 def table_digest(snapshot: Snapshot, count: CountRows | None = None) -> Digest:
-    """The digest of all rows of a version. Raises as `FileDigester.rows`."""
+    """Return the digest of all rows of a version. Raises as `FileDigester.rows`."""
     files = (DigestFile.of(snapshot, add) for add in snapshot.add_files())
     return FileDigester(snapshot).sum(files, count)

@@ -1,11 +1,11 @@
-"""Dropping a feature from a table, for readers and writers that lack it.
+"""Drop a feature from a table, for readers and writers that lack it.
 
-First the table stops using it: files are written anew, or properties go. Then the protocol of the
-newest version no longer lists the feature. If it binds readers, older versions still need it, so
-readers without it must never have to read them: the version of the change gets a checkpoint, which
-the feature `checkpointProtection` keeps from being cleaned away. That is what Delta Spark's DROP
-FEATURE does without TRUNCATE HISTORY. Spec: PROTOCOL, "Protocol Evolution"; Delta's RFC "Checkpoint
-Protection".
+First the table stops using the feature: files are rewritten, or properties removed. Then a commit
+takes the feature out of the protocol. If it is a reader feature, older versions still need it, and
+readers without it must never have to read them. So the version of the change gets a checkpoint,
+which the feature `checkpointProtection` protects from log cleanup. Delta Spark's DROP FEATURE
+without TRUNCATE HISTORY does the same. Spec: PROTOCOL, "Protocol Evolution"; Delta's RFC
+"Checkpoint Protection".
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from variantlake.writing.options.file_sizes import TARGET_FILE_BYTES
 
 @dataclass(frozen=True, slots=True)
 class _Drop:
-    """One call: the table, and how files are rewritten."""
+    """The table of one call, and how to rewrite its files."""
 
     snapshot: Snapshot
     run: Runner
@@ -66,7 +66,7 @@ def drop_feature(
     dry_run: bool = False,
     progress: OnProgress | None = None,
 ) -> ReshredResult:
-    """Take a feature out of the table's protocol; gives what was rewritten, and the version.
+    """Drop a feature of the table. Returns what was rewritten, and the last version committed.
 
     Raises as `Table.drop_feature`.
     """
@@ -90,7 +90,10 @@ def drop_feature(
 def _without(
     snapshot: Snapshot, name: str, names: Collection[str], *, protected: bool, truncated: bool
 ) -> int:
-    """Commit the protocol without some features, and the properties of theirs; the version."""
+    """Commit the protocol without `names`, and the metadata without their properties.
+
+    Returns the last version committed.
+    """
     if protected:
         write_checkpoint(snapshot.store, snapshot.version)
     version = snapshot.version + 1
@@ -100,7 +103,7 @@ def _without(
         if key not in _PROPERTIES.get(name, ())
     }
     if protected:
-        # A checkpoint that an older drop protects stays protected: only the newest can be younger.
+        # This also protects the checkpoint of an earlier drop, because its version is lower.
         configuration[PROTECTED] = str(version)
     more = ["checkpointProtection"] if protected else []
     mark = snapshot.domains.get(DOMAIN) if name == "rowTracking" else None
@@ -114,7 +117,7 @@ def _without(
             protocol=extended_protocol(_listing(snapshot.protocol, names), more),
             metadata=replace(snapshot.metadata, configuration=configuration, schema_string=schema),
             domains=() if mark is None else (DomainMetadata(DOMAIN, mark.configuration, True),),
-            # A write at the same time may use the feature.
+            # A concurrent write may use the feature.
             reads=whole_table,
             serializable=True,
             parameters={"featureName": name, "truncateHistory": truncated},
@@ -137,7 +140,7 @@ def _listing(protocol: Protocol, without: Collection[str]) -> Protocol:
         tuple(name for name in listed if name not in without)
         for listed in (reader_features(protocol), writer_features(protocol))
     )
-    if reader in ((), ("columnMapping",)):  # which readers know that know no list
+    if reader in ((), ("columnMapping",)):  # reader versions 1 and 2 need no list of features
         return Protocol(1 + len(reader), 7, None, writer)
     return Protocol(3, 7, reader, writer)
 
@@ -169,10 +172,10 @@ def _without_vectors(drop: _Drop) -> ReshredResult:
 
 
 def _remove_vectors(snapshot: Snapshot) -> None:
-    """Name the files of vectors of removed files as removed, too, as Delta Spark does.
+    """Commit tombstones for the deletion vector files of removed files, as Delta Spark does.
 
-    A vacuum by a program that knows no vectors would delete them at once, and older versions need
-    them until the retention is over.
+    Older versions need these files until the retention ends. Without tombstones, a vacuum by a
+    program that does not support deletion vectors would delete them at once.
     """
     store, last = snapshot.store, dict[str, int]()
     for removed in read_removes(store, snapshot.version).values():
@@ -186,7 +189,7 @@ def _remove_vectors(snapshot: Snapshot) -> None:
 
 
 def _with_present_types(drop: _Drop) -> ReshredResult:
-    """Files with values of a type that a column had before get those of its type now."""
+    """Rewrite the files that still hold values of a type from before a column was widened."""
     snapshot = drop.snapshot
     if not drop.dry_run:
         snapshot = _with_properties(snapshot, {TYPE_WIDENING: None})
@@ -202,7 +205,7 @@ def _with_present_types(drop: _Drop) -> ReshredResult:
 
 
 def _without_changed_types(snapshot: Snapshot) -> Snapshot:
-    """The table without a word of types that no file has now: a version that says so needs them."""
+    """Commit the schema without its record of type changes, which need the feature."""
     schema = without_metadata(snapshot.schema, CHANGES_KEY).to_json()
     if schema == snapshot.metadata.schema_string:
         return snapshot
@@ -217,7 +220,7 @@ def _without_mapping(drop: _Drop) -> ReshredResult:
 
 
 def _without_row_ids(drop: _Drop) -> ReshredResult:
-    """The files forget their row ids; first no new ones are given out."""
+    """Stop assigning row ids, then remove those of all files."""
     if drop.dry_run:
         return _untouched(drop)
     snapshot = _with_properties(drop.snapshot, {ROW_TRACKING: "false", SUSPENDED: "true"})
@@ -266,7 +269,7 @@ def _without_constraints(drop: _Drop) -> ReshredResult:
 
 
 def _without_domains(drop: _Drop) -> ReshredResult:
-    """Raises UnsupportedFeature while something keeps its facts there."""
+    """Raises UnsupportedFeature while a feature needs domains, or the table has any."""
     listed = (*writer_features(drop.snapshot.protocol), *reader_features(drop.snapshot.protocol))
     needed = [name for name in listed if "domainMetadata" in _needs(name)]
     keeps = needed or list(drop.snapshot.domains)
@@ -281,7 +284,7 @@ def _without_domains(drop: _Drop) -> ReshredResult:
 
 
 def _untouched(drop: _Drop) -> ReshredResult:
-    """No file has to be written anew."""
+    """Return the result of a drop that rewrites no file."""
     return ReshredResult(
         version=None if drop.dry_run else drop.snapshot.version,
         dry_run=drop.dry_run,
@@ -302,7 +305,7 @@ def _as_result(done: RewriteResult, snapshot: Snapshot) -> ReshredResult:
 
 
 def _with_properties(snapshot: Snapshot, properties: dict[str, str | None]) -> Snapshot:
-    """The table with these properties, None for one that goes; features stay as they are."""
+    """Commit these properties (None removes one) without changing the table's features."""
     configuration = dict(snapshot.metadata.configuration)
     for name, value in properties.items():
         if value is None:
@@ -344,7 +347,7 @@ _UNUSED: dict[str, Callable[[_Drop], ReshredResult]] = {
     "vacuumProtocolCheck": _untouched,
     VARIANT_SHREDDING[0]: _unshredded,
 }
-"""What makes a table do without a feature, by its name."""
+"""By feature name, the function that makes the table stop using the feature."""
 
 _PROPERTIES = {
     "checkpointProtection": (PROTECTED,),
@@ -352,17 +355,17 @@ _PROPERTIES = {
     "rowTracking": (ROW_TRACKING, SUSPENDED, ROW_ID, ROW_COMMIT_VERSION),
     **dict.fromkeys(VARIANT_SHREDDING, ("delta.enableVariantShredding",)),
 }
-"""What else goes with a feature."""
+"""By feature name, the properties that are removed with the feature."""
 
 
 def check_droppable(snapshot: Snapshot, name: str, *, truncate_history: bool = False) -> None:
-    """Raise for a feature that the table does not have, or that cannot be dropped here."""
+    """Raise for a feature that the table does not have or that Variantlake cannot drop."""
     if not isinstance(name, str):
         raise InvalidValue(f"a feature is {name!r}", hint="its name, as in variantShredding")
     listed = dict.fromkeys(
         (*writer_features(snapshot.protocol), *reader_features(snapshot.protocol))
     )
-    # The preview is the same feature under another name; both go.
+    # The preview is the same feature under another name; both are dropped.
     meant = VARIANT_SHREDDING if name in VARIANT_SHREDDING else (name,)
     if listed.keys().isdisjoint(meant):
         raise InvalidValue(

@@ -1,4 +1,4 @@
-"""Which files still hold columns that the table dropped, or values of a type before it widened."""
+"""Find files that still hold dropped columns, or values of a type from before it was widened."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _THREADS = 16
 
 
 class DroppedColumns:
-    """Files with columns, or fields of structs, that the table no longer has.
+    """Finds files with columns, or fields of structs, that the table no longer has.
 
-    Asks the footers of files, each of them once for one schema of the table.
+    Reads each file's footer once, until the table's schema changes.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class DroppedColumns:
         self._answers: dict[str, bool] = {}
 
     def of(self, snapshot: Snapshot, files: LogFiles, rows: Int64s) -> Bools:
-        """For each file of the version whether it is one of these rows and holds such values.
+        """Mark the files of the version that are among `rows` and hold such columns or values.
 
         Raises MalformedFile, MissingSource for a footer that cannot be read.
         """
@@ -56,14 +56,14 @@ class DroppedColumns:
         return held
 
     def _holds(self, snapshot: Snapshot, file: ScanFile) -> bool:
-        """Whether a file has columns besides the table's and those in which rows keep their ids."""
+        """Whether a file has columns other than the table's and those of materialized row ids."""
         own = {snapshot.properties.get(key) for key in (ROW_ID, ROW_COMMIT_VERSION)}
         nodes = read_footer(file.path).schema.children
         return has_others(snapshot.schema, [node for node in nodes if node.name not in own])
 
 
 class NarrowTypes(DroppedColumns):
-    """Files with values of a type that a column had before it was widened."""
+    """Finds files with values of a type that a column had before it was widened."""
 
     def _holds(self, snapshot: Snapshot, file: ScanFile) -> bool:
         return _any_narrow(snapshot.schema, read_footer(file.path).schema.children)
@@ -80,11 +80,11 @@ def _any_narrow(columns: StructType, nodes: Sequence[SchemaNode]) -> bool:
 
 
 def _is_narrow(type_: DataType, node: SchemaNode, *, widened: bool) -> bool:
-    """Whether a column's node, or a part of it, has another type than the table's."""
+    """Whether the column was widened, and its node or a part of it has another type."""
     if isinstance(type_, StructType):
         return _any_narrow(type_, node.children)
     if isinstance(type_, ArrayType | MapType):
         parts = inner_nodes(type_, node)
-        # A list in a form of other writers: its file is rewritten with the table's types.
+        # An unusual list or map layout of another writer: rewrite the file to be safe.
         return any(_is_narrow(*each, widened=widened) for each in parts) if parts else widened
     return widened and arrow_type_of(node) != arrow_type(type_)

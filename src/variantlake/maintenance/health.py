@@ -1,6 +1,6 @@
-"""The health of a table: what makes it slow or large, and what helps.
+"""Check the health of a table: report what makes it slow or large, and what helps.
 
-All is read from the log: no data file is opened. `orphans` alone lists the table's folder.
+The checks read only the log and open no data file. Only `orphans` lists the table's folder.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ SMALL_BYTES = 32 << 20
 
 _MANY_SMALL = 10
 _DEEP = 4.0
-"""Files that a query of one value reads, from which ordering them pays."""
+"""From this mean number of files per value on, clustering pays."""
 
 _MANY_DELETED, _MANY_RESIDUAL = 0.1, 0.05
 _MAX_NAMED = 10
 
 
 def health(snapshot: Snapshot, *, orphans: bool = False) -> Health:
-    """What there is to say of this version. See `Table.health`."""
+    """Check this version and return the findings. See `Table.health`."""
     log = LogFiles(snapshot)
     facts = log.of_log
     found = [
@@ -52,7 +52,7 @@ def health(snapshot: Snapshot, *, orphans: bool = False) -> Health:
     ]
     if orphans:
         found += _unneeded(snapshot)
-    # Stable: within a severity they stand in the order of the topics.
+    # The sort is stable: findings of one severity keep the order of the topics.
     found.sort(key=lambda finding: finding.severity is not Severity.WARNING)
     table = shlex.quote(snapshot.store.uri)
     findings = (f if not f.command else replace(f, command=f"{f.command} {table}") for f in found)
@@ -66,7 +66,7 @@ def _small_files(snapshot: Snapshot) -> Iterator[HealthFinding]:
     small = snapshot.files.filter(pc.less(sizes, pa.scalar(SMALL_BYTES)))
     names = values(small["partition_values"])
     counts = Counter(tuple(sorted((each or {}).items(), key=repr)) for each in names)
-    # One small file of a partition has no other to be joined with.
+    # A partition's only small file has no other to be joined with.
     crowded = {partition: count for partition, count in counts.items() if count > 1}
     total = sum(crowded.values())
     if not total:

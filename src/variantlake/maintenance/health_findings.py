@@ -1,4 +1,4 @@
-"""What `health` says: findings, each with the command that helps."""
+"""The findings of `health`, each with the command that helps."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from variantlake.shown import Shown, html_table
 
 FORMAT = 1
-"""Of `Health.to_dict`; it grows when a reader of the JSON would have to change."""
+"""The format of `Health.to_dict`. It grows when readers of the JSON have to change."""
 
 
 class Severity(enum.StrEnum):
-    """How much a finding matters: worth to know, or worth to do something about."""
+    """How much a finding matters: INFO is good to know, WARNING calls for action."""
 
     INFO = "info"
     WARNING = "warning"
@@ -23,12 +23,12 @@ class Severity(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class HealthFinding(Shown):
-    """One thing to know of a table.
+    """One finding about a table.
 
     `topic` is one of `small files`, `overlap`, `deleted rows`, `residuals`, `statistics`, `log`,
-    `checkpoint`, `unneeded files`; `details` are its numbers (bytes, rows, counts). `fix` is what
-    helps in Python, `command` the whole command line for this table, with its path or URL; both are
-    empty if nothing has to be done.
+    `checkpoint`, `unneeded files`; `details` holds its numbers (bytes, rows, counts). `fix` names
+    the Python call that helps. `command` is the whole command line for this table, with its path
+    or URL. Both are empty if nothing has to be done.
     """
 
     topic: str
@@ -45,7 +45,7 @@ class HealthFinding(Shown):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Health(Shown):
-    """A table's version, its files, their bytes, and what was found, warnings first."""
+    """A table's version, the number and bytes of its files, and the findings, warnings first."""
 
     version: int
     table_files: int
@@ -54,18 +54,18 @@ class Health(Shown):
 
     @property
     def worst_severity(self) -> Severity | None:
-        """The severity that matters most; None without findings."""
+        """The highest severity of the findings; None without findings."""
         found = {finding.severity for finding in self.findings}
         return max(found, key=list(Severity).index, default=None)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: a line for each finding."""
+        """Render for notebooks, one line per finding."""
         rows = [(each.severity, each.topic, each.message, each.fix) for each in self.findings]
         lines = html_table(("severity", "topic", "finding", "what helps"), rows)
         return f"<p>{html.escape(repr(self))}</p>{lines}"
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON-ready values; `format` tells their version. Sizes are in bytes."""
+        """The report as JSON-ready values, with the version of their `format`. Sizes in bytes."""
         return {
             "format": FORMAT,
             "version": self.version,

@@ -1,4 +1,4 @@
-"""The state of a log: how long it is, and how far its newest checkpoint."""
+"""Check the state of the log: its length, and the age of its newest checkpoint."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from variantlake.shown import counted
 from variantlake.storage.store import Entry
 
 _LATE = 5
-"""Intervals without a checkpoint from which it is missing."""
+"""After this many checkpoint intervals without one, the checkpoint is late."""
 
 _INTERVAL = "delta.checkpointInterval"
 
 
 def log_findings(snapshot: Snapshot) -> Iterator[HealthFinding]:
-    """What there is to say of the log, and of its checkpoints."""
+    """Yield the findings about the log and its checkpoints."""
     entries = list(snapshot.store.list_from(LOG))
     versions = [v for e in entries if (v := commit_version(e.path)) is not None]
     versions = [version for version in versions if version <= snapshot.version]

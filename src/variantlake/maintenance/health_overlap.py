@@ -1,7 +1,7 @@
-"""How much files overlap along a path: how many a query of one value has to read.
+"""Measure how much files overlap along a path, i.e. how many files a query of one value reads.
 
-The bounds are those of the log. Files whose bounds are not known may hold anything, and are counted
-apart.
+The bounds come from the log. Files without known bounds may hold any value and are counted
+separately.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from variantlake.planning.log_files import LogFiles
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Along one path: of the files with `bounded` ones, how many meet in one value.
+    """How many files may hold the same value of one path.
 
-    `mean` is taken over the lower bounds of the files, `most` is the greatest; a file alone counts
-    1. Files of different partitions do not meet.
+    `bounded` files have bounds in the log, `unknown` files have none. For the lower bound of each
+    bounded file, the files of its partition whose bounds include this value are counted, the file
+    itself included. `mean` and `most` are the mean and the maximum of these counts.
     """
 
     path: str
@@ -39,7 +40,7 @@ class Overlap:
 
 
 def overlaps(snapshot: Snapshot, files: LogFiles) -> Iterator[Overlap]:
-    """One for each path or column that the table is clustered by.
+    """Yield the overlap along each path or column that the table is clustered by.
 
     Raises InvalidSchema, InvalidPath and InvalidValue for a property that does not fit the table.
     """
@@ -70,7 +71,7 @@ def _overlap(
 
 
 def _depths(group: list[tuple[Any, Any]]) -> list[int]:
-    """For each file how many, itself included, hold its least value between their bounds."""
+    """For each file, count the files (itself included) whose bounds include its lower bound."""
     ends = sorted({side for sides in group for side in sides})
     rank = {value: place for place, value in enumerate(ends)}
     lows = np.sort([rank[low] for low, _ in group])

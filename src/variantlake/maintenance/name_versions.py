@@ -1,4 +1,4 @@
-"""Give versions names, and take them. See `Table.tag`."""
+"""Name versions, and remove their names. See `Table.tag` and `Table.untag`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from variantlake.maintenance.vacuuming.running import are_expired, check_no_vacu
 
 
 def name_version(newest: Snapshot, name: str, version: int, *, move: bool = False) -> NamedVersion:
-    """Give a version a name; one that has it already gets no commit. Raises as `Table.tag`."""
+    """Name a version. Commits nothing if it already has the name. Raises as `Table.tag`."""
     check_name(name)
     given = {each.name: each for each in named_versions(newest.domains.values())}
     before = given.get(name)
@@ -52,7 +52,10 @@ def name_version(newest: Snapshot, name: str, version: int, *, move: bool = Fals
 
 
 def _needs_expired_files(newest: Snapshot, version: int) -> bool:
-    """Whether the version has files that a vacuum may remove. Raises if one has, or does."""
+    """Whether the version needs files that a vacuum may remove.
+
+    Raises if a vacuum may be running, or has removed some of these files.
+    """
     old = newest.at(version)
     back = files_only_in(old, newest)
     if not are_expired(newest, back):
@@ -65,7 +68,7 @@ def _needs_expired_files(newest: Snapshot, version: int) -> bool:
 
 
 def remove_name(newest: Snapshot, name: str) -> NamedVersion:
-    """Take a name from its version; gives what it was. Raises as `Table.untag`."""
+    """Remove a name. Returns the name and the version that it named. Raises as `Table.untag`."""
     version = find_version(newest.domains, name, newest.store.uri)
     (named,) = named_versions([newest.domains[DOMAIN + name]])
     changes = Changes(
