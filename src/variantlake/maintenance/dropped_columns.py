@@ -80,7 +80,7 @@ def _any_narrow(columns: StructType, nodes: Sequence[SchemaNode]) -> bool:
 
 
 def _is_narrow(type_: DataType, node: SchemaNode, *, widened: bool) -> bool:
-    """Whether the column was widened, and its node or a part of it has another type."""
+    """Whether a column, or a part of it, was widened and has another type in the file."""
     if isinstance(type_, StructType):
         return _any_narrow(type_, node.children)
     if isinstance(type_, ArrayType | MapType):

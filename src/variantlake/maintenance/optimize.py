@@ -1,4 +1,4 @@
-"""Compaction of a table: what is asked for, and what was done or would be."""
+"""Compact a table, or report what a compaction would do."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from variantlake.scan.table_names import files_matching
 class OptimizeResult(RewriteResult):
     """What a compaction did, or would do.
 
-    `versions` are its commits, in order. `files_read`, `rows_rewritten` and `bytes_read` are of the
-    files that were rewritten, `files_written` and `bytes_written` of those in their place (of a dry
-    run `bytes_written` is an estimate and `files_written` the number of groups). `copied`,
-    `encoded` and `reshredded` are the files that were read by how their rows came: row groups as
-    bytes, columns decoded and encoded, Variants rebuilt. What very many files became, or files that
-    shrank by much, is joined in turn, and counts again; a dry run knows of the first turn alone,
-    because what a turn writes is not known before it. `not_copied` tells of a dry run why files of
-    `encoded` are not copied: how many for each reason. `conflicts` counts groups that another
-    writer was first to change, which were planned anew.
+    `versions` lists its commits, in order. `files_read`, `rows_rewritten` and `bytes_read` count
+    the files that were rewritten, `files_written` and `bytes_written` the files that replace them
+    (in a dry run, `bytes_written` is an estimate and `files_written` the number of groups).
+    `copied`, `encoded` and `reshredded` split the files read by how their rows were rewritten: row
+    groups copied as bytes, columns decoded and encoded, or Variants rebuilt. Compaction runs in
+    rounds, and a file written in one round may be joined, and counted, again in the next. A dry run
+    covers only the first round, because later ones depend on what it writes. `not_copied` is set
+    in a dry run: the number of `encoded` files by the reason why they are not copied. `conflicts`
+    counts the groups that were planned again because another writer changed their files first.
     """
 
     copied: InputCounts = field(default_factory=InputCounts)
@@ -67,10 +67,10 @@ def optimize(
     dropped: DroppedColumns | None = None,
     z_order: Sequence[str] = (),
 ) -> OptimizeResult:
-    """Compact the files that may match `where`, with this runner of tasks.
+    """Compact the files that may match `where`, with `run` as the runner of tasks.
 
-    `dropped` says which files a purge rewrites, besides those with deleted rows; `z_order` names
-    columns in whose order the rows are already. Raises as `Table.optimize`.
+    `dropped` finds the files that a purge rewrites in addition to those with deleted rows.
+    `z_order` names the columns by which the rows are already ordered. Raises as `Table.optimize`.
     """
     started = time.perf_counter()
     chosen = files_matching(snapshot, where)
@@ -92,7 +92,7 @@ def optimize(
         totals += done
         if not done.versions:
             break
-        # What very many files became, or files that shrank by much, is joined in turn.
+        # The files of this round may be small enough to be joined again.
         newest = snapshot.refresh()
         check_same_table(snapshot, newest)
         snapshot = newest
@@ -115,7 +115,7 @@ def _result(totals: RewriteTotals, started: float, **others: Any) -> OptimizeRes
 
 
 def _expected(plan: CompactionPlan, started: float) -> OptimizeResult:
-    """What the plan would do. Reads the footers of files that may be copied."""
+    """Return what the plan would do. Reads the footers of files that may be copied."""
     written = vectors = commits = 0
     tiers: list[TierCounts] = []
     not_copied: dict[str, int] = {}
@@ -140,5 +140,5 @@ def _expected(plan: CompactionPlan, started: float) -> OptimizeResult:
 
 
 def _to_join(snapshot: Snapshot) -> tuple[int, int]:
-    """What each turn makes less: the files, or those that may go with others."""
+    """A measure that must shrink in each round: number of files, then negated sum of APART_TAG."""
     return snapshot.files.num_rows, -sum(numbers_in(snapshot.files, APART_TAG))

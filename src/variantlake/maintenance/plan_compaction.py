@@ -1,7 +1,7 @@
-"""Which files a compaction joins, in which groups, and how the rows of each come.
+"""Plan a compaction: which files it joins, in which groups, and how it rewrites their rows.
 
-Files of one layout are joined among each other, so that no Variant is rebuilt. What is left of a
-layout is too little for a file: that is joined with the rest of the others, in one layout.
+Files of the same layout are joined with each other, so that no Variant is rebuilt. Remainders of
+layouts that are too small for a file of their own are joined into files of one common layout.
 """
 
 from __future__ import annotations
@@ -42,31 +42,29 @@ from variantlake.units import Size, size_bytes
 from variantlake.writing.options.file_sizes import TARGET_FILE_BYTES
 
 MAX_FILES = 2_000
-"""The most files of a group: a table of a hundred thousand small ones has work for many tasks."""
+"""The most files of a group, so that 100,000 small files become work for many tasks."""
 
 MAX_DELETED_SHARE = 0.05
-"""The share of deleted rows from which a file is rewritten, as in Delta Spark."""
+"""A file with a larger share of deleted rows is rewritten, as in Delta Spark."""
 
 _NUMBER = re.compile("[0-9]{1,9}")
 
 _SMALL_SHARE = 0.75
-"""A file of less than this share of the target is small; one that misses it by little is not."""
+"""A file with less than this share of the target size is small."""
 _FULL_SHARE = 0.5
-"""A group of one layout stays alone from this share of the target on."""
+"""A group with at least this share of the target size keeps its own layout."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionOptions:
-    """What is compacted, and how much of it in one commit.
+    """What a compaction rewrites, and how much of it in one commit.
 
-    Files of less than about `target_file_size` are joined up to that size; a file of whose rows
-    more than `max_deleted_share` are deleted is rewritten in any case. With `purge` only files are
-    rewritten of which rows are deleted, or that hold columns that the table dropped; `every` takes
-    all. A commit takes
-    groups of at most `max_bytes_per_commit` and `max_files_per_commit` input files, and at least
-    one group.
+    Files well below `target_file_size` (bytes) are joined up to that size. A file is rewritten in
+    any case if more than `max_deleted_share` of its rows are deleted. `purge` rewrites only these
+    files and those that hold dropped columns; `every` rewrites all files. A commit takes groups of
+    up to `max_bytes_per_commit` and `max_files_per_commit` of input, and at least one group.
 
-    Raises InvalidValue for what cannot be.
+    Raises InvalidValue for an option that is out of range.
     """
 
     target_file_size: int = TARGET_FILE_BYTES
@@ -85,16 +83,16 @@ class CompactionOptions:
 
     @classmethod
     def of(cls, target_file_size: Size, max_deleted_share: float, *, purge: bool = False) -> Self:
-        """The options as users give them."""
+        """Make the options from a user's arguments."""
         size = size_bytes("target_file_size", target_file_size)
         return cls(size, 0.0 if purge else max_deleted_share, purge=purge)
 
 
 @dataclass(frozen=True, slots=True)
 class _JoinedRows:
-    """Rows of the snapshot's files that are joined, and the layout that they get.
+    """One group: the files to join (as rows of the snapshot's files) and their `target` layout.
 
-    `apart` as in FileGroup.
+    `layouts` are the files' present layouts; `apart` is that of FileGroup.
     """
 
     rows: Int64s
@@ -105,7 +103,7 @@ class _JoinedRows:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """The groups of a compaction, as rows of the snapshot's files; `steps` makes them."""
+    """The groups of a compaction, as rows of the snapshot's files. `steps` builds FileGroups."""
 
     snapshot: Snapshot
     plan: RewritePlan
@@ -120,7 +118,7 @@ class CompactionPlan:
         return int(sum(self.log.sizes[group.rows].sum() for group in self.groups))
 
     def steps(self) -> Iterator[list[FileGroup]]:
-        """The groups of each commit, made when they are wanted."""
+        """Yield the groups of each commit, built on demand."""
         step: list[tuple[int, _JoinedRows]] = []
         files = size = 0
         for number, group in enumerate(self.groups):
@@ -135,9 +133,9 @@ class CompactionPlan:
             yield [self._made(*each) for each in step]
 
     def why_not(self, group: _JoinedRows) -> str | None:
-        """Why no row groups of these files are copied as bytes, by what the log knows; else None.
+        """Return why, by the log, row groups of these files cannot be copied as bytes.
 
-        The footers have the last word.
+        None if nothing in the log prevents it; the footers still may.
         """
         if len(group.rows) == 1:
             return "no other file is joined with it"
@@ -160,10 +158,10 @@ class CompactionPlan:
         return wanted_paths(self.snapshot, dict(zip(names, group.target, strict=True)))
 
     def _tags(self, group: _JoinedRows) -> dict[str, str]:
-        """That a run of clustering ordered the files, as far as that holds of what they become.
+        """Return the tag of clustering if it stays true for the files that the group becomes.
 
-        Neighbours in the log need not be neighbours in the order: if one of the files is new, or
-        the rows are not sorted when they are joined, the bounds alone tell what that is worth.
+        It does if all files have the tag and the rewrite sorts the joined rows by the same paths.
+        Neighbours in the log need not be neighbours in the order; otherwise, only the bounds tell.
         """
         tags: Any = self.snapshot.files.take(group.rows)["tags"]
         texts = set(map_values(tags, ORDERED_TAG).to_pylist())
@@ -207,10 +205,10 @@ def plan_compaction(
     digest: bool = True,
     dropped: DroppedColumns | None = None,
 ) -> CompactionPlan:
-    """What compacting this version does; `chosen` are the rows of its files to look at.
+    """Plan the compaction of this version. `chosen` limits it to these rows of its files.
 
-    `dropped` remembers the files that a purge has looked at. Reads footers of files whose layout
-    the log does not tell. Raises as `RewritePlan.of`.
+    `dropped` remembers the footers that a purge has read. Reads the footers of files whose layout
+    is not in the log. Raises as `RewritePlan.of`.
     """
     target = options.target_file_size
     plan = RewritePlan.of(snapshot, target_file_size=target, digest=digest)
@@ -253,7 +251,11 @@ def _groups_of(
     whole: Bools,
     options: CompactionOptions,
 ) -> Iterator[_JoinedRows]:
-    """The groups of one partition; of all files `live` bytes, and which of them are `whole`."""
+    """Yield the groups of one partition.
+
+    For all files of the snapshot, `live` is the estimated bytes of their live rows, and `whole`
+    marks those without deleted rows.
+    """
     layouts = layouts_of(snapshot, log, rows)
 
     def made(members: list[int], target: tuple[ShreddingSchema, ...], number: int) -> _JoinedRows:
@@ -265,7 +267,7 @@ def _groups_of(
     files = snapshot.files.take(rows)
     apart = numbers_in(files, APART_TAG)
     ours = numbers_in(files, f"{PREFIX}version")
-    # Files whose row groups may be copied stay among themselves, and among those of one writer.
+    # Files whose row groups may be copied form groups of their own: ours, and other writers'.
     classes: dict[tuple[int, tuple[ShreddingSchema, ...], int], list[int]] = {}
     for place, layout in enumerate(layouts):
         target = targets.of(layout)
@@ -297,6 +299,6 @@ def _groups_of(
 
 
 def numbers_in(files: LogicalFiles, tag: str) -> list[int]:
-    """A tag that is a number, 0 if there is none."""
+    """Return the number in a tag of each file; 0 if the tag is absent or no number."""
     texts = map_values(files["tags"], tag).to_pylist()
     return [int(text) if text and _NUMBER.fullmatch(text) else 0 for text in texts]

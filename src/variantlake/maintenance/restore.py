@@ -1,8 +1,8 @@
-"""Restore: an older version's rows and metadata become the newest version, in one commit.
+"""Restore an older version's rows and metadata as the newest version, in one commit.
 
-Files that are there stay as they are; those that left are added again, those that came are removed.
-A vacuum may have taken some: they are looked for before anything is committed, and once more
-afterwards, because a vacuum may run at the same time.
+The commit adds the files that were removed since and removes those that were added. A vacuum may
+have deleted files of the old version, so the restore looks for them before it commits, and once
+more afterwards in case of a concurrent vacuum.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from variantlake.storage.opening import store_of
 from variantlake.units import Time, milliseconds, moment
 
 MAX_NAMED = 100
-"""Missing files that are named; the others are counted."""
+"""The most missing files that are named; the others are only counted."""
 
 _THREADS = min(16, 4 * (os.cpu_count() or 1))
 
@@ -44,11 +44,11 @@ Missing = Literal["refuse", "skip"]
 class RestoreResult(Result):
     """What a restore did, or would do.
 
-    `restored_version` is the version whose state is the newest one again, as `version`.
-    `table_files` of `table_bytes` are the table's afterwards: `files_restored` of them come back,
-    and `files_removed` go. `files_missing` are gone from the store, with their deletion vectors;
-    `missing` names the first of them.
-    `changes_metadata` says that schema or properties change as well.
+    `restored_version` is the old version whose state is restored as `version`. `table_files` and
+    `table_bytes` describe the table afterwards; `files_restored` files come back and
+    `files_removed` are removed. `files_missing` counts the files that cannot come back, because
+    they or their deletion vectors are gone from the store; `missing` names the first of them.
+    `changes_metadata` is true if the schema or properties change as well.
     """
 
     restored_version: int
@@ -74,7 +74,7 @@ def restore(
 ) -> RestoreResult:
     """Make an older version the newest one. See `Table.restore`.
 
-    `progress` is called with the files that were looked for, and all that will be.
+    `progress` gets the number of files looked for so far, and of all to look for.
     """
     started = time.perf_counter()
     if (version is None) == (timestamp is None):
@@ -108,7 +108,7 @@ def restore(
 
 
 def version_of(newest: Snapshot, version: int | str | None, timestamp: Time | None) -> Snapshot:
-    """Another version of a table: of this number, name or time. Raises as `Table.open`."""
+    """Read another version of a table by its number, name or time. Raises as `Table.open`."""
     millis = None
     if timestamp is not None:
         millis = milliseconds("timestamp", timestamp)
@@ -146,10 +146,10 @@ def _changes(
         metadata=found.metadata,
         protocol=found.protocol,
         domains=found.domains,
-        # What others added or removed since would be lost, or come back, unseen.
+        # Otherwise files that others added or removed meanwhile would silently be lost or return.
         reads=whole_table,
         serializable=True,
-        evaluated=True,  # these rows were in the table, under these very constraints
+        evaluated=True,  # these rows were in the table under the same constraints
         kept=True,
         file_metrics=False,
         keeps_row_ids=False,
@@ -187,7 +187,10 @@ def _result(
 
 @dataclass(frozen=True, slots=True)
 class MissingFiles:
-    """Which files of those that come back are not in the store: how many, the first ones' names."""
+    """The files to restore that are not in the store: their number, and the first names.
+
+    `is_there` tells for each file to restore whether it and its deletion vector exist.
+    """
 
     count: int
     names: list[str]
@@ -197,7 +200,7 @@ class MissingFiles:
     def of(
         cls, old: Snapshot, back: LogicalFiles, progress: OnProgress | None = None
     ) -> MissingFiles:
-        """Look for the files `back` of a version, each with its deletion vector."""
+        """Look for the files `back` of version `old`, each with its deletion vector."""
         names: list[str] = []
         is_there: list[bool] = []
         count = 0
@@ -212,7 +215,7 @@ class MissingFiles:
         return cls(count, names, is_there)
 
     def error(self, old: Snapshot, of: int) -> MissingSource:
-        """For a restore that commits nothing."""
+        """Return the error of a restore that commits nothing."""
         return MissingSource(
             f"{self.count:,} of the {of:,} files that version {old.version} needs back are gone: "
             f"{self._named()}",
@@ -224,7 +227,7 @@ class MissingFiles:
         )
 
     def error_since(self, old: Snapshot, committed: int) -> MissingSource:
-        """For a restore that has committed."""
+        """Return the error of a restore that has already committed."""
         return MissingSource(
             f"version {old.version} was restored as version {committed}, and meanwhile a vacuum "
             f"removed {self.count:,} of its files: {self._named()}",
@@ -233,7 +236,7 @@ class MissingFiles:
         )
 
     def error_named(self, version: int, location: str) -> MissingSource:
-        """For a version that cannot be read any more."""
+        """Return the error for naming a version that cannot be read any more."""
         return MissingSource(
             f"{self.count:,} files of version {version} are gone: {self._named()}",
             file=location,
@@ -246,7 +249,7 @@ class MissingFiles:
 
 
 def _lacking(old: Snapshot, add: AddFile) -> list[str]:
-    """The names of what is gone of a file: itself, its deletion vector."""
+    """Return which of a file and its deletion vector are gone, by name."""
     found = []
     store, name = store_of(old.location(add.path))
     if store.entry(name) is None:

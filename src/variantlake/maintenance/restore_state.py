@@ -1,9 +1,9 @@
-"""What a restore commits: the difference of two versions, in files, metadata, protocol, domains.
+"""Compute what a restore commits: the difference of two versions.
 
-As Delta Spark: the protocol never loses a feature, metadata are those of the old version, progress
-of applications (`txn`) and domains of others stay, the clustering columns come back. Some
-properties describe files or versions that are there in any case, and are not taken back; nor is
-how far an identity column has got. Spec: PROTOCOL, "Identity Columns".
+As in Delta Spark, the protocol never loses a feature, metadata and clustering columns are those of
+the old version, and application progress (`txn`) and other domains stay. Properties that describe
+existing files or versions stay, too, and so do the high water marks of identity columns. Spec:
+PROTOCOL, "Identity Columns".
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _STAYING = (
     "delta.rowTracking.materializedRowCommitVersionColumnName",
     "delta.requireCheckpointProtectionBeforeVersion",
 )
-"""Names of columns that files have, and what protects old versions."""
+"""Properties that name columns in data files or protect old versions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What leads from the newest version to an old one; None if nothing changes.
+    """The changes from the newest version to an old one; None for what stays the same.
 
-    `back` are the files (rows as `Snapshot.files`) that the newest version lacks, `gone` those that
-    only it has.
+    `back` holds the files (rows as `Snapshot.files`) that only the old version has, `gone` those
+    that only the newest has.
     """
 
     back: LogicalFiles
@@ -54,10 +54,10 @@ class Difference:
 
 
 def difference(newest: Snapshot, old: Snapshot) -> Difference:
-    """What a restore of `old` commits.
+    """Compute what a restore of `old` commits.
 
-    Raises UnsupportedFeature if the old version needs what we do not write, MalformedLog for an
-    identity column that cannot be understood.
+    Raises UnsupportedFeature if the old version needs a feature that we do not write, MalformedLog
+    for an identity column that cannot be understood.
     """
     newest.check_writable(evaluated=True, kept=True)
     protocol = _merged(newest.protocol, old.protocol)
@@ -78,19 +78,19 @@ def difference(newest: Snapshot, old: Snapshot) -> Difference:
 
 
 def files_only_in(one: Snapshot, other: Snapshot) -> LogicalFiles:
-    """The live files of one version that are not live in the other."""
+    """Return the live files of `one` that are not live in `other`."""
     are_shared = pc.is_in(keys_of(one.files), value_set=one_chunk(keys_of(other.files)))
     return one.files.filter(pc.invert(are_shared))
 
 
 def with_given_out(old: StructType, newest: StructType) -> StructType:
-    """The old schema, in which identity columns give out no number again."""
+    """Return the old schema with the newest high water marks, so that no identity value repeats."""
     given = {each.physical_name: each.mark for each in identity_columns(newest)}
     return with_marks(old, {name: mark for name, mark in given.items() if mark is not None})
 
 
 def _merged(newest: Protocol, old: Protocol) -> Protocol:
-    """The features of both."""
+    """Return a protocol with the features of both."""
     reader = max(newest.min_reader_version, old.min_reader_version)
     writer = max(newest.min_writer_version, old.min_writer_version)
     if writer < 7:
@@ -99,20 +99,20 @@ def _merged(newest: Protocol, old: Protocol) -> Protocol:
 
 
 def _configuration(newest: Mapping[str, str], old: Mapping[str, str]) -> dict[str, str]:
-    """The properties of the old version, but for those that no restore may take back."""
+    """Return the old version's properties, except those that a restore must not take back."""
     found = {**{name: newest[name] for name in _STAYING if name in newest}, **old}
     protected = "delta.requireCheckpointProtectionBeforeVersion"
     if protected in newest:
         found[protected] = newest[protected]
     if is_stamped(newest) and is_stamped(old):
-        # They may have been off in between: what says since when they are on must not be older.
+        # In-commit timestamps may have been off in between: keep when they were last enabled.
         for name in (SINCE_VERSION, SINCE_TIME):
             found.pop(name, None)
             if name in newest:
                 found[name] = newest[name]
     ids = [n for p in (newest, old) if (n := natural(p.get(MAX_ID, ""))) is not None]
     if MAX_ID in old and ids:
-        # An id that a column had must never be another one's.
+        # Never reuse a column's id for another column.
         found[MAX_ID] = str(max(ids))
     return found
 
