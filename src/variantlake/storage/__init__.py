@@ -1,5 +1,5 @@
-"""Where tables and sources lie: local disks and object stores, behind a few calls.
+"""Access files on local disks and in object stores through one small interface.
 
 In: a path or a URI, and storage options. Out: bytes, listings, conditional puts, and open files
-that are read by ranges. All that reads or writes a file does it through here.
+that serve range reads. Every other package reads and writes files through this one.
 """

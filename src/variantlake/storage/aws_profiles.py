@@ -1,7 +1,7 @@
-"""Profiles of Amazon's own tools: `~/.aws/credentials` and `~/.aws/config`.
+"""Read the profiles of Amazon's tools: `~/.aws/credentials` and `~/.aws/config`.
 
-A profile's keys are read here. If it signs in another way (a role, a login, a program), the command
-`aws` gives its keys, which are of a limited time.
+This module reads keys that are in a profile. If a profile signs in another way (a role, a login, a
+program), it gets temporary keys from the command `aws`.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _RENEW = dt.timedelta(minutes=5)
 _COMMAND_SECONDS = 60
 
 _of_commands: dict[tuple[str, tuple[str, ...]], tuple[Options, dt.datetime]] = {}
-"""Keys that `aws` gave, until when, by profile and the files that it is from."""
+"""Keys from `aws` and when to renew them, by profile and paths of the profile files."""
 
 
 def profile_options(name: str) -> Options:
-    """Keys, region and endpoint of a profile, as options of a store.
+    """Return the keys, region and endpoint of a profile as options of a store.
 
     Raises StoreFailed if no file has the profile, or `aws` gives no keys for it.
     """
@@ -60,9 +60,10 @@ def profile_options(name: str) -> Options:
 
 
 def default_options() -> Options:
-    """Those of the profile `default` that a file has; what `aws` would have to sign in for is not.
+    """Return the options that the files hold for the profile `default`; never runs `aws`.
 
-    A profile that nobody named must not start a program.
+    If the profile signs in by other means than keys, only its region is returned: a profile that
+    nobody named must not start a program.
     """
     profile = _profiles().get(DEFAULT, {})
     if any(profile.get(way) for way in _SIGNS_IN_BY):
@@ -82,7 +83,7 @@ def _paths() -> list[Path]:
 
 
 def _profiles() -> dict[str, Options]:
-    """All profiles by name. What the file of credentials says wins over the other's."""
+    """Return all profiles by name. The credentials file takes precedence over the config file."""
     credentials, config = map(_stamp, _paths())
     return _profiles_of(credentials, config)
 
@@ -110,12 +111,12 @@ def _profiles_of(
 
 
 def _sections(file: tuple[str, int, int]) -> dict[str, Options]:
-    # A key of the section for all others would be in every profile.
+    # ConfigParser copies keys of its default section into all others: name one that cannot exist.
     parser = configparser.RawConfigParser(default_section="", strict=False)
     try:
         parser.read_string(Path(file[0]).read_text(encoding="utf-8") if file[1] else "")
     except (configparser.Error, OSError, UnicodeDecodeError):
-        # The parser's own message repeats the line, which may be a key.
+        # The parser's message quotes the line, which may hold a key.
         raise StoreFailed(
             "this file of AWS profiles does not read",
             file=file[0],
@@ -125,7 +126,7 @@ def _sections(file: tuple[str, int, int]) -> dict[str, Options]:
 
 
 def _keys_of_command(name: str) -> Options:
-    """The keys for which `aws` signs in, as long as they are valid."""
+    """Return the keys of a profile from `aws`, cached until shortly before they expire."""
     key = name, tuple(map(str, _paths()))
     found = _of_commands.get(key)
     if found is None or found[1] <= dt.datetime.now(dt.UTC):
@@ -154,11 +155,11 @@ def _ask_command(name: str) -> tuple[Options, dt.datetime]:
         if keys.get("SessionToken"):
             options["AWS_SESSION_TOKEN"] = keys["SessionToken"]
         until = keys.get("Expiration")
-        # Keys without an end are asked for again all the same: the profile may change.
+        # Renew keys that never expire, too, because the profile may change.
         end = dt.datetime.fromisoformat(until) if until else dt.datetime.now(dt.UTC) + 12 * _RENEW
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
         said = (getattr(error, "stderr", None) or "").strip().splitlines()
-        # What it printed may be keys: only its complaint is repeated.
+        # Its output may hold keys, so quote only the last line of its error output.
         reason = said[-1] if said else type(error).__name__
         raise StoreFailed(
             f"`aws configure export-credentials --profile {name}` fails: {reason}", hint=by_hand

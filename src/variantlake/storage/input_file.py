@@ -1,7 +1,7 @@
-"""A file open for reading by ranges, wherever it is kept: what all readers of Parquet read from.
+"""Files open for range reads, on a disk or in an object store; Parquet readers read from these.
 
-A local file is read as the system gives it. An object is read by few large requests: its end
-first, in which a Parquet footer lies, then the ranges that a caller announces.
+Reads of a local file go straight to the operating system. An object is read in few large requests:
+first its end, which holds a Parquet footer, then the ranges that the caller announces.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ import pyarrow as pa
 from variantlake.errors import StoreFailed
 
 TAIL_BYTES = 64 << 10
-"""The end of an object that is read first."""
+"""How many bytes at the end of an object are read first."""
 
 WINDOW_BYTES = 1 << 20
-"""Bytes that are read from an object at once if no range was announced."""
+"""The least bytes that a read fetches from an object outside of announced ranges."""
 
 PREFETCH_BYTES = 256 << 20
-"""The most that is read ahead: of more, each read is a request of its own."""
+"""The most bytes to prefetch. If a caller announces more, each read is a separate request."""
 
 
 ReadTail = Callable[[int], tuple[bytes, int]]
-"""The last bytes of an object, or all if there are fewer, and its size."""
+"""Returns the last bytes of an object, or all if there are fewer, and its size."""
 
 ReadRanges = Callable[[Sequence[int], Sequence[int]], list[memoryview]]
-"""The ranges (starts, lengths) of an object, which lie in it. Raises MissingSource, StoreFailed."""
+"""Reads ranges (starts, lengths) within an object. Raises MissingSource, StoreFailed."""
 
 
 class InputFile:
-    """An open file. `native` is what Arrow reads from, `name` what errors call it.
+    """An open file. Arrow reads from `native`; errors call the file `name`.
 
-    `held` are all its bytes if they are in memory. A context manager; one that somebody else
-    has opened stays open.
+    `data` holds all its bytes if they are in memory. As a context manager, it closes the file
+    unless somebody else opened it.
     """
 
     __slots__ = ("_is_ours", "_object", "data", "name", "native")
@@ -58,7 +58,7 @@ class InputFile:
 
     @classmethod
     def of_object(cls, found: ObjectFile) -> Self:
-        """The object as a file."""
+        """Open an object as a file."""
         handle: Any = found  # what pyarrow needs of a file
         return cls(found.name, pa.PythonFile(handle, "r"), found)
 
@@ -67,7 +67,7 @@ class InputFile:
         return InputFile(self.name, self.native, self._object, is_ours=False, data=self.data)
 
     def in_memory(self) -> InputFile:
-        """A copy of the file whose bytes were read at once; this one may be closed."""
+        """Read all bytes into memory and return a file of them, independent of this one."""
         size = self.size
         if self._object is not None:
             self._object.prefetch([(0, size)])
@@ -76,25 +76,25 @@ class InputFile:
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
+        """The size of the file in bytes."""
         found: int = self.native.size()
         return found
 
     def read_at(self, size: int, offset: int) -> bytes:
-        """`size` bytes from `offset`; fewer at the end of the file."""
+        """Read `size` bytes from `offset`; fewer at the end of the file."""
         found: bytes = self.native.read_at(size, offset)
         return found
 
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Say which ranges (start, length) are read next, in any order; earlier ones are not.
+        """Announce the ranges (start, length) to read next, in place of those announced before.
 
-        An object's are fetched now, near ones together. Local files need no such hint.
+        Fetches them now if this is an object, near ones together. Does nothing for local files.
         """
         if self._object is not None:
             self._object.prefetch(ranges)
 
     def close(self) -> None:
-        """Close the file if it is ours."""
+        """Close the file, unless somebody else opened it."""
         if self._is_ours:
             self.native.close()
 
@@ -106,10 +106,10 @@ class InputFile:
 
 
 class ObjectFile:
-    """An object as a file that is read and not written; what was fetched last is kept.
+    """A read-only file over an object, which caches its last requests.
 
-    `name` is what errors call it. If the `size` is not given, the first request is for the end.
-    `window` are the bytes that a read of something new fetches at least.
+    Errors call it `name`. Without a `size`, the constructor requests the object's end to learn it.
+    A read that is not cached fetches at least `window` bytes.
     """
 
     closed = False
@@ -149,24 +149,24 @@ class ObjectFile:
         self._ranges = list(zip(starts, self._fetched(starts, lengths), strict=True))
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to a byte."""
+        """Set the position, in bytes, and return it."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         self._position = base + offset
         return self._position
 
     def tell(self) -> int:
-        """The byte that is read next."""
+        """Return the position of the next byte to read."""
         return self._position
 
     def read(self, size: int = -1, /) -> bytes:
-        """Just so many bytes; fewer at the end."""
+        """Read exactly `size` bytes, fewer only at the end; all the rest if `size` is negative."""
         left = max(self._size - self._position, 0)
         data = bytes(self._read_at(left if size < 0 else min(size, left)))
         self._position += len(data)
         return data
 
     def readinto(self, buffer: memoryview, /) -> int:
-        """Read some bytes, those that need no further request; 0 at the end."""
+        """Read into the buffer the bytes at hand, else one request's; returns 0 at the end."""
         left = max(self._size - self._position, 0)
         data = self._read_at(min(len(buffer), left, self._at_hand() or self._window))
         buffer[: len(data)] = data
@@ -174,10 +174,10 @@ class ObjectFile:
         return len(data)
 
     def close(self) -> None:
-        """Nothing is held open between two requests."""
+        """Do nothing: no connection is open between requests."""
 
     def _at_hand(self) -> int:
-        """The bytes of the last request that follow the position."""
+        """Return how many bytes of the last request follow the position."""
         start, data = self._last
         return max(start + len(data) - self._position, 0) if start <= self._position else 0
 
@@ -193,7 +193,7 @@ class ObjectFile:
         return held
 
     def _find_range(self, start: int, length: int) -> memoryview | None:
-        """The bytes if one earlier request fetched them all."""
+        """Return the bytes if one earlier request fetched them all, else None."""
         place = bisect.bisect_right(self._ranges, start, key=lambda each: each[0])
         for at, data in (*self._ranges[max(place - 1, 0) : place], self._last, self._tail):
             if at <= start and start + length <= at + len(data):

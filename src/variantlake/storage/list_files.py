@@ -1,6 +1,6 @@
-"""All files below a table's root, as a stream: however many there are, few are in memory.
+"""List all files below a table's root as a stream, with few of them in memory at a time.
 
-Links are told apart and never followed: what lies behind one need not be the table's.
+Symbolic links are reported but never followed, because their targets may not belong to the table.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from variantlake.storage.objects import ObjectStore, entry_of
 from variantlake.storage.store import Entry, LocalStore, Store
 
 Enter = Callable[[str], bool]
-"""Whether to look into a folder, by its path from the root."""
+"""Decides whether to list a folder, by its path from the root."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of a disk, after all that is in it. `modified` is from before that was listed."""
+    """A folder on a disk, reported after its contents.
+
+    `modified` (milliseconds since the epoch) was read before the folder was listed.
+    """
 
     path: str
     modified: int
@@ -29,17 +32,17 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A symbolic link. `target` is where it leads, from the root; None if that is outside."""
+    """A symbolic link. `target` is its target's path from the root; None if outside the root."""
 
     path: str
     target: str | None
 
 
 def walk(store: Store, enter: Enter) -> Iterator[Entry | Folder | Link]:
-    """The files below the root, those of a folder before those of its folders; in no other order.
+    """Yield the files below the root, on a disk also folders and links.
 
-    Object stores have neither folders nor links. A file that goes meanwhile may be left out.
-    Raises StoreFailed.
+    On a disk, files of a folder precede those of its subfolders; there is no other order. A file
+    that is deleted meanwhile may be left out. Raises StoreFailed.
     """
     if isinstance(store, LocalStore):
         return _walk_folders(store, enter)
@@ -50,7 +53,7 @@ def walk(store: Store, enter: Enter) -> Iterator[Entry | Folder | Link]:
 
 
 def _walk_folders(store: LocalStore, enter: Enter) -> Iterator[Entry | Folder | Link]:
-    # A folder twice: to be entered, and once more, with its time, when all below it was.
+    # Each folder is pushed twice: to list it, and, with its time, to report it after its contents.
     waiting: list[tuple[str, int | None]] = [("", None)]
     while waiting:
         folder, modified = waiting.pop()
@@ -67,7 +70,7 @@ def _walk_folders(store: LocalStore, enter: Enter) -> Iterator[Entry | Folder | 
 
 
 def _entries(store: LocalStore, folder: str, inner: list[str]) -> Iterator[Entry | Link]:
-    """The files and links of one folder; its folders are put into `inner`."""
+    """Yield the files and links of one folder, and append its subfolders to `inner`."""
     with os.scandir(store.root / folder) as entries:
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name

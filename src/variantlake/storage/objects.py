@@ -1,4 +1,4 @@
-"""Object stores: S3 and its like, Google, Azure, HTTP, by obstore."""
+"""Object stores through obstore: S3 and compatible stores, Google, Azure, HTTP."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class ObjectStore:
     """A table in an object store; `put_if_absent` is a conditional put (If-None-Match: *).
 
-    Without a `backend` of its own it is reached with the options of the process that calls it, in
-    a task to which it went, too.
+    Without a `backend`, it uses the storage options of the calling process, which in a Spark task
+    is the task's process.
     """
 
     __slots__ = ("_backend", "uri")
@@ -39,11 +39,11 @@ class ObjectStore:
 
     @property
     def backend(self) -> Backend:
-        """The client."""
+        """The obstore client."""
         return _client(self.uri) if self._backend is None else self._backend
 
     def __reduce__(self) -> tuple[type[ObjectStore], tuple[str]]:
-        # A client's own copy would have no option of the environment.
+        # A pickled client would lack the options that come from the environment.
         return ObjectStore, (self.uri,)
 
     def __eq__(self, other: object) -> bool:
@@ -68,7 +68,7 @@ class ObjectStore:
     def read_ranges(
         self, path: str, starts: Sequence[int], lengths: Sequence[int]
     ) -> list[memoryview]:
-        """Ranges that lie in the object; near ones are one request."""
+        """Read ranges within the object, near ones with one request."""
         with self.failures(path):
             return [
                 memoryview(data)
@@ -76,7 +76,7 @@ class ObjectStore:
             ]
 
     def read_tail(self, path: str, length: int) -> tuple[bytes, int]:
-        """The last `length` bytes, or all if there are fewer, and the size of the object."""
+        """Return the last `length` bytes, or all if there are fewer, and the object's size."""
         with self.failures(path):
             try:
                 found = obstore.get(self.backend, path, options={"range": {"suffix": length}})
@@ -84,7 +84,7 @@ class ObjectStore:
             except FileNotFoundError:
                 raise
             except BaseError:
-                # An empty object has no end, and some stores know no such request.
+                # An empty object has no suffix, and some stores do not support suffix requests.
                 size = obstore.head(self.backend, path)["size"]
                 start = max(size - length, 0)
                 return self.read_range(path, start, size - start) if size else b"", size
@@ -100,7 +100,7 @@ class ObjectStore:
         return InputFile.of_object(self._file(path))
 
     def open_in_order(self, path: str, size: int) -> ObjectFile:
-        """An object of so many bytes that is read from its start to its end."""
+        """Open an object of `size` bytes for a read from start to end."""
         return self._file(path, size, CHUNK)
 
     def _file(self, path: str, size: int | None = None, window: int = WINDOW_BYTES) -> ObjectFile:
@@ -140,7 +140,7 @@ class ObjectStore:
             with self.failures(""):
                 obstore.delete(self.backend, list(paths))
         except (MissingSource, StoreFailed):
-            # A store without such a request, or one file of many: the error names which.
+            # The store has no bulk delete, or some file failed: then the error names the file.
             for path in paths:
                 self.delete(path)
 
@@ -152,7 +152,7 @@ class ObjectStore:
         with self.failures(folder):
             for page in obstore.list(self.backend, folder or None, offset=offset, chunk_size=1000):
                 found += [entry_of(meta) for meta in page if "/" not in meta["path"][start:]]
-        # Object stores list in the order of names; the backends for tests need not.
+        # Object stores list names in order; the backends for tests may not.
         yield from sorted(found, key=lambda entry: entry.path)
 
     def entry(self, path: str) -> Entry | None:
@@ -169,7 +169,7 @@ class ObjectStore:
 
     @contextlib.contextmanager
     def failures(self, path: str) -> Iterator[None]:
-        """The backend's errors as ours, naming the object."""
+        """Raise the backend's errors as ours, naming the object."""
         try:
             yield
         except StoreFailed:
@@ -181,16 +181,16 @@ class ObjectStore:
 
 
 def open_object(url: str) -> tuple[ObjectStore, str]:
-    """The store of a URL's bucket or container, and the object's name in it, as it stands there.
+    """Return the store of a URL's bucket or container, and the object's name in it, verbatim.
 
-    Raises StoreFailed for a URL that cannot be understood.
+    The store's first request raises StoreFailed for a URL that cannot be understood.
     """
     bucket, _, name = _split(url)
     return ObjectStore(bucket), name
 
 
 def _split(url: str) -> tuple[str, str, str]:
-    """A URL at the slash behind its host."""
+    """Split a URL at the slash after its host."""
     scheme, slashes, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return scheme + slashes + host, slash, path
@@ -202,7 +202,7 @@ def check_url(url: str) -> None:
 
 
 def _client(url: str) -> Backend:
-    """Opens what is below a URL, whose path is not a percent-encoded one, with today's options."""
+    """Return a client rooted at a URL (path not percent-encoded), with the current options."""
     return _cached_client(url, frozenset(storage_options(url).items()))
 
 
@@ -220,8 +220,8 @@ def _cached_client(url: str, options: frozenset[tuple[str, str]]) -> Backend:
 
 
 def entry_of(meta: ObjectMeta) -> Entry:
-    """An object as a store lists it, or tells of it when it is asked for."""
+    """Make an Entry from the metadata of a listing or of a head request."""
     modified = int(meta["last_modified"].timestamp() * 1000)
-    # Some stores quote it only if one object is asked for.
+    # Some stores quote the tag only in answers to head requests.
     tag = (meta["e_tag"] or "").removeprefix("W/").strip('"')
     return Entry(meta["path"], meta["size"], modified, tag)

@@ -1,7 +1,4 @@
-"""Open what a location names: a plain path, a `file:` URL, or a URL of an object store.
-
-All that reads a file opens it here.
-"""
+"""Open a file or a table's store by location: a path, a `file:` URL, or an object store's URL."""
 
 from __future__ import annotations
 
@@ -18,11 +15,11 @@ from variantlake.storage.store import LocalStore, Store, is_local, local_path, l
 from variantlake.storage.unreachable import disk_hint
 
 Source = str | os.PathLike[str] | BinaryIO | InputFile
-"""A file: its location, or the file itself, open already."""
+"""A file to read: its location, or an open file."""
 
 
 def open_store(location: str | os.PathLike[str]) -> Store:
-    """The store of a table: a plain path, `file://...`, or a URL that obstore knows (`s3://`, ...).
+    """Open the store of a table: a path, `file://...`, or a URL that obstore supports (`s3://`).
 
     Credentials and endpoints are those of `storage_options`. Raises StoreFailed for a URL that
     cannot be understood, else as `check_location`.
@@ -30,7 +27,7 @@ def open_store(location: str | os.PathLike[str]) -> Store:
     text = check_location(location_text(location))
     if is_local(text):
         return LocalStore(Path(local_path(text)).absolute())
-    # Its client loads slowly, and tables of local files need none.
+    # obstore loads slowly, and local tables do not need it.
     from variantlake.storage.objects import ObjectStore, check_url
 
     check_url(text.rstrip("/"))
@@ -38,7 +35,7 @@ def open_store(location: str | os.PathLike[str]) -> Store:
 
 
 def store_of(location: str) -> tuple[Store, str]:
-    """The store that holds a file, and the file's path in it."""
+    """Return the store that holds a file, and the file's path in it."""
     if is_local(location):
         path = Path(local_path(location)).absolute()
         return LocalStore(path.parent), path.name
@@ -48,7 +45,7 @@ def store_of(location: str) -> tuple[Store, str]:
 
 
 def open_file(source: Source) -> InputFile:
-    """Open a file for reading; one that is open already stays open when the result is closed.
+    """Open a file for reading. Closing the result leaves a file open that the caller opened.
 
     Raises MissingSource if there is none, StoreFailed.
     """
@@ -67,7 +64,7 @@ def open_file(source: Source) -> InputFile:
 
 
 def name_of(source: Source) -> str:
-    """What to call a file in errors; empty for a nameless stream."""
+    """Return a file's name for errors; empty for a nameless stream."""
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
     name = getattr(source, "name", "")

@@ -1,9 +1,10 @@
-"""How object stores are reached: credentials, endpoints, for all of a process or for one bucket.
+"""Credentials and endpoints of object stores, for the whole process or for one bucket.
 
-Options have the names of environment variables (`AWS_ENDPOINT_URL`). For a bucket they are those of
-a call's `storage_options`, then of Spark's settings for this bucket, of `set_storage_options`, of
-the environment, of Spark's settings for all buckets, and of Amazon's default profile. Credentials
-are of one of these, never mixed. Tasks on other machines get those of the process that starts them.
+Options have the names of environment variables (`AWS_ENDPOINT_URL`). The sources of a bucket's
+options, by precedence: a call's `storage_options`, Spark's settings for this bucket,
+`set_storage_options`, the environment, Spark's settings for all buckets, and Amazon's default
+profile. Credentials come from one source, never from a mixture. Tasks on other machines get the
+options of the process that starts them.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from typing import Any
 from variantlake.errors import InvalidValue, describe_type
 
 RETRY_SECONDS = "VARIANTLAKE_RETRY_SECONDS"
-"""How long a request that fails is tried again."""
+"""The option that sets for how many seconds a failing request is retried."""
 CLOUD_METADATA = "VARIANTLAKE_CLOUD_METADATA"
-"""Whether the machine's own cloud may be asked for credentials, at its metadata address."""
+"""The option that allows requests for credentials to the cloud machine's metadata address."""
 
 _DEFAULT_RETRY_SECONDS = 3.0
 _MOST_RETRY_SECONDS = 3600.0
 
 _KINDS = {"s3a": "s3", "azure": "az", "abfs": "az", "abfss": "az", "adl": "az"}
 PREFIXES = {"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"}
-"""What the options of a kind of store begin with."""
+"""The prefix of the options of each kind of store."""
 
 _NAMES = frozenset(
     {
@@ -60,12 +61,12 @@ _NAMES = frozenset(
     }
 )
 _SAME = {"AWS_ENDPOINT_URL": "AWS_ENDPOINT", "AWS_DEFAULT_REGION": "AWS_REGION"}
-"""Other names of one option, which give way to it."""
+"""Aliases of options. If both are set, the option wins over its alias."""
 
 _CLIENT_NAMES = frozenset(
     {"ALLOW_HTTP", "ALLOW_INVALID_CERTIFICATES", "CONNECT_TIMEOUT", "TIMEOUT", "PROXY_URL"}
 )
-"""Options of the HTTP client, behind each store's prefix."""
+"""Options of the HTTP client, which follow each store's prefix."""
 
 _SAYS_LITTLE = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ALLOW_HTTP"})
 """Options that do not replace Spark's credentials and endpoint."""
@@ -83,7 +84,7 @@ _NO_SECRETS = frozenset(
         "AZURE_STORAGE_USE_EMULATOR",
     }
 )
-"""Options that say nothing of who asks."""
+"""Options that hold no credentials."""
 
 SIGNS_ELSEWHERE = (
     "AWS_WEB_IDENTITY_TOKEN_FILE",
@@ -91,24 +92,24 @@ SIGNS_ELSEWHERE = (
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_METADATA_ENDPOINT",
 )
-"""What a cloud sets in the environment of its pods and tasks, which obstore gets keys by."""
+"""Variables that a cloud sets in its pods and tasks, with which obstore obtains keys."""
 
 _AT = " of "
-"""Between the name of an option and the bucket that it is for, where both are sent to a task."""
+"""Separates an option's name from its bucket in options sent to a task."""
 
 _given: dict[str, str] = {}
 _of_spark: dict[str, str] = {}
 _spark_buckets: dict[str, dict[str, str]] = {}
 _of_buckets: dict[str, dict[str, str]] = {}
-"""Options by the bucket, or container, that they were given for."""
+"""The options of `reach_with`, by bucket or container."""
 
 
 def set_storage_options(options: Mapping[str, str]) -> None:
-    """Reach object stores with these options from now on, in place of those given before.
+    """Use these options for all object stores from now on, in place of those set before.
 
     They have the names of environment variables (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`,
-    `AWS_ALLOW_HTTP`, `GOOGLE_…`, `AZURE_…`), win over the environment, and go with every task that
-    a Spark session runs for this process. An empty mapping takes them back.
+    `AWS_ALLOW_HTTP`, `GOOGLE_…`, `AZURE_…`), take precedence over the environment, and are sent
+    with every task that a Spark session runs for this process. An empty mapping removes them.
 
     Raises InvalidValue for an option that no store has.
     """
@@ -118,11 +119,11 @@ def set_storage_options(options: Mapping[str, str]) -> None:
 
 
 def reach_with(location: object, options: Mapping[str, str] | None) -> None:
-    """Reach the bucket of a location with these options from now on, and no other bucket.
+    """Use these options from now on for the bucket of a location, and for no other bucket.
 
-    Of a list of locations, those in object stores are meant. The options win over
-    `set_storage_options` and the environment, and leave out all credentials of those if they have
-    credentials themselves. None leaves all as it is, an empty mapping takes back.
+    In a list of locations, those in object stores count. The options take precedence over
+    `set_storage_options` and the environment, and if they hold credentials, they replace all
+    credentials from there. None changes nothing, an empty mapping removes the bucket's options.
 
     Raises InvalidValue as `set_storage_options`, and if no location is in an object store.
     """
@@ -149,7 +150,7 @@ def reach_with(location: object, options: Mapping[str, str] | None) -> None:
 
 def _checked(options: Mapping[str, str]) -> dict[str, str]:
     if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
-        # What was given may hold a secret: it is not repeated.
+        # Do not quote the argument: it may hold a secret.
         raise InvalidValue(
             f"storage options are a mapping of names to texts, not {describe_type(options)}"
         )
@@ -166,9 +167,9 @@ def _checked(options: Mapping[str, str]) -> dict[str, str]:
 def fall_back_to(
     options: Mapping[str, str], buckets: Mapping[str, Mapping[str, str]] | None = None
 ) -> None:
-    """The options of Spark's own file system for S3: of all buckets, and of some by their names.
+    """Set the options of Spark's file system for S3, for all buckets and for named `buckets`.
 
-    Those of a bucket win over what is set here for all; an empty one takes back what it is for.
+    A bucket's options win over `options`, and its empty option removes the general one.
     """
     _of_spark.clear()
     _of_spark.update(options)
@@ -177,15 +178,15 @@ def fall_back_to(
 
 
 def storage_options(url: str = "") -> dict[str, str]:
-    """The options as they are now, from every source, for a URL or for any.
+    """Return the current options from all sources, for a URL or for object stores in general.
 
-    Raises StoreFailed for a profile that is not there.
+    Raises StoreFailed for an AWS profile that does not exist or gives no keys.
     """
     return _options_of_bucket((url and _bucket_of(url)) or "")
 
 
 def options_to_send() -> dict[str, str]:
-    """All options of this process, for `take_options` in a task of it."""
+    """Return all options of this process, for `take_options` in its tasks."""
     return _options_of_bucket("") | {
         f"{name}{_AT}{bucket}": value
         for bucket in {*_spark_buckets, *_of_buckets}
@@ -194,7 +195,7 @@ def options_to_send() -> dict[str, str]:
 
 
 def take_options(sent: Mapping[str, str]) -> None:
-    """In a task: reach stores as the process that sent it."""
+    """Use, in a task, the options of the process that sent it."""
     set_storage_options({name: value for name, value in sent.items() if _AT not in name})
     buckets: dict[str, dict[str, str]] = {}
     for name, value in sent.items():
@@ -207,7 +208,7 @@ def take_options(sent: Mapping[str, str]) -> None:
 
 
 def _options_of_bucket(bucket: str) -> dict[str, str]:
-    # PySpark's own dictionary of the environment decodes each value: names first.
+    # `os.environ` decodes each value on access, so select by name first.
     told = _over({name: os.environ[name] for name in os.environ if _is_known(name)}, _given)
     is_told = any(name.startswith("AWS_") and name not in _SAYS_LITTLE for name in told)
     found = told if is_told else _of_spark | told
@@ -217,7 +218,7 @@ def _options_of_bucket(bucket: str) -> dict[str, str]:
 
 
 def _over(rest: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Options with others that win over them: if those have credentials, then no other ones."""
+    """Merge options; `own` wins over `rest`. Never mixes credentials for one kind of store."""
     names = {_SAME.get(name, name) for name in own}
     kinds = {name.partition("_")[0] for name in own if _is_secret(name)}
     kept = {
@@ -230,7 +231,7 @@ def _over(rest: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_profile(options: dict[str, str]) -> dict[str, str]:
-    """Options of S3 with those of the profile: a named one, or the default if nobody else signs."""
+    """Add options of the AWS profile: the named one, or the default if no other source signs."""
     name = options.pop("AWS_PROFILE", "")
     if "AWS_ACCESS_KEY_ID" in options or "AWS_SKIP_SIGNATURE" in options:
         return options
@@ -246,13 +247,13 @@ def _with_profile(options: dict[str, str]) -> dict[str, str]:
 
 
 def kind_of(url: str) -> str:
-    """The kind of store that a URL leads to: `s3`, `gs`, `az`, or another scheme as it stands."""
+    """Return the kind of store that a URL leads to: `s3`, `gs`, `az`, or any other scheme as is."""
     scheme = url.partition(":")[0].lower()
     return _KINDS.get(scheme, scheme)
 
 
 def client_arguments(url: str, options: Mapping[str, str]) -> dict[str, Any]:
-    """Those of the options that a URL needs, as obstore's `from_url` takes them."""
+    """Return the options for a URL as arguments of obstore's `from_url`."""
     prefix = PREFIXES.get(kind_of(url))
     config: dict[str, str] = {}
     client: dict[str, str] = {}
@@ -272,9 +273,10 @@ def client_arguments(url: str, options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _only_these_keys(config: Mapping[str, str]) -> dict[str, Any]:
-    """A pair of S3's keys by which alone requests are signed.
+    """Make obstore sign S3 requests with exactly these keys.
 
-    obstore takes what it is not given from the environment: there a token may be of another pair.
+    obstore takes missing options from the environment, whose session token may belong to other
+    keys.
     """
     key, secret = config.get("aws_access_key_id"), config.get("aws_secret_access_key")
     if not key or not secret or "AWS_SESSION_TOKEN" not in os.environ:
@@ -285,7 +287,10 @@ def _only_these_keys(config: Mapping[str, str]) -> dict[str, Any]:
 
 
 def retry_seconds(options: Mapping[str, str]) -> float:
-    """How long a request that fails is tried again. Raises InvalidValue for what is not time."""
+    """Return for how many seconds to retry a failing request.
+
+    Raises InvalidValue unless the option is a number of seconds up to 3600.
+    """
     text = options.get(RETRY_SECONDS) or str(_DEFAULT_RETRY_SECONDS)
     try:
         seconds = float(text)
@@ -299,7 +304,7 @@ def retry_seconds(options: Mapping[str, str]) -> float:
 
 
 def _bucket_of(url: str) -> str | None:
-    """The bucket or container of a URL, whatever its scheme is called; None for a path."""
+    """Return a URL's bucket or container under its kind of store (`s3://b`); None for a path."""
     scheme, slashes, rest = url.partition("://")
     host = rest.partition("/")[0]
     kind = kind_of(scheme)

@@ -1,10 +1,10 @@
-"""Temporary files that Delta Spark is about to rename to commits, over those of others.
+"""Detect temporary files that Delta Spark is about to rename to commits, perhaps over our own.
 
-Its log store for local disks looks whether a commit is there, and then renames its temporary file
-to it. That file, `.NAME.UUID.tmp` in the commit's folder, shows what is about to come. A listing
-finds it, but takes the longer, the longer the log is. So on Linux the kernel tells us which names
-come into a folder (inotify), from the first commit of this process there on; the folder is listed
-once, after that began. Disks that other machines may write are listed every time.
+On local disks, Delta Spark checks that a commit does not exist and then renames its temporary file
+to it. This file, `.NAME.UUID.tmp` in the commit's folder, announces the rename. Listing the folder
+finds it, but is slow in a long log. So on Linux, from this process's first commit in a folder on,
+the kernel reports new names there (inotify), and the folder is listed only once, after the watch
+has begun. Folders on disks that other machines may write are listed every time.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from typing import Any, cast
 
 _RENAMED = re.compile(r"\.(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp")
 RENAME_SECONDS = 2.0
-"""How long such a file is waited for to be renamed: one may be left by a writer that was killed."""
+"""How long to wait for a rename. A writer that was killed may have left its temporary file."""
 
 MAX_WATCHES = 16
-"""Our limit on the folders that are watched at a time; a system gives a user 128 by default."""
+"""Our limit on the folders that are watched at a time."""
 
 _MAX_NAMES = 1 << 12
-"""Our limit on the temporary files of a folder that nobody asks about: it is listed again."""
+"""Our limit on the names kept for a folder. Beyond it, the folder is listed again."""
 
 _EVENT = struct.Struct("iIII")
 _CREATE, _MOVED_TO = 0x100, 0x80
-# The kernel left events out, or the folder is not what it was.
+# The kernel dropped events, or the folder was deleted, moved or unmounted.
 _OVERFLOW, _DELETE_SELF, _MOVE_SELF, _IGNORED, _UNMOUNT = 0x4000, 0x400, 0x800, 0x8000, 0x2000
 _LOST = _OVERFLOW | _DELETE_SELF | _MOVE_SELF | _IGNORED | _UNMOUNT
 _ONLY_FOLDERS = 0x1000000
-# ext, xfs, btrfs, tmpfs, overlay, zfs, f2fs: no other machine writes there unseen.
+# ext, xfs, btrfs, tmpfs, overlay, zfs, f2fs: no other machine can write there unnoticed.
 _LOCAL = {0xEF53, 0x58465342, 0x9123683E, 0x1021994, 0x794C7630, 0x2FC12FC1, 0xF2F52010}
 _STATFS_BYTES = 256
 
@@ -45,7 +45,8 @@ _STATFS_BYTES = 256
 def await_renames(target: Path) -> None:
     """Wait while another writer has a temporary file that it will rename to the commit `target`.
 
-    Any other file is not waited for. Raises OSError if the folder cannot be read.
+    Does not wait if `target` is not a `.json` file, and at most RENAME_SECONDS. Raises OSError if
+    the folder cannot be read.
     """
     if target.suffix != ".json":
         return
@@ -55,7 +56,7 @@ def await_renames(target: Path) -> None:
 
 
 def is_rename_expected(target: Path) -> bool:
-    """Whether a temporary file is there now that a writer will rename to `target`."""
+    """Whether there is now a temporary file that a writer will rename to `target`."""
     start = f".{target.name}."
     return any(name.startswith(start) for name in _watches.temporaries(str(target.parent)))
 
@@ -65,14 +66,15 @@ def _temporaries(folder: str) -> set[str]:
 
 
 def _only_temporary(names: Iterable[str]) -> set[str]:
-    # A log has few hidden names: of the others none is matched.
+    # Few names in a log are hidden; the others skip the slower match.
     return {name for name in names if name[0] == "." and _RENAMED.fullmatch(name)}
 
 
 class _Watch:
-    """The temporary files of one folder, by what the kernel tells of it.
+    """The temporary files of one folder, kept current by the kernel's events.
 
-    `number` is what the kernel calls the folder, `identity` what it was before it was watched.
+    `number` is the kernel's number of the watch, `identity` the folder's device and inode from
+    before the watch began.
     """
 
     def __init__(self, folder: str, number: int, identity: tuple[int, int] | None) -> None:
@@ -82,12 +84,12 @@ class _Watch:
         self.is_lost = False
 
     def add(self, created: Iterable[str]) -> None:
-        """Take in names that came into the folder."""
+        """Add names that appeared in the folder."""
         self.names |= _only_temporary(created)
         self.is_lost |= len(self.names) > _MAX_NAMES
 
     def update(self) -> bool:
-        """Leave out names that are gone; False if the kernel has not told all that came."""
+        """Drop names that no longer exist. Returns False if events may have been missed."""
         if self.is_lost or _identity(self.folder) != self.identity:
             return False
         self.names = {name for name in self.names if os.path.lexists(f"{self.folder}/{name}")}
@@ -95,17 +97,17 @@ class _Watch:
 
 
 class _Inotify:
-    """One instance of the kernel's, which watches many folders."""
+    """One inotify instance, which watches many folders."""
 
     def __init__(self, library: Any) -> None:
-        """Raises OSError if the kernel gives no more."""
+        """Raises OSError if the kernel grants no further instance."""
         self._library = library
         self.handle = int(library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         if self.handle < 0:
             raise OSError(ctypes.get_errno(), "inotify_init1")
 
     def watch(self, folder: str) -> int:
-        """The number of the folder in events. Raises OSError if the kernel does not watch it."""
+        """Watch a folder and return its number in events. Raises OSError if the kernel refuses."""
         events = _CREATE | _MOVED_TO | _DELETE_SELF | _MOVE_SELF | _ONLY_FOLDERS
         number = int(self._library.inotify_add_watch(self.handle, os.fsencode(folder), events))
         if number < 0:
@@ -113,14 +115,14 @@ class _Inotify:
         return number
 
     def forget(self, number: int) -> None:
-        """Watch a folder no longer; the kernel may have ended it before."""
+        """End a watch, which the kernel may have ended before."""
         self._library.inotify_rm_watch(self.handle, number)
 
     def close(self) -> None:
         os.close(self.handle)
 
     def events(self) -> Iterator[tuple[int, int, str]]:
-        """What came since: the folder's number, what happened, and the name if there is one."""
+        """Yield new events: the folder's number, the event mask, and the name, if any."""
         while events := self._read():
             at = 0
             while at < len(events):
@@ -136,7 +138,7 @@ class _Inotify:
 
 
 class _Watches:
-    """The folders that this process watches; the ones used last, of any number."""
+    """The folders that this process watches, at most the MAX_WATCHES used last."""
 
     def __init__(self) -> None:
         self.inotify = _find_inotify()
@@ -147,7 +149,7 @@ class _Watches:
             os.register_at_fork(after_in_child=self._begin_again)
 
     def temporaries(self, folder: str) -> set[str]:
-        """The temporary files in a folder. Raises OSError if it cannot be read."""
+        """Return the temporary files in a folder. Raises OSError if it cannot be read."""
         with self.lock:
             self._take_in()
             watch = self.watches.pop(folder, None)
@@ -162,11 +164,11 @@ class _Watches:
             return watch.names
 
     def _take_in(self) -> None:
-        """Give what the kernel has told to the watches that it is about."""
+        """Apply the kernel's new events to the watches of their folders."""
         events = [] if self._instance is None else [*self._instance.events()]
         if not events:
             return
-        # One folder by two names, as a link gives it, has one number.
+        # A folder with two paths (through a link) has two watches with one number.
         of_number: dict[int, list[_Watch]] = {}
         for watch in self.watches.values():
             of_number.setdefault(watch.number, []).append(watch)
@@ -190,10 +192,10 @@ class _Watches:
         try:
             if self._instance is None:
                 self._instance = _Inotify(self.inotify)
-            # What comes from now on is told; what is there already is listed.
+            # Watch first, then list: events cover every name that the listing misses.
             number = self._instance.watch(folder)
             return _Watch(folder, number, identity)
-        except OSError:  # of so many watches there are too many, or the folder cannot be read
+        except OSError:  # too many watches, or the folder cannot be read
             return None
 
     def _end(self, watch: _Watch) -> None:
@@ -202,7 +204,7 @@ class _Watches:
             self._instance.forget(watch.number)
 
     def _begin_again(self) -> None:
-        """A fork shares the events of its parent, and must leave them to it."""
+        """Start afresh in a forked child, which would otherwise take its parent's events."""
         self.lock = threading.Lock()
         if self._instance is not None:
             self._instance.close()
@@ -217,7 +219,7 @@ def _find_inotify() -> Any | None:
 
 
 def _is_local(library: Any, folder: str) -> bool:
-    """Whether all changes of a folder go through this machine's kernel."""
+    """Whether all changes to a folder go through this machine's kernel."""
     status = ctypes.create_string_buffer(_STATFS_BYTES)
     if library.statfs(os.fsencode(folder), status):
         return False

@@ -1,4 +1,4 @@
-"""Which locations lead to a store: a path, or a URL with a scheme that is known here."""
+"""Check that a location leads to a store: a path, or a URL with a supported scheme."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from variantlake.errors import StoreFailed, UnsupportedFeature
 
-# One letter is a drive.
+# A single letter is a drive, not a scheme.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _STORES = (
     "s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "memory",
@@ -17,10 +17,10 @@ _NAME_IN_SQL = re.compile(r"\s*delta\s*\.\s*`(.*)`\s*", re.IGNORECASE | re.DOTAL
 
 
 def check_location(location: str | os.PathLike[str]) -> str:
-    """A path or URL as text, a leading `~` replaced by the home folder.
+    """Return a path or URL as text, with a leading `~` replaced by the home folder.
 
-    Raises, for what would otherwise become a folder of that name, StoreFailed (a URL of a store
-    that we do not know) and UnsupportedFeature (``delta.`path` ``).
+    Refuses texts that would otherwise be taken for a folder's name: raises StoreFailed for the URL
+    of an unknown store, UnsupportedFeature for ``delta.`path` ``.
     """
     text = os.fspath(location)
     if match := _NAME_IN_SQL.fullmatch(text):
@@ -33,7 +33,7 @@ def check_location(location: str | os.PathLike[str]) -> str:
 
 
 def check_scheme(location: str) -> None:
-    """Raise StoreFailed for a URL that leads to no store of ours."""
+    """Raise StoreFailed for a URL that leads to no supported store."""
     match = _SCHEME.match(location)
     if match is None:
         return

@@ -1,8 +1,8 @@
-"""Where a table lives: a local disk or an object store, behind the few calls that a log needs.
+"""The store of a table, on a local disk or in an object store, with the few calls a log needs.
 
-Paths are relative to the table's root, with `/` between their parts. What a log needs beyond plain
-reading is one thing, `put_if_absent`: of several writers that put the same path, exactly one wins,
-and nobody ever sees a half-written file. Spec: PROTOCOL, "Creation of New Log Entries".
+Paths are relative to the table's root and use `/`. Commits rest on `put_if_absent`: of several
+writers that put the same path, exactly one wins, and nobody ever sees a half-written file. Spec:
+PROTOCOL, "Creation of New Log Entries".
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from variantlake.storage.unreachable import disk_failure
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 CHUNK = 8 << 20
-"""Bytes of a piece of `Store.stream`."""
-# What a file system without hard links answers; it has then certainly made none.
+"""Bytes of each piece that `Store.stream` yields."""
+# Errors of a file system without hard links. After these, the link certainly does not exist.
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One file: its path from the table's root, bytes, and milliseconds since the epoch.
+    """A file: its path from the table's root, size in bytes, and time in ms since the epoch.
 
-    `tag` changes with whatever is put at the path: the store's etag, or on a disk the inode with
-    its times.
+    `tag` changes whenever the file at the path is replaced. It is the object's etag, or on a disk
+    the inode with its times; empty if unknown.
     """
 
     path: str
@@ -56,8 +56,8 @@ class Entry:
     tag: str = ""
 
     def is_same(self, other: Entry | None) -> bool:
-        """Whether this is the file that the other was, and nothing was put in its place."""
-        # Stores tell seconds if one file is asked for, and parts of them in listings.
+        """Whether both entries describe the same file, which nothing replaced in between."""
+        # Stores report whole seconds for a single file, but fractions of them in listings.
         return other is not None and (
             (self.path, self.size, self.tag, self.modified // 1000)
             == (other.path, other.size, other.tag, other.modified // 1000)
@@ -65,10 +65,10 @@ class Entry:
 
 
 class Store(Protocol):
-    """The storage calls of a table. `uri` is its root, without a slash at the end.
+    """The storage calls of a table. `uri` is its root, without a trailing slash.
 
-    All raise MissingSource for a path that does not exist (but `delete`, which is content) and
-    StoreFailed for any other failure of the store.
+    All calls raise StoreFailed if the store fails, and MissingSource for a path that does not
+    exist where nothing else is documented.
     """
 
     @property
@@ -76,64 +76,64 @@ class Store(Protocol):
         """The root: an absolute path for a local disk, else a URL."""
 
     def read(self, path: str) -> bytes:
-        """The whole file."""
+        """Read the whole file."""
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """`length` bytes from `start`; fewer if the file ends before."""
+        """Read `length` bytes from `start`; fewer if the file ends before."""
 
     def stream(self, path: str) -> Iterator[bytes]:
-        """The file in pieces, in order, never all of it in memory."""
+        """Yield the file in pieces, in order, never holding all of it in memory."""
 
     def open(self, path: str) -> InputFile:
-        """The file for readers of ranges."""
+        """Open the file for range reads."""
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write the file unless it exists: True when this call made it, durable and whole.
+        """Write the file, whole and durable, unless it exists. Returns True if this call made it.
 
-        False when it exists already. An object store may have done the work and lost the answer;
-        its retry then says False, so callers compare what is there with what they sent.
+        An object store may write the file and lose its response. The retry then returns False, so
+        callers compare the file with what they sent.
         """
 
     def put(self, path: str, data: bytes) -> None:
-        """Write or replace the file; readers see the old or the new one, never a mixture."""
+        """Write or replace the file. Readers see the old or the new one, never a mixture."""
 
     def upload(self, path: str, file: Path) -> None:
-        """`put` of a local file, never all of it in memory; durable when this returns."""
+        """`put` a local file without holding all of it in memory; durable when this returns."""
 
     def flush(self, path: str) -> None:
-        """Make a file that was written to the disk past this store, and its name, durable.
+        """Make a file that was written without this store durable, and its directory entry.
 
-        What an object store has taken is: nothing is done there.
+        Does nothing in an object store, where every written object is durable.
         """
 
     def delete(self, path: str) -> None:
-        """Remove the file; one that is absent is not an error."""
+        """Delete the file. A missing file is no error."""
 
     def delete_all(self, paths: Sequence[str]) -> None:
-        """Remove many files, in few requests. After an error some of them may be there."""
+        """Delete many files in few requests. After an error, some of them may remain."""
 
     def list_from(self, folder: str, after: str = "") -> Iterator[Entry]:
-        """The files directly in `folder` whose names sort after `after`, in the order of names.
+        """Yield the files directly in `folder` whose names sort after `after`, ordered by name.
 
-        A folder that does not exist has no files. What is inside of its own folders is left out.
+        Yields nothing for a folder that does not exist. Leaves out files in subfolders.
         """
 
     def entry(self, path: str) -> Entry | None:
-        """The file as it is listed; None if there is none."""
+        """Return the file's entry; None if there is no such file."""
 
     def join(self, path: str) -> str:
-        """`path` as an absolute location that other readers (Arrow, Spark) open."""
+        """Return `path` as an absolute location that other readers (Arrow, Spark) can open."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalStore:
     """A table on a local disk.
 
-    `put_if_absent` writes a temporary file beside the target, flushes it to the disk, and links it
-    to its name: the link fails if the name is taken, which is atomic on every file system that
-    has hard links. The others are refused, because a plain rename would overwrite another writer.
-    One who does just that, Delta Spark, is waited for before and after, as long as its temporary
-    file shows what it is about to do; callers read back what they put.
+    `put_if_absent` writes a temporary file in the target's folder, flushes it, and hard-links it to
+    the target's name, which fails atomically if the name is taken. It refuses file systems without
+    hard links, where a rename could overwrite another writer's file. Delta Spark commits by such a
+    rename, so this waits before and after the link while a temporary file shows that Delta Spark
+    is about to rename. Callers read back what they put.
     """
 
     root: Path
@@ -179,7 +179,7 @@ class LocalStore:
                     return False
                 except OSError as error:
                     if error.errno not in _NO_LINKS:
-                        raise  # the link may be there all the same
+                        raise  # the link may exist all the same
                     raise UnsupportedFeature(
                         f"this file system cannot create hard links: {error.strerror}",
                         file=str(target),
@@ -227,13 +227,13 @@ class LocalStore:
         """See Store."""
         with self.failures(folder):
             try:
-                # Of a long log few names are asked for: no object is made of the others.
+                # Callers want few names of a long log: filter before making objects.
                 names = [name for name in os.listdir(self.root / folder) if name > after]  # noqa: PTH208
             except (FileNotFoundError, NotADirectoryError):
                 return
             for name in sorted(names):
                 path = f"{folder}/{name}" if folder else name
-                # A file may go while the folder is listed (a temporary one, a cleanup): not ours.
+                # Temporary and cleaned-up files may vanish during the listing: skip them.
                 try:
                     status = os.stat(f"{self.root}/{path}")  # noqa: PTH116 - one of many
                 except FileNotFoundError:
@@ -255,7 +255,7 @@ class LocalStore:
 
     @contextlib.contextmanager
     def failures(self, path: str) -> Iterator[None]:
-        """Operating system errors as ours, naming the file."""
+        """Raise operating system errors as ours, naming the file."""
         try:
             yield
         except FileNotFoundError as error:
@@ -269,7 +269,7 @@ class LocalStore:
 
 
 def location_text(location: object) -> str:
-    """A location as users give it, a path or a URL, as text.
+    """Return a user's location, a path or a URL, as text.
 
     Raises InvalidValue for what is neither.
     """
@@ -285,7 +285,7 @@ def location_text(location: object) -> str:
 
 
 def as_hadoop(location: str) -> str:
-    """A location as Hadoop, and so Delta Spark, writes it: a path of this machine with a scheme."""
+    """Return a location as Hadoop and Delta Spark write it: local paths with the scheme `file:`."""
     return f"file:{location}" if is_local(location) else location
 
 
@@ -295,10 +295,10 @@ def is_local(location: str) -> bool:
 
 
 def local_path(location: str) -> str:
-    """The path of a local location; a `file:` URL is percent-decoded, a plain path is not."""
+    """Return the path of a local location. Percent-decodes a `file:` URL, but not a plain path."""
     if not location.lower().startswith("file:"):
         return location
-    from urllib.request import url2pathname  # which loads HTTP and mail
+    from urllib.request import url2pathname  # slow to load: imports HTTP and mail modules
 
     return url2pathname(urllib.parse.urlsplit(location).path)
 
@@ -310,7 +310,7 @@ def _entry(path: str, status: os.stat_result) -> Entry:
 
 @contextlib.contextmanager
 def _beside(target: Path) -> Iterator[Path]:
-    """A temporary file in the target's folder, hidden so that no reader lists it."""
+    """Provide the path of a temporary file in the target's folder, hidden from readers."""
     make_folder(target.parent)
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
     try:
@@ -327,7 +327,7 @@ def _write(temporary: Path, data: bytes) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, each entry flushed to the disk."""
+    """Make a folder and its missing parents, and flush each new directory entry to the disk."""
     if folder.is_dir():
         return
     make_folder(folder.parent)
@@ -336,10 +336,10 @@ def make_folder(folder: Path) -> None:
 
 
 def start_flush(file: Path) -> None:
-    """Have what a file holds so far written to the disk, without waiting; on Linux alone.
+    """Start to write a file's data to the disk, without waiting. Does nothing outside of Linux.
 
-    It promises nothing: `Store.flush` does, and has less to wait for the earlier this began. Unlike
-    a flush it takes no error of the disk away from that one, which reports it.
+    This makes nothing durable, but shortens a later `Store.flush`. A disk error that occurs here
+    is still reported by that flush.
     """
     if _sync_file_range is None:
         return
@@ -354,7 +354,7 @@ _SYNC_FILE_RANGE_WRITE = 2
 
 
 def _find_sync_file_range() -> Callable[[int, int, int, int], int] | None:
-    """The C library's function, which Python has no name for; None if there is none."""
+    """Find the C library's function, which Python does not offer; None if there is none."""
     if sys.platform != "linux":
         return None
     found: Any = getattr(ctypes.CDLL(None), "sync_file_range", None)
@@ -367,13 +367,13 @@ _sync_file_range = _find_sync_file_range()
 
 
 def _flush_file(file: Path) -> None:
-    """Flush a file that is closed already to the disk."""
+    """Flush a closed file to the disk."""
     with file.open("r+b") as handle:
         os.fsync(handle.fileno())
 
 
 def _flush_folder(folder: Path) -> None:
-    """Flush a folder's entries, if the system can (Windows cannot, and needs it less)."""
+    """Flush a folder's entries where the system supports it (Windows does not)."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)

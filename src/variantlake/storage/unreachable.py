@@ -1,4 +1,4 @@
-"""What keeps a store from being reached, said before or after it was tried."""
+"""Explain why a store cannot be reached, before a request or after it failed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from variantlake.storage.options import (
 
 _TRUE = ("1", "true", "on", "yes", "y")
 
-# By scheme: what gives credentials without a request to the address at which a cloud's machines ask
-# who they are, each of them alone.
+# By scheme: options each of which suffices for credentials without a request to the metadata
+# address of a cloud's machines.
 _CREDENTIALS = {
     "s3": (
         "AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE", *SIGNS_ELSEWHERE,
@@ -53,8 +53,8 @@ _ENDPOINTS = {"s3": ("AWS_ENDPOINT", "AWS_ENDPOINT_URL"), "az": ("AZURE_STORAGE_
 def check_reachable(url: str, options: Mapping[str, str]) -> None:
     """Raise StoreFailed if it is clear without a request that a store cannot be reached.
 
-    Without credentials a client would ask the address at which the machines of a cloud learn who
-    they are. On other machines nothing or another server answers: it is asked on request only.
+    Without credentials, a client would ask the metadata address of a cloud's machines. On other
+    machines, nothing or a foreign server answers there, so CLOUD_METADATA must allow it.
     """
     kind = kind_of(url)
     if url.lower().startswith("http://"):
@@ -88,19 +88,19 @@ def check_reachable(url: str, options: Mapping[str, str]) -> None:
 
 
 def disk_failure(error: OSError | ValueError, file: str, what: str = "") -> StoreFailed:
-    """An error of the operating system as ours, with what can be done; `what` was tried."""
+    """Convert an operating system error to ours, with a hint. `what` describes the attempt."""
     number = error.errno if isinstance(error, OSError) else None
     reason = str(error) if number is None else os.strerror(number)
     return StoreFailed(f"{what}: {reason}" if what else reason, file=file, hint=disk_hint(error))
 
 
 def disk_hint(error: BaseException) -> str:
-    """What can be done about an error of the operating system; empty if nothing is known."""
+    """Return a hint for an operating system error; empty if there is none."""
     return _DISK_HINTS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
 
 
 def explained(error: Exception, file: str, options: Mapping[str, str]) -> StoreFailed:
-    """An error of a client as ours, with what can be done."""
+    """Convert an error of a client to ours, with a hint."""
     message = str(error).partition("\n")[0]  # a dump of the client's state follows
     hint = ""
     if "error sending request" in message or "connect" in message.lower():
