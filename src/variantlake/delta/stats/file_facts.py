@@ -1,4 +1,4 @@
-"""What the log alone says about a file, in the form in which its footer would say it."""
+"""Read facts about a file from the log alone, in the form that its footer would give."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from variantlake.types import Kind
 
 
 class FactsReader:
-    """The facts of files of one table; bound to its schema once, and keeps nothing about a file."""
+    """Reads the facts of one table's files. Bound to the table's schema, keeps no file state."""
 
     def __init__(self, schema: StructType) -> None:
         self._stats = StatsReader(schema)
         self._variants = schema.variant_columns(physical=True)
 
     def read_facts(self, add: AddFile) -> FileFacts | None:
-        """The facts of a file from our tags and its statistics.
+        """Read the facts of a file from our tags and its statistics.
 
-        None if the tags are absent, of another version, or of another file, for any Variant
-        column of the table that is reached through structs: then only the footer can tell.
-        `row_groups` is -1: the log does not hold it.
+        Returns None if the statistics hold no row count, or if a Variant column that is reached
+        through structs lacks tags of this version and file: then only the footer can tell.
+        `row_groups` is -1, because it is not in the log.
         """
         stats = self._stats.read(add.stats)
         if stats.num_records == UNKNOWN:
@@ -74,7 +74,7 @@ def _path(
     *,
     whole: bool,
 ) -> PathFacts:
-    """One node. If rows were deleted (not `whole`), bounds enclose but need not be reached."""
+    """Return the facts of one node. If rows were deleted (not `whole`), no bound is exact."""
     typed, nulls, residuals, flags = facts
     low = high = None
     exact = False
@@ -82,7 +82,7 @@ def _path(
         low_scalar, high_scalar = lows.get(path), highs.get(path)
         low = None if low_scalar is None else raw_of(node.type, low_scalar)
         high = None if high_scalar is None else raw_of(node.type, high_scalar)
-        # Whoever wrote the statistics may have cut strings.
+        # The writer of the statistics may have truncated strings.
         exact = whole and node.type.kind is not Kind.STRING
     return PathFacts(
         path,

@@ -1,7 +1,7 @@
-"""Paths, partition values, statistics and tags, packed until asked for: they are most of a log.
+"""Keep partition values, statistics and tags, which are most of a log, compressed until used.
 
-Texts of neighbours repeat each other, so packed they take a tenth of the memory or less; unpacking
-is ten times as fast as parsing them.
+Texts of neighbouring files are alike, so compressed they take a tenth of the memory or less.
+Unpacking is ten times as fast as parsing.
 """
 
 from __future__ import annotations
@@ -15,79 +15,82 @@ from variantlake.arrays import numpy_array
 from variantlake.parquet.stats.fact_columns import Bools, ColumnPath, Int64s
 
 EncodedMaps = Literal["tags", "partition_values"]
-"""Maps whose keys, and mostly texts, are few and come again in many files."""
+"""Maps with few distinct keys, and mostly few distinct values, across many files."""
 
 _TEXTS = ("path", "partition_values", "stats", "tags")
 
 _SMALL = 1 << 14
-"""From this many bytes on, a column is worth packing."""
+"""Columns of at least this many bytes are packed."""
 
 
 class FileTexts(Protocol):
-    """What the log says of some files at length.
+    """The long texts in the log about some files.
 
-    What is asked for is made anew each time, and goes when its user lets it go.
+    Each call builds its result anew; nothing is cached.
     """
 
     @property
     def rows(self) -> int:
-        """How many files."""
+        """The number of files."""
 
     @property
     def sizes(self) -> Int64s:
-        """Bytes of each."""
+        """The size of each file in bytes."""
 
     @property
     def marked(self) -> Bools:
-        """Those with a deletion vector."""
+        """Marks the files that have a deletion vector."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether each path is the name of a file in the table's folder, as it stands there."""
+        """Whether each path is, verbatim, the name of a file directly in the table's folder."""
 
     def paths(self) -> Any:
-        """The paths as in the log, an array of strings."""
+        """Return the paths as in the log, an array of strings."""
 
     def partition_values(self) -> Any:
-        """The partition values, an array of maps."""
+        """Return the partition values, an array of maps."""
 
     def stats(self) -> Any:
-        """The statistics, an array of strings."""
+        """Return the statistics, an array of strings."""
 
     def tags(self) -> Any:
-        """The tags, an array of maps."""
+        """Return the tags, an array of maps."""
 
     def encoded(self, name: EncodedMaps) -> Any:
-        """Tags or partition values, dictionary-encoded if that is how they are stored."""
+        """Return tags or partition values, dictionary-encoded if they are stored so."""
 
     def struct(self) -> StatsStruct | None:
-        """The statistics as a struct, if they are there in that form."""
+        """Return the statistics as a struct, if the log has them in that form."""
 
 
 class StatsStruct(Protocol):
     """The column `stats_parsed` of some files."""
 
     def column(self, path: ColumnPath) -> Any:
-        """A field by the names that lead to it, an Arrow array; None if it is not there."""
+        """Return a field by the names that lead to it, an Arrow array; None if it is missing."""
 
     def agreed(self, key: object, path: ColumnPath, compare: Callable[[Any, Any], bool]) -> bool:
-        """Whether some files' texts and fields compare; true without texts, remembered by `key`."""
+        """Whether `compare` accepts the texts and fields of sampled files. Cached by `key`.
+
+        True if there are no texts.
+        """
 
 
 class TextRuns(Protocol):
-    """Files whose texts are packed: a table's, for `log_facts.LogFacts`."""
+    """A table's files with packed texts, for `log_facts.LogFacts`."""
 
     def runs(self) -> Sequence[tuple[FileTexts, Int64s]]:
-        """The texts of the files, in their order, and the rows of these that they are."""
+        """Return the texts, in file order, each with the rows in it that belong to the table."""
 
 
 class PackedTexts:
-    """Texts in memory, as FileTexts."""
+    """FileTexts in memory."""
 
     is_plain = False
 
     def __init__(self, sizes: Int64s, marked: Bools, texts: Mapping[str, Any]) -> None:
-        """`texts` are the columns of `logical_files.FILES` that are packed, and `path`."""
+        """`texts` holds the columns `path`, which stays unpacked, and those to pack."""
         self.rows: int = len(sizes)
         self.sizes, self.marked, self._paths = sizes, marked, texts["path"]
         self._partitions = packed(texts["partition_values"])
@@ -95,7 +98,7 @@ class PackedTexts:
 
     @classmethod
     def of(cls, files: pa.RecordBatch) -> Self:
-        """Of files with the columns of `logical_files.FILES`."""
+        """Pack the texts of files with the columns of `logical_files.FILES`."""
         sizes: Any = files.column("size")
         vectors: Any = files.column("deletion_vector")
         marked = numpy_array(vectors.is_valid())
@@ -127,11 +130,11 @@ class PackedTexts:
 
 
 def packed(column: Any) -> Any:
-    """A column as a compressed Arrow stream; as it is if it is small or holds nothing."""
+    """Return a column as a compressed Arrow stream; small or all-null columns stay arrays."""
     if column.null_count == len(column):
         return pa.nulls(len(column), column.type)
     if column.nbytes < _SMALL:
-        # A copy: the batch may be a few rows of a large one, which would stay in memory.
+        # Copy a slice: otherwise it would keep its whole batch in memory.
         return pa.concat_arrays([column, column.slice(0, 0)]) if column.offset else column
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", 1), use_threads=False)
@@ -142,7 +145,7 @@ def packed(column: Any) -> Any:
 
 
 def unpacked(column: Any) -> Any:
-    """What `packed` was given."""
+    """Return the column that `packed` was given."""
     if isinstance(column, pa.Buffer):
         return pa.ipc.open_stream(column).read_next_batch().column(0)
     return column

@@ -1,4 +1,4 @@
-"""Partition values: their text in the log, and comparing them however they were written.
+"""Write, read and compare partition values, which writers spell in different ways.
 
 Spec: PROTOCOL, "Partition Value Serialization".
 """
@@ -21,13 +21,13 @@ from variantlake.shredding.arrays import AnyArray
 
 
 def partition_text(value: Any, field: StructField) -> str | None:
-    """A value of a partition column as the log writes it; None for NULL and the empty string.
+    """Return a partition column's value as text for the log; None for NULL and the empty string.
 
     Raises UnsupportedFeature for binary that is not UTF-8 text: Delta Spark would read other bytes.
     """
     match value:
         case None | "" | b"":
-            return None  # the protocol has no empty string there
+            return None  # the protocol has no empty partition values
         case bool():
             return "true" if value else "false"
         case datetime() if value.tzinfo is not None:
@@ -50,16 +50,16 @@ def partition_text(value: Any, field: StructField) -> str | None:
 
 
 def partition_constant(text: str | None, type_: PrimitiveType) -> Any:
-    """What a column of Arrow data holds for a text, raw as `partition_raw`; None for NULL.
+    """Return the value of a partition text, raw as `partition_raw`; None for NULL.
 
-    A timestamp without a zone is in UTC, as delta-rs writes it, and Delta Spark reads it in a
-    session in UTC. Binary is the text's UTF-8, as Delta Spark has it.
+    Takes a timestamp without a zone as UTC, as delta-rs writes it and as Delta Spark reads it in a
+    UTC session. Binary is the UTF-8 encoding of the text, as in Delta Spark.
 
     Raises UnsupportedFeature for a text that is not clearly a value of the type.
     """
     if not text:
         return None
-    if type_.name == "binary" and "\\u" not in text:  # which delta-rs means as an escaped byte
+    if type_.name == "binary" and "\\u" not in text:  # delta-rs escapes bytes with \\u
         return text.encode()
     value = partition_raw(text, type_)
     if value is None and type_.name == "timestamp":
@@ -72,7 +72,7 @@ def partition_constant(text: str | None, type_: PrimitiveType) -> Any:
 
 
 def partition_array(text: str | None, field: StructField) -> AnyArray:
-    """The value of a partition column as an array of one row.
+    """Return the value of a partition column as an array of one row.
 
     Raises UnsupportedFeature for a text that is not clearly a value of the type.
     """
@@ -94,26 +94,26 @@ def partition_array(text: str | None, field: StructField) -> AnyArray:
 
 
 def partition_raw(text: str | None, type_: PrimitiveType) -> Any:
-    """The value that a text stands for, raw: dates in days, timestamps in microseconds.
+    """Parse a partition text to a raw value: dates in days, timestamps in microseconds.
 
-    None for NULL, and for a text that cannot be understood.
+    Returns None for NULL and for a text that it does not understand.
     """
     parse = _PARSERS.get(type_.name)
     if parse is None or text is None or text == "":
         return None
     try:
-        # Python alone takes underscores and the digits of other scripts for numbers.
+        # Only Python accepts underscores and digits of other scripts in numbers.
         if type_.name != "string" and ("_" in text or not text.isascii()):
             return None
         value = parse(text)
     except (ValueError, ArithmeticError, KeyError):
         return None
-    # An integer may be beyond its type.
+    # An integer may be out of its type's range.
     return raw_value(value, type_) if parse is int else value
 
 
 def partition_key(text: str | None, type_: PrimitiveType) -> Any:
-    """What two texts of one value have in common, and texts of different values do not."""
+    """Return a key that is equal for two texts exactly if they mean the same value."""
     try:
         raw = partition_constant(text, type_)
     except UnsupportedFeature:
@@ -130,10 +130,10 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "float": lambda text: as_float(float(text)),
     "double": float,
     "decimal": Decimal,
-    # In any case, as Spark reads them; the protocol writes them small.
+    # In any case, as Spark reads them; the protocol writes lower case.
     "boolean": lambda text: {"true": True, "false": False}[text.lower()],
     "date": days_of,
-    # Without a zone it is in the writer's, which no file names.
+    # A text without a zone is in the writer's time zone, which the log does not record.
     "timestamp": lambda text: micros_of(text, zoned=True),
     "timestamp_ntz": lambda text: micros_of(f"{text}+00:00", zoned=True),
 }

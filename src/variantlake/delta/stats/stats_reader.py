@@ -1,8 +1,7 @@
-"""The `stats` text of an `add`, read: by us or by any other writer.
+"""Read the `stats` text of an `add`, written by us or by any other writer.
 
-Unknown is the safe side everywhere: what cannot be understood gives no bound and no count, never an
-error, because a table stays correct without usable statistics.
-Spec: PROTOCOL, "Per-file Statistics".
+Statistics that cannot be understood give no bound and no count, never an error, because reads stay
+correct without them. Spec: PROTOCOL, "Per-file Statistics".
 """
 
 from __future__ import annotations
@@ -38,17 +37,18 @@ from variantlake.paths import Path
 INTEGERS = {"long": 64, "integer": 32, "short": 16, "byte": 8}
 _MICROSECOND = timedelta(microseconds=1)
 TRUNCATION = 1000
-"""Microseconds that a maximum may have lost when it was cut to milliseconds."""
+"""Microseconds that a maximum may have lost when its writer truncated it to milliseconds."""
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class FileStats:
-    """What `stats` says. Columns go by physical paths; counts are -1 if unknown.
+    """The statistics of a file. Columns go by physical paths; counts are -1 if unknown.
 
-    `minimums` and `maximums` hold the bounds of Variant columns, path by path. `tight` is false
-    where rows were deleted since: bounds still enclose, counts inform only when they are 0 or all.
+    `minimums` and `maximums` hold the bounds of Variant columns by path. `tight` is false if rows
+    were deleted since: then bounds still enclose, but may not be exact, and null counts are known
+    only if they are 0 or all rows.
     """
 
     num_records: int = UNKNOWN
@@ -60,7 +60,7 @@ class FileStats:
 
 
 class StatsReader:
-    """Reads the statistics of files of one table; bound to its schema once."""
+    """Reads the statistics of one table's files. Bound to the table's schema."""
 
     def __init__(self, schema: StructType) -> None:
         leaves = list(schema.leaves(physical=True))
@@ -74,7 +74,7 @@ class StatsReader:
         self._decimals = any(str(leaf.type).startswith("decimal") for _, leaf in leaves)
 
     def read(self, text: str | None) -> FileStats:
-        """What a file's `stats` say about the columns of the table."""
+        """Read the facts that a file's `stats` hold about the table's columns."""
         document = parse_stats(text, decimals=self._decimals)
         if document is None:
             return FileStats()
@@ -110,12 +110,12 @@ class StatsReader:
 
 
 def parse_stats(text: str | None, *, decimals: bool) -> dict[str, Any] | None:
-    """The JSON of a `stats` text, None if it is not one; `decimals` keeps every digit, slowly."""
+    """Parse a `stats` text; None if it is no JSON object. `decimals` keeps all digits, slowly."""
     if text is None:
         return None
     try:
         document = orjson.loads(text)
-        if decimals:  # which takes more for JSON: lone surrogates, NaN
+        if decimals:  # this parser alone would also accept lone surrogates and NaN
             document = json.loads(text, parse_float=Decimal)
     except (ValueError, RecursionError):
         return None
@@ -133,15 +133,15 @@ def _column(
     tight: bool,
     widened: bool,
 ) -> ColumnFacts | None:
-    """An ordinary column, None if nothing is known of it."""
+    """Return the facts of an ordinary column; None if nothing is known about it."""
     minimum = maximum = None
     if isinstance(type_, PrimitiveType):
         minimum = bound_of(low, type_, up=False, widened=widened)
         maximum = bound_of(high, type_, up=True, widened=widened)
     if nulls == UNKNOWN and minimum is None and maximum is None:
         return None
-    # Strings may be cut, times are: only numbers and dates are what they are, and only while no
-    # row was deleted.
+    # Writers truncate timestamps and may truncate strings. Numbers and dates are exact while no
+    # row is deleted.
     exact = tight and not widened and not isinstance(minimum, str) and not is_time(type_)
     return ColumnFacts(
         path,
@@ -152,7 +152,7 @@ def _column(
 
 
 def find_in(document: Any, path: Column) -> Any:
-    """What stands under nested keys, None if a key is missing."""
+    """Return the value under nested keys; None if a key is missing."""
     for name in path:
         if not isinstance(document, dict):
             return None
@@ -165,7 +165,7 @@ def _count(value: Any) -> int:
 
 
 def is_time(type_: object) -> bool:
-    """Whether a column's type is a timestamp, whose statistics other writers cut."""
+    """Whether a column's type is a timestamp, whose statistics other writers truncate."""
     return isinstance(type_, PrimitiveType) and type_.name.startswith("timestamp")
 
 
@@ -178,7 +178,7 @@ def was_float(item: StructField) -> bool:
 
 
 def bound_of(value: Any, type_: PrimitiveType, *, up: bool, widened: bool = False) -> Raw | None:
-    """A bound that encloses the column's values, whatever the writer did to its own.
+    """Return a bound that encloses the column's values even if its writer rounded its own bound.
 
     `widened` is `was_float` of the column: the text may then mean a float or a double.
     """
@@ -186,7 +186,7 @@ def bound_of(value: Any, type_: PrimitiveType, *, up: bool, widened: bool = Fals
     if widened and isinstance(raw, float):
         raw = (max if up else min)(raw, as_float(raw))
     if isinstance(raw, float) and raw == 0:
-        # Writers do not agree about the sign of a zero that bounds zeros of both.
+        # Writers disagree on the sign of a zero bound if the column holds zeros of both signs.
         return 0.0 if up else -0.0
     if up and isinstance(raw, int) and is_time(type_):
         return raw + TRUNCATION
@@ -194,7 +194,7 @@ def bound_of(value: Any, type_: PrimitiveType, *, up: bool, widened: bool = Fals
 
 
 def raw_value(value: Any, type_: PrimitiveType) -> Raw | None:
-    """The value that JSON of the statistics means, None if it does not belong to the type."""
+    """Convert a JSON value of the statistics to a raw one; None if it does not fit the type."""
     name = type_.name
     if isinstance(value, bool) or value is None:
         return None
@@ -204,7 +204,7 @@ def raw_value(value: Any, type_: PrimitiveType) -> Raw | None:
     if name == "decimal":
         return Decimal(value) if isinstance(value, (int, Decimal)) else None
     if name in ("float", "double"):
-        # "NaN" and "Infinity" are strings, and tell nothing about the other values.
+        # "NaN" and "Infinity" are strings and say nothing about the other values.
         number = float(value) if isinstance(value, (int, float, Decimal)) else None
         return as_float(number) if name == "float" and number is not None else number
     if not isinstance(value, str):
@@ -220,7 +220,7 @@ def raw_value(value: Any, type_: PrimitiveType) -> Raw | None:
 
 
 def as_float(number: float) -> float:
-    """The float that a text means: 1.1 is written for 1.10000002384185791015625."""
+    """Round to single precision: writers write 1.1 for 1.10000002384185791015625."""
     try:
         single: float = struct.unpack("<f", struct.pack("<f", number))[0]
     except OverflowError:
@@ -229,14 +229,17 @@ def as_float(number: float) -> float:
 
 
 def days_of(text: str) -> int:
-    """The day of a date, counted from the epoch. Raises ValueError."""
+    """Parse a date to days since the epoch. Raises ValueError."""
     if not _DATE.fullmatch(text):
         raise ValueError(text)
     return date.fromisoformat(text).toordinal() - DAY_OF_EPOCH
 
 
 def micros_of(text: str, *, zoned: bool) -> int:
-    """Microseconds since the epoch, of a text with a zone or without. Raises ValueError."""
+    """Parse a text to microseconds since the epoch.
+
+    Raises ValueError if the text has a zone and `zoned` is false, or the reverse.
+    """
     moment = datetime.fromisoformat(text)
     if zoned != (moment.tzinfo is not None):
         raise ValueError(text)
