@@ -1,7 +1,7 @@
-"""CHAR(n) and VARCHAR(n): strings whose declared type stands in the metadata of their column.
+"""CHAR(n) and VARCHAR(n) columns, whose declared type is kept in the column's metadata.
 
-Delta's schema says `string` for them. What a column was declared as, with all that is nested in it,
-is one text in the metadata of the column at the top, as Spark writes it.
+In Delta's schema their type is `string`. As in Spark, the metadata of a top-level column holds the
+whole declared type, nested types included, as one text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from variantlake.errors import InvalidSchema, UnsupportedFeature
 
 
 def declared_type(field: StructField) -> DataType:
-    """The column's type with `char` and `varchar` if it was declared so, by physical names.
+    """Return the column's type with `char` and `varchar` as declared, by physical names.
 
     Raises UnsupportedFeature for a declaration that is not understood.
     """
@@ -43,15 +43,15 @@ def declared_type(field: StructField) -> DataType:
 
 
 def char_length(field: StructField) -> int:
-    """The length that Spark pads the column's own strings to; 0 for all but CHAR columns."""
+    """Return the length to which Spark pads the column's strings; 0 if it is not CHAR."""
     return char_length_of(declared_type(field))
 
 
 def char_length_at(schema: StructType, path: Sequence[str]) -> int:
-    """The same of a column, or a field of a struct, by names in files; 0 of a foreign column."""
+    """`char_length` of a column or struct field, by physical names; 0 for an unknown column."""
     found = next((field for field in schema.fields if field.physical_name == path[0]), None)
     if found is None:
-        return 0  # such as the places of rows, which a change on Spark adds
+        return 0  # such as the row positions that an update or delete through Spark adds
     declared = declared_type(found)
     for name in path[1:]:
         if isinstance(declared, StructType):
@@ -60,7 +60,7 @@ def char_length_at(schema: StructType, path: Sequence[str]) -> int:
 
 
 def char_length_of(declared: DataType) -> int:
-    """The same of a declared type."""
+    """`char_length` of a declared type."""
     match declared:
         case PrimitiveType("char", length):
             return length
@@ -68,7 +68,7 @@ def char_length_of(declared: DataType) -> int:
 
 
 def most_characters(field: StructField) -> int:
-    """How long the column's own strings may be; 0 if nothing limits them."""
+    """Return the most characters that the column's strings may have; 0 for no limit."""
     match declared_type(field):
         case PrimitiveType("char" | "varchar", length):
             return length
@@ -76,18 +76,18 @@ def most_characters(field: StructField) -> int:
 
 
 def holds_char(type_: DataType) -> bool:
-    """Whether a CHAR stands anywhere in a declared type."""
+    """Whether a declared type contains a CHAR anywhere."""
     return any(char_length_of(each) for each in types_in(type_))
 
 
 def below(type_: DataType) -> Mapping[str, Any]:
-    """The metadata of a nested field that says what was declared for it."""
+    """Return the metadata entry that records this declared type; empty without CHAR or VARCHAR."""
     text = declaration(type_)
     return {} if text is None else {DECLARED: text}
 
 
 def with_declaration(field: StructField, declared: DataType) -> StructField:
-    """The field with the metadata that `declared` asks for."""
+    """Return the field with `declared` recorded in its metadata."""
     metadata = {key: value for key, value in field.metadata.items() if key != DECLARED}
     return replace(field, metadata={**metadata, **below(declared)})
 
@@ -100,10 +100,10 @@ def _parsed(text: object) -> DataType:
 
 
 def _over(type_: DataType, declared: DataType) -> DataType:
-    """The type with what is declared for its strings.
+    """Return the type with the declared types of its strings.
 
-    Fields of structs go by their places, as Spark takes them, and by their names where the struct
-    has got others since.
+    Matches struct fields by position, as Spark does, or by name if their number has changed since
+    the declaration.
     """
     match type_, declared:
         case StructType(fields), StructType(others):

@@ -1,7 +1,7 @@
-"""Values of CHAR(n) and VARCHAR(n) columns: cut and refused when written, padded when read.
+"""Check values of CHAR(n) and VARCHAR(n) columns on write, and pad CHAR values on read.
 
-As Spark does: lengths are in code points; spaces beyond the length are cut, anything else there is
-refused; a CHAR is padded with spaces by who reads it.
+As in Spark, lengths are in code points. Writers cut spaces beyond the length and refuse longer
+text; readers pad CHAR values with spaces.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from variantlake.shredding.arrays import (
 
 
 def within_length(array: AnyArray, length: int, name: str) -> AnyArray:
-    """The strings without spaces beyond `length`. Raises InvalidValue for one that is too long."""
+    """Cut spaces beyond `length`. Raises InvalidValue for a string that is still too long."""
     strings: Any = array
     if _lengths(strings).max(initial=0) <= length:
         return array
@@ -46,20 +46,20 @@ def within_length(array: AnyArray, length: int, name: str) -> AnyArray:
 
 
 def _lengths(strings: Any) -> npt.NDArray[np.int32]:
-    """In code points; 0 for NULL."""
+    """Return the lengths in code points; 0 for NULL."""
     lengths: Any = pc.utf8_length(strings)
     found: npt.NDArray[np.int32] = numpy_array(lengths)
     return found
 
 
 def padded_to(array: AnyArray, length: int) -> AnyArray:
-    """Strings with spaces up to `length`; longer ones are as they are."""
+    """Pad strings with spaces to `length`; longer ones stay as they are."""
     padded: AnyArray = pc.utf8_rpad(array, length) if length else array
     return padded
 
 
 def padded(array: AnyArray, declared: DataType) -> AnyArray:
-    """A column in which every CHAR has its length, at any depth; `declared` has its types."""
+    """Pad every CHAR in a column, at any depth. `declared` is the column's declared type."""
     if not holds_char(declared):
         return array
     match declared:

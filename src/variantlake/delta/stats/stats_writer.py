@@ -1,8 +1,8 @@
-"""The `stats` text of an `add`, from the facts of its file.
+"""Write the `stats` text of an `add` from the facts of its file.
 
-Ordinary columns by Delta's own rules, Variant columns by the protocol's: a null count for the
-column, and bounds for paths that hold one type in every row where they are present at all. What is
-not certain is left out; readers keep a file whose bounds they do not know.
+Ordinary columns follow Delta's rules. Variant columns follow the protocol: a null count for the
+column, and bounds for paths that hold one type in every row that has them. Uncertain statistics are
+left out, because readers keep a file whose bounds they do not know.
 Spec: PROTOCOL, "Per-file Statistics", "Statistics for Variant Columns".
 """
 
@@ -48,13 +48,13 @@ DAY_OF_EPOCH: Final = EPOCH.toordinal()
 
 @dataclass(frozen=True, slots=True)
 class StatsOptions:
-    """What to write, as the table's properties say.
+    """Which statistics to write, by the table's properties.
 
-    `max_paths` limits the bounds of one Variant column (`variantlake.stats.maxPaths`), `max_bytes`
-    the text of both sides of them (`variantlake.stats.maxBytes`), `string_length` the characters of
-    a string bound (`variantlake.stats.stringLength`).
-    `indexed_columns` counts the leading leaf columns that get bounds, -1 for all
-    (`delta.dataSkippingNumIndexedCols`); `columns` names them instead
+    For each Variant column, `max_paths` limits the paths with bounds (`variantlake.stats.maxPaths`)
+    and `max_bytes` the text of their minimums and maximums together (`variantlake.stats.maxBytes`).
+    `string_length` limits the characters of a string bound (`variantlake.stats.stringLength`).
+    The first `indexed_columns` leaf columns get statistics (-1: all;
+    `delta.dataSkippingNumIndexedCols`), unless `columns` names others
     (`delta.dataSkippingStatsColumns`).
     """
 
@@ -66,7 +66,7 @@ class StatsOptions:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> StatsOptions:
-        """The options of a table; a number that does not parse counts as absent."""
+        """Read the options from a table's properties. Ignores numbers that do not parse."""
         columns = stats_columns(properties)
         numbers = {
             option: int(properties[name])
@@ -76,7 +76,7 @@ class StatsOptions:
         return cls(columns=None if columns is None else frozenset(columns), **numbers)
 
     def chosen(self, schema: StructType, partition_columns: Collection[str]) -> frozenset[Column]:
-        """The columns (physical paths) that get statistics."""
+        """Return the columns (physical paths) that get statistics."""
         leaves = [
             (physical, logical)
             for (physical, _), (logical, _) in zip(
@@ -104,11 +104,11 @@ def write_stats(
     *,
     variant_bounds: bool = True,
 ) -> str:
-    """The text of `stats` for a file.
+    """Write the `stats` text for a file.
 
-    `columns` are the physical paths that get statistics (`StatsOptions.chosen`), all if None.
-    `variant_bounds` is false for a table without the feature `variantShredding`: its Variant
-    columns get a null count alone.
+    `columns` are the physical paths that get statistics (`StatsOptions.chosen`; None: all).
+    `variant_bounds` is false for a table without the feature `variantShredding`, whose Variant
+    columns get only a null count.
     """
     options = options or StatsOptions()
     minimums: Json = {}
@@ -137,10 +137,10 @@ def write_stats(
 
 
 def clean_paths(variant: VariantFacts, *, of_protocol: bool) -> Iterator[PathFacts]:
-    """The clean paths whose bounds the protocol wants in the statistics, or the others.
+    """Yield the clean paths whose bounds belong in the protocol's statistics, or the other ones.
 
-    It wants those of one type in every row that has them: no other value, not even Variant nulls.
-    Types that Spark cannot read in a Variant are kept out of what Spark reads.
+    The protocol's statistics cover paths that have one type in every row that has them, without
+    even a Variant null. Types that Spark cannot read in a Variant are left out of them.
     """
     for facts in variant.paths:
         if not isinstance(facts.node, Leaf) or not facts.clean:
@@ -152,9 +152,10 @@ def clean_paths(variant: VariantFacts, *, of_protocol: bool) -> Iterator[PathFac
 def bounds_of(
     paths: Iterable[PathFacts], options: StatsOptions
 ) -> tuple[dict[Path, Scalar], dict[Path, Scalar]]:
-    """Minimums and maximums of these paths, the same paths on both sides.
+    """Return the minimums and maximums of these paths, with the same paths on both sides.
 
-    Of more than the limits allow, those with the most values stay, the first ones among equals.
+    If there are more than the limits allow, the paths with the most values stay, and the first
+    among equals.
     """
     found = [
         (facts, *pair)
@@ -176,7 +177,7 @@ def bounds_of(
 
 
 def _text_bytes(found: Sequence[tuple[PathFacts, Scalar, Scalar]]) -> int:
-    """How long the texts of both sides are."""
+    """Return the total length of the texts of minimums and maximums."""
     if not found:
         return 0
     lows = encode_bounds({facts.path: low for facts, low, _ in found})
@@ -191,7 +192,7 @@ def _path_bounds(
     if low is None or high is None or not leaf.info.ordered:
         return None
     if leaf.kind in (Kind.FLOAT, Kind.DOUBLE) and not facts.plain_floats:
-        # NaN is in no bound of a footer, but is greater than all of them for Spark.
+        # Footer bounds leave out NaN, but to Spark NaN is greater than any of them.
         return None
     if isinstance(low, str) and isinstance(high, str):
         cut = cut_maximum(high, options.string_length)
@@ -199,13 +200,13 @@ def _path_bounds(
             return None
         low, high = cut_minimum(low, options.string_length), cut
     elif isinstance(low, bytes) and leaf.kind is Kind.BINARY:
-        # Spark gives no order to binary that anybody would ask for.
+        # Nobody filters by Spark's order of binary values.
         return None
     return scalar_of(leaf, low), scalar_of(leaf, high)
 
 
 def _column_bounds(column: ColumnFacts, length: int) -> tuple[Any, Any]:
-    """Minimum and maximum of an ordinary column as JSON, None if there is none."""
+    """Return minimum and maximum of an ordinary column as JSON; None where there is none."""
     low, high, type_ = column.bounds.minimum, column.bounds.maximum, column.type
     if isinstance(low, str) or isinstance(high, str):
         return (
@@ -218,7 +219,7 @@ def _column_bounds(column: ColumnFacts, length: int) -> tuple[Any, Any]:
 
 
 def _json_of(raw: Raw | None, type_: pa.DataType, *, up: bool) -> Any:
-    """A bound as JSON by the type of its column; `up` rounds times up, else down."""
+    """Convert a bound to JSON by its column's type. Rounds times up if `up`, else down."""
     if raw is None or isinstance(raw, (bool, bytes, str)):
         return None
     if isinstance(raw, Decimal):
@@ -239,7 +240,7 @@ def _date(days: int) -> str | None:
 
 
 def _timestamp(count: int, type_: pa.TimestampType[Any, Any], *, up: bool) -> str | None:
-    """Milliseconds, as the protocol has them: rounded so that the bound stays one."""
+    """Format a timestamp bound in milliseconds, rounded so that it still bounds all values."""
     per_milli = {"us": 1_000, "ns": 1_000_000, "ms": 1}.get(type_.unit)
     if per_milli is None:
         return None
@@ -253,7 +254,7 @@ def _timestamp(count: int, type_: pa.TimestampType[Any, Any], *, up: bool) -> st
 
 
 def _put(target: Json, column: Column, value: Any) -> None:
-    """Set `value` under a nested key; None is not set."""
+    """Set `value` under a nested key, unless it is None."""
     if value is None:
         return
     for name in column[:-1]:

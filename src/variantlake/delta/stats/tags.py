@@ -1,7 +1,7 @@
-"""What we write beside a file in its `add`: how it is shredded and what its columns hold.
+"""Tags that we write in a file's `add`: how the file is shredded and what its columns hold.
 
     variantlake.version          "1"
-    variantlake.file             "<size>:<numRecords>", the fingerprint of the file it speaks of
+    variantlake.file             "<size>:<numRecords>", the fingerprint of the tagged file
     variantlake.layout.<column>  DDL of exactly how the file shreds the column
     variantlake.facts.<column>   JSON, one [typed, nulls, residuals, flags] for each node of the
                                  layout in its order, counts as in PathFacts
@@ -11,9 +11,9 @@
                                  of the statistics (paths that also hold Variant nulls, types that
                                  Spark does not know)
 
-Columns go by physical names. Other writers copy tags with an `add` that they change (deletion
-vectors, RESTORE, SHALLOW CLONE), so tags are believed only if the fingerprint fits, and anything
-in them that does not make sense counts as absent (EXACTNESS, rule 25).
+Columns go by physical names. Other writers copy tags when they change an `add` (deletion vectors,
+RESTORE, SHALLOW CLONE), so readers trust tags only if the fingerprint fits, and treat invalid
+contents as absent (EXACTNESS, rule 25).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PREFIX = "variantlake."
 PLAIN_FLOATS, MINIMUM_EXACT, MAXIMUM_EXACT = 1, 2, 4
 """The bits of `flags`."""
 CLEAN_INSIDE_SHIFT = 3
-"""From here on they are an array's `clean_inside`."""
+"""The bits of `flags` from this one on hold an array's `clean_inside`."""
 FLAGS_LIMIT = 1 << (CLEAN_INSIDE_SHIFT + MAX_INSIDE)
 
 NodeFacts = tuple[int, int, int, int]
@@ -58,7 +58,7 @@ _PLAIN_NAME = re.compile(r"[^.`]+")
 
 @dataclass(frozen=True, slots=True)
 class TaggedColumn:
-    """What the tags say of one Variant column. `facts` follows `nodes`, which are the schema's."""
+    """The tags of one Variant column. `nodes` are those of `schema`, `facts` is parallel to it."""
 
     schema: ShreddingSchema
     nodes: tuple[tuple[Path, Node], ...]
@@ -69,17 +69,17 @@ class TaggedColumn:
 
 
 def column_name(column: Column) -> str:
-    """How properties and tags name a column: dots between parts, odd parts in backticks."""
+    """Return a column's name in properties and tags: dots between parts, odd parts in backticks."""
     return ".".join(
         part if _PLAIN_NAME.fullmatch(part) else quote_identifier(part) for part in column
     )
 
 
 def file_tags(facts: FileFacts, options: StatsOptions | None = None) -> dict[str, str]:
-    """The tags for a file.
+    """Return the tags for a file.
 
-    Nothing is said of a Variant of Spark's older layout, or with fields beside its parts: the DDL
-    of its shredding cannot tell that, so planning has to look at the footer (EXACTNESS, rule 10).
+    Variants in Spark's older layout or with extra fields get no tags: the DDL of the shredding
+    cannot express these, so planning has to read the footer (EXACTNESS, rule 10).
     """
     tags = {
         f"{PREFIX}version": VERSION,
@@ -107,7 +107,7 @@ def file_tags(facts: FileFacts, options: StatsOptions | None = None) -> dict[str
 def read_tags(
     tags: Mapping[str, str | None] | None, size: int, num_records: int, column: Column
 ) -> TaggedColumn | None:
-    """What the tags of a file of this size and row count say of a column; None if nothing sound."""
+    """Read a column's tags of a file of this size (bytes) and row count; None if not valid."""
     if (
         tags is None
         or tags.get(f"{PREFIX}version") != VERSION
@@ -131,14 +131,14 @@ def read_tags(
 
 
 def tagged_notes(column: Column, tags: Mapping[str, str | None]) -> ValueNotes | None:
-    """The notes of a column in the tags of a file that was just written."""
+    """Return a column's notes from the tags of a file that was just written."""
     return parse_notes(tags.get(f"{PREFIX}values.{column_name(column)}"))
 
 
 def residual_share(column: str, tags: Iterable[Mapping[str, str | None]]) -> float | None:
-    """The share of residuals in the bytes of a top column (physical name) of files with these tags.
+    """Return the share of residuals in a top column's bytes, over all files with these tags.
 
-    None if no file tells, or all are empty.
+    `column` is a physical name. None if no tags hold sizes, or all sizes are 0.
     """
     found = [sizes for each in tags if (sizes := _sizes((column,), each)) is not None]
     residuals = sum(sizes.residuals for sizes in found)
@@ -147,7 +147,7 @@ def residual_share(column: str, tags: Iterable[Mapping[str, str | None]]) -> flo
 
 
 def _sizes(column: Column, tags: Mapping[str, str | None]) -> VariantSizes | None:
-    """The sizes of a column; None if the tags do not tell."""
+    """Return the sizes of a column; None if the tags hold none."""
     text = tags.get(f"{PREFIX}sizes.{column_name(column)}")
     try:
         residuals, typed = orjson.loads(text or "")
@@ -172,7 +172,7 @@ def _flags(facts: PathFacts) -> int:
 
 @lru_cache(maxsize=256)
 def parse_layout(text: str) -> tuple[ShreddingSchema, tuple[tuple[Path, Node], ...]]:
-    """The layout of a DDL text and its nodes; the files of a table share a few.
+    """Parse a layout's DDL; returns the schema and its nodes. Cached: files share few layouts.
 
     Raises InvalidSchema.
     """

@@ -1,8 +1,8 @@
-"""The bounds of a Variant column as the log holds them: an object of paths, as Z85 text.
+"""Encode and decode the bounds of a Variant column in the log: an object of paths, as Z85 text.
 
-The specification's prose, Delta Spark and Databricks write `metadata` then `value`, padded with
-zeros to a multiple of four bytes; the protocol's example strings hold `value` then `metadata`. We
-write the former and read both. Keys are RFC 9535 normalized paths; values are primitives.
+The specification's prose, Delta Spark and Databricks put `metadata` before `value` and pad with
+zeros to a multiple of four bytes. The protocol's example strings put `value` before `metadata`. We
+write the former and read both. Keys are RFC 9535 normalized paths, values are primitives.
 Spec: PROTOCOL, "Statistics for Variant Columns".
 """
 
@@ -39,7 +39,7 @@ from variantlake.types import KINDS, BasicType, Kind, Primitive, ShreddedType
 
 
 def encode_bounds(bounds: Mapping[Path, Scalar]) -> str:
-    """The text of one side's bounds; the dictionary keeps the order of the mapping."""
+    """Encode all minimums, or all maximums. The dictionary keeps the order of the mapping."""
     names = {path.normalized(): scalar for path, scalar in bounds.items()}
     metadata = encode_dictionary([name.encode() for name in names], sorted_strings=False)
     tree: Tree = dict(names)
@@ -47,10 +47,10 @@ def encode_bounds(bounds: Mapping[Path, Scalar]) -> str:
 
 
 def decode_bounds(text: str) -> dict[Path, Scalar]:
-    """The bounds in a text, in either byte order.
+    """Decode the bounds in a text, with metadata and value in either order.
 
-    What is not a primitive, or not under a path, is left out. Raises MalformedLog, MalformedVariant
-    or LimitExceeded for a text that does not hold one Variant object.
+    Leaves out values that are no primitives and keys that are no paths. Raises MalformedLog,
+    MalformedVariant or LimitExceeded for a text that does not hold one Variant object.
     """
     metadata, value = split(z85.decode(text))
     if basic_type(value) is not BasicType.OBJECT:
@@ -68,7 +68,7 @@ def decode_bounds(text: str) -> dict[Path, Scalar]:
 
 
 def plain_bounds(text: Any) -> Mapping[Path, Scalar]:
-    """`decode_bounds`, nothing for what it refuses."""
+    """`decode_bounds`, but empty for a text that it refuses."""
     if not isinstance(text, str):
         return {}
     try:
@@ -78,7 +78,7 @@ def plain_bounds(text: Any) -> Mapping[Path, Scalar]:
 
 
 def plain_split(text: Any) -> tuple[bytes, bytes] | None:
-    """`split` of a text, None for what it refuses."""
+    """`split` of a decoded text; None for a text that it refuses."""
     if not isinstance(text, str):
         return None
     try:
@@ -89,9 +89,9 @@ def plain_split(text: Any) -> tuple[bytes, bytes] | None:
 
 @lru_cache(maxsize=64)
 def dictionary_of(metadata: bytes) -> tuple[VariantMetadata, dict[str, Path]]:
-    """The keys, and those that are paths as such: files of one layout share them.
+    """Decode the keys, and parse those that are paths. Cached: files of one layout share them.
 
-    Keys that are two spellings of one path are left out.
+    Leaves out paths for which there are several spellings among the keys.
     """
     dictionary = decode_metadata(metadata)
     paths: dict[str, Path] = {}
@@ -103,9 +103,9 @@ def dictionary_of(metadata: bytes) -> tuple[VariantMetadata, dict[str, Path]]:
 
 
 def split(data: bytes) -> tuple[bytes, bytes]:
-    """(`metadata`, `value`) of bytes that hold both, in either order, and zeros behind them.
+    """Split bytes into (`metadata`, `value`), which are in either order and zero-padded.
 
-    Sizes come from their own headers. The first byte tells the order: the low nibble of metadata is
+    Each part's header gives its size. The first byte tells the order: the low nibble of metadata is
     its version 1, the low two bits of an object are 2.
     """
     if not data:
@@ -124,7 +124,7 @@ def split(data: bytes) -> tuple[bytes, bytes]:
 
 
 def scalar_of(leaf: ShreddedType, raw: Raw) -> Scalar:
-    """A bound of a leaf as the Variant value of the leaf's own type, whatever its magnitude."""
+    """Convert a bound of a leaf to a Variant value of the leaf's type, whatever its magnitude."""
     if leaf.kind is Kind.DECIMAL:
         width = next(width for width, most in DECIMAL_DIGITS.items() if leaf.precision <= most)
         return Scalar(width, raw)
@@ -134,9 +134,9 @@ def scalar_of(leaf: ShreddedType, raw: Raw) -> Scalar:
 
 
 def raw_of(leaf: ShreddedType, scalar: Scalar) -> Raw | None:
-    """The bound of a leaf that a Variant value means; None if it is of another type.
+    """Convert a Variant value to a bound of a leaf; None if its type does not fit the leaf.
 
-    Integers of every width serve every integer leaf, and decimal ones, as numbers compare by value.
+    Integers of any width fit integer and decimal leaves, because numbers compare by value.
     """
     value = scalar.value
     if scalar.type in INTEGER_BITS and isinstance(value, int):

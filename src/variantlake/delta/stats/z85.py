@@ -1,7 +1,7 @@
-"""Z85: bytes as text that needs no escapes in JSON, five characters for four bytes.
+"""Z85: encode bytes as text without JSON escapes, five characters for four bytes.
 
-Spec: ZeroMQ RFC 32. It knows whole groups only; the protocol's own example strings end inside of a
-group, so decoding also takes a last group of n characters for n - 1 bytes, as Ascii85 does.
+Spec: ZeroMQ RFC 32, which has whole groups only. The protocol's example strings end within a group,
+so decoding also accepts a last group of n characters for n - 1 bytes, as Ascii85 does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from variantlake.errors import LimitExceeded, MalformedLog
 
 ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 MAX_CHARACTERS = 16 << 20
-"""Our limit on one text to decode."""
+"""Our limit on the length of a text to decode."""
 
 _CHARACTERS = np.frombuffer(ALPHABET.encode(), dtype=np.uint8)
 _FOREIGN = 255
@@ -23,14 +23,14 @@ _DIGITS = np.full(256, _FOREIGN, dtype=np.uint8)
 _DIGITS[_CHARACTERS] = np.arange(85)
 _WEIGHTS = np.array([85**4, 85**3, 85**2, 85, 1], dtype=np.uint64)
 _PAIRS = np.stack([np.repeat(_CHARACTERS, 85), np.tile(_CHARACTERS, 85)], axis=1).view(np.uint16)
-"""The two characters of each number below 85^2, in one."""
+"""For each number below 85^2, its two characters as one uint16."""
 _SQUARE = np.uint32(85 * 85)
 _BLOCK = 1 << 14
-"""Groups of a column that are encoded at once: what stays in the processor's cache."""
+"""Groups of a column to encode at once, so that they stay in the processor's cache."""
 
 
 def encode(data: bytes) -> str:
-    """The text of `data`, zero-padded to a multiple of four bytes."""
+    """Encode `data`, zero-padded to a multiple of four bytes."""
     padded = data + bytes(-len(data) % 4)
     numbers = np.frombuffer(padded, dtype=">u4").astype(np.uint64)
     digits = numbers[:, None] // _WEIGHTS % np.uint64(85)
@@ -39,7 +39,7 @@ def encode(data: bytes) -> str:
 
 
 def encode_column(array: Any) -> Any:
-    """The texts of a binary Arrow array all of whose values are of whole groups; null for null.
+    """Encode a binary Arrow array whose values all consist of whole groups; null stays null.
 
     Twin: `encode`.
     """
@@ -63,7 +63,7 @@ def encode_column(array: Any) -> Any:
 
 
 def decode(text: str) -> bytes:
-    """The bytes of a text.
+    """Decode a text.
 
     Raises MalformedLog for a foreign character, a group above 2^32 - 1 or a single character at the
     end, LimitExceeded beyond our limit.
