@@ -1,4 +1,4 @@
-"""The change data feed of a table: its property, and the columns that its readers add.
+"""The change data feed of a table: its property, and the columns that readers of the feed add.
 
 Spec: PROTOCOL, "Change Data Files", "Reader Requirements for AddCDCFile".
 """
@@ -19,9 +19,9 @@ CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = CHANGE_COLUMNS = (
 
 
 def reserved_column(schema: StructType) -> str | None:
-    """The name of a column that a reader of the feed could not tell from one of its own.
+    """Return the first column whose name the change data feed reserves, else None.
 
-    Change files have `_change_type` beside the columns by their physical names: those count too.
+    Physical names count, too, because change files hold `_change_type` next to them.
     """
     for field in schema.fields:
         if {field.name.lower(), field.physical_name.lower()} & {*CHANGE_COLUMNS}:
@@ -30,7 +30,7 @@ def reserved_column(schema: StructType) -> str | None:
 
 
 def check_change_feed(schema: StructType, properties: Mapping[str, str]) -> None:
-    """Raise InvalidSchema for a change data feed over columns with names of the feed's own."""
+    """Raise InvalidSchema if the change data feed is on and a column has a reserved name."""
     if properties.get(CHANGE_FEED, "").lower() != "true":
         return
     name = reserved_column(schema)

@@ -1,7 +1,7 @@
-"""Our own clustering: the paths and columns in whose order the rows of a table shall lie.
+"""Our own clustering: the paths and columns by which a table's rows are to be ordered.
 
-Delta's clustering domain names ordinary columns alone (PROTOCOL, "Clustered Table"). So paths of
-Variants stand in a property of ours, `variantlake.clusterBy`: `event:kind::string, n`.
+Delta's clustering domain can name only ordinary columns (PROTOCOL, "Clustered Table"). So our
+property `variantlake.clusterBy` also names paths of Variants: `event:kind::string, n`.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from variantlake.types import PRIMITIVES, Family, ShreddedType
 PROPERTY = "variantlake.clusterBy"
 
 MAX_PATHS = 4
-"""Our limit: with each path more, every one of them is ordered less."""
+"""Our limit. Each further path makes the order by all of them coarser."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterPath:
     """One path or column: `text` as the user wrote it, `column` by its physical name.
 
-    `path` is None for an ordinary column, else the steps from the root of the Variant. `fields` are
-    the physical names that lead from a struct to the field that is meant.
+    `path` is the path in the Variant, None for an ordinary column. `fields` are the physical names
+    that lead from a struct column to the field to order by.
     """
 
     text: str
@@ -57,7 +57,7 @@ class ClusterPath:
 
 
 def split_paths(text: str) -> tuple[str, ...]:
-    """The parts of a list of paths, without blanks; commas in quotes and brackets do not part.
+    """Split a list of paths at commas outside of quotes and brackets, and strip the parts.
 
     Raises InvalidValue for an empty part and for a quote or bracket that is not closed.
     """
@@ -86,7 +86,7 @@ def split_paths(text: str) -> tuple[str, ...]:
 
 
 def check_text(text: str) -> None:
-    """Raise for a text that names no paths, in the words of the property.
+    """Raise for a value of the property that is not a list of paths.
 
     Raises InvalidValue and InvalidPath.
     """
@@ -108,7 +108,7 @@ def check_text(text: str) -> None:
 
 
 def with_column(text: str, old: FieldPath, new: FieldPath) -> str:
-    """A path as users write it once its column or field has another name; others as they are."""
+    """Rename column or field `old` to `new` in a user's path; other paths stay as they are."""
     if text.startswith("$"):
         return text
     if names_field(text):
@@ -119,7 +119,7 @@ def with_column(text: str, old: FieldPath, new: FieldPath) -> str:
 
 
 def names_field(text: str) -> bool:
-    """Whether a text names a field of a struct, by names with dots between them."""
+    """Whether a text names a field of a struct in dotted form."""
     if text.startswith("$"):
         return False
     _, end = leading_column(text)
@@ -127,9 +127,9 @@ def names_field(text: str) -> bool:
 
 
 def ordered_field(text: str, schema: StructType, to: str) -> FieldPath:
-    """The field of a struct that a text names, by the names of the table; `to` says what for.
+    """Return the path of the column or field that a text names. `to` is the verb for errors.
 
-    Raises InvalidSchema for one that is not there, or whose values have no order.
+    Raises InvalidSchema for one that does not exist, or whose values have no order.
     """
     try:
         path = field_path(schema, text)
@@ -146,7 +146,7 @@ def ordered_field(text: str, schema: StructType, to: str) -> FieldPath:
 
 
 def names_paths(texts: Sequence[str]) -> bool:
-    """Whether one of the texts is a path of a Variant, which Delta's own clustering cannot name."""
+    """Whether any text is a path of a Variant, which Delta's own clustering cannot name."""
     return any(text.startswith("$") or ":" in text for text in texts)
 
 
@@ -156,10 +156,10 @@ def cluster_paths(
     partition_columns: Sequence[str],
     shreddings: Mapping[str, ShreddingSchema] | None = None,
 ) -> tuple[ClusterPath, ...]:
-    """What `variantlake.clusterBy` names in a table of this schema.
+    """Resolve `variantlake.clusterBy` in a table of this schema.
 
-    `shreddings` are the table's own shredding schemas by physical names: if a column has one, a
-    path must be a typed column of it.
+    `shreddings` are the table's shredding schemas by physical names: if a column has one, its paths
+    must be typed columns in it.
 
     Raises InvalidSchema for what rows cannot be ordered by, InvalidPath and InvalidValue.
     """
@@ -214,9 +214,10 @@ def _cluster_path(
 
 
 def column_path(text: str, schema: StructType, to: str) -> ColumnPath:
-    """A column, or a path of one, as users write it; `to` says what for, in an error.
+    """Parse a user's column, or path in a column. `to` is the verb for errors.
 
-    A path without its column is one of the table's only Variant. Raises InvalidSchema, InvalidPath.
+    A path without a column (`$.a`) is one of the table's only Variant. Raises InvalidSchema,
+    InvalidPath.
     """
     if not text.startswith("$"):
         return ColumnPath.parse(text)
@@ -257,7 +258,7 @@ def _check_shredded(
 
 
 def order_of(shredded: ShreddedType) -> str:
-    """What values of a type are ordered as; all numbers are of one kind."""
+    """Return the kind of order of a type's values; all numbers share one."""
     family = PRIMITIVES[shredded.info.primitives[0]].family
     numbers = (Family.EXACT_NUMERIC, Family.DOUBLE, Family.FLOAT)
     return "number" if family in numbers else family.value

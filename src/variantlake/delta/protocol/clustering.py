@@ -26,7 +26,7 @@ MOST_COLUMNS = 4
 
 
 def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str, ...], ...]:
-    """The physical paths of the clustering columns; none for a table that is not clustered.
+    """Return the physical paths of the clustering columns; empty if the table is not clustered.
 
     Raises MalformedLog for a domain that does not name columns.
     """
@@ -35,7 +35,7 @@ def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str
         return ()
     try:
         columns: Any = orjson.loads(domain.configuration)["clusteringColumns"]
-        # A name is a string, a column in a struct a list of them.
+        # A column is a string, a field in a struct a list of strings.
         return tuple((c,) if isinstance(c, str) else tuple(map(str, c)) for c in columns)
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise MalformedLog(f"the domain {DOMAIN} names no clusteringColumns") from error
@@ -44,17 +44,17 @@ def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str
 def clustering_names(
     schema: StructType, domains: Mapping[str, DomainMetadata]
 ) -> tuple[FieldPath, ...]:
-    """The paths of the clustering columns by the names that users know."""
+    """Return the paths of the clustering columns by logical names."""
     return tuple(logical_path(schema, path) for path in clustering_columns(domains))
 
 
 def clustering_domain(
     schema: StructType, columns: Sequence[str], partition_columns: Sequence[str]
 ) -> DomainMetadata:
-    """The domain of a table that is clustered by these columns, or fields of structs.
+    """Return the domain of a table that is clustered by these columns or fields of structs.
 
-    Raises InvalidSchema for a column that is missing, there twice or without an order, and beside
-    partitions.
+    Raises InvalidSchema for a column that is missing, repeated or without an order, for too many
+    columns, and if the table is partitioned.
     """
     if partition_columns:
         raise InvalidSchema("a table is either partitioned or clustered")

@@ -1,4 +1,4 @@
-"""Whether a table's protocol lets us read and write it. The checks read `feature_records`.
+"""Check whether a table's protocol lets us read and write it, by `feature_records`.
 
 Spec: PROTOCOL, "Table Features", "Reader Version Requirements", "Writer Version Requirements".
 """
@@ -16,7 +16,7 @@ MAX_READER_VERSION = 3
 MAX_WRITER_VERSION = 7
 
 SCAN_FEATURES = ("columnMapping", "deletionVectors", "typeWidening", "typeWidening-preview")
-"""What our scans obey, of the features that are supported by the scan."""
+"""The features with support BY_CALLER that our scans obey."""
 
 MATERIALIZED = "materializePartitionColumns"
 VARIANT_TYPE = ("variantType", "variantType-preview")
@@ -24,7 +24,7 @@ VARIANT_SHREDDING = ("variantShredding", "variantShredding-preview")
 
 
 def reader_features(protocol: Protocol) -> tuple[str, ...]:
-    """The features that bind readers, by list or by legacy version."""
+    """Return the reader features, from the protocol's list or implied by its legacy version."""
     if protocol.min_reader_version >= 3:
         return protocol.reader_features or ()
     since = {feature.name: feature.legacy_reader for feature in FEATURES.values()}
@@ -32,7 +32,7 @@ def reader_features(protocol: Protocol) -> tuple[str, ...]:
 
 
 def writer_features(protocol: Protocol) -> tuple[str, ...]:
-    """The features that bind writers, by list or by legacy version."""
+    """Return the writer features, from the protocol's list or implied by its legacy version."""
     if protocol.min_writer_version >= 7:
         return protocol.writer_features or ()
     since = {feature.name: feature.legacy_writer for feature in FEATURES.values()}
@@ -40,7 +40,7 @@ def writer_features(protocol: Protocol) -> tuple[str, ...]:
 
 
 def check_protocol(protocol: Protocol) -> None:
-    """Raise for a protocol that no table with it can be read by, before its schema is looked at.
+    """Raise if no table with this protocol can be read, whatever its schema and properties.
 
     Raises UnsupportedFeature by name, MalformedLog for a protocol that contradicts itself.
     """
@@ -58,10 +58,10 @@ def check_readable(
     *,
     applies: Collection[str] = (),
 ) -> None:
-    """Raise unless a table of this protocol can be read.
+    """Raise unless a table of this protocol can be read. Call `check_protocol` first.
 
     `applies` names the features that the caller obeys in its scan (`columnMapping`).
-    Raises UnsupportedFeature by name. `check_protocol` comes first.
+    Raises UnsupportedFeature by name.
     """
     for name in reader_features(protocol):
         feature = _feature(name, "read")
@@ -81,10 +81,9 @@ def check_writable(
 ) -> None:
     """Raise unless files can be appended to a table of this protocol.
 
-    `evaluated` says that the rows have gone through the table's SQL expressions (constraints,
-    generated columns), or that no rows are added; `kept` that their rows are those that the table
-    has, or none; `numbered` that the rows have the numbers of identity columns. Raises
-    UnsupportedFeature by name.
+    `evaluated` declares that the table's SQL expressions (constraints, generated columns) were
+    evaluated for all new rows, `kept` that there are no new rows, and `numbered` that new rows have
+    the numbers of identity columns. Raises UnsupportedFeature by name.
     """
     check_log_writable(protocol)
     for name in writer_features(protocol):
@@ -98,9 +97,9 @@ def check_writable(
 
 
 def check_log_writable(protocol: Protocol) -> None:
-    """Raise unless anything at all may be written to the log of a table of this protocol.
+    """Raise unless we may write to the log of a table of this protocol.
 
-    Also what changes no version of it: checkpoints, checksums, a cleanup of the log. Raises
+    That includes checkpoints, checksums and log cleanup, which make no new version. Raises
     UnsupportedFeature by name.
     """
     _check_versions(protocol)
@@ -111,9 +110,9 @@ def check_log_writable(protocol: Protocol) -> None:
 
 
 def check_defaults_listed(features: Collection[str], statement: str) -> None:
-    """Raise InvalidSchema unless defaults of columns are a feature of the table.
+    """Raise InvalidSchema unless the table has the feature of column defaults.
 
-    As in Delta Spark, a statement has to ask for it: older writers cannot write the table then.
+    As in Delta Spark, users must enable it explicitly, because it locks out older writers.
     """
     if "allowColumnDefaults" not in features:
         asks = "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
@@ -127,10 +126,10 @@ def check_defaults_listed(features: Collection[str], statement: str) -> None:
 
 
 def check_variants_listed(protocol: Protocol, schema: StructType) -> None:
-    """Raise UnsupportedFeature if rows may not hold Variants, though the schema has them.
+    """Raise UnsupportedFeature if the schema has Variants, but the protocol lacks the feature.
 
-    Such a table is read, as Delta Spark does: its files leave no doubt. Spec: PROTOCOL, "Variant
-    Data Type": the feature must be in both lists.
+    Such a table is readable, as in Delta Spark, because its files are unambiguous. Spec: PROTOCOL,
+    "Variant Data Type": the feature must be in both lists.
     """
     if schema.holds_variant() and set(VARIANT_TYPE).isdisjoint(writer_features(protocol)):
         raise UnsupportedFeature(

@@ -1,4 +1,4 @@
-"""Columns that give out numbers: their next ones, and how far they have got.
+"""Identity columns: their next numbers and high water marks.
 
 Spec: PROTOCOL, "Identity Columns".
 """
@@ -18,9 +18,9 @@ _LIMIT = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class IdentityColumn:
-    """One column. `mark` is the last number that it gave out, None for none.
+    """An identity column. `mark` is its high water mark, the last number assigned; None for none.
 
-    `explicit` says that rows may have numbers of their own (BY DEFAULT).
+    If `explicit`, users may insert their own numbers (BY DEFAULT).
     """
 
     name: str
@@ -32,7 +32,7 @@ class IdentityColumn:
 
     @classmethod
     def of(cls, field: StructField) -> IdentityColumn:
-        """An identity column of a schema. Raises MalformedLog for one without whole numbers."""
+        """Read an identity column from a field. Raises MalformedLog if its numbers are invalid."""
         start, step = (field.metadata.get(f"{PREFIX}{name}") for name in ("start", "step"))
         mark = field.metadata.get(HIGH_WATER_MARK)
         if type(start) is not int or type(step) is not int or not step:
@@ -44,13 +44,13 @@ class IdentityColumn:
 
     @property
     def next(self) -> int:
-        """The first number that it has not given out."""
+        """The next number to assign."""
         if self.mark is None or (self.mark - self.start) * self.step < 0:
             return self.start
         return self.start + ((self.mark - self.start) // self.step + 1) * self.step
 
     def number(self, place: int) -> int:
-        """The number at a place behind those that are given out, from 0 on.
+        """Return the number `place` steps after `next`.
 
         Raises LimitExceeded for one that no BIGINT holds.
         """
@@ -61,17 +61,17 @@ class IdentityColumn:
 
 
 def is_identity(field: StructField) -> bool:
-    """Whether a column gives out numbers."""
+    """Whether a column is an identity column."""
     return any(key.startswith(PREFIX) for key in field.metadata)
 
 
 def identity_columns(schema: StructType) -> tuple[IdentityColumn, ...]:
-    """The identity columns of a table. Raises MalformedLog."""
+    """Return the identity columns of a table. Raises MalformedLog."""
     return tuple(IdentityColumn.of(field) for field in schema.fields if is_identity(field))
 
 
 def without_marks(schema: StructType) -> StructType:
-    """The schema without what its identity columns have given out."""
+    """Return the schema without the high water marks of its identity columns."""
 
     def unmarked(field: StructField) -> StructField:
         kept = {name: each for name, each in field.metadata.items() if name != HIGH_WATER_MARK}
@@ -81,7 +81,7 @@ def without_marks(schema: StructType) -> StructType:
 
 
 def with_marks(schema: StructType, marks: Mapping[str, int]) -> StructType:
-    """The schema after numbers were given out: the last ones by physical names."""
+    """Return the schema with the high water marks advanced to `marks`, by physical names."""
 
     def marked(field: StructField) -> StructField:
         given = marks.get(field.physical_name)
@@ -90,8 +90,8 @@ def with_marks(schema: StructType, marks: Mapping[str, int]) -> StructType:
         column = IdentityColumn.of(field)
         before = column.start if column.mark is None else column.mark
         if (given - before) * column.step < 0 or given == column.mark:
-            return field  # also one before its start, which tells nothing of it
-        # A row may have brought a number that the column itself does not have: the next one then.
+            return field  # also if the number is before the start
+        # A user's number may lie between two of the column's numbers: round it up to the later.
         mark = column.start - (column.start - given) // column.step * column.step
         return replace(field, metadata={**field.metadata, HIGH_WATER_MARK: mark})
 

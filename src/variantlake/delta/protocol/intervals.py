@@ -28,7 +28,7 @@ _TEXT = re.compile(r"(?:interval\s+)?((?:\d{1,18}\s+[a-z]+\s*)+)")
 
 
 def property_millis(properties: Mapping[str, str], name: str, default: str) -> int:
-    """The duration in milliseconds; what does not parse lasts for ever, which is the safe side."""
+    """Return a duration in milliseconds. For safety, a text that does not parse means forever."""
     match = _TEXT.fullmatch(properties.get(name, default).strip().lower())
     parts = re.findall(r"(\d+)\s+([a-z]+)", match[1]) if match else []
     units = [_UNIT_MILLIS.get(unit.removesuffix("s")) for _, unit in parts]
@@ -38,9 +38,9 @@ def property_millis(properties: Mapping[str, str], name: str, default: str) -> i
 
 
 def check_retentions(configuration: Mapping[str, str], given: Collection[str]) -> None:
-    """Raise InvalidValue if the log would be gone before the files that it removed.
+    """Raise InvalidValue if log retention is shorter than the retention of removed files.
 
-    Asked when one of the two properties is among those that are `given`, as by Delta Spark.
+    As in Delta Spark, checks only if one of the two properties is among those `given`.
     """
     if not {LOG_RETENTION, FILE_RETENTION}.intersection(given):
         return

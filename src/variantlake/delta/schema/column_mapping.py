@@ -32,16 +32,16 @@ _FIELD_ID = b"PARQUET:field_id"
 
 
 def is_mapped(properties: Mapping[str, str]) -> bool:
-    """Whether files of the table have physical names of their own."""
+    """Whether the table maps its columns to physical names in its files."""
     return properties.get(MODE, "none").lower() in ("name", "id")
 
 
 def with_mapping(
     schema: StructType, properties: Mapping[str, str], *, keep_names: bool
 ) -> tuple[StructType, dict[str, str]]:
-    """The schema with ids and physical names for the columns that have none; the properties too.
+    """Give ids and physical names to columns that have none. Returns the schema and properties.
 
-    `keep_names` gives a column its own name as the physical one, which files have that exist.
+    `keep_names` uses a column's name as its physical name, because existing files have it.
     """
     mapper = _Mapper(_highest(schema, properties), keep_names=keep_names)
     mapped = mapper.struct(schema)
@@ -49,19 +49,19 @@ def with_mapping(
 
 
 def without_mapping(schema: StructType) -> StructType:
-    """The schema of files that name columns as the table does."""
+    """Return the schema without ids and physical names."""
     for key in (ID_KEY, NAME_KEY, _NESTED_IDS_KEY):
         schema = without_metadata(schema, key)
     return schema
 
 
 def physical_type(kind: DataType) -> pa.DataType:
-    """`arrow_type` with physical names in structs: those of the data files."""
+    """`arrow_type` with the physical names of struct fields, as in data files."""
     return arrow_type(kind, physical=True)
 
 
 def with_field_ids(stored: pa.Schema, table: StructType) -> pa.Schema:
-    """The schema of a data file, by physical names, with the ids that the table's columns have."""
+    """Add the ids of the table's columns to a data file's schema, which has physical names."""
     columns = {field.physical_name: field for field in table.fields}
     return pa.schema(
         [
@@ -81,7 +81,7 @@ def _with_id(stored: pa.Field[pa.DataType], field: StructField) -> pa.Field[pa.D
 
 
 def _with_ids(stored: pa.DataType, kind: DataType) -> pa.DataType:
-    """A stored type with ids in its structs; what is inside of a Variant has none."""
+    """Add ids to the structs in a stored type; fields inside a Variant get none."""
     if isinstance(kind, StructType) and isinstance(stored, pa.StructType):
         fields = {field.physical_name: field for field in kind.fields}
         return pa.struct(
@@ -101,7 +101,7 @@ def _with_ids(stored: pa.DataType, kind: DataType) -> pa.DataType:
 
 
 def have_names(columns: StructType, nodes: Sequence[SchemaNode]) -> bool:
-    """Whether these nodes of a file's schema have the physical names of the columns."""
+    """Whether all these nodes, at every depth, have a column's physical name and id."""
     known = {field.physical_name: field for field in columns.fields}
     for node in nodes:
         field = known.get(node.name)
@@ -113,7 +113,7 @@ def have_names(columns: StructType, nodes: Sequence[SchemaNode]) -> bool:
 
 
 def have_case(columns: StructType, nodes: Sequence[SchemaNode]) -> bool:
-    """Whether none of these nodes has the name of a column but for its case."""
+    """Whether no node has a missing column's name in another case."""
     found = {node.name: node for node in nodes}
     missing = [field.physical_name for field in columns.fields if field.physical_name not in found]
     if missing and not {name.lower() for name in missing}.isdisjoint(map(str.lower, found)):
@@ -123,9 +123,9 @@ def have_case(columns: StructType, nodes: Sequence[SchemaNode]) -> bool:
 
 
 def has_others(columns: StructType, nodes: Sequence[SchemaNode]) -> bool:
-    """Whether one of these nodes of a file's schema belongs to none of the columns.
+    """Whether any of these nodes of a file's schema belongs to none of the columns.
 
-    A node belongs to the column of its id, or of its name in any case if one of both has no id.
+    A node belongs to the column with its id, or with its name in any case if either has no id.
     """
     named = {field.physical_name.lower(): field for field in columns.fields}
     numbered = {field.metadata.get(ID_KEY): field for field in columns.fields}
@@ -146,7 +146,7 @@ def _has_others_inside(type_: DataType, node: SchemaNode) -> bool:
 
 
 def inner_nodes(type_: DataType, node: SchemaNode) -> list[tuple[DataType, SchemaNode]]:
-    """The parts of an array or a map with their nodes; none if the file writes others."""
+    """Pair the parts of an array or map with their nodes; empty if the file has another layout."""
     parts = [part for level in node.children for part in level.children]
     kinds: tuple[DataType, ...] = ()
     if isinstance(type_, ArrayType):

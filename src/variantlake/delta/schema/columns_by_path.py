@@ -1,7 +1,7 @@
-"""Columns, and fields at any depth of them, by their paths: found, and changed in their struct.
+"""Find and change columns, and fields at any depth in them, by their paths.
 
-A path is the names from the column down. The element of an array is called `element`, the parts of
-a map `key` and `value`, as Delta calls them. Names are compared without case.
+A path lists the names from the column down. As in Delta, an array's part is called `element`, a
+map's parts `key` and `value`. Lookups ignore case.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _PATH = re.compile(rf"\s*(?:{_PART})(?:\s*\.\s*(?:{_PART}))*\s*")
 _EACH_PART = re.compile(_PART)
 
 HIDDEN = "_metadata"
-"""Spark's column of what is known of a row's file."""
+"""Spark's column of metadata about a row's file."""
 
 WHERE_ROWS_LIE = "Delta Spark says in which file a row lies; Table.files() lists the files"
 
 
 def parse_field_path(text: str) -> FieldPath:
-    """The parts of `s.x`, in backticks if a name holds a dot.
+    """Split a path such as `s.x` into names. A name that holds a dot needs backticks.
 
     Raises InvalidSchema for a text that is not a path.
     """
@@ -52,9 +52,9 @@ def parse_field_path(text: str) -> FieldPath:
 
 
 def field_path(schema: StructType, text: str) -> FieldPath:
-    """What a text names in a table: a column of exactly this name, else a path.
+    """Resolve a text to a column of exactly this name, else parse it as a path.
 
-    The names are those of the table. Raises InvalidSchema for what the table does not have.
+    Returns the table's spelling of names. Raises InvalidSchema for what the table does not have.
     """
     if isinstance(text, str) and schema.get(text) is not None:
         return (text,)
@@ -62,7 +62,7 @@ def field_path(schema: StructType, text: str) -> FieldPath:
 
 
 def resolved(schema: StructType, path: FieldPath) -> FieldPath:
-    """The path by the names that the table has. Raises InvalidSchema for one that is not there."""
+    """Return the path in the table's spelling. Raises InvalidSchema for one that does not exist."""
     names: list[str] = []
     type_: DataType = schema
     for part in path:
@@ -72,7 +72,7 @@ def resolved(schema: StructType, path: FieldPath) -> FieldPath:
 
 
 def type_at(schema: StructType, path: FieldPath) -> DataType:
-    """The type at a path of `resolved`."""
+    """Return the type at a path of `resolved`."""
     type_: DataType = schema
     for part in path:
         _, type_ = _step(type_, part, ())
@@ -80,20 +80,20 @@ def type_at(schema: StructType, path: FieldPath) -> DataType:
 
 
 def in_structs(schema: StructType, path: FieldPath) -> bool:
-    """Whether a path of `resolved` leads through structs alone: a row has one value there."""
+    """Whether a path of `resolved` leads through structs only, so that a row has one value."""
     above = (type_at(schema, path[:depth]) for depth in range(len(path)))
     return all(isinstance(type_, StructType) for type_ in above)
 
 
 def shown_path(path: FieldPath) -> str:
-    """The path as SQL writes it."""
+    """Return the path in SQL syntax."""
     return ".".join(map(identifier, path))
 
 
 def owner_of(schema: StructType, path: FieldPath) -> tuple[FieldPath, FieldPath]:
-    """The path of the field that a path is in, and the rest: the parts of arrays and maps in it.
+    """Split a path into the path of the innermost field, and the array and map parts below it.
 
-    The element of an array is in the column; a field of a struct in the array is one itself.
+    An array's element belongs to the array's field; a field of a struct in the array is a field.
     """
     found, at = 0, 0
     type_: DataType = schema
@@ -106,12 +106,12 @@ def owner_of(schema: StructType, path: FieldPath) -> tuple[FieldPath, FieldPath]
 
 
 def field_at(schema: StructType, path: FieldPath) -> StructField:
-    """The field at a path of `resolved`; the path is one of a field (`owner_of`)."""
+    """Return the field at a path of `resolved`, which must lead to a field (`owner_of`)."""
     return next(item for item in struct_at(schema, path[:-1]).fields if item.name == path[-1])
 
 
 def struct_at(schema: StructType, path: FieldPath) -> StructType:
-    """The struct at a path of `resolved`, the table's columns for none.
+    """Return the struct at a path of `resolved`; for the empty path, the table's columns.
 
     Raises InvalidSchema for a column of another type.
     """
@@ -122,7 +122,7 @@ def struct_at(schema: StructType, path: FieldPath) -> StructType:
 
 
 def logical_path(schema: StructType, path: FieldPath) -> FieldPath:
-    """A path of fields by the names in files as users name it; what is not there stays."""
+    """Convert a path of physical names to logical ones. Unknown parts stay as they are."""
     names = []
     type_: DataType = schema
     for part in path:
@@ -134,7 +134,7 @@ def logical_path(schema: StructType, path: FieldPath) -> FieldPath:
 
 
 def physical_path(schema: StructType, path: FieldPath) -> FieldPath:
-    """A path of `resolved` by the names in files."""
+    """Convert a path of `resolved` to physical names."""
     names = []
     type_: DataType = schema
     for part in path:
@@ -147,9 +147,9 @@ def physical_path(schema: StructType, path: FieldPath) -> FieldPath:
 def with_struct(
     schema: StructType, path: FieldPath, change: Callable[[StructType], StructType]
 ) -> StructType:
-    """The schema with the struct at a path changed; an empty path is that of the table's columns.
+    """Return the schema with the struct at a path changed; an empty path means the top level.
 
-    What columns with CHAR and VARCHAR were declared as is changed with them.
+    Also changes the declared types of columns with CHAR and VARCHAR.
     """
     if not path:
         return change(schema)
@@ -159,7 +159,7 @@ def with_struct(
 def with_field(
     schema: StructType, path: FieldPath, change: Callable[[StructField], StructField]
 ) -> StructType:
-    """The schema with the field at a path changed; the path is one of a field (`owner_of`)."""
+    """Return the schema with the field at a path changed (a path as for `field_at`)."""
 
     def changed(struct: StructType) -> StructType:
         fields = (change(item) if item.name == path[-1] else item for item in struct.fields)
@@ -169,7 +169,7 @@ def with_field(
 
 
 def without_field(schema: StructType, path: FieldPath) -> StructType:
-    """The schema without the field at a path. Raises InvalidSchema for the last one of a struct."""
+    """Return the schema without a field. Raises InvalidSchema for the only field of a struct."""
 
     def changed(struct: StructType) -> StructType:
         rest = tuple(item for item in struct.fields if item.name != path[-1])
@@ -185,9 +185,9 @@ def without_field(schema: StructType, path: FieldPath) -> StructType:
 
 
 def moved_field(schema: StructType, path: FieldPath, after: str | None) -> StructType:
-    """The schema with a field behind another of its struct, or first in it for None.
+    """Return the schema with a field moved behind field `after` of its struct; None: to the front.
 
-    Raises InvalidSchema for a field that is not there.
+    Raises InvalidSchema if there is no field `after`.
     """
 
     def changed(struct: StructType) -> StructType:

@@ -1,6 +1,6 @@
-"""The DDL text of a table: `event VARIANT, day DATE NOT NULL COMMENT 'of the load'`.
+"""Parse the DDL of a table: `event VARIANT, day DATE NOT NULL COMMENT 'of the load'`.
 
-Spark's grammar for columns, as far as Delta has types for it.
+The grammar is Spark's for columns, limited to types that Delta has.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from variantlake.quoting import identifier
 from variantlake.types import MAX_PRECISION
 
 DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
-"""The key in a column's metadata under which Spark keeps the type with CHAR and VARCHAR."""
+"""Spark's key in a column's metadata for the declared type with CHAR and VARCHAR."""
 
 _NAMES = {
     "STRING": "string",
@@ -65,7 +65,7 @@ _LONG = re.compile(r"\s*([+-]?\d{1,19})\b")
 
 
 def parse_table_ddl(text: str) -> StructType:
-    """The columns that a DDL text declares.
+    """Parse the columns that a DDL text declares.
 
     Raises InvalidSchema with the offset of what was not understood.
     """
@@ -76,25 +76,25 @@ def parse_table_ddl(text: str) -> StructType:
 
 
 def parse_type_ddl(text: str) -> DataType:
-    """One type, with CHAR and VARCHAR as they are. Raises as `parse_table_ddl`."""
+    """Parse one type, and keep its CHAR and VARCHAR. Raises as `parse_table_ddl`."""
     parser = _TableDdlParser(text)
     return parser.whole_type()
 
 
 def declaration(type_: DataType) -> str | None:
-    """The text under DECLARED for a column of this type; None if no CHAR or VARCHAR is in it."""
+    """Return the text under DECLARED for a type; None if it contains no CHAR or VARCHAR."""
     return _type_text(type_) if type_ != plain_type(type_) else None
 
 
 def _stored(column: StructField) -> StructField:
-    """A declared column as the schema has it: with strings, and the declaration as metadata."""
+    """Convert a declared column to the schema's form: strings, with the declaration as metadata."""
     text = declaration(column.type)
     metadata = column.metadata if text is None else {**column.metadata, DECLARED: text}
     return replace(column, type=plain_type(column.type), metadata=metadata)
 
 
 def plain_type(type_: DataType) -> DataType:
-    """The type with STRING for CHAR and VARCHAR."""
+    """Replace CHAR and VARCHAR by STRING in a type."""
     match type_:
         case PrimitiveType("char" | "varchar"):
             return PrimitiveType("string")
@@ -103,7 +103,7 @@ def plain_type(type_: DataType) -> DataType:
 
 
 def _type_text(type_: DataType) -> str:
-    """The type in Spark's words, which Spark parses as well."""
+    """Format the type in Spark's syntax."""
     match type_:
         case StructType(fields):
             inner = (f"{identifier(item.name)}:{_type_text(item.type)}" for item in fields)
@@ -125,9 +125,10 @@ class _TableDdlParser:
     depth: int = 0
 
     def fields(self, end: str) -> tuple[StructField, ...]:
-        """`name [:] type` and what else is declared of each, separated by commas, up to `end`.
+        """Parse comma-separated fields up to `end`, each `name [:] type` with its options.
 
-        `NOT NULL` and `COMMENT 'text'`; of columns also `DEFAULT expression` and `GENERATED …`.
+        Options are `NOT NULL` and `COMMENT 'text'`, for columns also `DEFAULT expression` and
+        `GENERATED …`.
         """
         found: list[StructField] = []
         while True:
@@ -142,7 +143,7 @@ class _TableDdlParser:
                 raise self._error(f"expected ',' or {end or 'the end'!r}")
 
     def whole_type(self) -> DataType:
-        """A type with nothing behind it."""
+        """Parse a type that is the whole text."""
         found = self._type()
         if not self._at_end():
             raise self._error("expected the end")
@@ -170,7 +171,7 @@ class _TableDdlParser:
                 return StructField(name, type_, nullable, metadata)
 
     def _generated(self, name: str, type_: DataType) -> dict[str, Any]:
-        """`ALWAYS AS (expression)`, or IDENTITY with its start and step."""
+        """Parse `ALWAYS AS (expression)`, or IDENTITY with its start and step."""
         explicit = self._take("BY")
         self._expect("DEFAULT" if explicit else "ALWAYS")
         self._expect("AS")
@@ -208,7 +209,7 @@ class _TableDdlParser:
         return int(match[1])
 
     def _expression(self, *, inside: bool = False) -> str:
-        """An SQL expression as it is written, up to what ends it."""
+        """Take an SQL expression verbatim, up to the token that ends it."""
         start, depth = self.position, 0
         while match := _PIECE.match(self.text, self.position):
             piece = match[0].upper()
@@ -299,7 +300,7 @@ class _TableDdlParser:
         return token
 
     def _next(self) -> tuple[str, str]:
-        """Kind and text of the next token; both empty at the end."""
+        """Consume the next token; returns its kind and text, both empty at the end."""
         match = _TOKEN.match(self.text, self.position)
         if match is None:
             if self._at_end():

@@ -1,7 +1,7 @@
-"""The columns that an SQL expression in the log speaks of, by its words alone.
+"""Find the columns that an SQL expression in the log may reference, from its tokens alone.
 
-Constraints, generated columns and invariants stand there as text. What looks like a column is taken
-for one, so an answer may name too many, never too few.
+The log holds constraints, generated columns and invariants as text. Every token that looks like a
+column counts as one, so the result may hold too many columns, but never too few.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TOKEN = re.compile(
 
 
 def references(expression: str) -> Iterator[FieldPath]:
-    """Names with dots between them, in lower case; without functions and keys of Variants."""
+    """Yield the dotted names as paths in lower case, without functions and Variant keys."""
     tokens = list(_TOKEN.finditer(expression))
     texts = ["", *(token[0] for token in tokens), "", ""]
     at = 0
@@ -37,7 +37,7 @@ def references(expression: str) -> Iterator[FieldPath]:
 
 
 def speaks_of(expression: str, path: FieldPath) -> bool:
-    """Whether an expression names the column or field at a path, one within it or around it."""
+    """Whether an expression may reference the field at a path, one in it, or one around it."""
     wanted = tuple(part.lower() for part in path)
     return any(
         found[: len(wanted)] == wanted or wanted[: len(found)] == found

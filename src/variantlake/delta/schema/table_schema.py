@@ -1,7 +1,7 @@
-"""A table's schema: Delta's JSON form and Arrow's.
+"""A table's schema, and its conversion from and to Delta's JSON and Arrow.
 
-Variants may stand anywhere: as a column, in a struct, in an array, as a map's value. Statistics
-and shredding serve those that are reached through structs alone (`variant_columns`).
+A Variant may be a column, a field of a struct, an element of an array or a map's value. Statistics
+and shredding cover Variants that are reached through structs only (`variant_columns`).
 Spec: PROTOCOL, "Schema Serialization Format".
 """
 
@@ -25,9 +25,9 @@ MAX_NESTING = 100
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveType:
-    """A primitive type by its Delta name (`long`, `timestamp_ntz`); decimals carry their digits.
+    """A primitive type by its Delta name (`long`, `timestamp_ntz`), for decimals with their digits.
 
-    `char` and `varchar` stand in declarations only (`char_types`), with their length as precision.
+    `char` and `varchar` occur only in declarations (`char_types`), with the length as precision.
     """
 
     name: str
@@ -77,7 +77,7 @@ class MapType:
 
 @dataclass(frozen=True, slots=True)
 class StructField:
-    """A column or a field of a struct. `metadata` is the JSON object kept beside it."""
+    """A column or a field of a struct. `metadata` is its JSON object in the schema."""
 
     name: str
     type: DataType
@@ -92,13 +92,13 @@ class StructField:
 
     @property
     def default(self) -> str | None:
-        """The SQL expression of the column's default, None if it has none but NULL."""
+        """The SQL expression of the column's default; None if the default is NULL."""
         text = self.metadata.get("CURRENT_DEFAULT")
         return text if isinstance(text, str) and text.strip().upper() != "NULL" else None
 
     @property
     def generation(self) -> str | None:
-        """The SQL expression that gives the column's value, None for an ordinary column."""
+        """The SQL expression that generates the column's value; None for an ordinary column."""
         text = self.metadata.get("delta.generationExpression")
         return text if isinstance(text, str) else None
 
@@ -108,7 +108,7 @@ class StructType:
     """Named fields in order; the schema of a table is one."""
 
     fields: tuple[StructField, ...]
-    # Filled when a name is first asked for: a query of all of 5,000 columns asks for each.
+    # Filled on the first lookup: a query of all of 5,000 columns looks up each of them.
     _by_name: dict[str, StructField] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -136,41 +136,41 @@ class StructType:
         return isinstance(name, str) and self.get(name) is not None
 
     def __getitem__(self, name: str) -> StructField:
-        """The field of exactly this name. Raises KeyError that names the fields."""
+        """Return the field of exactly this name. Raises KeyError that names the fields."""
         found = self.get(name) if isinstance(name, str) else None
         if found is None:
             raise KeyError(f"no column {name!r}; columns: {', '.join(self.names)}")
         return found
 
     def field(self, name: str) -> StructField:
-        """The same, as pyarrow calls it. Raises KeyError."""
+        """The same under pyarrow's name. Raises KeyError."""
         return self[name]
 
     def get(self, name: str) -> StructField | None:
-        """The field of exactly this name."""
+        """Return the field of exactly this name; None if there is none."""
         if not self._by_name:
             self._by_name.update((item.name, item) for item in reversed(self.fields))
         return self._by_name.get(name)
 
     def find(self, name: str) -> StructField | None:
-        """The first field of this name in any case."""
+        """Return the first field of this name in any case; None if there is none."""
         if not self._by_lower_name:
             self._by_lower_name.update((item.name.lower(), item) for item in reversed(self.fields))
         return self._by_lower_name.get(name.lower())
 
     def walk(self) -> Iterator[StructField]:
-        """Every field at every depth, those in arrays and maps included."""
+        """Yield every field at every depth, including those in arrays and maps."""
         for struct in self.structs():
             yield from struct.fields
 
     def structs(self) -> Iterator[StructType]:
-        """This struct and every one below it, those in arrays and maps included."""
+        """Iterate over this struct and all structs in it, including those in arrays and maps."""
         return (type_ for type_ in types_in(self) if isinstance(type_, StructType))
 
     def leaves(self, *, physical: bool = False) -> Iterator[tuple[tuple[str, ...], StructField]]:
-        """Columns that are not structs, and the leaves of structs, each with its path.
+        """Yield columns that are not structs, and the leaves of structs, each with its path.
 
-        Arrays and maps are leaves. Paths are of physical names if asked.
+        Arrays and maps are leaves. `physical` gives paths of physical names.
         """
         for item in self.fields:
             name = item.physical_name if physical else item.name
@@ -181,7 +181,7 @@ class StructType:
                 yield (name,), item
 
     def variant_columns(self, *, physical: bool = False) -> tuple[tuple[str, ...], ...]:
-        """The paths of Variants that are columns, or reached through structs alone."""
+        """Return the paths of Variants that are columns or are reached through structs only."""
         return tuple(
             path
             for path, leaf in self.leaves(physical=physical)
@@ -189,15 +189,15 @@ class StructType:
         )
 
     def holds_variant(self) -> bool:
-        """Whether a Variant stands anywhere in the schema."""
+        """Whether the schema contains a Variant anywhere."""
         return any(isinstance(type_, VariantType) for type_ in types_in(self))
 
     def to_json(self) -> str:
-        """The text of `metaData.schemaString`."""
+        """Return the text of `metaData.schemaString`."""
         return orjson.dumps(_type_to_json(self)).decode()
 
     def to_arrow(self) -> pa.Schema:
-        """The Arrow schema that readers give; Variants are struct<metadata, value>."""
+        """Return the Arrow schema that readers produce. Variants are struct<metadata, value>."""
         return pa.schema([_arrow_field(item) for item in self.fields])
 
     @classmethod
@@ -214,7 +214,7 @@ class StructType:
 
     @classmethod
     def from_arrow(cls, schema: pa.Schema, *, variants: Sequence[str] = ()) -> StructType:
-        """The table schema for Arrow data; columns named in `variants` become Variants.
+        """Return the table schema for Arrow data; columns named in `variants` become Variants.
 
         Raises InvalidSchema naming a column whose type a Delta table cannot hold.
         """
@@ -265,20 +265,20 @@ _READ_ONLY = (
         pa.duration("us"),
     ),
 )
-"""Types that we read as what their files hold, and do not write: well-known binary, months and
-microseconds. They have no bounds, for those of the first are text. Specs: the RFCs "Geospatial
-types" and "Interval Types"."""
+"""Types that we do not write, and read as their files store them: well-known binary, months and
+microseconds. We read no bounds of them: those of the geospatial types are text. Specs: the RFCs
+"Geospatial types" and "Interval Types"."""
 
 
 def read_only_type(type_: DataType) -> pa.DataType | None:
-    """The Arrow type of a type that we read but do not write, None for another one."""
+    """Return the Arrow type of a type that we read but do not write; None for any other type."""
     if not isinstance(type_, PrimitiveType):
         return None
     return next((arrow for names, arrow in _READ_ONLY if names.fullmatch(type_.name)), None)
 
 
 def types_in(type_: DataType) -> Iterator[DataType]:
-    """A type and then those that it is made of, at every depth."""
+    """Yield a type, then all types that it contains, at every depth."""
     yield type_
     match type_:
         case StructType(fields):
@@ -396,7 +396,7 @@ def _parse_primitive(name: str, where: str) -> DataType:
 
 
 def arrow_type(type_: DataType, *, physical: bool = False) -> pa.DataType:
-    """The Arrow type of a column of this type; its structs have physical names if asked."""
+    """Return the Arrow type of a column. `physical` gives struct fields their physical names."""
     if isinstance(type_, StructType):
         return pa.struct([_arrow_field(item, physical=physical) for item in type_.fields])
     if isinstance(type_, ArrayType):
@@ -458,12 +458,12 @@ def _from_arrow(arrow: pa.DataType, where: str) -> DataType:
 
 
 INTEGER_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-"""Digits before the point of the least decimal that an integer type widens to, by Delta's names."""
+"""Digits before the point of the narrowest decimal to which an integer type widens."""
 
 _SPARK_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
 
 def spark_name(type_: DataType) -> str:
-    """What Spark SQL calls a type without parts."""
+    """Return Spark SQL's name of a type that has no parts."""
     name = str(type_)
     return _SPARK_NAMES.get(name, name)

@@ -1,4 +1,4 @@
-"""Types of which a part is changed, at any depth."""
+"""Change parts of types, at any depth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from variantlake.delta.schema.table_schema import (
 
 
 def nullable_struct(struct: StructType) -> StructType:
-    """The struct with everything in it nullable: columns that data bring to a table with rows."""
+    """Make everything in a struct nullable, for columns that are added to a table with rows."""
     fields = (replace(each, type=_nullable(each.type), nullable=True) for each in struct.fields)
     return StructType(tuple(fields))
 
@@ -33,9 +33,9 @@ def _nullable(type_: DataType) -> DataType:
 
 
 def required_in(field: StructField) -> str:
-    """What is NOT NULL of a column: itself, or the first field of its structs; empty for nothing.
+    """Return the first NOT NULL field of a column: itself, or one in its structs; "" for none.
 
-    A row without the column lacks that.
+    A row without the column would violate it.
     """
     if not field.nullable:
         return field.name
@@ -45,7 +45,7 @@ def required_in(field: StructField) -> str:
 
 
 def with_parts(type_: DataType, change: Callable[[DataType], DataType]) -> DataType:
-    """A type with what it is made of changed, one level down; others as they are."""
+    """Apply `change` to the parts of a type, one level down. Types without parts stay."""
     match type_:
         case StructType(fields):
             return StructType(tuple(replace(item, type=change(item.type)) for item in fields))
@@ -57,14 +57,14 @@ def with_parts(type_: DataType, change: Callable[[DataType], DataType]) -> DataT
 
 
 def without_comments(type_: DataType) -> DataType:
-    """A type without the comments of its fields, which say nothing of what files hold."""
+    """Return the type without comments of fields, which do not affect files."""
     if isinstance(type_, StructType):
         return without_metadata(type_, "comment")
     return with_parts(type_, without_comments)
 
 
 def without_metadata(schema: StructType, key: str) -> StructType:
-    """A struct whose fields, at any depth, have no such key in their metadata."""
+    """Remove a key from the metadata of all fields of a struct, at any depth."""
 
     def bare(type_: DataType) -> DataType:
         if isinstance(type_, StructType):
