@@ -1,7 +1,7 @@
-"""Shredding schemas that were learned from data: which one new files have, and those before it.
+"""The shredding schemas that were learned from data: that of new files, and earlier ones.
 
-A table property of ours, `variantlake.learned.<column>`, holds it beside the DDL. A column whose
-schema was given as DDL has none: that schema stays.
+Our table property `variantlake.learned.<column>` records them in addition to the DDL. A column
+whose schema a user gave as DDL lacks the property, and its schema stays.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PREFIX = "variantlake.learned."
 """The column's physical name follows."""
 
 MAX_SCHEMAS = 32
-"""Schemas that are remembered, the newest."""
+"""The number of newest schemas that are kept."""
 
 _SHARE_DIGITS = 3
 
@@ -79,9 +79,9 @@ def layout_name(schema: ShreddingSchema) -> str:
 
 
 def learned_schemas(properties: Mapping[str, str], column: str) -> LearnedSchemas | None:
-    """What a table says of a column (physical name); None if its schema was not learned.
+    """Read the learned schemas of a column (physical name); None if its schema was not learned.
 
-    What another writer has put there in another form counts as nothing.
+    Also None if the property's text is invalid.
     """
     text = properties.get(PREFIX + column)
     if text is None:

@@ -1,7 +1,7 @@
 """Names of versions (tags), as metadata domains of the log: `variantlake.version.<name>`.
 
-Other writers keep the domain and ignore it. Our vacuum and cleanup of the log keep what the version
-needs as long as the domain is there. Spec: PROTOCOL, "Domain Metadata".
+Other writers keep the domain and ignore it. While it exists, our vacuum and log cleanup keep what
+the version needs. Spec: PROTOCOL, "Domain Metadata".
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from variantlake.shown import Shown
 from variantlake.units import EPOCH
 
 DOMAIN = "variantlake.version."
-"""What the names of the domains begin with."""
+"""The prefix of the domains' names."""
 FEATURE = "domainMetadata"
-"""The writer feature that a table needs for it."""
+"""The writer feature that a table with named versions needs."""
 MAX_NAME = 128
 """Our limit on the characters of a name."""
 
@@ -48,7 +48,7 @@ class NamedVersion(Shown):
         return {"name": self.name, "version": self.version, "created": created}
 
     def domain(self, *, removed: bool = False) -> DomainMetadata:
-        """The action that gives the version its name, or takes it."""
+        """Return the action that names the version, or removes the name."""
         document = {"version": self.version, "created": self.created}
         return DomainMetadata(DOMAIN + self.name, orjson.dumps(document).decode(), removed)
 
@@ -64,13 +64,13 @@ def check_name(name: str) -> None:
 
 
 def named_versions(domains: Iterable[DomainMetadata]) -> list[NamedVersion]:
-    """The versions that have names, oldest first. Raises MalformedLog for a domain of ours."""
+    """Return the named versions, oldest first. Raises MalformedLog for an invalid domain."""
     found = [_parse(each) for each in domains if each.domain.startswith(DOMAIN)]
     return sorted(found, key=lambda each: (each.version, each.name))
 
 
 def find_version(domains: Mapping[str, DomainMetadata], name: str, location: str) -> int:
-    """The version of this name. Raises MissingSource if none has it."""
+    """Return the version of this name. Raises MissingSource if none has it."""
     check_name(name)
     domain = domains.get(DOMAIN + name)
     if domain is None:

@@ -1,4 +1,4 @@
-"""Which features a table's schema and properties need, and the protocol that lists them.
+"""Find the features that a table's schema and properties need, and make protocols that list them.
 
 Spec: PROTOCOL, "Table Features for New and Existing Tables".
 """
@@ -51,7 +51,7 @@ def needed_features(schema: StructType, properties: Mapping[str, str]) -> list[s
 
 
 def _of_versions(properties: Mapping[str, str]) -> list[str]:
-    """The features that tables of the wanted versions of the protocol have without a list."""
+    """Return the features that are implied by the protocol versions among the properties."""
     reader, writer = (int(properties.get(each, 1)) for each in (READER_VERSION, WRITER_VERSION))
     return [
         name
@@ -61,7 +61,7 @@ def _of_versions(properties: Mapping[str, str]) -> list[str]:
 
 
 def new_protocol(names: Iterable[str]) -> Protocol:
-    """The protocol of a new table with these features and the customary ones.
+    """Return the protocol of a new table with these features and the customary ones.
 
     Raises UnsupportedFeature for a feature that we do not write.
     """
@@ -69,9 +69,9 @@ def new_protocol(names: Iterable[str]) -> Protocol:
 
 
 def extended_protocol(protocol: Protocol, names: Iterable[str]) -> Protocol:
-    """`protocol` with these features too; itself if it has them all.
+    """Return `protocol` with these features added, or itself if it has them all.
 
-    A feature that the table has as a preview is not added once more. Raises as `new_protocol`.
+    Does not add a feature that the table has as a preview. Raises as `new_protocol`.
     """
     listed = (*reader_features(protocol), *writer_features(protocol))
     has = set(listed)
@@ -98,8 +98,8 @@ def _protocol(names: Iterable[str], least: int = 1) -> Protocol:
         features += [FEATURES[needed] for needed in feature.needs]
     writer = tuple(dict.fromkeys(feature.name for feature in features))
     reader = tuple(dict.fromkeys(feature.name for feature in features if feature.reader))
-    # Reader features are listed by version 3 alone. Column mapping has a version of its own, which
-    # readers know that know no list; Delta Spark writes such tables so, too.
+    # Only reader version 3 lists features. Column mapping alone needs just reader version 2, which
+    # older readers support; Delta Spark writes such tables in the same way.
     if least < 3 and reader in ((), ("columnMapping",)):
         return Protocol(1 + len(reader), 7, None, writer)
     return Protocol(3, 7, reader, writer)
