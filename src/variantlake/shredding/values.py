@@ -108,7 +108,7 @@ def _encoded(paths: frozenset[Path]) -> list[list[str | int]]:
 def decode_notes(given: Any) -> ValueNotes | None:
     """The notes of what `encode` gave; None for what makes no sense, which counts as absent."""
     match given:
-        case [0 | 1 | 2 | 3 as flags, *given_sets] if len(given_sets) in (2, 3):
+        case [int(flags), *given_sets] if 0 <= flags <= 3 and len(given_sets) in (2, 3):
             # Of two sets the second holds what is `whole` or `padded`, and does not say which.
             found = [paths for paths in map(_paths, given_sets) if paths is not None]
             if len(found) == len(given_sets):

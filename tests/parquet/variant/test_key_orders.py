@@ -62,6 +62,7 @@ def test_rule_40_notes_keep_the_order_where_nothing_else_is_known() -> None:
     noted = ValueNotes(reordered=True)
     assert decode_notes(noted.encode()) == noted
     assert decode_notes([4, [], [], []]) is None
+    assert decode_notes([1.0, [], [], []]) is None
     assert ValueNotes().merge(noted).reordered
     column = ("v",)
     (joined,) = joined_notes([{column: (noted, frozenset())}, {}]).values()
