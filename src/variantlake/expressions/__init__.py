@@ -1,5 +1,5 @@
-"""Expressions over the columns and paths of a table: one tree, its types, and what evaluates it.
+"""Expressions over a table's columns and paths: one tree, its types and its evaluators.
 
-In: text of a query, a plan of Spark, Python. Out: for rows their values, for files the truth values
-that a condition may take there. What is not provably Spark's meaning is refused by name.
+In: a query's text, a Spark plan, Python. Out: values for rows, and for each file the truth values
+that a condition may take in it. Expressions not provably evaluated as in Spark are refused by name.
 """

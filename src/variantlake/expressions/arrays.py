@@ -1,6 +1,6 @@
 """Values of expressions in many rows, as Arrow arrays.
 
-A dictionary array is taken by its entries: what is asked of each row is asked of each entry once.
+Where possible, functions evaluate a dictionary array once per entry instead of once per row.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _NO_BITS: _Bytes = np.empty(0, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """One operand in some rows. `failed` marks rows whose cast Spark raises an error for.
+    """The values of one operand. `failed` marks the rows for which Spark raises an error.
 
-    What stands in `array` in such a row is null and means nothing.
+    The value of such a row in `array` means nothing.
     """
 
     array: AnyArray
     failed: Bools | None = None
 
     def take(self, places: Int64s) -> Values:
-        """Some rows, by their places. Arrow takes rows faster than it filters them."""
+        """Take some rows by their places. Arrow takes rows faster than it filters them."""
         return Values(
             at_places(self.array, places),
             None if self.failed is None else self.failed[places],
@@ -50,13 +50,13 @@ class Values:
 
 
 def either(values: Sequence[Values]) -> Bools | None:
-    """Rows that fail because one of the operands does."""
+    """The rows in which some operand fails; None if no operand marks any."""
     failed = [each.failed for each in values if each.failed is not None]
     return np.logical_or.reduce(failed) if failed else None
 
 
 def failing(array: Any, failed: Bools | None, more: Bools | None) -> Values:
-    """A result, NULL in rows that fail, with those of its operands."""
+    """Return a result whose failed rows, those of `failed` and of `more`, are NULL."""
     both = failed if more is None else more if failed is None else failed | more
     if both is None or not both.any():
         return Values(array)
@@ -65,7 +65,7 @@ def failing(array: Any, failed: Bools | None, more: Bools | None) -> Values:
 
 
 def repeated(values: Values, times: Int64s) -> Values:
-    """Each row so many times, one after the other."""
+    """Repeat each row as often as `times` says for it."""
     array: Any = values.array
     if not isinstance(array, pa.DictionaryArray) or values.failed is not None:
         return values.take(np.repeat(np.arange(len(times)), times))
@@ -79,7 +79,7 @@ def repeated(values: Values, times: Int64s) -> Values:
 
 
 def joined_values(parts: Sequence[Values]) -> Values:
-    """The rows of all parts, one after the other, without dictionaries."""
+    """Concatenate the parts, without dictionaries."""
     arrays = [plain(part.array) for part in parts]
     failed = [
         np.zeros(len(array), np.bool_) if part.failed is None else part.failed
@@ -98,18 +98,18 @@ def plain(array: Any) -> Any:
 
 
 def texts_as(array: Any, wanted: Any) -> Any:
-    """Strings, with a dictionary or not, as views or as a dictionary with codes of 32 bits."""
+    """Convert strings, with or without a dictionary, to views or a dictionary of 32-bit codes."""
     if array.type == wanted:
         return array
     if not pa.types.is_dictionary(wanted):
         return _views(array) if isinstance(array, pa.DictionaryArray) else array.cast(wanted)
-    array = plain(array)  # each text is an entry: nothing is compared
+    array = plain(array)  # each row becomes an entry: no texts are compared
     codes = arrow_array(np.arange(len(array), dtype=np.int32))
     return pa.DictionaryArray.from_arrays(codes, array, safe=False)
 
 
 def _views(array: Any) -> Any:
-    """Views of the texts of the entries: no text is copied."""
+    """String views of the entries' texts, which are not copied."""
     entries: Any = array.dictionary.cast(pa.string_view())
     if not len(entries) or entries.null_count or entries.offset:
         return plain(array).cast(pa.string_view())
@@ -117,7 +117,7 @@ def _views(array: Any) -> Any:
     _, words, *data = entries.buffers()
     memory: Any = pa.allocate_buffer(len(array) * _VIEW.itemsize)
     of_entries = np.frombuffer(words, _VIEW, len(entries))
-    # A mode is all that keeps NumPy from gathering in memory of its own.
+    # Without `mode`, NumPy would gather into a buffer of its own first.
     np.take(of_entries, codes, out=np.frombuffer(memory, _VIEW), mode="clip")
     there: Any = None
     if array.null_count:
@@ -127,11 +127,11 @@ def _views(array: Any) -> Any:
 
 
 _VIEW = np.dtype(np.complex128)
-"""As wide as a view."""
+"""A dtype as wide as a string view."""
 
 
 def _texts(array: Any) -> Any:
-    """The texts of a dictionary's rows, in half of Arrow's time; None if Arrow has to say."""
+    """Decode a dictionary of strings in half of Arrow's time; None where Arrow has to do it."""
     indices, entries = array.indices, array.dictionary
     if indices.type != pa.int32() or (indices.null_count and indices.offset):
         return None
@@ -156,7 +156,7 @@ def _texts(array: Any) -> Any:
 
 
 def at_places(array: Any, places: Int64s) -> Any:
-    """What Arrow's `take` gives; codes, integers and moments in half of its time."""
+    """Take rows like Arrow's `take`; codes, integers and timestamps in half of its time."""
     rows: Any = array.indices if isinstance(array, pa.DictionaryArray) else array
     gather = _GATHERS.get(rows.type)
     if gather is None or len(places) < _FEW:
@@ -180,7 +180,7 @@ def at_places(array: Any, places: Int64s) -> Any:
 
 
 _FEW = 64
-"""Rows that Arrow takes in less time than a kernel begins."""
+"""For fewer rows, Arrow's `take` is faster than the start of a kernel."""
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 _GATHERS: dict[Any, tuple[Any, np.dtype[Any]]] = {
     pa.int32(): (gather_codes, _INT32),
@@ -189,26 +189,26 @@ _GATHERS: dict[Any, tuple[Any, np.dtype[Any]]] = {
     pa.timestamp("us"): (gather_longs, _INT64),
     pa.timestamp("us", "UTC"): (gather_longs, _INT64),
 }
-"""The kernels of types of fixed width."""
+"""The kernels for types of fixed width."""
 
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
 
 
 def numbers(array: Any) -> npt.NDArray[Any]:
-    """The values as NumPy has them, anything where NULL."""
+    """The values as a NumPy array; arbitrary where NULL."""
     is_number = any(is_(array.type) for is_ in _NUMBERS)
     return numpy_array(array if is_number or not array.null_count else pc.fill_null(array, 0))
 
 
 def valid(array: Any) -> Bools:
-    """Where a value is."""
+    """The rows that are not NULL."""
     return numpy_array(array.is_valid())
 
 
 def ordered(array: Any, *, zeros_alike: bool = True) -> Int64s:
-    """Doubles as integers in Spark's order, where NaN is the greatest; anything where NULL.
+    """Map doubles to integers in Spark's order, NaN the greatest; arbitrary where NULL.
 
-    -0.0 is 0.0, or else just below it.
+    -0.0 equals 0.0 if `zeros_alike`, else it is just below it.
     """
     values = numbers(array.cast(pa.float64()))
     values = np.where(np.isnan(values), np.nan, values + 0.0 if zeros_alike else values)
@@ -217,37 +217,37 @@ def ordered(array: Any, *, zeros_alike: bool = True) -> Int64s:
 
 
 def entry_codes(array: Any) -> Int64s:
-    """Which entry of its dictionary each row has: the one after the last if it is NULL."""
+    """The dictionary code of each row; for NULL, the code after the last entry's."""
     codes = np.zeros(len(array), np.int32)
     add_entries(array, codes)
     return codes.astype(np.int64)
 
 
 def of_rows(values: _Bytes, array: Any) -> _Bytes:
-    """The byte at the entry of each row; `values` has one for each entry, and one for NULL."""
+    """Look up the byte of each row's entry; `values` has one per entry, then one for NULL."""
     found: _Bytes = np.empty(len(array), np.uint8)
     checked(bytes_of(*_indices(array), values, found))
     return found
 
 
 def add_entries(array: Any, numbers: npt.NDArray[np.int32]) -> None:
-    """Make of the number of each row that of its pair with what the array has there."""
+    """Replace each row's number by one for its pair with the row's entry in the array."""
     checked(combine_entries(*_indices(array), len(array.dictionary), numbers))
 
 
 def with_null(entries: Any) -> Any:
-    """The entries and NULL behind them."""
+    """The entries, followed by NULL."""
     return pa.concat_arrays([entries, pa.nulls(1, entries.type)])
 
 
 def column_at(table: pa.Table, path: Sequence[str]) -> Any:
-    """A column of a table, or a field of a struct in it, in one piece; NULL in a struct of NULL."""
+    """A column of a table, or a struct's field, as one array; NULL where the struct is."""
     column: Any = table.column(path[0]).combine_chunks()
     return pc.struct_field(column, list(path[1:])) if path[1:] else column
 
 
 def one_array(parts: Sequence[Any]) -> Any:
-    """The values of all parts, of one type; of dictionary arrays one, whose entries are all."""
+    """Concatenate parts of one type; dictionary arrays get one common dictionary."""
     if len(parts) == 1:
         return parts[0]
     if isinstance(parts[0], pa.DictionaryArray):
@@ -256,14 +256,14 @@ def one_array(parts: Sequence[Any]) -> Any:
 
 
 def of_entries(array: Any, function: Callable[[Any], Any]) -> Any:
-    """The function of an array's values; of a dictionary's entries once each."""
+    """Apply a function to an array's values, or once to each entry of a dictionary."""
     if isinstance(array, pa.DictionaryArray):
         return function(array.dictionary).take(array.indices)
     return function(array)
 
 
 def _indices(array: Any) -> tuple[npt.NDArray[np.int32], _Bytes, int]:
-    """The indices, the bitmap of those that are valid, and its first bit."""
+    """The indices, their validity bitmap (empty if none is NULL), and its first bit."""
     indices: Any = array.indices
     if indices.type != pa.int32():
         indices = indices.cast(pa.int32())
@@ -274,6 +274,6 @@ def _indices(array: Any) -> tuple[npt.NDArray[np.int32], _Bytes, int]:
 
 
 def checked(result: int) -> None:
-    """Raises if a kernel says that what it got does not fit together."""
+    """Raise IndexError if a kernel reports a code beyond its dictionary."""
     if result < 0:
         raise IndexError("internal error, please report it: a code beyond its dictionary")

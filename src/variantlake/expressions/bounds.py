@@ -2,10 +2,10 @@
 
 Each node of a condition is evaluated to the SQL truth values that it *may* take in some row of the
 file: true, false, null. NOT exchanges true and false in the set, so it never turns "may match" into
-a proof (EXACTNESS, rule 19). What bounds do not decide may be anything.
+a proof (EXACTNESS, rule 19). A condition that bounds do not decide may take any value.
 
-NaN is the greatest double, -0.0 equals 0.0, strings and binary order by their bytes (for strings
-the order of code points). No bound is a NaN.
+NaN is the greatest double, and -0.0 equals 0.0. Strings and binary values order by their bytes (for
+strings the order of code points). No bound is a NaN.
 """
 
 from __future__ import annotations
@@ -55,38 +55,38 @@ TRUE, FALSE, NULL = (np.uint8(int(may)) for may in (May.TRUE, May.FALSE, May.NUL
 
 
 class Domains(Protocol):
-    """What values an operand may take in each of many files, as the requested type.
+    """The values that an operand, read as the requested type, may take in each of many files.
 
     See `planning.stats.domains.OperandDomains`.
     """
 
     @property
     def values(self) -> Bools:
-        """Whether some row may have a value."""
+        """The files in which some row may have a value."""
 
     @property
     def nulls(self) -> Bools:
-        """Whether some row may be NULL."""
+        """The files in which some row may be NULL."""
 
     @property
     def minimum(self) -> RawColumn:
-        """What no value but a NaN is below; not known: unbounded."""
+        """A lower bound of the values; not valid: unbounded."""
 
     @property
     def maximum(self) -> RawColumn:
-        """What no value but a NaN is above."""
+        """An upper bound of the values except NaN; not valid: unbounded."""
 
     @property
     def exact(self) -> Bools:
-        """Whether neither bound was cut."""
+        """The files in which neither bound was cut."""
 
     @property
     def nan(self) -> Bools:
-        """Whether some row may be NaN."""
+        """The files in which some row may be NaN."""
 
 
 class Evaluation:
-    """Conditions over so many files, in which `domains` gives what an operand may be."""
+    """Evaluates conditions over `files` files; `domains` gives the domains of an operand."""
 
     def __init__(self, files: int, domains: Callable[[Ref], Domains]) -> None:
         self._files = files
@@ -156,8 +156,8 @@ class Evaluation:
     def _starts_with(self, ref: Ref, prefix: str) -> Truths:
         if ref.type != "string":
             return self._always(May.ANY)
-        # Cutting to the prefix' length keeps the order, so the bounds' prefixes are bounds, and
-        # where both are the prefix it is that of every value, whether or not a bound was cut.
+        # Cutting to the prefix's length keeps the order, so the bounds' prefixes are bounds. Where
+        # both equal the prefix, every value starts with it, whether or not a bound was cut.
         found = self.domains(ref)
         low, high = (_cut(side, len(prefix)) for side in (found.minimum, found.maximum))
         within = ~(above(low, prefix) | below(high, prefix))
@@ -186,18 +186,18 @@ def _and_of(left: int, right: int) -> int:
 
 _AND = np.array([[_and_of(left, right) for right in range(8)] for left in range(8)], np.uint8)
 _NULL_SAFE = np.array([may & 1 | 2 * bool(may & 6) for may in range(8)], np.uint8)
-"""`=` as `<=>` says it: if one side alone is NULL it is false."""
+"""The truth values of `<=>` for those of `=`: false if only one side is NULL."""
 _NOT = np.array([may & 4 | (may & 1) << 1 | (may & 2) >> 1 for may in range(8)], np.uint8)
 
 
 def _over(domains: Domains, op: CompareOp, key: Raw) -> Truths:
-    """A comparison with `key` over all that the domains hold."""
+    """Compare all values of the domains with `key`."""
     on_range, on_nan = _ON_RANGE[op]
     return _in_files(domains, on_range(domains, key), on_nan[int(_is_nan(key))])
 
 
 def _in_files(domains: Domains, on_range: Truths, on_nan: int | np.uint8) -> Truths:
-    """What holds for values in range, for NaN, and for NULLs if a file may have them."""
+    """Combine the truth values for values in range, NaN and NULL, where a file may have them."""
     may = on_range | np.uint8(on_nan) * domains.nan
     return may * domains.values | NULL * domains.nulls
 
@@ -225,7 +225,7 @@ def _less_or_equal(domains: Domains, key: Raw) -> Truths:
 
 _OnRange = Callable[[Domains, Raw], Truths]
 _OnNan = tuple[int, int]
-"""What a comparison of NaN with another value says, and one with NaN."""
+"""The truth values of comparing NaN with another value, and with NaN."""
 
 
 def _opposite(on_range: _OnRange) -> _OnRange:
@@ -270,11 +270,11 @@ def _compared(compare: Any, column: RawColumn, key: Raw, whole: Callable[[Decima
     if isinstance(key, Decimal) and column.values.dtype == np.int64:
         key = whole(key)
     if column.values.dtype != np.object_:
-        # NumPy compares integers with a Python int of any size, and small ones with doubles.
+        # NumPy compares integers exactly with any Python int, and small integers with doubles.
         compared: Bools = compare(column.values, key)
         return compared & column.valid
     result = np.zeros(len(column.valid), np.bool_)
-    # In a box: NumPy would take the trailing zeros off a bare string.
+    # Boxed, because NumPy would strip the trailing NULs of a bare string.
     box = np.empty((), np.object_)
     box[()] = key
     result[column.valid] = compare(column.values[column.valid], box)
@@ -282,10 +282,10 @@ def _compared(compare: Any, column: RawColumn, key: Raw, whole: Callable[[Decima
 
 
 def any_within(low: RawColumn, high: RawColumn, keys: Sequence[Raw]) -> Bools:
-    """Where some key lies between the bounds; an unknown one is not a limit. No key is a NaN."""
+    """Where some key lies within the bounds; an unknown bound is no limit. No key is a NaN."""
     dtype = low.values.dtype
     if dtype == np.int64:
-        # What no integer of 64 bits equals cannot lie on any, and files are about values.
+        # A key that equals no 64-bit integer equals no value of a file.
         keys = [int(key) for key in keys if key == _whole(key) and -(2**63) <= key < 2**63]
     ordered = np.empty(len(keys), dtype)
     ordered[:] = sorted(keys)
@@ -297,7 +297,7 @@ def any_within(low: RawColumn, high: RawColumn, keys: Sequence[Raw]) -> Bools:
 
 
 def equal(one: RawColumn, other: RawColumn) -> Bools:
-    """Where both bounds are known and the same."""
+    """Where both bounds are known and equal."""
     both = one.valid & other.valid
     result = np.zeros(len(both), np.bool_)
     result[both] = one.values[both] == other.values[both]

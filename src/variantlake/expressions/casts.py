@@ -1,4 +1,4 @@
-"""Casts that a query's text may have, and those by which a column stores a value."""
+"""Casts that a query may write, and those that Spark makes to store a value in a column."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CASTS = frozenset(
         (Kind.TIMESTAMP, Kind.DATE),
     }
 )
-"""Casts that a user may write: implicit ones are those of `cast` alone."""
+"""Casts that a user may write in addition to the implicit ones of `typing.cast`."""
 
 _STORED = frozenset(
     {
@@ -43,13 +43,14 @@ _STORED = frozenset(
         (Kind.BOOLEAN, Kind.STRING),
     }
 )
-"""Casts by which Spark stores a value in a column, where the value need not survive as it is."""
+"""Casts that Spark makes to store a value in a column, and that may change the value."""
 
 
 def stored_as(expression: Expression, wanted: ShreddedType) -> Expression:
-    """What a column of this type stores of an expression, by ANSI's rules of assignment.
+    """Cast an expression to a column's type by ANSI's rules of assignment.
 
-    The expression itself if these do not convert it. Raises UnsupportedFeature as `explicit_cast`.
+    Returns it as it is if no cast of `_STORED` applies. Raises UnsupportedFeature as
+    `explicit_cast`.
     """
     own = type_of(expression)
     if own is None or (own.kind, wanted.kind) not in _STORED:

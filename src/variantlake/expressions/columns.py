@@ -1,4 +1,4 @@
-"""Columns and paths in a query's text, as Refs of one table."""
+"""Resolve the columns and paths in a query's text to Refs of one table."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ COLLATIONS = "__COLLATIONS"
 
 
 class Columns:
-    """The columns of a table, which a text may also call by `table`.
+    """The columns of a table, which a text may qualify with the name `table`.
 
-    `is_only` tells that the text names no other table: what stands before a dot is this one, or a
-    struct.
+    `is_only`: the text names no other table, so a name before a dot is this table or a struct.
     """
 
     def __init__(self, schema: StructType, table: str, *, is_only: bool = False) -> None:
@@ -39,7 +38,7 @@ class Columns:
         self._is_only = is_only
 
     def find(self, node: exp.Expression) -> Ref | None:
-        """A column, or a path and its type; None for anything else."""
+        """Return the Ref of a column or a path; None for any other node."""
         if isinstance(node, exp.Paren):
             return self.find(node.this)
         if isinstance(node, exp.Column):
@@ -61,7 +60,7 @@ class Columns:
         return None
 
     def whole(self, name: str) -> Ref:
-        """A column by the name that the table has for it."""
+        """Return the Ref of a column, by its name in the table."""
         column = self.schema.get(name)
         type_ = "" if column is None else str(column.type)
         if column is not None and isinstance(column.type, PrimitiveType):
@@ -77,7 +76,7 @@ class Columns:
         ref = self._field(node) or self.whole(self._column(node))
         if ref.type == "variant":
             return Ref(ref.column, Path(()), type_, strict)
-        # Beside a cast Spark compares a CHAR with constants as they are.
+        # Spark does not pad constants that it compares with a cast CHAR.
         if ref.type == type_ and not ref.char_length:
             return ref
         raise refused(f"a cast of the column {ref}, which is {ref.type}")
@@ -129,7 +128,7 @@ class Columns:
         return Ref(ref.column, path, type_, strict)
 
     def _field(self, node: exp.Column) -> Ref | None:
-        """A field of a struct, of a plain type or a VARIANT; None for any other column.
+        """Return the Ref of a struct's field, primitive or VARIANT; None for any other column.
 
         Raises InvalidQuery for a field that the struct does not have.
         """
@@ -158,7 +157,7 @@ class Columns:
         return Ref(path, None, spark_name(type_), char_length=length)
 
     def _column(self, node: exp.Column) -> str:
-        """A column's name as the table has it: by its letters, else whatever their case."""
+        """The column's name in the table: an exact match, else the only one ignoring case."""
         if node.args.get("db") or (node.table and node.table.lower() != self._table):
             raise self._several_parts(node)
         known = [field.name for field in self.schema.fields]
@@ -176,7 +175,7 @@ class Columns:
         return alike[0]
 
     def _several_parts(self, node: exp.Column) -> VariantLakeError:
-        """The error for a name with dots: a path without its colon is a mistake on any engine."""
+        """Make the error for a dotted name; no engine takes a VARIANT's path without a colon."""
         names = [part.name for part in node.parts]
         first, *others = names[1:] if names[0].lower() == self._table else names
         column = self.schema.get(first)
@@ -190,19 +189,19 @@ class Columns:
 
 
 def _named_type(text: str) -> str:
-    """The type that a text means. Raises UnsupportedFeature for one without a column form."""
+    """Parse the name of a type. Raises UnsupportedFeature for one without a column form."""
     try:
         type_ = exp.DataType.build(text, "databricks")
     except SqlglotError:
         raise refused(f"the type {text!r}") from None
-    # The parser passes over a collation.
+    # The parser ignores a collation.
     if not isinstance(type_, exp.DataType) or "collate" in text.lower():
         raise refused(f"the type {text!r}")
     return type_name(type_)
 
 
 def name_of(node: exp.Expression, ref: Ref) -> str:
-    """The name that Spark gives to an item without one."""
+    """The name that Spark gives to a selected item without an alias."""
     inner: exp.Expr = node
     while isinstance(inner, exp.Cast | exp.TryCast | exp.Paren):
         inner = inner.this

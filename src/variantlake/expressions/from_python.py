@@ -1,11 +1,11 @@
-"""Expressions of Python: `path("event", "$.kind").string() == "x"`, `col("n") + 1`, `expr("SQL")`.
+"""Expressions in Python: `path("event", "$.kind").string() == "x"`, `col("n") + 1`, `expr("SQL")`.
 
-They are SQL text underneath, which DataFrames, `lake.sql` and `Table.scan` take: there is one tree
-of expressions, and `from_sqlglot` makes it of the text.
+Underneath they are SQL text, which DataFrames, `lake.sql` and `Table.scan` accept. `from_sqlglot`
+parses the text into the one tree of expressions.
 """
 
 # mypy: disable-error-code="override"
-# To a type checker an Expr is a Column of PySpark, whose operators take other Columns too.
+# To a type checker an Expr is a Column of PySpark, whose operators also take other Columns.
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ Constant = bool | int | float | Decimal | str | bytes | dt.date | dt.datetime | 
 
 
 if TYPE_CHECKING:
-    # To a type checker too, an expression is a Column, so DataFrames take it.
+    # To a type checker an expression is a Column, so DataFrames accept it.
     from pyspark.sql import Column as _Column
 else:
     _Column = object
 
 
 class _SparkColumn(_Column):
-    """What DataFrames take for a Column of their own.
+    """Base of the classes that DataFrames accept as a Column.
 
-    They ask `isinstance`, which believes `__class__`, and then for attributes of a Column, which
-    come from one that Spark makes of the text. PySpark has no public way for other classes.
+    DataFrames call `isinstance`, which trusts `__class__`, and then use a Column's attributes.
+    Those come from the Column that Spark makes of the text. PySpark has no public way to do this.
     """
 
     __slots__ = ()
@@ -52,7 +52,7 @@ class _SparkColumn(_Column):
         return type(self) if column is None else type(column)
 
     def __getattr__(self, name: str) -> Any:
-        # Copying asks for names of this form, before there is a text.
+        # `copy` looks up names of this form before the object has a text.
         column = None if name.startswith("__") else self._column()
         if column is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -73,9 +73,9 @@ _ESCAPED = "spark.sql.parser.escapedStringLiterals"
 
 
 def _spark_column(text: str) -> Any:
-    """The expression as a Column of the running session; None without PySpark or a session.
+    """The expression as a Column of the active session; None without PySpark or a session.
 
-    Raises UnsupportedFeature for what the session would read as another text than we write.
+    Raises UnsupportedFeature if the session would parse a string in the text differently.
     """
     sql = sys.modules.get("pyspark.sql")
     session = None if sql is None else sql.SparkSession.getActiveSession()
@@ -95,16 +95,16 @@ def _spark_column(text: str) -> Any:
 class Expr(_SparkColumn):
     """A column, a path read as one type, a condition or another SQL expression.
 
-    `vl.col`, `vl.path` and `vl.expr` make them. Comparisons, arithmetic and methods make more, with
-    other expressions or with constants of Python; `&`, `|` and `~` join conditions. It also stands
-    where a DataFrame takes a Column: `frame.select(path)`. As text it is SQL.
+    `vl.col`, `vl.path` and `vl.expr` make them. Comparisons, arithmetic and methods combine them
+    with other expressions or Python constants; `&`, `|` and `~` join conditions. A DataFrame
+    accepts one wherever it takes a Column: `frame.select(path)`. `str` gives its SQL.
     """
 
     text: str
     name: str = ""  # type: ignore[assignment]  # a method of a Column
 
     def alias(self, name: str) -> Expr:
-        """The expression under a name of its own in a result."""
+        """Name the expression in a result."""
         return Expr(self.text, name)
 
     def __eq__(self, other: object) -> Expr:
@@ -177,11 +177,11 @@ class Expr(_SparkColumn):
         )
 
     def between(self, low: Operand, high: Operand) -> Expr:
-        """`low` and `high` included."""
+        """Test for a value from `low` to `high`, both included."""
         return Expr(f"({self.text} BETWEEN {operand(low)} AND {operand(high)})")
 
     def isin(self, *values: Operand | Iterable[Operand]) -> Expr:
-        """One of these values, or of those in one list. Raises InvalidValue for none."""
+        """Test for one of these values, or of those in one list. Raises InvalidValue for none."""
         only = values[0] if len(values) == 1 else None
         if isinstance(only, list | tuple | set | frozenset):
             values = tuple(only)
@@ -190,35 +190,35 @@ class Expr(_SparkColumn):
         return Expr(f"({self.text} IN ({', '.join(map(operand, values))}))")
 
     def like(self, pattern: str) -> Expr:
-        """A string of this pattern: `%` is any text, `_` any character."""
+        """Match a string with a pattern: `%` is any text, `_` any one character."""
         return self._joined("LIKE", pattern)
 
     def startswith(self, prefix: str) -> Expr:
-        """A string that starts so."""
+        """Test for a string that starts with `prefix`."""
         return Expr(f"startswith({self.text}, {operand(prefix)})")
 
     def is_null(self) -> Expr:
-        """Missing, or a Variant null."""
+        """Test for a missing value or a Variant null."""
         return Expr(f"({self.text} IS NULL)")
 
     def is_not_null(self) -> Expr:
-        """There, and no Variant null."""
+        """Test for a value that is neither missing nor a Variant null."""
         return Expr(f"({self.text} IS NOT NULL)")
 
     def cast(self, type_: str) -> Expr:
-        """As this Spark type, `decimal(10,2)`; a value that does not cast is an error."""
+        """Cast to a Spark type, `decimal(10,2)`; a value that does not cast is an error."""
         return Expr(f"CAST({self.text} AS {_type_name(type_)})", self.name)
 
     def try_cast(self, type_: str) -> Expr:
-        """As this Spark type; NULL for a value that does not cast."""
+        """Cast to a Spark type; NULL for a value that does not cast."""
         return Expr(f"TRY_CAST({self.text} AS {_type_name(type_)})", self.name)
 
     def asc(self) -> SortOrder:
-        """Smallest values first, in an ORDER BY; NULL comes first."""
+        """Sort by it in an ORDER BY, NULL first, then the smallest values."""
         return SortOrder(self.text)
 
     def desc(self) -> SortOrder:
-        """Greatest values first, in an ORDER BY; NULL comes last."""
+        """Sort by it in an ORDER BY, the greatest values first, NULL last."""
         return SortOrder(self.text, is_descending=True)
 
     def _joined(self, op: str, other: object) -> Expr:
@@ -233,7 +233,7 @@ Operand = Constant | Expr
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SortOrder(_SparkColumn):
-    """What an ORDER BY takes: `frame.orderBy(vl.col("n").desc())`, or as text in `Table.sql`."""
+    """A sort key of an ORDER BY: `frame.orderBy(vl.col("n").desc())`, or text in `Table.sql`."""
 
     text: str
     is_descending: bool = False
@@ -250,7 +250,7 @@ class SortOrder(_SparkColumn):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class VariantPath(Shown):
-    """A path of a VARIANT column, to be read as some type."""
+    """A path in a VARIANT column, without a type; its methods give it one."""
 
     column: str
     path: Path
@@ -259,7 +259,7 @@ class VariantPath(Shown):
         return f"<{type(self).__name__} {self.column} {_spark_path(self.path)}>"
 
     def _refuse(self, _other: object) -> NoReturn:
-        """Without it Python would answer `path == 1` with False."""
+        """Refuse operators: by default `path == 1` would be False in Python."""
         raise InvalidValue(
             f"{_spark_path(self.path)} of {self.column} is used as a value, but has no type yet",
             hint='read it as one: vl.path("event:n::int"), or vl.path("event", "$.n").int()',
@@ -274,23 +274,23 @@ class VariantPath(Shown):
     __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rmod__ = _refuse
 
     def cast(self, type_: str) -> Expr:
-        """As a Spark type, `decimal(10,2)`; a value that does not cast is an error."""
+        """Read as a Spark type, `decimal(10,2)`; a value that does not cast is an error."""
         return self.as_type(type_)
 
     def try_cast(self, type_: str) -> Expr:
-        """As a Spark type; NULL for a value that does not cast."""
+        """Read as a Spark type; NULL for a value that does not cast."""
         return self.as_type(type_, strict=False)
 
     def is_null(self) -> Expr:
-        """Missing, or a Variant null."""
-        return self.string().is_null()  # of VARIANTs, a Variant null is no NULL
+        """Test for a missing value or a Variant null."""
+        return self.string().is_null()  # read as a VARIANT, a Variant null is not NULL
 
     def is_not_null(self) -> Expr:
-        """There, and no Variant null."""
+        """Test for a value that is neither missing nor a Variant null."""
         return self.string().is_not_null()
 
     def as_type(self, type_: str, *, strict: bool = True) -> Expr:
-        """As a Spark type, `decimal(10,2)`. Not `strict`: NULL if a value does not cast."""
+        """Read as a Spark type, `decimal(10,2)`. Not `strict`: NULL if a value does not cast."""
         get = "variant_get" if strict else "try_variant_get"
         where = constant(_spark_path(self.path))
         text = f"{get}({quote_identifier(self.column)}, {where}, {constant(type_)})"
@@ -298,57 +298,57 @@ class VariantPath(Shown):
         return Expr(text, keys[-1] if keys else self.column)
 
     def string(self) -> Expr:
-        """As STRING."""
+        """Read as STRING."""
         return self.as_type("string")
 
     def int(self) -> Expr:
-        """As INT."""
+        """Read as INT."""
         return self.as_type("int")
 
     def bigint(self) -> Expr:
-        """As BIGINT."""
+        """Read as BIGINT."""
         return self.as_type("bigint")
 
     def double(self) -> Expr:
-        """As DOUBLE."""
+        """Read as DOUBLE."""
         return self.as_type("double")
 
     def boolean(self) -> Expr:
-        """As BOOLEAN."""
+        """Read as BOOLEAN."""
         return self.as_type("boolean")
 
     def date(self) -> Expr:
-        """As DATE."""
+        """Read as DATE."""
         return self.as_type("date")
 
     def timestamp(self) -> Expr:
-        """As TIMESTAMP."""
+        """Read as TIMESTAMP."""
         return self.as_type("timestamp")
 
     def float(self) -> Expr:
-        """As FLOAT."""
+        """Read as FLOAT."""
         return self.as_type("float")
 
     def timestamp_ntz(self) -> Expr:
-        """As TIMESTAMP_NTZ."""
+        """Read as TIMESTAMP_NTZ."""
         return self.as_type("timestamp_ntz")
 
     def variant(self) -> Expr:
-        """As the VARIANT that is there."""
+        """Read as VARIANT."""
         return self.as_type("variant")
 
     def decimal(self, precision: Digits, scale: Digits = 0) -> Expr:
-        """As DECIMAL."""
+        """Read as DECIMAL."""
         return self.as_type(f"decimal({precision},{scale})")
 
 
 def path(column: str, at: str | Path | None = None) -> VariantPath:
-    """A path of a VARIANT column: `vl.path("event:user.name")`, or `vl.path("event", "$.user")`.
+    """A path in a VARIANT column: `vl.path("event:user.name")`, or `vl.path("event", "$.user")`.
 
     >>> str(path("event:user.name").string() == "Ada")
     "(variant_get(`event`, '$.user.name', 'string') = 'Ada')"
 
-    Raises InvalidPath for text that is not a path, InvalidValue for what is not text.
+    Raises InvalidPath for text that is not a path, InvalidValue for a value that is not text.
     """
     given: object = at if isinstance(column, str) else column
     if not isinstance(given, str | Path | None) or given is column:
@@ -373,7 +373,7 @@ def col(name: str) -> Expr:
     >>> str((col("n") + 1) > 7)
     '((`n` + 1) > 7)'
 
-    Raises InvalidValue for what is not a name.
+    Raises InvalidValue for a value that is not a name.
     """
     if not isinstance(name, str) or not name:
         raise InvalidValue(
@@ -387,12 +387,12 @@ def col(name: str) -> Expr:
 
 
 def expr(sql: str) -> Expr:
-    """An SQL expression, as Spark SQL writes it: `vl.expr("upper(kind)")`.
+    """An expression of Spark SQL: `vl.expr("upper(kind)")`.
 
     >>> str(expr("n + 1") * 2)
     '((n + 1) * 2)'
 
-    Raises InvalidValue for what is not text.
+    Raises InvalidValue for a value that is not text, or is blank.
     """
     if not isinstance(sql, str) or not sql.strip():
         raise InvalidValue(
@@ -403,7 +403,7 @@ def expr(sql: str) -> Expr:
 
 
 def condition_text(where: object) -> str | None:
-    """A condition as users give it, as text; None for none. Raises InvalidValue for others."""
+    """Return a user's condition as text, None for None. Raises InvalidValue for other types."""
     if where is None or isinstance(where, str):
         return where
     if isinstance(where, Expr):
@@ -416,7 +416,7 @@ def condition_text(where: object) -> str | None:
 
 
 def operand(value: object) -> str:
-    """What stands beside an operator: an expression's text, or a constant's."""
+    """Return the SQL text of an operand, which is an expression or a constant."""
     if isinstance(value, Expr):
         return value.text
     if isinstance(value, VariantPath):
@@ -427,7 +427,7 @@ def operand(value: object) -> str:
 
 
 _ONE_OPERAND = re.compile(r"[A-Za-z_]\w*|`[^`]*`|[\w`]+:[\w.]+(::\w+)?|\w+\([^()]*\)")
-"""What needs no parentheses beside an operator: a name, a path, a call."""
+"""Operands that need no parentheses: a name, a path, a call."""
 _TYPE_NAME = re.compile(r"[\w(), <>:]+")
 
 
@@ -455,7 +455,7 @@ def constant(value: object) -> str:
         case str():
             return quote_string(value)
         case dt.datetime() if value.tzinfo is not None:
-            with contextlib.suppress(OverflowError):  # of the years that Python knows, in UTC
+            with contextlib.suppress(OverflowError):  # in UTC the year may be beyond Python's
                 return f"TIMESTAMP'{value.astimezone(dt.UTC).replace(tzinfo=None)}Z'"
         case dt.datetime():
             return f"TIMESTAMP_NTZ'{value}'"
@@ -471,7 +471,7 @@ def constant(value: object) -> str:
 
 
 def _spark_path(at: Path) -> str:
-    """The path for `variant_get`, without single quotes if that can be."""
+    """The path for `variant_get`, without single quotes where possible."""
     parts = ["$"]
     for step in at.steps:
         if isinstance(step, str) and PLAIN_NAME.fullmatch(step):

@@ -1,4 +1,4 @@
-"""Expressions in a query's text, typed. What is not provably Spark's is refused by its name."""
+"""Read sqlglot's trees as typed expressions; refuse by name what may differ from Spark."""
 
 from __future__ import annotations
 
@@ -68,24 +68,24 @@ _AGGREGATES: dict[type[exp.Expression], str] = {
 
 
 class QueriesWithin(Protocol):
-    """Gives the constants that queries in expressions stand for."""
+    """Evaluates the queries within expressions to constants."""
 
     def exists(self, node: exp.Expression) -> Literal:
-        """Whether a query gives any row."""
+        """TRUE if the query returns a row, else FALSE."""
 
     def value(self, node: exp.Expression) -> Literal:
-        """The one value that a query gives."""
+        """The one value that the query returns."""
 
     def values(self, node: exp.Expression) -> tuple[Literal, ...]:
-        """The different values that a query gives."""
+        """The distinct values that the query returns."""
 
 
 class Expressions:
     """Reads expressions over one table; `utc` as in `QueryText`.
 
-    `names` gives what a name of the result means, for texts that may use those. `now` is what
-    `now()` means, in microseconds since 1970; without it only Spark knows. `queries` are those
-    in the expressions; without it they are refused.
+    `names` maps the result's names to their expressions, None if ambiguous, for texts that may use
+    them. `now` is the value of `now()` in microseconds since 1970; without it, or unless `utc`,
+    `now()` is refused. `queries` evaluates nested queries; without it they are refused.
     """
 
     def __init__(
@@ -104,9 +104,9 @@ class Expressions:
         self._names = names or {}
 
     def expression(self, node: exp.Expression, *, inside: bool = False) -> Expression:
-        """The expression; `inside` of an aggregate there is no other one.
+        """Read an expression; `inside` an aggregate, refuse another aggregate.
 
-        Raises InvalidQuery, and UnsupportedFeature for what Spark has to run.
+        Raises InvalidQuery, and UnsupportedFeature for expressions that only Spark can run.
         """
         found = self._read(node, inside=inside)
         if not self._utc and zoned(found):
@@ -114,9 +114,9 @@ class Expressions:
         return found
 
     def condition(self, node: exp.Expression) -> Expression:
-        """A condition on rows.
+        """Read a condition on rows.
 
-        Raises InvalidQuery, and UnsupportedFeature for what Spark has to run.
+        Raises InvalidQuery, and UnsupportedFeature for conditions that only Spark can run.
         """
         found = condition(self.expression(node))
         if has_aggregate(found):
@@ -168,7 +168,7 @@ class Expressions:
         return None if inside else found
 
     def _cast(self, node: exp.Cast, *, inside: bool) -> Expression | None:
-        """A cast of what is neither a path nor a constant."""
+        """Read a cast; None for a cast of a path, a Variant or a constant."""
         inner = node.this.unnest()
         if isinstance(inner, exp.JSONExtract) or _is_constant(node) or node.args.get("format"):
             return None
@@ -177,7 +177,7 @@ class Expressions:
         type_ = spark_type(type_name(node.to))
         found = self._read(inner, inside=inside)
         if type_ is None or (isinstance(found, Ref) and found.char_length):
-            # Beside a cast Spark compares a CHAR with constants as they are.
+            # Spark does not pad constants that it compares with a cast CHAR.
             raise refused(f"a cast of {found} to that type")
         return explicit_cast(found, type_)
 
@@ -218,10 +218,10 @@ class Expressions:
         return aggregate(found.function, argument, distinct=found.distinct)
 
     def _condition(self, node: exp.Expression, read: Read) -> Expression | None:
-        """AND, OR, NOT and the conditions on one operand; None for any other expression."""
+        """Read AND, OR, NOT, comparisons and tests such as LIKE; None for any other node."""
         match node:
             case exp.And() | exp.Or():
-                # A chain of thousands leans to the left as deep.
+                # A chain of thousands of terms is a tree thousands of levels deep.
                 every: Iterator[Any] = node.flatten()
                 terms = tuple(condition(term) for term in read(*every))
                 return And(terms) if isinstance(node, exp.And) else Or(terms)
@@ -259,9 +259,9 @@ class Expressions:
         return None
 
     def _compare(self, op: CompareOp, left: Expression, right: Expression) -> Expression:
-        """A comparison; one of an operand with a constant stays as it is."""
+        """Make a comparison; an operand that is compared with a constant is not cast."""
         if {type_of(left), type_of(right)} == {BIGINT, DOUBLE}:
-            return compare(op, left, right)  # DOUBLE holds not every BIGINT: bounds say nothing
+            return compare(op, left, right)  # bounds cannot decide: a DOUBLE rounds some BIGINTs
         if isinstance(right, Literal) and not isinstance(left, Literal):
             return Compare(op, left, coerced(left, right, utc=self._utc))
         if isinstance(left, Literal) and not isinstance(right, Literal):
@@ -281,9 +281,9 @@ class Expressions:
         return In(operand, constants)
 
     def _in_query(self, operand: Expression, node: exp.In, queries: QueriesWithin) -> Expression:
-        """`IN (SELECT …)` as a condition on rows or groups.
+        """Read `IN (SELECT …)` in a WHERE or HAVING.
 
-        Elsewhere Spark gives FALSE in place of NULL. An IN of no values is FALSE of a NULL too.
+        Elsewhere Spark gives FALSE instead of NULL. An IN of no values is FALSE, even for NULL.
         """
         above = node.parent
         while isinstance(above, exp.Paren | exp.And | exp.Or | exp.Not):
@@ -327,9 +327,9 @@ class Expressions:
 
 
 def _check_operands(node: exp.Expression) -> None:
-    """Refuse `a = b < c`: Spark's comparisons bind alike and from the left, sqlglot's do not.
+    """Refuse `a = b < c`: in Spark, unlike sqlglot, all comparisons have the same precedence.
 
-    Of `a = b IS NULL` and its like Spark compares first, and takes none before a comparison.
+    In `a = b IS NULL` and the like, Spark compares first; it takes no such test as a left operand.
     """
     if isinstance(node.this, _PREDICATES) or isinstance(
         node.expression, (*_PREDICATES, *_COMPARISONS, exp.NullSafeNEQ)
@@ -341,10 +341,9 @@ _PREDICATES = (exp.Between, exp.In, exp.Is, exp.Like, exp.ILike, exp.Escape, exp
 
 
 def _padded(operands: list[Expression]) -> list[Expression]:
-    """A CHAR and the constants that it is compared with, as Spark pads them: all to the longest.
+    """Pad a CHAR and the constants that it is compared with to the longest, as Spark does.
 
-    It does so if all of the constants are strings, for comparisons and IN; BETWEEN and LIKE take
-    them as they are.
+    Spark pads in comparisons and IN if all the constants are strings, but not in BETWEEN and LIKE.
     """
     columns = [each for each in operands if isinstance(each, Ref) and each.char_length]
     texts = [each.value for each in operands if isinstance(each, Literal)]
@@ -370,7 +369,7 @@ def _text(operand: Expression, text: exp.Expression) -> str:
 
 
 def _like(operand: Expression, node: exp.Like | exp.ILike, escape: str = "\\") -> Expression:
-    """LIKE and ILIKE, also ANY and ALL of several patterns; NOT is of each of these."""
+    """Read LIKE and ILIKE, also with ANY or ALL of several patterns; NOT negates each match."""
     several = node.expression if isinstance(node.expression, exp.Any | exp.All) else None
     texts = [node.expression] if several is None else several.this.unnest().expressions
     terms = []
@@ -397,7 +396,7 @@ def _matches(operand: Expression, pattern: str, escape: str, *, any_case: bool) 
 
 
 def _with_backslashes(pattern: str, escape: str) -> str:
-    """A pattern whose wildcards are escaped by backslashes, as they are without ESCAPE."""
+    """Rewrite a pattern to escape with backslashes, as patterns without ESCAPE do."""
     if len(escape) != 1 or escape in "%_":
         raise refused(f"the escape {escape!r}")
     parts, characters = list[str](), iter(pattern)
@@ -431,7 +430,7 @@ def _counts_rows(node: exp.Expression) -> bool:
 
 
 def outside(expression: Expression, keys: tuple[Expression, ...]) -> None:
-    """Refuse columns that are neither keys of the grouping nor inside of aggregates."""
+    """Raise InvalidQuery for a column that is neither a grouping key nor inside an aggregate."""
     if expression in keys or isinstance(expression, Aggregate):
         return
     if isinstance(expression, Ref):
@@ -441,5 +440,5 @@ def outside(expression: Expression, keys: tuple[Expression, ...]) -> None:
 
 
 def has_aggregate(expression: Expression) -> bool:
-    """Whether an aggregate is in it."""
+    """Whether the expression contains an aggregate."""
     return any(isinstance(part, Aggregate) for part in below(expression))
