@@ -1,7 +1,7 @@
-"""Functions of many rows at a time, as Spark's are in ANSI mode: of numbers, casts and choices.
+"""Vectorized functions, as in Spark's ANSI mode: numbers, casts and conditionals.
 
-Rows for which Spark raises an error are marked (`Values.failed`): it counts only if the row's
-value is used.
+Rows for which Spark raises an error are marked (`Values.failed`); the error counts only if the
+row's value is used.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _arithmetic(expression: Call, values: Sequence[Values]) -> Values:
     except pa.ArrowInvalid:
         if expression.type.kind not in INT_LIMITS:
             raise
-    # Some row overflows: which, Python's own integers tell.
+    # Some row overflows; Python's unbounded integers show which.
     there = np.logical_and.reduce([valid(array) for array in arrays])
     exact = _PYTHON[expression.function](*(numbers(array).astype(object) for array in arrays))
     limit = INT_LIMITS[expression.type.kind]
@@ -101,7 +101,7 @@ def _cast(expression: Call, values: Sequence[Values]) -> Values:
 
 
 def _whole(given: Values, wanted: ShreddedType) -> Values:
-    """Numbers without their fractions; one that the type does not hold is an error."""
+    """Truncate numbers to integers; a number beyond the type's limits fails."""
     array: Any = given.array
     if pa.types.is_decimal(array.type):
         array = array.cast(pa.int64(), safe=False)
@@ -110,7 +110,7 @@ def _whole(given: Values, wanted: ShreddedType) -> Values:
     if found.dtype.kind == "f":
         with np.errstate(invalid="ignore"):
             fits = (np.floor(found) <= limit - 1) & (np.ceil(found) >= -limit)
-            # The greatest BIGINT is no double: the one above it counts as it.
+            # The greatest BIGINT is not a double: the double above it becomes it.
             top = fits & (found >= limit)
             found = np.where(fits & ~top, found, 0).astype(np.int64)
         found = np.where(top, limit - 1, found)
@@ -121,7 +121,7 @@ def _whole(given: Values, wanted: ShreddedType) -> Values:
 
 
 def _rounded(expression: Call, values: Sequence[Values]) -> Values:
-    """Of doubles, as a BIGINT: beyond its limits those, as Java has it, and 0 for NaN."""
+    """Compute `floor` or `ceil`; a double becomes a BIGINT as in Java: clamped, NaN as 0."""
     (given,) = values
     if expression.type.kind is Kind.DECIMAL:
         return _whole_decimals(expression, values)
@@ -143,7 +143,7 @@ def _whole_decimals(expression: Call, values: Sequence[Values]) -> Values:
 
 
 def _to_scale(expression: Call, values: Sequence[Values]) -> Values:
-    """`round` and `bround`: half a unit goes away from zero, or to the even digit."""
+    """Compute `round`, which rounds half away from zero, or `bround`, half to even."""
     given, (scale,) = values[0], expression.constants
     array: Any = given.array
     if expression.type.kind is Kind.DECIMAL:
@@ -155,7 +155,7 @@ def _to_scale(expression: Call, values: Sequence[Values]) -> Values:
     with np.errstate(all="ignore"):
         units = np.abs(doubles) * 10.0**scale
         whole = np.floor(units + 0.5)
-        # Both are exact below 2^52, and so is the nearest double of their quotient.
+        # Below 2^52 both numbers are exact, so their quotient is the nearest double.
         found = np.copysign(whole, doubles) / 10.0**scale + 0.0
         unsure = np.abs(units - np.floor(units) - 0.5) <= units * 2.0**-50
         special = ~np.isfinite(doubles) | (np.abs(doubles) >= _WHOLE_FROM)
@@ -167,7 +167,7 @@ def _to_scale(expression: Call, values: Sequence[Values]) -> Values:
 
 
 def _by_digits(number: float, scale: int, mode: str) -> float:
-    """What a number whose digits `Double.toString` writes is rounded to; zero has no sign."""
+    """Round a number by the digits that `Double.toString` writes; zero loses its sign."""
     unit = Decimal(1).scaleb(-scale)
     return float(Decimal(repr(float(number))).quantize(unit, mode, _EXACT)) + 0.0
 
@@ -205,7 +205,7 @@ def _bit_function(expression: Call, values: Sequence[Values]) -> Values:
 
 
 def _extreme(expression: Call, values: Sequence[Values]) -> Values:
-    """NULLs are left out."""
+    """Compute `greatest` or `least`, which ignore NULLs."""
     function: Any = (
         pc.max_element_wise if expression.function == "greatest" else pc.min_element_wise
     )
@@ -229,7 +229,7 @@ def _case(_expression: Call, values: Sequence[Values]) -> Values:
 def _chosen(
     condition: Values, result: Values, array: Any, failed: Bools | None
 ) -> tuple[Any, Bools | None]:
-    """`result` where the condition is true, the other elsewhere."""
+    """Take `result` where the condition is true, and `array` elsewhere."""
     true: Any = _coalesced(condition.array, pa.scalar(False))
     here = numpy_array(true)
     nothing = np.zeros(len(here), np.bool_)

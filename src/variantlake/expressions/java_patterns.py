@@ -1,8 +1,8 @@
-"""Java's regular expressions as those of RE2, for the patterns in which both say the same.
+"""Translate Java's regular expressions to RE2, where both engines match the same texts.
 
-The answer is whether a text has a match, so that greedy and reluctant quantifiers are alike. What
-else the two engines read differently is refused: word boundaries, flags, look-around, back
-references, possessive quantifiers, classes of Unicode, and classes inside of classes.
+Only the existence of a match counts, so greedy and reluctant quantifiers are equivalent. Other
+constructs that the engines read differently are refused: word boundaries, flags, look-around, back
+references, possessive quantifiers, Unicode classes, and nested classes.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _TOKEN = re.compile(
     re.ASCII | re.DOTALL,
 )
 _NOTHING_BEFORE = frozenset({"", "(", "(?:", "|", "^"})
-"""After these there is nothing that a quantifier may repeat."""
+"""Tokens after which there is nothing for a quantifier to repeat."""
 
 
 @lru_cache(maxsize=256)
 def re2_pattern(pattern: str) -> str:
-    """A pattern of RE2 that matches the same texts. Raises UnsupportedFeature for others."""
+    """Return an RE2 pattern that matches the same texts. Raises UnsupportedFeature if unsure."""
     parts, place, before = list[str](), 0, ""
     while place < len(pattern):
         token = _TOKEN.match(pattern, place)
@@ -77,7 +77,7 @@ _ITEM = re.compile(r"\\.|.", re.DOTALL)
 
 
 def _of_class(text: str) -> str:
-    r"""`[a-z\d_-]`: a hyphen is a range between two characters, and itself elsewhere."""
+    r"""Translate a class, `[a-z\d_-]`: a hyphen between two characters is a range, else literal."""
     opened = "[^" if text.startswith("[^") else "["
     items = _ITEM.findall(text[len(opened) : -1])
     parts = [opened]

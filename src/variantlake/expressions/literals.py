@@ -1,6 +1,6 @@
-"""Constants and types in a query's text, as Spark types them.
+"""Read the constants and types in a query's text, typed as Spark types them.
 
-What the local engine does not know for sure is refused with its name: Spark runs it.
+Forms whose meaning in Spark is not certain are refused by name; Spark runs those.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TYPES = {
 DAY = 86_400_000_000
 """Microseconds."""
 WHOLE_NUMBER = re.compile(rf"[0-9]{{1,{MAX_PRECISION}}}")
-"""An integer that Spark takes, at least as a decimal."""
+"""An integer that fits one of Spark's types, at least a decimal."""
 _DECIMAL = re.compile(r"[0-9]*\.[0-9]+|[0-9]+\.[0-9]*")
 _EXPONENT = re.compile(r"([0-9]+\.?|[0-9]*\.[0-9]+)[eE][+-]?[0-9]+")
 _EXACT = 1 << 24
@@ -59,7 +59,7 @@ _ISO_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?")
 
 
 def coerced(operand: Expression, literal: Literal, *, utc: bool) -> Literal:
-    """The literal as Spark compares it with an operand: text becomes a date or a timestamp."""
+    """Convert a literal as Spark does to compare it with an operand: a text to a date, say."""
     target = type_of(operand)
     if target is None:
         wanted = "double" if literal.type.startswith("decimal") else literal.type
@@ -91,19 +91,19 @@ def coerced(operand: Expression, literal: Literal, *, utc: bool) -> Literal:
 
 
 def within(literal: Literal, kind: Kind) -> Literal:
-    """A constant number of days or microseconds. Raises UnsupportedFeature for one too large."""
+    """Return a number of days, months or microseconds. Raises UnsupportedFeature if too large."""
     if not -INT_LIMITS[kind] <= int(literal.value or 0) < INT_LIMITS[kind]:
         raise refused("a day, a moment or an INTERVAL beyond those that Spark holds")
     return literal
 
 
 def is_time(type_: ShreddedType) -> bool:
-    """Whether values of the type are moments."""
+    """Whether the type is a timestamp, with or without a time zone."""
     return type_.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ)
 
 
 def _of_text(text: str, target: ShreddedType) -> Literal | None:
-    """A text as Spark casts it in ANSI mode beside another type; None for what is not that sure."""
+    """Cast a text as Spark does in ANSI mode to compare it; None if the result is not certain."""
     if target.kind in INT_LIMITS and _WHOLE_TEXT.fullmatch(text):
         return Literal(int(text), "bigint")
     if target.kind in (Kind.FLOAT, Kind.DOUBLE) and _NUMBER_TEXT.fullmatch(text):
@@ -116,7 +116,7 @@ def _of_text(text: str, target: ShreddedType) -> Literal | None:
 
 
 def constant(node: exp.Expression, *, utc: bool) -> Literal:
-    """A constant, typed as Spark types it."""
+    """Read a constant, typed as Spark types it."""
     match node:
         case exp.Paren():
             return constant(node.this, utc=utc)
@@ -186,7 +186,7 @@ def _typed(node: exp.Cast, *, utc: bool) -> Literal:
 
 
 def moment(text: str, target: ShreddedType, *, utc: bool) -> Literal:
-    """A date or timestamp in ISO form; timestamps without a zone are in UTC."""
+    """Parse an ISO date or timestamp; `utc`: a TIMESTAMP's text without a zone is in UTC."""
     written, type_ = text.strip(), PrimitiveType(target.ddl.lower())
     value = None
     if target.kind is Kind.DATE and _ISO_DATE.fullmatch(written):

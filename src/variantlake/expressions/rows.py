@@ -1,8 +1,8 @@
-"""What expressions give in rows: the one evaluator of rows.
+"""Evaluate expressions over rows.
 
-Conditions are in SQL's three values and a fourth: rows for which Spark raises an error. An error
-counts only if the condition depends on it: `false AND error` is false (EXACTNESS, rule 1: we
-never raise where Spark does not). A condition on one operand is evaluated on the entries of a
+A condition takes one of SQL's three values, or a fourth: Spark raises an error for the row. An
+error counts only if the condition depends on it: `false AND error` is false (EXACTNESS, rule 1: we
+never raise where Spark does not). A condition on one operand is evaluated once per entry of a
 dictionary.
 """
 
@@ -64,7 +64,7 @@ Flags = npt.NDArray[np.uint8]
 TRUE, FALSE, FAILED = (np.uint8(flag) for flag in (1, 2, 4))
 
 Known = Callable[[Expression], Values | None]
-"""Gives columns and paths, or keys and aggregates of groups; None for what is made of them."""
+"""Looks up columns and paths, or grouping keys and aggregates; None for other expressions."""
 
 _EXACT = Context(prec=100)
 _FLOATS = (Kind.FLOAT, Kind.DOUBLE)
@@ -72,41 +72,41 @@ _FLOATS = (Kind.FLOAT, Kind.DOUBLE)
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Rows in which a condition is true, in which false, and in which Spark raises; else null.
+    """The truth value of a condition in each row.
 
-    `flags` has a byte a row, of TRUE, FALSE and FAILED.
+    `flags` has a byte a row: TRUE, FALSE, FAILED if Spark raises an error, or 0 for null.
     """
 
     flags: Flags
 
     @classmethod
     def of(cls, true: Bools, false: Bools, failed: Bools) -> Truth:
-        """Of three arrays."""
+        """Make it from three arrays of booleans."""
         flags = true.view(np.uint8) * TRUE | false.view(np.uint8) * FALSE
         return cls(flags | failed.view(np.uint8) * FAILED)
 
     @classmethod
     def of_values(cls, values: Values, answers: Any) -> Truth:
-        """Of an Arrow array of booleans, NULL if one of the values is."""
+        """Make it from an Arrow array of booleans; NULL is null, failures are those of `values`."""
         there = valid_of(answers)
         true = numpy_array(answers) & there
         return cls.of(true, there & ~true, _failed(values))
 
     @property
     def values(self) -> Values:
-        """As an array of booleans."""
+        """The truth values as an Arrow array of booleans."""
         failed = self.failed
         null = self.flags & (TRUE | FALSE) == 0
         return Values(arrow_array(self.true, mask=null), failed if failed.any() else None)
 
     @property
     def true(self) -> Bools:
-        """The rows that fulfil the condition."""
+        """The rows in which the condition is true."""
         return _has(self.flags, TRUE)
 
     @property
     def false(self) -> Bools:
-        """The rows that fulfil its opposite."""
+        """The rows in which the condition is false."""
         return _has(self.flags, FALSE)
 
     @property
@@ -121,12 +121,12 @@ def _has(flags: Flags, flag: np.uint8) -> Bools:
 
 
 def of_refs(values: Callable[[Ref], Values]) -> Known:
-    """What columns and paths are, as `evaluate` asks for it."""
+    """Make the lookup that `evaluate` needs from a function for columns and paths."""
     return lambda expression: values(expression) if isinstance(expression, Ref) else None
 
 
 def evaluate(expression: Expression, known: Known, rows: int) -> Values:
-    """The expression in `rows` rows.
+    """Evaluate an expression over `rows` rows.
 
     Raises UnsupportedFeature for a value whose result only Spark knows.
     """
@@ -139,12 +139,12 @@ def evaluate(expression: Expression, known: Known, rows: int) -> Values:
         values = [evaluate(argument, known, rows) for argument in expression.arguments]
         return FUNCTIONS[expression.function](expression, values)
     if isinstance(expression, Ref | Aggregate):
-        raise KeyError(expression)  # what is made of a query asks for what it gets
+        raise KeyError(expression)  # cannot happen: a query looks up only what it has computed
     return truth_of(expression, known, rows).values
 
 
 def truth_of(condition: Expression, known: Known, rows: int) -> Truth:
-    """The condition over `rows` rows.
+    """Evaluate a condition over `rows` rows.
 
     Raises UnsupportedFeature for a comparison that only Spark makes.
     """
@@ -184,7 +184,7 @@ def truth_of(condition: Expression, known: Known, rows: int) -> Truth:
 
 
 def _constant(literal: Literal, rows: int) -> Any:
-    """One value in so many rows."""
+    """The literal's value, repeated `rows` times."""
     type_ = spark_type(literal.type)
     if type_ is None:
         return pa.nulls(rows)
@@ -200,7 +200,7 @@ def _one(value: Raw | None, type_: ShreddedType) -> Any:
 
 
 def _of_rows(condition: Callable[[Values], Truth], values: Values) -> Truth:
-    """A condition on one operand; on a dictionary's entries, and on NULL, once each."""
+    """Evaluate a condition on one operand: for a dictionary, once per entry and once for NULL."""
     array: Any = values.array
     if not isinstance(array, pa.DictionaryArray) or values.failed is not None:
         return condition(values)
@@ -239,7 +239,7 @@ def _starts_with(prefix: str, values: Values) -> Truth:
 
 
 def _compare(op: CompareOp, left: Values, right: Values) -> Truth:
-    """Two operands of one type."""
+    """Compare two operands of one type."""
     one, other = (_by_order(plain(each.array)) for each in (left, right))
     failed = either([left, right])
     found = Truth.of_values(Values(one, failed), _PLAIN[op](one, other))
@@ -263,7 +263,7 @@ def _compare_with(op: CompareOp, operand: Expression, literal: Literal, values: 
 
 
 def _with_null(op: CompareOp, values: Values) -> Truth:
-    """A comparison with NULL: null, but for `<=>`."""
+    """Compare with NULL: null, except for `<=>`."""
     if op == "<=>":
         return _is_null(values)
     nothing = np.zeros(len(values.array), np.bool_)
@@ -299,7 +299,7 @@ def _as_common(array: AnyArray, common: ShreddedType) -> AnyArray:
     try:
         return array.cast(common.arrow, safe=not floating)
     except pa.ArrowInvalid:
-        # Spark rounds a decimal here, and makes NULL or an error of what is too large.
+        # Here Spark rounds a decimal, and gives NULL or an error for one that is too large.
         raise refused(f"a comparison of values that {common.arrow} does not hold") from None
 
 
@@ -315,12 +315,12 @@ _PLAIN: dict[CompareOp, Callable[[Any, Any], Any]] = {
 
 
 def _answers(op: CompareOp, array: AnyArray, value: Raw, common: ShreddedType) -> Any:
-    """Booleans, NULL if the value is."""
+    """Compare an array with a value, as booleans that are NULL where the array is."""
     return _PLAIN[op](_by_order(array), _by_order(_one(value, common))[0])
 
 
 def _by_order(array: Any) -> Any:
-    """What Arrow compares as Spark does the values: of doubles NaN is the greatest."""
+    """Convert values so that Arrow compares them as Spark does: NaN is the greatest double."""
     if pa.types.is_floating(array.type):
         return arrow_array(ordered(array), mask=~valid(array))
     return array.cast(pa.uint8()) if pa.types.is_boolean(array.type) else array

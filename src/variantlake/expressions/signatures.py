@@ -1,4 +1,4 @@
-"""The functions that expressions may call: what each takes, with Spark's casts, and gives."""
+"""Signatures of the functions that expressions may call: Spark's casts and result types."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _TIMESTAMPS = (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ)
 
 
 def call(function: str, *arguments: Expression) -> Expression:
-    """A function of these arguments, with Spark's implicit casts. Raises UnsupportedFeature."""
+    """Call a function, with Spark's implicit casts. Raises InvalidQuery and UnsupportedFeature."""
     signature = _SIGNATURES.get(function)
     if signature is None:
         raise refused(f"the function {function}")
@@ -61,7 +61,7 @@ def _arithmetic(function: str, arguments: list[Expression]) -> Expression:
     if own.kind in INT_DIGITS or own.kind is Kind.DOUBLE:
         return Call(function, (left, right), own)
     if own.kind is Kind.DECIMAL:
-        # Each with its own precision: an integer would have one that depends on its being constant.
+        # Each keeps its own precision; that of an integer depends on whether it is constant.
         left, right = arguments
         one, other = scalar(left), scalar(right)
         if one.kind is Kind.DECIMAL and other.kind is Kind.DECIMAL and function in _DECIMALS:
@@ -72,7 +72,7 @@ def _arithmetic(function: str, arguments: list[Expression]) -> Expression:
 
 
 def _of_days(function: str, arguments: list[Expression]) -> Expression | None:
-    """A day and a number of days; None for anything else."""
+    """Type the sum or difference of a DATE and a number of days; None for other operands."""
     left, right = arguments
     if function == "add" and type_of(right) == _DATE:
         left, right = right, left
@@ -82,7 +82,7 @@ def _of_days(function: str, arguments: list[Expression]) -> Expression | None:
 
 
 def _as_decimals(arguments: list[Expression]) -> list[Expression]:
-    """Integers beside a decimal as decimals of all their digits; a constant has those it needs."""
+    """Cast integers beside a decimal to decimals of their full width, constants to their digits."""
     if Kind.DECIMAL not in {scalar(each).kind for each in arguments}:
         return arguments
     return [
@@ -125,7 +125,7 @@ def _whole_division(function: str, arguments: list[Expression]) -> Expression:
 
 
 def _to_scale(function: str, arguments: list[Expression]) -> Expression:
-    """A number, and how many digits of its fraction are kept."""
+    """Type `round` or `bround` of a number to a constant number of fractional digits."""
     argument, scale = arguments
     own = scalar(argument)
     if not isinstance(scale, Literal) or type(scale.value) is not int or not 0 <= scale.value <= 22:
@@ -142,7 +142,7 @@ def _to_scale(function: str, arguments: list[Expression]) -> Expression:
 
 
 def _room(function: str, own: ShreddedType) -> int:
-    """The digits before the point of a decimal that is rounded, which may be one more."""
+    """The digits before the point of a rounded decimal: rounding may add one."""
     if own.precision == MAX_PRECISION:
         raise refused(f"{function} of {own.ddl}")
     return own.precision - own.scale + 1
@@ -161,7 +161,7 @@ def _root(function: str, arguments: list[Expression]) -> Expression:
 
 
 def _is_nan(_function: str, arguments: list[Expression]) -> Expression:
-    """False of NULL."""
+    """Type `isnan`, which is false for NULL."""
     (argument,) = arguments
     same = compare("=", cast(argument, DOUBLE), Literal(math.nan, "double"))
     return call("case", is_null(argument), Literal(value=False, type="boolean"), same)
@@ -183,7 +183,7 @@ def _alike(function: str, arguments: list[Expression]) -> Expression:
 def _extreme(function: str, arguments: list[Expression]) -> Expression:
     found = _alike(function, arguments)
     if scalar(found).kind in (Kind.FLOAT, Kind.DOUBLE):
-        # Spark has NaN above all other numbers, Arrow has not.
+        # In Spark, unlike Arrow, NaN is above all other numbers.
         raise refused(f"{function} of {scalar(found).ddl}")
     return found
 
@@ -209,7 +209,7 @@ def _rounded(function: str, arguments: list[Expression]) -> Expression:
 
 
 def _case(function: str, arguments: list[Expression]) -> Expression:
-    """Conditions and results in turns, and what is given else."""
+    """Type CASE: conditions and results alternate, and the result of ELSE comes last."""
     conditions, results = arguments[0:-1:2], [*arguments[1:-1:2], arguments[-1]]
     found = together(function, results)
     decided = map(condition, conditions)
@@ -235,7 +235,7 @@ def _strings(result: ShreddedType) -> _Types:
 
 
 def _with_constants(result: ShreddedType, *kinds: type) -> _Types:
-    """Of a string, and of constants of these types, of which the last may be left out."""
+    """Type a function of a string and constants of these types; the last may be left out."""
 
     def types(function: str, arguments: list[Expression]) -> Expression:
         text, *constants = arguments
@@ -281,7 +281,7 @@ def _of_day(result: ShreddedType) -> _Types:
 
 
 def _months(function: str, arguments: list[Expression]) -> Expression:
-    """A day or a moment, and a number of months."""
+    """Type `add_months` of a DATE or a timestamp, and a number of months."""
     start, number = _day_of(arguments[0]), arguments[1]
     own = scalar(start)
     if own != _DATE and own.kind not in _TIMESTAMPS:
@@ -303,7 +303,7 @@ def _part(function: str, arguments: list[Expression]) -> Expression:
 
 
 def _day_function(function: str, arguments: list[Expression]) -> Expression:
-    """A day and a number of days, or another day."""
+    """Type `date_add` of a DATE and a number of days, or `datediff` of two DATEs."""
     day, other = (_day_of(each) for each in arguments)
     wanted = _DATE if function == "datediff" else INT
     if scalar(day) != _DATE or (scalar(other) != wanted and wanted is _DATE):
@@ -320,7 +320,7 @@ def _day_function(function: str, arguments: list[Expression]) -> Expression:
 
 
 def _day_of(given: Expression) -> Expression:
-    """What is given, a text as a day."""
+    """Return the expression; a constant text becomes a DATE."""
     if isinstance(given, Literal) and isinstance(given.value, str):
         return moment(given.value, _DATE, utc=False)
     return given
@@ -331,7 +331,7 @@ def _amount(given: Literal) -> int:
 
 
 def _later(function: str, arguments: list[Expression]) -> Expression:
-    """A moment and a number of microseconds."""
+    """Type the sum of a timestamp and a constant number of microseconds."""
     operand, micros = arguments
     if scalar(operand).kind not in _TIMESTAMPS or not isinstance(micros, Literal):
         raise refused(f"{function} of {scalar(operand).ddl}")
@@ -347,7 +347,7 @@ def _to_date(_function: str, arguments: list[Expression]) -> Expression:
 
 
 def _truncated(function: str, arguments: list[Expression]) -> Expression:
-    """A moment or a day, and the unit whose begin is meant."""
+    """Type `date_trunc` of a timestamp or `trunc` of a DATE, to a constant unit."""
     argument, unit = arguments
     wanted = _DATE if function == "trunc" else _TIMESTAMP
     if scalar(argument) != wanted or not isinstance(unit, Literal):
@@ -356,7 +356,7 @@ def _truncated(function: str, arguments: list[Expression]) -> Expression:
 
 
 def zoned(expression: Expression) -> bool:
-    """Whether the session's time zone decides what the expression gives."""
+    """Whether the expression's value depends on the session's time zone."""
     return any(isinstance(part, Call) and _is_zoned(part) for part in below(expression))
 
 
@@ -380,9 +380,9 @@ _PARTS = (*DAY_PARTS, "hour", "minute", "second")
 
 
 class _Signature(NamedTuple):
-    """A function's result with its arguments, and the type that a path without one should have.
+    """`types` makes the typed call of a function; `wanted` is the type that it suggests for a path.
 
-    None if Spark takes Variants as they are, or casts them.
+    `wanted` is None if Spark takes Variants as they are, or casts them.
     """
 
     types: _Types

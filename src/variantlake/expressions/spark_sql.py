@@ -1,4 +1,4 @@
-"""Conditions as text of Spark SQL."""
+"""Write conditions as Spark SQL."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from variantlake.quoting import quote_identifier
 
 
 def condition_sql(node: Predicate, texts: Mapping[Ref, str]) -> str:
-    """The condition as Spark SQL. `texts` are what some of its Refs are written as.
+    """Write a condition as Spark SQL. `texts` gives the text of some of its Refs.
 
-    All others are ordinary columns, by their names. Raises TypeError for an Unknown.
+    The other Refs are written as columns, by their names. Raises TypeError for an Unknown.
     """
 
     def operand(part: Expression) -> str:
@@ -46,14 +46,14 @@ def condition_sql(node: Predicate, texts: Mapping[Ref, str]) -> str:
         case Compare(op, left, right):
             return f"({operand(left)} {op} {operand(right)})"
         case In(ref, options):
-            # A list may not be empty.
+            # SQL allows no empty list.
             return f"({operand(ref)} IN ({', '.join(map(_operand, options)) or 'NULL'}))"
     raise TypeError(f"{node} cannot be written as SQL")
 
 
 def _operand(operand: Expression) -> str:
     if isinstance(operand, Ref):
-        # The column's own type mostly, and then no cast at all.
+        # This is mostly the column's own type, so Spark casts nothing.
         return f"CAST({'.'.join(map(quote_identifier, operand.column))} AS {operand.type})"
     if not isinstance(operand, Literal):
         raise TypeError(f"{operand} cannot be written as SQL")

@@ -1,4 +1,4 @@
-"""Reads the functions and operators of sqlglot's trees that `signatures` knows."""
+"""Read the functions and operators in sqlglot's trees that have `signatures`."""
 
 from __future__ import annotations
 
@@ -77,18 +77,21 @@ _NAMED = {
     "regexp": ("rlike", 2),
     "rlike": ("rlike", 2),
 }
-"""Functions that sqlglot does not know: ours, and how many arguments they take."""
+"""Functions that sqlglot does not know: our name for each, and its number of arguments."""
 _CASTS = {
     "bigint": ShreddedType(Kind.INT64),
     "smallint": ShreddedType(Kind.INT16),
     "tinyint": ShreddedType(Kind.INT8),
 }
 _HARMLESS = {"typed", "safe", "coalesce", "big_int", "this", "expression", "expressions"}
-"""What sqlglot notes of operators beside their operands."""
+"""Arguments of sqlglot's operators that do not change their meaning."""
 
 
 def read_function(node: exp.Expression, read: Read) -> Expression:
-    """A function or an operator of what `read` gives. Raises UnsupportedFeature for others."""
+    """Read a function or an operator; `read` reads its operands.
+
+    Raises UnsupportedFeature for others, and InvalidQuery for an arrow of JSON paths.
+    """
     if type(node) in _BINARY:
         if isinstance(node.expression, exp.Interval) or isinstance(node.this, exp.Interval):
             return _moved(node, read)
@@ -131,7 +134,7 @@ def read_function(node: exp.Expression, read: Read) -> Expression:
 
 
 _BITS = (exp.BitwiseAnd, exp.BitwiseXor, exp.BitwiseOr)
-"""Spark's order, from those that bind most; sqlglot takes them from the left."""
+"""In Spark's order of precedence, the highest first; sqlglot parses them left to right."""
 
 
 def _check_bits(node: exp.Expression) -> None:
@@ -184,7 +187,7 @@ _INTERVALS = {
 
 
 def _moved(node: exp.Expression, read: Read) -> Expression:
-    """A day and an interval of days or months, or a moment and any interval."""
+    """Read a DATE plus or minus an INTERVAL of days or months, or a timestamp and any INTERVAL."""
     operand, interval = node.this, node.expression
     if isinstance(operand, exp.Interval) and isinstance(node, exp.Add):
         operand, interval = interval, operand
@@ -214,7 +217,7 @@ def _right(node: exp.Expression, read: Read) -> Expression:
 
 
 def _args(function: str, *names: str) -> Callable[[exp.Expression, Read], Expression]:
-    """Reads a node whose arguments have these names and no other ones."""
+    """Make a reader of nodes that have exactly these arguments."""
 
     def read_node(node: exp.Expression, read: Read) -> Expression:
         only(node, *names)
@@ -258,7 +261,7 @@ def _equal_null(node: exp.Expression, read: Read) -> Expression:
 
 
 def _unix_timestamp(node: exp.Expression, read: Read) -> Expression:
-    """Of a timestamp, whose format says nothing."""
+    """Read `unix_timestamp` of a timestamp, for which the format has no effect."""
     return call("unix_timestamp", *read(node.this))
 
 

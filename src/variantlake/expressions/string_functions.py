@@ -1,4 +1,4 @@
-"""Functions of strings, a column at a time, as Spark's are in ANSI mode."""
+"""Vectorized functions of strings, as in Spark's ANSI mode."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def _is_ascii(texts: Any) -> bool:
 
 def _letters(function: Any, texts: Any) -> Any:
     if not _is_ascii(texts):
-        # Java's tables of letters are of another version of Unicode than Arrow's.
+        # Java and Arrow have different versions of Unicode's tables of letters.
         raise refused(f"{function.__name__.removeprefix('ascii_')} of other than ASCII")
     return function(texts)
 
 
 def _substring(texts: Any, start: int, length: int | None = None) -> Any:
-    """From a character, counted from 1, or from the end if `start` is negative."""
+    """Take the characters from `start`, counted from 1, or from the end if it is negative."""
     first = start - 1 if start > 0 else start
     if length is None:
         return pc.utf8_slice_codeunits(texts, first)
@@ -38,7 +38,7 @@ def _substring(texts: Any, start: int, length: int | None = None) -> Any:
 
 
 def _locate(texts: Any, part: str) -> Any:
-    """The place of the first character, counted from 1; 0 if the text has no such part."""
+    """The position of `part` in each text, from 1; 0 if the text does not contain it."""
     if _is_ascii(texts):
         return pc.add(pc.find_substring(texts, part), 1).cast(pa.int32())
     found = [None if text is None else text.find(part) + 1 for text in texts.to_pylist()]
@@ -77,7 +77,7 @@ _OF_TEXTS: dict[str, Callable[..., Any]] = {
     "octet_length": pc.binary_length,
     "upper": partial(_letters, pc.ascii_upper),
     "lower": partial(_letters, pc.ascii_lower),
-    # Of all white space only spaces, as Spark.
+    # Like Spark, these trim spaces and no other white space.
     "trim": lambda texts: _compute.utf8_trim(texts, " "),
     "ltrim": lambda texts: _compute.utf8_ltrim(texts, " "),
     "rtrim": lambda texts: _compute.utf8_rtrim(texts, " "),
@@ -107,7 +107,7 @@ def _concat(_expression: Call, values: Sequence[Values]) -> Values:
 
 
 def _concat_ws(_expression: Call, values: Sequence[Values]) -> Values:
-    """NULLs are left out."""
+    """Join texts with a separator, without NULLs."""
     separator, *arrays = (plain(each.array) for each in values)
     # Arrow gives no row at all for a row of NULLs.
     empty = pc.is_null(_compute.coalesce(*arrays))

@@ -1,4 +1,4 @@
-"""Functions of dates and timestamps, a column at a time, as Spark's are in ANSI mode and in UTC."""
+"""Vectorized functions of dates and timestamps, as in Spark's ANSI mode, in UTC."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _moment(expression: Call, values: Sequence[Values]) -> Values:
 
 
 def _part(expression: Call, values: Sequence[Values]) -> Values:
-    """A part of a moment in UTC, or of a day."""
+    """Extract a part of a timestamp in UTC, or of a date."""
     (given,) = values
     array = given.array
     if expression.function in _DIVISORS:
@@ -68,7 +68,7 @@ _NAMES = {
 
 
 def _name(expression: Call, values: Sequence[Values]) -> Values:
-    """The name of a day or a month, as three letters of English."""
+    """The English name of a weekday or a month, in three letters."""
     (given,) = values
     check_years(given.array)
     part = _ARROW_PARTS["weekday"] if expression.function == "dayname" else pc.month
@@ -77,7 +77,7 @@ def _name(expression: Call, values: Sequence[Values]) -> Values:
 
 
 def _since_1970(expression: Call, values: Sequence[Values]) -> Values:
-    """Whole units since 1970 in UTC; `unix_timestamp` alone counts up before 1970."""
+    """Whole units since 1970 in UTC, rounded down; `unix_timestamp` rounds towards 1970."""
     (given,) = values
     if expression.function == "unix_date":
         return Values(given.array.cast(pa.int32()), given.failed)
@@ -90,7 +90,7 @@ def _since_1970(expression: Call, values: Sequence[Values]) -> Values:
 
 
 def _months(days: Any) -> tuple[Any, Any]:
-    """The month of each day, and how many days went before it in the month."""
+    """The month of each day, and the number of days before it in the month."""
     months = days.astype("M8[D]").astype("M8[M]")
     return months, days - months.astype("M8[D]").astype(np.int64)
 
@@ -114,9 +114,9 @@ def _add_months(expression: Call, values: Sequence[Values]) -> Values:
 
 
 def later_by_months(moments: Int64s, number: Int64s) -> Int64s:
-    """The same day of another month, or its last one, at the same time in UTC.
+    """Add months: the same day of another month, or its last, at the same time in UTC.
 
-    Both in microseconds since 1970. Raises UnsupportedFeature for years beyond 1 to 9999.
+    Moments are microseconds since 1970. Raises UnsupportedFeature for years beyond 1 to 9999.
     """
     _check_moments(moments)
     months, before = _months(moments // _DAY)
@@ -142,14 +142,14 @@ def _dates(days: Int64s, there: Bools) -> Any:
 
 
 def _moments(array: Any) -> Int64s:
-    """Microseconds since 1970 in UTC of days or moments; anything where NULL."""
+    """Convert dates or timestamps to microseconds since 1970 in UTC; arbitrary where NULL."""
     if pa.types.is_date(array.type):
         return numbers(array.cast(pa.int32())).astype(np.int64) * _DAY
     return numbers(array.cast(pa.int64()))
 
 
 def check_years(array: Any) -> None:
-    """Raise UnsupportedFeature for years that Arrow's calendar may not have as Spark's has them."""
+    """Raise UnsupportedFeature for years in which Arrow's calendar may differ from Spark's."""
     _check_moments(_moments(array))
 
 

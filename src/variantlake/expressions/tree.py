@@ -1,9 +1,9 @@
 """The one tree of expressions over the columns of a table and paths inside Variant columns.
 
-Readers make it of SQL text, of Spark's plans and of Python; `rows` evaluates it in rows, `bounds`
-over what files may hold. A condition is an expression of type BOOLEAN, in the three values of SQL.
-What a reader does not understand is an `Unknown`, which never skips a file. A comparison of an
-operand with a constant stands as it was written: `typing` says in which type Spark makes it.
+Readers build it from SQL text, Spark's plans and Python. `rows` evaluates it over rows, `bounds`
+over what files may hold. A condition is an expression of type BOOLEAN, with SQL's three values. A
+condition that a reader does not understand becomes an `Unknown`, which never skips a file. A
+comparison of an operand with a constant stays as it was written; `typing` determines its type.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Scalar = bool | int | float | str | bytes | Decimal
 """A literal's raw value: dates in days, timestamps in microseconds since the epoch (UTC)."""
 
 PRESENCE = "presence"
-"""What a Ref asks for as its type if only `IS NULL` and `IS NOT NULL` look at a Variant."""
+"""The type of a Ref if only `IS NULL` and `IS NOT NULL` use the Variant."""
 
 CompareOp = OneOf["=", "<>", "<", "<=", ">", ">=", "<=>"]
 FLIPPED: dict[CompareOp, CompareOp] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-"""The operator that says the same with its sides exchanged; the others say it themselves."""
+"""The operator that means the same with exchanged sides; the others are symmetric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class Ref:
     """A column, or a path inside a Variant column, read as one Spark type.
 
     `column` is the column's path through structs, by the names in the files. `path` is None for
-    an ordinary column. `type` is the Spark type asked for, as Spark prints it (`decimal(18,2)`);
-    `variant` keeps the Variant itself, PRESENCE asks whether there is one. `strict` tells
-    `variant_get` and casts, which raise if a value cannot be cast, from `try_variant_get`, which
-    gives NULL there. `shown` is the column's name for people where files know it by another one
-    (column mapping). `char_length` is the length that the strings of a CHAR column are padded to
-    if they are compared; 0 for other columns.
+    an ordinary column. `type` is the requested Spark type, as Spark prints it (`decimal(18,2)`);
+    `variant` reads the Variant itself, PRESENCE tests whether there is one. If `strict`, a value
+    that cannot be cast is an error, as in `variant_get` and casts; otherwise it becomes NULL, as in
+    `try_variant_get`. `shown` is the column's name for users where files have another one (column
+    mapping). `char_length` is the length to which Spark pads a CHAR column's strings before it
+    compares them; 0 for other columns.
     """
 
     column: tuple[str, ...]
@@ -83,7 +83,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of `functions.FUNCTIONS`, whose arguments have the types that it takes."""
+    """A call of a function of `functions.FUNCTIONS`, with arguments of the types that it takes."""
 
     function: str
     arguments: tuple[Expression, ...]
@@ -105,7 +105,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate of all rows of a group; `count` without an argument is that of rows."""
+    """An aggregate of all rows of a group; `count` without an argument counts rows."""
 
     function: OneOf["count", "min", "max", "sum", "avg"]
     argument: Expression | None
@@ -144,7 +144,7 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class StartsWith:
-    """`startswith(operand, prefix)`, which is also what `operand LIKE 'prefix%'` says."""
+    """`startswith(operand, prefix)`, also for `operand LIKE 'prefix%'`."""
 
     operand: Expression
     prefix: str
@@ -175,7 +175,7 @@ class And:
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Some of `terms` holds. No terms: false."""
+    """At least one of `terms` holds. No terms: false."""
 
     terms: tuple[Predicate, ...]
 
@@ -213,7 +213,7 @@ Predicate = Expression
 
 
 def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
-    """The parts that all have to hold, nested ANDs flattened; none for no predicate."""
+    """The conditions that must all hold, with nested ANDs flattened; none for None."""
     if predicate is None:
         return ()
     if isinstance(predicate, And):
@@ -222,7 +222,7 @@ def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
-    """What an expression is directly made of; constants of IN are left out."""
+    """The direct children of an expression, without the constants of IN."""
     match expression:
         case Compare(_, left, right):
             return left, right
@@ -236,7 +236,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 
 
 def below(expression: Expression | None) -> Iterator[Expression]:
-    """The expression and all that it is made of, in order; nothing for None."""
+    """The expression and its descendants, parents first; nothing for None."""
     if expression is not None:
         yield expression
         for child in children(expression):
@@ -244,7 +244,7 @@ def below(expression: Expression | None) -> Iterator[Expression]:
 
 
 def is_by_bounds(condition: Expression) -> bool:
-    """Whether it is made of columns and paths beside constants, which is what bounds decide."""
+    """Whether bounds can decide it: it only compares columns and paths with constants."""
     match condition:
         case And(terms) | Or(terms):
             return all(map(is_by_bounds, terms))
@@ -263,7 +263,7 @@ def refs(expression: Expression | None) -> Iterator[Ref]:
 
 
 def map_refs(expression: Expression, change: Callable[[Ref], Ref]) -> Expression:
-    """The expression with every Ref replaced by `change` of it."""
+    """Replace every Ref in the expression by what `change` returns for it."""
     match expression:
         case Ref():
             return change(expression)

@@ -1,9 +1,9 @@
-"""Types of expressions as Spark has them, and the type in which it compares.
+"""The types that expressions have in Spark, and the types in which Spark compares them.
 
 Bounds of the requested type decide a comparison only if Spark compares in this type itself, or in
 one that holds every value of it unchanged (EXACTNESS, rule 17): as doubles,
 `9007199254740993::bigint = 9007199254740992.0D` is true. Pairs whose common type depends on ANSI
-mode, and strings compared with anything else, have none here: the file is kept.
+mode, and strings compared with other types, have no common type here, so the file is kept.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ _EXACT_AS_DOUBLE = (Kind.INT8, Kind.INT16, Kind.INT32)
 
 
 def refused(what: str) -> UnsupportedFeature:
-    """The error for what is left to Spark."""
+    """Make the error for an expression that is left to Spark."""
     return UnsupportedFeature(f"the local engine does not take {what}", **SPARK_RUNS_IT)
 
 
 def untyped(
     what: str, expression: Expression, wanted: str = "string"
 ) -> InvalidQuery | UnsupportedFeature:
-    """The error for what needs a type, of an expression that has none here.
+    """Make the error for an expression without a type here, where one is needed.
 
-    Spark takes no Variant there either.
+    Spark accepts no Variant there either.
     """
     if type_text(expression) != "variant":
         return refused(f"{what} of {expression}, which is {type_text(expression)}")
@@ -78,7 +78,7 @@ def _with_a_type(expression: Expression, wanted: str = "string") -> str:
 
 
 def as_string(expression: Expression) -> Expression:
-    """An operand of a function of strings, to which Spark casts a Variant."""
+    """Return an operand of a string function; a path's Variant is read as STRING, as in Spark."""
     if isinstance(expression, Ref) and expression.path and expression.type == "variant":
         return replace(expression, type="string")
     return expression
@@ -86,9 +86,9 @@ def as_string(expression: Expression) -> Expression:
 
 @cache
 def spark_type(name: str) -> ShreddedType | None:
-    """The type that Spark's type name means.
+    """Parse Spark's name of a type.
 
-    None for a name without a column form here: `variant`, structs, collated strings, unknown ones.
+    None for one without a column form here: `variant`, structs, collated strings, unknown names.
     """
     try:
         parsed = ShreddedType.parse(name)
@@ -100,8 +100,8 @@ def spark_type(name: str) -> ShreddedType | None:
 def type_of(expression: Expression) -> ShreddedType | None:
     """The type of an expression.
 
-    None for what is not a scalar here: whole Variants, nested columns, collated strings, a NULL of
-    no type, and what a reader did not understand.
+    None if it is not a scalar here: whole Variants, nested columns, collated strings, a NULL
+    without a type, and an `Unknown`.
     """
     match expression:
         case Ref() | Literal():
@@ -133,11 +133,11 @@ def scalar(expression: Expression) -> ShreddedType:
 
 
 def comparison_type(own: ShreddedType | None, literals: Iterable[Literal]) -> ShreddedType | None:
-    """The type in which Spark compares values of a type of `spark_type` with all of these literals.
+    """The type in which Spark compares values of type `own` with all of these literals.
 
-    None if it is not known for sure, or does not hold every value of `own` unchanged. Also if an
-    integer is compared with a decimal that no integer reaches: Spark takes that for certain, of a
-    NULL too (`x < 9223372036854775808` is true in every row).
+    None if it is not certain, or does not hold every value of `own` unchanged. Also None for an
+    integer and a decimal beyond all integers: Spark decides that comparison without the value,
+    even for NULL (`x < 9223372036854775808` is true in every row).
     """
     common = own
     for literal in literals:
@@ -156,9 +156,9 @@ def _is_beyond(literal: Literal) -> bool:
 
 
 def literal_as(literal: Literal, common: ShreddedType) -> Raw | None:
-    """The literal's value as Spark casts it to `common`, a type of `comparison_type`; None is NULL.
+    """Return the literal's value as Spark casts it to `common`, a `comparison_type`; None is NULL.
 
-    Integers stay exact, also if the comparison is one of decimals.
+    Integers stay integers even if decimals are compared.
     """
     if literal.value is None:
         return None
@@ -169,7 +169,7 @@ def literal_as(literal: Literal, common: ShreddedType) -> Raw | None:
 
 @cache
 def common_type(left: ShreddedType, right: ShreddedType) -> ShreddedType | None:
-    """Spark's common type of two operands, if ANSI mode makes no difference to it."""
+    """Spark's common type of two operands; None if there is none, or ANSI mode changes it."""
     if left == right:
         return left
     kinds = {left.kind, right.kind}
@@ -198,7 +198,7 @@ def _wider_decimal(left: ShreddedType, right: ShreddedType) -> ShreddedType | No
 
 
 def _holds(wide: ShreddedType, narrow: ShreddedType) -> bool:
-    """Whether every value of `narrow` is one of `wide`, unchanged, given they have met in it."""
+    """Whether `wide`, their common type, holds every value of `narrow` unchanged."""
     if wide.kind is Kind.DOUBLE:
         return narrow.kind in (*_FLOATS, *_EXACT_AS_DOUBLE)
     return True
@@ -208,7 +208,7 @@ def _holds(wide: ShreddedType, narrow: ShreddedType) -> bool:
 
 
 def aggregate(function: str, argument: Expression | None, *, distinct: bool = False) -> Aggregate:
-    """An aggregate with Spark's result type. Raises UnsupportedFeature for others."""
+    """Make an aggregate with Spark's result type. Raises InvalidQuery and UnsupportedFeature."""
     if argument is None or (function == "count" and not distinct):
         return Aggregate("count", argument, False, BIGINT)
     if function != "count" and type_of(argument) is None:
@@ -235,7 +235,7 @@ def aggregate(function: str, argument: Expression | None, *, distinct: bool = Fa
 
 
 def condition(expression: Expression) -> Expression:
-    """An expression as a condition. Raises UnsupportedFeature for what is not of type BOOLEAN."""
+    """Make a condition of a BOOLEAN expression. Raises UnsupportedFeature for other types."""
     if type_of(expression) != BOOLEAN:
         raise refused(f"{expression} as a condition")
     match expression:
@@ -247,7 +247,7 @@ def condition(expression: Expression) -> Expression:
 
 
 def compare(op: CompareOp, left: Expression, right: Expression) -> Compare:
-    """A comparison of two expressions in their common type. Raises UnsupportedFeature."""
+    """Compare two expressions in their common type. Raises InvalidQuery and UnsupportedFeature."""
     for each in (left, right):
         if type_text(each) == "variant":
             raise untyped("a comparison", each)
@@ -256,7 +256,7 @@ def compare(op: CompareOp, left: Expression, right: Expression) -> Compare:
 
 
 def is_null(operand: Expression) -> IsNull:
-    """Whether a column or path, of whatever type, or an expression is NULL."""
+    """Test a column or path of any type, or a scalar expression, for NULL."""
     if not isinstance(operand, Ref):
         scalar(operand)
     return IsNull(operand)
@@ -266,7 +266,7 @@ def is_null(operand: Expression) -> IsNull:
 
 
 def cast(expression: Expression, wanted: ShreddedType) -> Expression:
-    """The expression as another type if every value of its own has one there."""
+    """Cast to a type that holds all values of the expression's type. Raises UnsupportedFeature."""
     if type_of(expression) == wanted:
         return expression
     if isinstance(expression, Literal) and expression.value is None:
@@ -291,7 +291,7 @@ def _widens(own: ShreddedType, wanted: ShreddedType) -> bool:
 
 
 def together(function: str, arguments: list[Expression]) -> list[Expression]:
-    """Arguments cast to the one type that Spark finds for all of them."""
+    """Cast arguments to the one type that Spark finds for all of them."""
     common: ShreddedType | None = None
     for argument in arguments:
         if argument == NULL:
@@ -308,6 +308,6 @@ def together(function: str, arguments: list[Expression]) -> list[Expression]:
 
 
 def no_char(expression: Expression) -> None:
-    """Raise UnsupportedFeature for a column of CHAR, which Spark pads."""
+    """Raise UnsupportedFeature for a CHAR column, which Spark pads."""
     if isinstance(expression, Ref) and expression.char_length:
         raise refused(f"{expression}, which is a CHAR, in an expression")
