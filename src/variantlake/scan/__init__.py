@@ -1,7 +1,7 @@
-"""Running a scan plan in this process, with Arrow.
+"""Run a scan plan in this process, with Arrow.
 
-In: a plan. Out: Arrow batches that hold exactly what Spark's `variant_get` gives.
-Tasks of other engines read files by the same modules.
+In: a plan. Out: Arrow batches with exactly the values of Spark's `variant_get`.
+Tasks of other engines read files with the same modules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Rows as an Arrow stream, which other libraries take: Variants are marked as such, or are text.
+"""Rows as an Arrow stream for other libraries; Variants have an extension type or are JSON text.
 
-A VARIANT column has the extension type `arrow.parquet.variant`, which pyarrow and Polars keep and
+The extension type of a VARIANT column is `arrow.parquet.variant`, which pyarrow and Polars keep and
 DuckDB reads as its own VARIANT. Spec: Arrow, "Canonical Extension Types", "Parquet Variant".
 """
 
@@ -47,7 +47,7 @@ TOO_MANY_ROWS = (
     ),
     "select fewer columns, paths or rows",
 )
-"""What `errors.in_memory` says of rows that are read."""
+"""What to tell `errors.in_memory` when rows are read."""
 
 _SHOWN_ROWS = 10
 _CELL = 80
@@ -63,7 +63,7 @@ _MARK: dict[bytes | str, bytes | str] = {
 
 
 def marked(field: AnyField) -> AnyField:
-    """The field with the extension type on each VARIANT in it, at any depth."""
+    """Set the extension type on each VARIANT in the field, at any depth."""
     kind: Any = field.type
     if kind == VARIANT_TYPE:
         return field.with_metadata(_MARK)
@@ -77,9 +77,9 @@ def marked(field: AnyField) -> AnyField:
 
 
 class ArrowStream(Shown):
-    """Base of what gives rows: whatever takes an Arrow stream takes it as it is."""
+    """Base of the classes that provide rows; whatever takes an Arrow stream accepts them."""
 
-    if not TYPE_CHECKING:  # else a checker would take any name
+    if not TYPE_CHECKING:  # else a type checker would accept any name
 
         def __getattr__(self, name: str) -> Any:
             from variantlake.familiar_names import no_such_attribute
@@ -159,22 +159,24 @@ class ArrowStream(Shown):
         format: Literal["parquet", "csv", "jsonl"] | None = None,  # noqa: A002 - as in loads
         **options: Unpack[ExportKeywords],
     ) -> ExportResult:
-        """Write the rows into one file, batch by batch; it appears when it is whole.
+        """Write the rows into one file, batch by batch; the file appears once it is complete.
 
-        `table.scan("event:kind::string AS kind, day").export("kinds.csv.gz")`. Text is that of
-        Spark: of CSV a NULL is nothing and an empty text `""`, binary data are hexadecimal; JSON
-        lines have all columns, with binary data in base64. Of `as_json()`, Variants are JSON text.
+        `table.scan("event:kind::string AS kind, day").export("kinds.csv.gz")`. Values are written
+        as Spark writes them: in CSV, NULL is an empty field, an empty text is `""`, and binary data
+        are hexadecimal. JSON lines have all columns, with binary data in base64. After `as_json()`,
+        Variants are JSON text.
 
         Args:
             path: A file on a disk or in an object store. `.gz` and `.zst` compress CSV and JSON.
-            format: The form; None goes by the name: `.parquet`, `.csv`, `.jsonl` and `.ndjson`.
-            **options: `overwrite=True` replaces a file that is there, `dry_run=True` writes nothing
-                and counts the rows. `shredding`, of Parquet, says which paths of Variants become
-                columns: `"infer"`, the default, goes by the first rows, None leaves them whole; or
-                DDL. `progress` is called with how far it is, as for `Table.optimize`.
+            format: The format; None takes it from the name: `.parquet`, `.csv`, `.jsonl`,
+                `.ndjson`.
+            **options: `overwrite=True` replaces an existing file, `dry_run=True` only counts the
+                rows. For Parquet, `shredding` sets which paths of Variants become columns:
+                `"infer"`, the default, infers them from the first rows, None leaves Variants whole,
+                and DDL names them. `progress` is called as for `Table.optimize`.
 
         Raises:
-            InvalidValue: The file is there, its name says no form, or an option is unknown.
+            InvalidValue: The file exists, its name implies no format, or an option is unknown.
             MissingSource: There is no such folder.
             StoreFailed: The file cannot be written; what was there before is unharmed.
             What `to_batches` raises.
@@ -231,10 +233,10 @@ class ArrowStream(Shown):
 
 
 class HeadRows(ArrowStream):
-    """Rows in memory. A prompt shows their values, those of Variants too.
+    """Rows in memory. A prompt shows their values, including those of Variants.
 
-    `len(rows)` counts them, `rows[0]` is the first one as a dict, and `to_arrow()` is a table of
-    Arrow.
+    `len(rows)` counts them, `rows[0]` is the first one as a dict, and `to_arrow()` is an Arrow
+    table.
     """
 
     def __init__(self, table: pa.Table) -> None:
@@ -278,7 +280,7 @@ class HeadRows(ArrowStream):
 
 
 def _prompt_cell(value: Any) -> str:
-    """A value in one line, whatever is in it."""
+    """Show any value on one line."""
     text = "NULL" if value is None else value if isinstance(value, str) else str(value)
     return shortened(text if text.isprintable() else repr(text), _CELL)
 
@@ -288,7 +290,7 @@ def _holds_variants(kind: pa.DataType) -> bool:
 
 
 def _python_values(column: Any) -> list[Any]:
-    """The values of a column, Variants in it as values of Python, NULL as None."""
+    """The values of a column, with Variants as values of Python and NULL as None."""
     values: list[Any] = column.to_pylist()
     if not _holds_variants(column.type):
         return values
@@ -324,7 +326,7 @@ def _needed(package: str) -> Any:
 
 @dataclass(frozen=True, repr=False)
 class JsonStream(ArrowStream):
-    """Rows whose Variants are JSON text. `to_batches` raises as `vl.to_json`, too."""
+    """Rows whose Variants are JSON text. `to_batches` also raises as `vl.to_json`."""
 
     rows: ArrowStream
 

@@ -1,4 +1,4 @@
-"""Values of SQL as a column holds them: what an assignment converts, and what it refuses."""
+"""Convert SQL values to the type of the column that they are assigned to, or refuse them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WHOLE_NUMBERS = pa.decimal128(19, 0)
 
 
 def scalar_of(value: Literal, wanted: Any, name: str) -> Any:
-    """A constant as the column holds it."""
+    """Convert a constant to the column's type."""
     if value.value is None:
         return pa.scalar(None, wanted)
     if isinstance(value.value, Decimal | int) and pa.types.is_floating(wanted):
@@ -38,7 +38,7 @@ def scalar_of(value: Literal, wanted: Any, name: str) -> Any:
 
 
 def _nearest_float(number: Decimal | int) -> float:
-    """The nearest FLOAT, rounded once: by way of a DOUBLE it may be the second nearest."""
+    """Round once to the nearest FLOAT: through a DOUBLE it may be the second nearest."""
     near = np.float32(float(number))
     floats = (np.nextafter(near, np.float32(way)) for way in (-math.inf, near, math.inf))
 
@@ -49,7 +49,7 @@ def _nearest_float(number: Decimal | int) -> float:
 
 
 def assigned(array: Any, wanted: Any, name: str) -> Any:
-    """Values as the column holds them; a decimal is rounded to its digits behind the point."""
+    """Convert values to the column's type; a decimal is rounded to the column's scale."""
     if array.type == wanted:
         return array
     if pa.types.is_nested(wanted):
@@ -61,7 +61,7 @@ def assigned(array: Any, wanted: Any, name: str) -> Any:
     if not _widens(array.type, wanted):
         raise _refused(sql_name(array.type), wanted, name)
     if pa.types.is_integer(array.type) and pa.types.is_decimal(wanted):
-        array = array.cast(_WHOLE_NUMBERS)  # Arrow asks for room for every number of the type
+        array = array.cast(_WHOLE_NUMBERS)  # Arrow needs digits for every number of the type
     try:
         return array.cast(wanted)
     except pa.ArrowInvalid as error:
@@ -69,7 +69,7 @@ def assigned(array: Any, wanted: Any, name: str) -> Any:
 
 
 def _nested(array: Any, wanted: Any, name: str) -> Any:
-    """Nested values of a type that differs only in what may be NULL."""
+    """Convert nested values of a type that differs only in what may be NULL."""
     given, needed = (str(kind).replace(" not null", "") for kind in (array.type, wanted))
     if given != needed:
         raise _refused(sql_name(array.type), wanted, name)
@@ -77,7 +77,7 @@ def _nested(array: Any, wanted: Any, name: str) -> Any:
 
 
 def _rounded(array: Any, wanted: Any, name: str) -> Any:
-    """Decimals with fewer digits behind the point, rounded half up."""
+    """Round decimals half up to a smaller scale."""
     stored, requested = ShreddedType.from_arrow(array.type), ShreddedType.from_arrow(wanted)
     encoded = array.dictionary_encode()
     raws = raws_of(encoded.dictionary)
@@ -114,7 +114,7 @@ def _refused(given: str, wanted: Any, name: str) -> UnsupportedFeature:
 
 
 def sql_name(arrow: Any) -> str:
-    """A type of Arrow as Spark's DDL writes it."""
+    """Spark's DDL for an Arrow type."""
     if is_variant_type(arrow):
         return "VARIANT"
     return spark_name(StructType.from_arrow(pa.schema([("it", arrow)])).fields[0].type).upper()

@@ -1,4 +1,4 @@
-"""What scans of a table have decoded of its log, kept for the next scan."""
+"""A cache of what scans of a table have decoded of its log."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class DecodedLog:
-    """The files of one snapshot and what footers say of foreign ones; a copy begins empty."""
+    """Caches the files of one snapshot and the footers of foreign files; a copy starts empty."""
 
     def __init__(self) -> None:
         self._last: tuple[Snapshot, LogFiles] | None = None
 
-    # These load what a table that is only opened does not need.
+    # These import modules that a table that is only opened does not need.
     @cached_property
     def _footers(self) -> Footers:
         from variantlake.scan.footers import Footers
@@ -30,7 +30,7 @@ class DecodedLog:
 
     @cached_property
     def layouts(self) -> FileLayouts:
-        """Of the files that queries have read."""
+        """The layouts of the files that queries have read."""
         from variantlake.scan.files.file_layouts import FileLayouts
 
         return FileLayouts()
@@ -42,9 +42,9 @@ class DecodedLog:
         predicate: Predicate | None = None,
         partition_types: Mapping[str, str] | None = None,
     ) -> LogFiles:
-        """The files of the snapshot; reads the footers of those whose layout the log lacks.
+        """Return the snapshot's files; reads the footers of those whose layout the log lacks.
 
-        If there are too many files to hold in memory, only those that the predicate keeps.
+        If there are too many files to hold in memory, returns only those that the predicate keeps.
         """
         from variantlake.planning.kept_files import without_skipped
         from variantlake.planning.log_files import LogFiles

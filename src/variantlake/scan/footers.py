@@ -1,6 +1,6 @@
-"""Footers of data files, read once and remembered: what the log does not tell of their layout.
+"""Read and cache the footers of data files whose layout the log lacks.
 
-Never committed on a read (EXACTNESS, rule 9).
+A read never commits what it learns from them (EXACTNESS, rule 9).
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _THREADS = 16
 
 
 class Footers:
-    """Remembers what footers of foreign files say; one for all tables."""
+    """Caches the facts in the footers of foreign files."""
 
     def __init__(self) -> None:
         self._facts: dict[tuple[str, int, int], FileFacts | None] = {}
         self._layouts: dict[ShreddingSchema, ShreddingSchema] = {}
 
     def with_facts(self, snapshot: Snapshot, files: LogFiles, paths: Iterable[Ref]) -> LogFiles:
-        """The files of a snapshot; footers are read if the log lacks the layout.
+        """Return the files with facts from their footers where the log lacks the layout.
 
-        Only when a query reads a path, and once for each file. An unreadable one stays unknown:
-        the scan then says why.
+        Reads footers only if a query reads a path, and each once. The layout of an unreadable file
+        stays unknown, and the scan raises the error.
         """
         lacking = files.lacking({ref.column for ref in paths if ref.path is not None})
         if not len(lacking):
@@ -52,7 +52,7 @@ class Footers:
         return files.with_facts(lacking, RecordColumns(known)) if any(known) else files
 
     def _shared(self, facts: FileFacts) -> FileFacts:
-        """The same facts with one object for each layout: planning decides once for each object."""
+        """Share one object per layout between facts: planning decides once per object."""
         variants = tuple(
             replace(variant, schema=self._layouts.setdefault(variant.schema, variant.schema))
             for variant in facts.variants
@@ -63,7 +63,7 @@ class Footers:
 def row_groups(
     snapshot: Snapshot, choice: FileChoice, partition_types: Mapping[str, str]
 ) -> RowGroups | None:
-    """Row groups of the files that are read, by their footers; None if one cannot be read."""
+    """Count the row groups of the chosen files by their footers; None if one cannot be read."""
     files = list(choice.files)
     if not files:
         return RowGroups(0, 0)
@@ -86,7 +86,7 @@ def _facts(snapshot: Snapshot, file: ScanFile) -> FileFacts | None:
 def _by_footer(
     snapshot: Snapshot, file: ScanFile, facts: Callable[..., tuple[FileFacts, ...]]
 ) -> tuple[FileFacts, ...]:
-    """What a footer says; nothing if it is unreadable, or has other names than the log."""
+    """The facts of a footer; none if it is unreadable, or has other names than the log."""
     try:
         footer = read_footer(file.path)
         if not snapshot.has_stored_names(footer):

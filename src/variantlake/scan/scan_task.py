@@ -1,7 +1,7 @@
-"""Files read by our kernels in tasks of another engine: the same rows, as the types it wants.
+"""Read files with our kernels in the tasks of another engine, as the types that it wants.
 
-What a task needs is small and pickles; the planner of the scan makes it. Conditions only
-leave out rows here: the engine evaluates the query's own conditions on what it gets.
+A task's description is small and pickles; the planner of the scan makes it. Conditions only leave
+out rows here: the engine evaluates the query's own conditions on the rows that it gets.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PART_BYTES = 64 << 20
 
 _SMALLEST_PART = 2 << 20
 _OPEN_BYTES = 1 << 20
-"""What opening a file counts for."""
+"""The cost of opening a file, as a number of bytes."""
 
 BATCH_ROWS = 8192
 
@@ -51,11 +51,11 @@ class FilePart:
 
 @dataclass(frozen=True)
 class ScanTask:
-    """The body of the tasks of one scan; pickles.
+    """The function that the tasks of one scan run; pickles.
 
-    `table` is the version without its files. `schema` are the wanted columns by their names in the
-    files, and of what type; `texts` names columns of text beside them that hold a partition
-    column's serialised values. Rows for which a condition of `prefilter` is false or NULL may be
+    `table` is the snapshot without its files. `schema` has the wanted columns with their types, by
+    their names in the files. `texts` maps additional columns of text to the partition columns whose
+    serialized values they hold. Rows for which a condition of `prefilter` is false or NULL may be
     left out. `row_place` is the column of `schema` that gets a row's place in its file, from 0;
     empty if there is none.
     """
@@ -81,7 +81,7 @@ class ScanTask:
         tasks: int = 1,
         row_place: str = "",
     ) -> ScanTask:
-        """A scan of these files by about `tasks` tasks, by more if the files are large."""
+        """Make a scan of these files in about `tasks` tasks, in more if the files are large."""
         return cls(
             snapshot.without_files(),
             split_files(files, tasks),
@@ -97,7 +97,7 @@ class ScanTask:
 
         Raises MalformedFile and MalformedVariant with file and row, UnsupportedFeature.
         """
-        # Loads the kernels: in the task, and not where the scan is planned.
+        # Imported in the task, because it loads the kernels, which planning does not need.
         from variantlake.scan.files.file_rows import FileReader
 
         skipper = Skipper(And(self.prefilter), self.partition_types)
@@ -134,7 +134,7 @@ class ScanTask:
         return pa.schema([*self.schema, *(pa.field(name, pa.string()) for name in self.texts)])
 
     def _find_rows(self, reader: FileReader, rows: Rows) -> Bools:
-        """The rows that no condition leaves out; one with an error is the engine's to judge."""
+        """The rows that no condition leaves out; the engine judges rows with an error."""
         kept = rows.kept.copy()
         for condition in self.prefilter:
             if any(isinstance(reader.reading(ref), Native) for ref in refs(condition)):
@@ -148,7 +148,7 @@ class ScanTask:
 
 
 def _operand(rows: Rows, ref: Ref) -> Values:
-    """A condition's column or path. Raises UnsupportedFeature for one that needs Spark's zone."""
+    """A condition's operand. Raises UnsupportedFeature for one that needs Spark's time zone."""
     values = rows.values(ref)
     if ref.path is None and ref.type == "date" and pa.types.is_timestamp(values.array.type):
         raise UnsupportedFeature("a timestamp is a date of the session's time zone")
@@ -158,9 +158,9 @@ def _operand(rows: Rows, ref: Ref) -> Values:
 def split_files(
     files: Sequence[ScanFile], tasks: int, *, most: int = PART_BYTES
 ) -> tuple[tuple[FilePart, ...], ...]:
-    """Files, and parts of large ones, for about `tasks` tasks of like many bytes, in order.
+    """Divide files, and parts of large ones, into about `tasks` tasks of similar size, in order.
 
-    There are more tasks if one would read more than `most` bytes of files.
+    Makes more tasks if one would read more than `most` bytes of files.
     """
     total = sum(file.size + _OPEN_BYTES for file in files)
     wanted = min(most, max(_SMALLEST_PART, -(-total // max(tasks, 1))))

@@ -1,4 +1,4 @@
-"""What conditions over a table mean in its files: physical names, types of partition columns."""
+"""Translate conditions over a table to its files: physical names, types of partition columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def partition_types(snapshot: Snapshot) -> dict[str, str]:
 
 
 def stored_ref(snapshot: Snapshot, ref: Ref) -> Ref:
-    """The Ref by the names that files have."""
+    """The Ref by the names that the files use."""
     if snapshot.schema.get(ref.column[0]) is None:
         return ref
     stored = physical_path(snapshot.schema, ref.column)
@@ -37,10 +37,10 @@ def stored_ref(snapshot: Snapshot, ref: Ref) -> Ref:
 
 
 def files_matching(snapshot: Snapshot, where: str | None) -> Callable[[Snapshot], Int64s | None]:
-    """What finds the files of a version that may hold a match, exactly over partition columns.
+    """Make a function that finds a version's files that may match, exactly over partition columns.
 
-    It gives rows of the version's files, None for all of them. `where` is a condition as it stands
-    after WHERE, over the columns of `snapshot`; None chooses all.
+    The function returns rows of the version's files, None for all of them. `where` is a condition
+    as after WHERE, over the columns of `snapshot`; None chooses all.
 
     Raises InvalidQuery and UnsupportedFeature.
     """

@@ -1,6 +1,6 @@
-"""A scan of a table without Spark: the same plan, the same answers, as Arrow batches.
+"""Scan a table without Spark: the same plan and the same answers, as Arrow batches.
 
-Files are skipped and their paths read as planning says. Conditions are evaluated on the columns
+The plan decides which files to skip and how to read paths. Conditions are evaluated on the columns
 that they need; only rows that fulfil them are rebuilt or converted.
 """
 
@@ -60,7 +60,7 @@ def scan_of(
     limit: int | None,
     decoded: DecodedLog | None = None,
 ) -> Scan:
-    """The scan that users ask for. Its arguments and errors are those of `Table.scan`."""
+    """Make the scan of `Table.scan`, with its arguments and errors."""
     check_limit(limit)
     if isinstance(select, list | tuple) and not select:
         raise InvalidValue("no column is selected", hint='leave select out to mean all, "*"')
@@ -72,9 +72,10 @@ def scan_of(
 
 @dataclass(frozen=True, slots=True)
 class RowPlaces:
-    """Rows of one file: its row in `Snapshot.files`, and `places` from 0, rising, int64.
+    """Some rows of one file, which is row `number` of `Snapshot.files`.
 
-    `num_rows` are the rows of the file, deleted ones included.
+    `places` are the positions of the rows from 0, ascending. `num_rows` counts all rows of the
+    file, including deleted ones.
     """
 
     number: int
@@ -89,17 +90,17 @@ FOR_USERS = frozenset(
         *("schema", "count", "explain", "read_bytes", "head", "as_json"),
     }
 )
-"""What the completion of a notebook shows of a scan or a query; the rest is for the package."""
+"""Names that a notebook's completion shows for a scan or a query; the others are internal."""
 
 
 @dataclass(frozen=True, repr=False)
 class Scan(ArrowStream):
-    """What a scan of one table version gives; nothing is read before it is asked for.
+    """A scan of one table version; it reads nothing until rows are requested.
 
-    It is an Arrow stream itself, which DuckDB, Polars and pyarrow take as it is. VARIANT columns
-    are struct<metadata: binary, value: binary> with the extension type `arrow.parquet.variant`;
-    times without a zone are taken as UTC. Columns of strings have the type `texts`, which may be
-    views or a dictionary with codes of 32 bits: to some engines these give them for less.
+    It is an Arrow stream, which DuckDB, Polars and pyarrow accept directly. VARIANT columns are
+    struct<metadata: binary, value: binary> with the extension type `arrow.parquet.variant`;
+    timestamps without a zone are taken as UTC. Columns of strings have the type `texts`, which may
+    be string views or a dictionary with 32-bit codes: some engines take these at less cost.
     """
 
     snapshot: Snapshot = field(repr=False)
@@ -140,17 +141,17 @@ class Scan(ArrowStream):
         return super().head(rows)
 
     def count(self) -> int:
-        """The number of rows, without reading what is selected. Raises as `to_batches`."""
+        """The number of rows, without reading the selected columns. Raises as `to_batches`."""
         check_before_read(self.snapshot)
         return sum(batch.num_rows for batch in self._batches((), limit=self.max_rows))
 
     @property
     def read_bytes(self) -> int:
-        """Bytes of the files that may hold rows; of these only some columns are read."""
+        """Bytes of the files that may hold matching rows; a scan reads only some columns."""
         return self.choice.read_bytes
 
     def places(self) -> Iterator[RowPlaces]:
-        """Where the rows that fulfil the condition are; files without any are left out.
+        """Yield the places of the rows that fulfil the condition, without files that have none.
 
         Raises as `to_batches`.
         """
@@ -174,7 +175,7 @@ class Scan(ArrowStream):
         return np.concatenate(found), int(starts[-1])
 
     def explain(self) -> Explanation:
-        """What is read and skipped, by which predicate, and how each path is read."""
+        """Explain what is read and skipped, by which predicate, and how each path is read."""
         check_before_read(self.snapshot)
         groups = row_groups(self.snapshot, self.choice, self.partition_types)
         return explain(self.choice, self._requests, groups, self.snapshot.properties)
@@ -188,18 +189,18 @@ class Scan(ArrowStream):
 
     @cached_property
     def predicate(self) -> Predicate | None:
-        """The condition by the names that files have."""
+        """The condition by the names that files use."""
         return None if self.condition is None else map_refs(self.condition, self.stored)
 
     @cached_property
     def _requests(self) -> Sequence[Ref]:
-        """The paths and columns that are read, by the names that files have."""
+        """The paths and columns that are read, by the names that files use."""
         requested = [*(self.stored(item.ref) for item in self.items), *refs(self.predicate)]
         return [ref for ref in requested if spark_type(ref.type) is not None]
 
     @cached_property
     def choice(self) -> FileChoice:
-        """The files that are read, chosen once."""
+        """The files to read, chosen once."""
         return choose_files(
             self.decoded.files(self.snapshot, self._requests, self.predicate, self.partition_types),
             self.predicate,
@@ -208,7 +209,7 @@ class Scan(ArrowStream):
 
     @property
     def numbered_choice(self) -> FileChoice:
-        """The same, with all files of the version in its table: as rows of `Snapshot.files`."""
+        """The choice with all files of the version in its table: rows are of `Snapshot.files`."""
         files = self.snapshot.files
         if isinstance(files, PartedFiles):
             files.load()
@@ -218,16 +219,16 @@ class Scan(ArrowStream):
 
     @cached_property
     def exact_facts(self) -> ExactFacts:
-        """What the log knows for certain of the files of the choice's table."""
+        """What the log proves about the files of the choice's table."""
         return ExactFacts(self.choice.table, self.partition_types)
 
     @cached_property
     def certain(self) -> Bools:
-        """The files of that table of which the log proves that all rows fulfil the condition."""
+        """The files of that table in which the log proves that all rows fulfil the condition."""
         return self.exact_facts.matching(self.predicate)[1]
 
     def stored(self, ref: Ref) -> Ref:
-        """A column or path by the names that files have."""
+        """A column or path by the names that files use."""
         found = self._stored.get(ref)
         if found is None:
             found = self._stored[ref] = stored_ref(self.snapshot, ref)
@@ -235,7 +236,7 @@ class Scan(ArrowStream):
 
     @cached_property
     def _stored(self) -> dict[Ref, Ref]:
-        """Of the columns and paths that were asked for: each row group asks again."""
+        """Caches the results of `stored`, which each row group calls again."""
         return {}
 
     def type_of(self, ref: Ref) -> pa.DataType:
@@ -258,7 +259,7 @@ class Scan(ArrowStream):
     # --- Reading ---
 
     def batches_of(self, files: Iterable[ScanFile]) -> Iterator[pa.RecordBatch]:
-        """The rows of some of the files that are read, in this order. Raises as `to_batches`."""
+        """The rows of some of the chosen files, in this order. Raises as `to_batches`."""
         yield from self._batches(self.items, ((file, self.predicate) for file in files))
 
     def _batches(
@@ -267,7 +268,7 @@ class Scan(ArrowStream):
         files: Iterable[tuple[ScanFile, Predicate | None]] | None = None,
         limit: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of files, each with what its rows are asked for; by default all that is read."""
+        """The rows of files, each with its condition; by default, of all chosen files."""
         schema = self._schema_of(items)
         wanted = [self.stored(item.ref) for item in items]
         if files is None and limit is None:
@@ -282,9 +283,9 @@ class Scan(ArrowStream):
                 left = None if left is None else left - batch.num_rows
 
     def _all_batches(self, wanted: Sequence[Ref], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The same by threads, each of which reads a few row groups."""
+        """The rows of all chosen files, read by threads that take a few row groups at a time."""
         values = self.typed_values(self.choice.rows, {*wanted, *refs(self.predicate)})
-        # Whole Variants are large: those of several files are not read as one.
+        # Whole Variants are large: those of several files are not read together.
         read = self._each if values is None else self._files
         batches = (read(some, wanted, schema) for some in self._tasks())
         if values is not None and values <= SMALL_VALUES:
@@ -293,9 +294,9 @@ class Scan(ArrowStream):
             yield from chained(batches, lambda batch: batch.nbytes)
 
     def typed_values(self, read: Int64s, asked: Iterable[Ref]) -> int | None:
-        """Rows of files that are read, times columns; None if these are not all typed columns.
+        """The rows to read times columns; None unless all are typed or partition columns.
 
-        Columns of partitions are; None too if the rows are not known.
+        Also None if the number of rows is not known.
         """
         asked = list(asked)
         if any(ref.path is None and ref.column[0] not in self.partition_types for ref in asked):
@@ -307,7 +308,7 @@ class Scan(ArrowStream):
         return None if (rows == UNKNOWN).any() else int(rows.sum()) * len(asked)
 
     def _tasks(self) -> Iterator[list[FileTask]]:
-        """Parts of files, and small files that are read together."""
+        """Divide the chosen files into parts, and group small files to read together."""
         records = self.choice.table.facts.num_records[self.choice.rows].tolist()
         files = zip(self._files_with_conditions(), records, strict=True)
         return tasks_of(((file, where, rows) for (file, where), rows in files), most_parts=MANY)
@@ -325,7 +326,7 @@ class Scan(ArrowStream):
     def _together(
         self, tasks: Sequence[FileTask], wanted: Sequence[Ref], schema: pa.Schema
     ) -> list[pa.RecordBatch] | None:
-        """The rows of files that are read as one; None to read one file after the other."""
+        """Read the rows of files together; None to read one file after the other."""
         skipper = Skipper(tasks[0].where, self.partition_types)
         with ExitStack() as opened:
             try:
@@ -341,7 +342,7 @@ class Scan(ArrowStream):
                 ]
                 return list(chain.from_iterable(found))
             except VariantLakeError:
-                return None  # which comes behind the rows of the files before
+                return None  # it is raised again, after the rows of the files before
 
     def _reader(self, task: FileTask, wanted: Sequence[Ref]) -> FileReader:
         return FileReader(
@@ -355,7 +356,7 @@ class Scan(ArrowStream):
 
     @cached_property
     def _few_files(self) -> Sequence[ScanFile] | None:
-        """The files of the choice, as objects to keep; None if they are many."""
+        """The chosen files, as objects to keep; None if there are many."""
         return tuple(self.choice.files) if len(self.choice.rows) <= MOST_FILES else None
 
     def _files_with_conditions(self) -> Iterator[tuple[ScanFile, Predicate | None]]:
@@ -379,7 +380,7 @@ class Scan(ArrowStream):
         schema: pa.Schema,
         file: ScanFile | None,
     ) -> Iterator[pa.RecordBatch]:
-        # The largest column most often: not copied into one piece, and not held as one.
+        # Mostly the largest column: it is neither copied into one piece nor held as one.
         columns = [ref.column for ref in wanted]
         in_parts = next(
             (ref for ref in wanted if columns.count(ref.column) == 1 and hits.has_whole(ref)), None
@@ -418,6 +419,6 @@ def _cast(array: Any, wanted: pa.DataType) -> Any:
 def _batch(arrays: Sequence[Any], schema: pa.Schema, rows: int) -> pa.RecordBatch:
     if arrays:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
-    # A batch without columns counts its rows all the same.
+    # A batch without columns still has a number of rows.
     empty = pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["rows"])
     return empty.select([])
