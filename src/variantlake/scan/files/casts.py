@@ -1,7 +1,7 @@
 """Spark's `variant_get` on values and on columns, without Spark.
 
-Only casts whose results are known to be Spark's are here. A value that needs another one (a cast
-by the session's time zone, odd texts of numbers) is refused by name when it is met, never guessed.
+This module has only casts whose results are known to be Spark's. A value that needs another cast
+(by the session's time zone, of an odd text of a number) is refused by name, never guessed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _STRING = ShreddedType(Kind.STRING)
 
 
 def requested_type(ref: Ref) -> ShreddedType:
-    """The type that a path is asked as. Raises UnsupportedFeature for one without a column form."""
+    """The type that a path is read as. Raises UnsupportedFeature for one without a column form."""
     found = spark_type(ref.type)
     if found is None:
         raise UnsupportedFeature(f"the local engine does not read {ref}")
@@ -52,9 +52,9 @@ def requested_type(ref: Ref) -> ShreddedType:
 
 
 def convert(array: AnyArray, stored: ShreddedType, ref: Ref, conversion: Conversion) -> Values:
-    """The typed column of a clean path as the requested type, by planning's conversion.
+    """Convert a clean path's typed column to the requested type, by planning's conversion.
 
-    Strings stay a dictionary if they are one.
+    A dictionary of strings stays one if nothing is converted.
     """
     requested = requested_type(ref)
     if isinstance(array, pa.DictionaryArray):
@@ -75,7 +75,7 @@ def convert(array: AnyArray, stored: ShreddedType, ref: Ref, conversion: Convers
 
 
 def _direct(array: AnyArray, stored: ShreddedType, requested: ShreddedType) -> AnyArray | None:
-    """The cast by Arrow if it is Spark's on all values that fit; else None."""
+    """Cast with Arrow if it casts all values that fit as Spark does; else return None."""
     integers = INT_LIMITS.keys()
     if stored.kind in integers and requested.kind in integers:
         return array.cast(requested.arrow)
@@ -91,7 +91,7 @@ def _direct(array: AnyArray, stored: ShreddedType, requested: ShreddedType) -> A
 
 
 def nearest_doubles(array: AnyArray) -> AnyArray:
-    """Decimals as doubles; Arrow's own cast may miss the nearest by one."""
+    """Convert decimals to the nearest doubles; Arrow's own cast may be off by one."""
     held: Any = array.buffers()[1]
     words = np.frombuffer(held or b"", np.int64)
     words = words[2 * array.offset : 2 * (array.offset + len(array))]
@@ -107,7 +107,7 @@ def nearest_doubles(array: AnyArray) -> AnyArray:
 
 
 def _text(raw: Raw | None, stored: ShreddedType) -> Raw | None:
-    """Strings out of a column are bytes until here."""
+    """Decode a string of a column, which is bytes until here."""
     if isinstance(raw, bytes) and stored.kind is Kind.STRING:
         return decode_string(raw, 0, len(raw))
     return raw
@@ -117,7 +117,7 @@ def _text(raw: Raw | None, stored: ShreddedType) -> Raw | None:
 
 
 def extract(variants: AnyArray, ref: Ref) -> Values:
-    """A path of Variants (struct<metadata, value>) as the requested type, row by row."""
+    """Read a path of Variants (struct<metadata, value>) as the requested type, row by row."""
     group = struct_of(variants)
     metadata, values = (bytes_of(group.field(name)) for name in (METADATA, VALUE))
     valid = group.is_valid().to_pylist()
@@ -149,7 +149,7 @@ def _subvariants(
     valid: Sequence[bool | None],
     ref: Ref,
 ) -> AnyArray:
-    """The Variants at a path; NULL if nothing stands there, a Variant null if one does."""
+    """The Variants at a path; NULL if the path is missing, a Variant null if that is its value."""
     found = [
         _at(keys, value, ref) if there else None
         for keys, value, there in zip(metadata, values, valid, strict=True)
@@ -167,12 +167,12 @@ def _cast_encoded(
     ref: Ref,
     known: dict[bytes, Raw | None],
 ) -> Raw | None:
-    """One encoded value; None if Spark's cast fails. Scalars are cast once for each value."""
+    """Cast one encoded value; None if Spark's cast fails. Equal scalars are cast once."""
     if basic_type(encoded) in (BasicType.OBJECT, BasicType.ARRAY):
         return Variant(metadata or b"", encoded).to_json() if requested == _STRING else None
     if encoded in known:
         return known[encoded]
-    scalar = decode_scalar(encoded, 0, len(encoded))  # and no null
+    scalar = decode_scalar(encoded, 0, len(encoded))  # not a null
     try:
         raw = cast_raw(cast("Raw", scalar.value), _stored_type(scalar), requested)
     except UnsupportedFeature as error:
@@ -184,7 +184,7 @@ def _cast_encoded(
 
 
 _REMEMBERED = 65_536
-"""Different values of a path in one batch whose casts are kept."""
+"""The most distinct values of a path in one batch whose casts are cached."""
 
 
 def _stored_type(scalar: Scalar) -> ShreddedType:
@@ -203,9 +203,9 @@ def _stored_type(scalar: Scalar) -> ShreddedType:
 
 
 def cast_raw(value: Raw, stored: ShreddedType, requested: ShreddedType) -> Raw | None:
-    """Spark's cast of one value, None if it fails.
+    """Cast one value as Spark does; None if the cast fails.
 
-    Raises UnsupportedFeature for casts whose results only Spark knows for sure.
+    Raises UnsupportedFeature for casts that are left to Spark.
     """
     if stored == requested:
         return value
@@ -251,10 +251,10 @@ def _float_to_integer(value: Any, requested: ShreddedType) -> int | None:
 
 
 def _float_to_decimal(value: Any, requested: ShreddedType) -> Decimal | None:
-    """The shortest text that is this double, rounded.
+    """Round the shortest text of a double.
 
-    Java before 19 has longer texts for some doubles. So what no text of the double rounds in
-    another way is sure, and of others those with few digits.
+    Java before 19 has longer texts for some doubles. So the result is certain only if all texts of
+    the double round alike, or if the shortest has few digits.
     """
     size = abs(value)
     if not size < 10.0 ** (requested.precision - requested.scale + 1):  # nor NaN
@@ -275,20 +275,20 @@ def _float_to_decimal(value: Any, requested: ShreddedType) -> Decimal | None:
 
 def _narrow_float(value: Any, _requested: ShreddedType) -> float:
     with np.errstate(over="ignore"):
-        # An integer straight away: by way of a double it would be rounded twice.
+        # Convert an integer directly: through a double it would be rounded twice.
         return float(np.float32(np.int64(value) if isinstance(value, int) else value))
 
 
 _HALF = Fraction(1, 2)
 _SURE_DIGITS = 15
-"""Doubles from 1e-12 to 1e16 with so few have the same text in Java 17 (tried on 17 million)."""
+"""Doubles of 1e-12 to 1e16 with no more have the same text in Java 17 (tried on 17 million)."""
 _BLANKS = "".join(map(chr, range(33)))
-"""What Spark trims round a text before it looks for a number: all up to the space."""
+"""The characters that Spark trims from a text before it parses it: all up to the space."""
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 _LONG_DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NO_NUMBER = re.compile(r"[\x00-\x2f\x3a-\x7f]*")
-"""ASCII without a digit. Java takes digits of other scripts for some types."""
+"""ASCII without a digit. For some types Java accepts digits of other scripts."""
 _SPECIAL_DOUBLES = {
     "nan": math.nan,
     **dict.fromkeys(("inf", "+inf", "infinity", "+infinity"), math.inf),
@@ -296,15 +296,15 @@ _SPECIAL_DOUBLES = {
 }
 _TRUE, _FALSE = frozenset({"t", "true", "y", "yes", "1"}), frozenset({"f", "false", "n", "no", "0"})
 _DATE = re.compile(r"([+-]?[0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.DOTALL)
-"""A year, a month and a day; what follows a whole date, behind a blank or a T, does not matter."""
+"""A year, a month and a day; text that follows a whole date and a space or a T is ignored."""
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _TIMESTAMP = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[ T]([0-9]{2}):([0-9]{2})"
     r":([0-9]{2})(?:\.([0-9]{1,9}))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))?"
 )
-"""ISO 8601, as JSON has times; Spark takes more forms."""
+"""ISO 8601, as in JSON; Spark accepts more forms."""
 _MOST_OFFSET = 18 * 60
-"""Minutes between a zone and UTC, in Java."""
+"""The most minutes between a zone and UTC in Java."""
 _WIDE = Context(prec=100, rounding=ROUND_HALF_UP)
 
 
@@ -336,7 +336,7 @@ def _string_to_double(value: Any, requested: ShreddedType) -> float | None:
 def _string_to_decimal(value: Any, requested: ShreddedType) -> Decimal | None:
     text = value.strip(_BLANKS)
     if not _DECIMAL.fullmatch(text) or len(text) > 60:
-        # Java takes digits of other scripts, and long exponents; else its grammar is this one.
+        # Java also accepts digits of other scripts and long exponents; the rest is the same.
         if text.isascii() and "\x7f" not in text and not _LONG_DECIMAL.fullmatch(text):
             return None
         raise _unsure(value, requested)
@@ -371,9 +371,9 @@ def _string_to_date(value: Any, requested: ShreddedType) -> Raw | None:
 
 
 def _string_to_timestamp(value: Any, requested: ShreddedType) -> int | None:
-    """The moment, or without a zone the time as it is written, whichever zone stands behind it.
+    """Parse a TIMESTAMP, or a TIMESTAMP_NTZ, which ignores the text's zone.
 
-    A moment without a zone is one of the session's.
+    Raises UnsupportedFeature for a TIMESTAMP without a zone: Spark uses the session's.
     """
     text = value.strip(_BLANKS)
     match = _TIMESTAMP.fullmatch(text)

@@ -1,6 +1,6 @@
-"""Which rows fulfil a condition, asked in as few of them as will do.
+"""Find the rows that fulfil a condition, with few evaluations.
 
-Of stretches or combinations of rows that are alike the condition is asked once.
+The condition is evaluated once for a stretch or a combination of rows with equal values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ R = TypeVar("R", Rows, JoinedRows, Rows | JoinedRows)
 def rows_that_fulfil(
     where: Predicate | None, groups: Iterable[R], limit: int | None = None
 ) -> Iterator[R]:
-    """The rows of row groups that fulfil a condition, at most `limit`, without empty ones.
+    """Yield the rows of row groups that fulfil a condition, at most `limit`; none is empty.
 
     Raises InvalidValue.
     """
@@ -41,9 +41,9 @@ def rows_that_fulfil(
 
 
 def chosen_rows(where: Predicate | None, rows: Rows | JoinedRows, most: int | None = None) -> Bools:
-    """The rows that are not deleted and fulfil a condition, of these the first `most`.
+    """Mark the rows that are not deleted and fulfil a condition, at most the first `most`.
 
-    Raises InvalidValue for a row before the last of them.
+    Raises InvalidValue for a failed row, unless it comes after `most` such rows.
     """
     if where is None:
         return _first(rows.kept, most)
@@ -55,7 +55,7 @@ def chosen_rows(where: Predicate | None, rows: Rows | JoinedRows, most: int | No
     truth = truth_of(where, of_refs(rows.values), rows.count)
     found = _first(truth.true & rows.kept, most)
     if most is not None and found.sum() == most:
-        # Spark does not ask the rows behind the last one that it gives.
+        # Spark does not evaluate the rows after the last one that it returns.
         end = int(np.flatnonzero(found)[-1]) + 1
         _true(Truth(truth.flags[:end]), rows.kept[:end], where)
         return found
@@ -63,9 +63,9 @@ def chosen_rows(where: Predicate | None, rows: Rows | JoinedRows, most: int | No
 
 
 def chosen_alike(where: Predicate | None, alike: Stretches | Combinations, kept: Bools) -> Bools:
-    """The stretches or combinations that fulfil a condition.
+    """Mark the stretches or combinations that fulfil a condition.
 
-    Raises InvalidValue for one that has a row which is `kept`.
+    Raises InvalidValue for a failed one that has a `kept` row.
     """
     if where is None:
         return np.ones(alike.count, np.bool_)
@@ -76,7 +76,7 @@ def chosen_alike(where: Predicate | None, alike: Stretches | Combinations, kept:
 
 
 def _first(rows: Bools, most: int | None) -> Bools:
-    """The first of the marked rows."""
+    """The first `most` of the marked rows."""
     return rows if most is None else rows & (np.cumsum(rows) <= most)
 
 
@@ -87,7 +87,7 @@ def _true(truth: Truth, kept: Bools, predicate: Predicate) -> Bools:
 
 
 def cast_error(what: Expression, file: ScanFile | None) -> InvalidValue:
-    """What is raised if Spark's cast or arithmetic raises an error."""
+    """Make the error for a value for which Spark's cast or arithmetic raises one."""
     hint, how = "try_cast and try_variant_get give NULL instead", "cast"
     if any(isinstance(part, Call) and part.function != "cast" for part in below(what)):
         how = "cast or computed"

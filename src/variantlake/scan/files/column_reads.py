@@ -1,4 +1,4 @@
-"""One column of a file as the Arrow type that an engine wants it in."""
+"""Read one column of a file as the Arrow type that an engine wants."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from variantlake.shredding.layout import is_variant_type
 
 @dataclass(frozen=True, slots=True)
 class ColumnRead:
-    """How one wanted column is read.
+    """How to read one wanted column.
 
-    `leaves` are those of the file's column `node`. `field` is the table's column; None if the
-    typed columns inside of a Variant are wanted as they are. `variant` rebuilds the Variants.
+    `leaves` are the leaves to read of the file's column `node`. `field` is the table's column; None
+    if typed columns inside a Variant are read as they are. `variant` rebuilds the Variants.
     """
 
     item: AnyField
@@ -50,11 +50,11 @@ class ColumnRead:
         *,
         by_id: bool,
     ) -> ColumnRead:
-        """The read of the file's column `node`, which is the table's `field`.
+        """Make the read of the file's column `node`, which is the table's `field`.
 
-        A Variant column whose wanted type has other members than a Variant is read as the typed
-        columns that these name. `by_id` tells that the file's fields are found by their ids. Raises
-        MalformedFile for an invalid Variant group.
+        If the wanted type of a Variant column has other members than a Variant, they name the typed
+        columns to read. `by_id`: fields are found in the file by their ids. Raises MalformedFile
+        for an invalid Variant group.
         """
         if isinstance(field.type, VariantType) and not is_variant_type(item.type):
             return cls(item, node, tuple(_named_leaves(node, item.type)), None, None, by_id)
@@ -64,11 +64,11 @@ class ColumnRead:
         return cls(item, node, tuple(leaves), field, variant, by_id)
 
     def result(self, array: Any) -> Any:
-        """What was read as the wanted type. Raises MalformedFile, MalformedVariant."""
+        """Convert the read array to the wanted type. Raises MalformedFile, MalformedVariant."""
         return as_type(self.of_table(array), self.item.type)
 
     def of_table(self, array: Any) -> Any:
-        """What was read as the table's column. Raises as `result`."""
+        """Convert the read array to the table's column. Raises as `result`."""
         if self.variant is not None:
             array = self.variant.convert(array)
         if self.field is None:
@@ -77,7 +77,7 @@ class ColumnRead:
 
 
 def as_type(array: AnyArray, wanted: Any) -> AnyArray:
-    """The array as another type of the same shape, members of structs by their names.
+    """Convert an array to another type of the same shape, members of structs by their names.
 
     Members that the array lacks are null; scalars are cast. Raises MalformedFile for a scalar where
     a struct or a list is wanted, pyarrow's own error for a cast that is not possible.
@@ -105,12 +105,12 @@ def as_type(array: AnyArray, wanted: Any) -> AnyArray:
         return list_array(wanted, offsets, as_type(elements, wanted.value_type), lists.is_null())
     if array.type == wanted:
         return array
-    # Of nanoseconds Spark keeps the microseconds.
+    # Spark cuts nanoseconds to microseconds.
     return array.cast(wanted, safe=not pa.types.is_timestamp(wanted))
 
 
 def _named_leaves(node: SchemaNode, wanted: Any) -> Iterator[int]:
-    """The leaves that the members of a type name; those that the file lacks are left out."""
+    """Yield the leaves that the members of a type name, without those that the file lacks."""
     if not pa.types.is_struct(wanted):
         yield from node.leaves()
         return

@@ -1,6 +1,6 @@
-"""The rows of a row group by what they hold in some columns of few different values.
+"""Group the rows of a row group by their values in columns of few distinct values.
 
-What is asked of each row is asked of each combination of the columns' entries once.
+Work is then done once per combination of the columns' entries instead of once per row.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from variantlake.kernels.columns.entries import COUNTERS, count_codes, keep_code
 from variantlake.parquet.stats.fact_columns import Bools, Int64s
 
 MOST = 1 << 12
-"""Combinations of a row group: more may take longer than its rows."""
+"""The most combinations of a row group: more may take longer than its rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Combinations:
-    """For each row the number of its combination, and for each column its value in each."""
+    """The number of each row's combination, and each column's value in every combination."""
 
     codes: npt.NDArray[np.int32]
     columns: Mapping[Ref, Values]
@@ -34,9 +34,9 @@ class Combinations:
 
     @classmethod
     def of(cls, columns: Mapping[Ref, Values], rows: int) -> Combinations | None:
-        """Of columns of so many rows; None if they have too many combinations, or no entries.
+        """Combine columns of `rows` rows; None if one has no dictionary, or combinations abound.
 
-        A combination may be that of no row.
+        Some combinations may have no rows.
         """
         arrays: dict[Ref, Any] = {ref: each.array for ref, each in columns.items()}
         if not all(isinstance(array, pa.DictionaryArray) for array in arrays.values()):
@@ -57,14 +57,14 @@ class Combinations:
         return cls(codes, values, count)
 
     def rows(self, chosen: Bools) -> Int64s:
-        """How many of the chosen rows each combination has; `chosen` is of all rows."""
+        """Count the chosen rows of each combination; `chosen` covers all rows."""
         counts = np.zeros((COUNTERS, self.count), np.int64)
         checked(count_codes(self.codes, chosen.view(np.uint8), self.count, counts.reshape(-1)))
         found: Int64s = counts.sum(axis=0)
         return found
 
     def only(self, chosen: Bools, rows: Bools) -> Bools:
-        """Those of the rows whose combination is chosen."""
+        """Of `rows`, those whose combination is chosen."""
         found = rows.copy()
         checked(keep_codes(self.codes, chosen.view(np.uint8), found.view(np.uint8)))
         return found

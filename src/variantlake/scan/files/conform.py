@@ -1,7 +1,7 @@
-"""Columns of files as the table's types: names and widths of old files are not those of today.
+"""Convert columns of files to the table's types; old files may have other names and widths.
 
-Fields of structs, at every depth, go by physical names, or by ids if the table maps by ids.
-Those that a file does not have are NULL, those that the table no longer has are left out.
+Fields of structs are found, at every depth, by physical names, or by ids if the table maps by ids.
+Fields that a file lacks are NULL; fields that the table no longer has are left out.
 Spec: PROTOCOL, "Column Mapping", "Type Widening".
 """
 
@@ -36,11 +36,11 @@ from variantlake.shredding.layout import VARIANT_TYPE, is_list, is_struct
 
 
 def conformed(array: AnyArray, kind: DataType, node: SchemaNode, *, by_id: bool) -> AnyArray:
-    """The column `node` of a file, in `kind`; its Variants have been rebuilt already.
+    """Convert the column `node` of a file to `kind`; its Variants have already been rebuilt.
 
-    `by_id` tells that the file's fields are found by their ids.
+    `by_id`: fields are found in the file by their ids.
 
-    Raises MalformedFile for a column that the file holds as something else.
+    Raises MalformedFile for a column that has an incompatible type in the file.
     """
     wanted = arrow_type(kind)
     if isinstance(kind, VariantType):
@@ -60,7 +60,7 @@ def conformed(array: AnyArray, kind: DataType, node: SchemaNode, *, by_id: bool)
     if pa.types.is_duration(wanted) and array.type == pa.int64():
         return array.view(wanted)
     if _family(array.type) not in (_family(wanted), ""):
-        raise _another(node, array, kind)  # which Arrow might cast: texts to numbers, say
+        raise _another(node, array, kind)  # Arrow might cast it: texts to numbers, say
     try:
         found: AnyArray = array.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -72,10 +72,10 @@ def conformed(array: AnyArray, kind: DataType, node: SchemaNode, *, by_id: bool)
 
 
 def find_field(node: SchemaNode, field: StructField, *, by_id: bool) -> SchemaNode | None:
-    """Where a file has a field of the table's: by its name, if there is none without its case.
+    """Find a field of the table in a file: by its id if `by_id`, else by its name.
 
-    A field without an id is none of the table's schema (`_change_type` of the change feed), or the
-    table maps no names: files have it by its name.
+    A field without an id is not in the table's schema (`_change_type` of the change feed), or the
+    table maps no names: it is found by its name, if need be ignoring case.
     """
     wanted = field.metadata.get(ID_KEY)
     if by_id and wanted is not None:
@@ -125,7 +125,7 @@ def _map(array: AnyArray, kind: MapType, node: SchemaNode, *, by_id: bool) -> An
 
 
 def _inner(node: SchemaNode, place: int) -> SchemaNode:
-    """The element of a LIST, or key and value of a MAP. Spec: Parquet, "Logical Types"."""
+    """The element of a LIST, or the key or value of a MAP. Spec: Parquet, "Logical Types"."""
     if node.repetition == "repeated" and (node.logical is None or not node.children):
         return node  # a repeated field outside of a LIST is its own element
     (repeated,) = node.children
@@ -135,7 +135,7 @@ def _inner(node: SchemaNode, place: int) -> SchemaNode:
 
 
 def _family(arrow: Any) -> str:
-    """What a type is of; a column of a file is never read as one of another family."""
+    """The family of a type; a column of a file is never read as a type of another family."""
     types = pa.types
     if types.is_dictionary(arrow):
         return _family(arrow.value_type)

@@ -1,4 +1,4 @@
-"""How data files are laid out, from their footers: kept from one query of a table to the next."""
+"""The layouts of data files, from their footers, cached between the queries of a table."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from variantlake.scan.files.conform import find_field
 from variantlake.storage.input_file import InputFile
 
 MOST_FILES = 256
-"""So many files are remembered, those that were read last."""
+"""The most files to cache; those that were read last stay."""
 
 
 class FileLayout:
-    """The footer of one file, and how paths are read from its columns.
+    """The footer of one file, and how to read paths from its columns.
 
-    `named` tells whether it has the columns by the names of the table.
+    `named` tells whether the file uses the table's physical names.
     """
 
     def __init__(self, snapshot: Snapshot, file: ScanFile, footer: Footer) -> None:
@@ -36,21 +36,21 @@ class FileLayout:
         self._readings: dict[Ref, Reading] = {}
         self._row_groups: dict[frozenset[Path], FileColumns | None] = {}
         self.leaves: dict[Ref, int] = {}
-        """Of paths that are typed columns."""
+        """The leaves of paths that are typed columns."""
         self.without_runs: set[tuple[int, int]] = set()
-        """Row groups and leaves in which too many runs were found."""
+        """Row groups and leaves that have too many runs, or cannot be read as runs."""
 
     def node(self, field: StructField) -> SchemaNode | None:
-        """A column of the table in the file: by its name, or by its id if the table maps by ids.
+        """Find a column of the table in the file, by its name, or by its id if not `named`.
 
         None if the file has no such column.
         """
         return find_field(self.footer.schema, field, by_id=not self.named)
 
     def readings(self, requested: Iterable[Ref]) -> dict[Ref, Reading]:
-        """How each path is read; nothing of columns and whole Variants.
+        """How to read each path.
 
-        Nor of Variants in structs, which are read whole.
+        Leaves out columns, whole Variants, and paths of Variants in structs: these are read whole.
         """
         paths_asked = (ref for ref in requested if ref.path is not None and ref.type != "variant")
         wanted = [ref for ref in paths_asked if len(ref.column) == 1]
@@ -64,9 +64,9 @@ class FileLayout:
         return {ref: self._readings[ref] for ref in wanted}
 
     def row_groups(self, paths: Iterable[Path]) -> FileColumns | None:
-        """The row groups as files, with what is known of these paths; None by other names.
+        """The row groups as files, with the facts of these paths; None if not `named`.
 
-        They are kept, and so is what conditions derive of them: that took 0.6 ms a row group.
+        They are cached with all that conditions derive from them, which took 0.6 ms a row group.
         """
         if not self.named:
             return None

@@ -1,7 +1,7 @@
-"""The rows of one data file, a row group at a time, for a scan: operands and columns.
+"""Read the rows of one data file for a scan, a row group at a time: operands and columns.
 
-Typed columns of clean paths are read alone, constants are not read at all. Whole columns (Variants
-rebuilt by the kernels, and ordinary ones) are read on demand, and only rows that are
+For a clean path only its typed column is read; constants are not read at all. Whole columns
+(Variants, which kernels rebuild, and ordinary ones) are read on demand, and only rows that are
 still wanted are rebuilt.
 """
 
@@ -46,9 +46,9 @@ from variantlake.types import Kind
 
 
 class FileReader:
-    """One open file, whose own footer decides how each `requested` path is read.
+    """One open file, whose footer decides how to read each `requested` path.
 
-    `encoded` asks for paths that are columns a whole row group at a time, strings as dictionaries.
+    `encoded` reads typed columns a whole row group at a time, and strings as dictionaries.
     """
 
     def __init__(
@@ -98,9 +98,10 @@ class FileReader:
             self._end()
 
     def rows(self, skipper: Skipper, part: tuple[int, int] = (0, 1)) -> Iterator[Rows]:
-        """The row groups that may hold a match, and a row that is not deleted.
+        """Yield the row groups that may hold a match and have rows that are not deleted.
 
-        `part` is (number, count) of equal parts of the file: only row groups that begin in it.
+        `part` is (number, count) of equal parts of the file: yields the row groups that begin in
+        it.
         """
         several = len(self.footer.row_groups) > 1 and skipper.conjuncts
         groups = self._layout.row_groups(self._paths) if several else None
@@ -131,7 +132,7 @@ class FileReader:
         return Rows(self, number, np.ones(len(places), np.bool_), places)
 
     def physical(self, ref: Ref, reading: PhysicalColumn, row_group: int, places: Int64s) -> Values:
-        """A path from its typed column, in some rows of a row group."""
+        """Read a path from its typed column, in some rows of a row group."""
         is_whole = len(places) == self.footer.row_groups[row_group].num_rows
         runs, key = self._runs.get((ref, row_group)), (ref, row_group)
         if runs is not None:
@@ -152,7 +153,7 @@ class FileReader:
             return self._typed.chunk(ref, reading, row_group)
 
     def runs(self, ref: Ref, row_group: int) -> Runs | None:
-        """A column or path in all rows of a row group as runs; None if it has too many."""
+        """A column or path in all rows of a row group as runs; None if too many or none."""
         key = ref, row_group
         if key not in self._runs:
             self._runs[key] = self._run_values(ref, row_group)
@@ -184,7 +185,7 @@ class FileReader:
         return array
 
     def parts(self, column: str, row_group: int, chosen: Int64s) -> Iterator[Any]:
-        """The same, piece by piece; none if the file has no such column."""
+        """Yield the column piece by piece; nothing if the file has no such column."""
         field = self._fields[column]
         read = self._column_read(pa.field(column, arrow_type(field.type)))
         if read is None:
@@ -197,7 +198,7 @@ class FileReader:
         yield from ahead(self._chosen(row_group, sorted(read.leaves), chosen), chosen_of, _bytes_of)
 
     def _column_read(self, item: AnyField) -> ColumnRead | None:
-        """How a column is read as this name and type; None if the file has no such column."""
+        """How to read a column as `item`; None if the file has no such column."""
         field, layout = self._fields[item.name], self._layout
         node = layout.node(field)
         if node is None:
@@ -207,7 +208,7 @@ class FileReader:
     def _chosen(
         self, row_group: int, leaves: Sequence[int], chosen: Int64s
     ) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
-        """Batches that hold some of the chosen rows of a row group, and which of their rows."""
+        """Yield the batches that have chosen rows of a row group, and these rows' places."""
         start = 0
         for batch in self._typed.source.batches(row_group, leaves, BATCH_ROWS):
             low, high = np.searchsorted(chosen, (start, start + batch.num_rows))
@@ -216,11 +217,11 @@ class FileReader:
             start += batch.num_rows
 
     def columns(self, row_group: int, wanted: pa.Schema, chosen: Int64s) -> Iterator[pa.Table]:
-        """Columns by their names in files, of these types, in some rows of a row group.
+        """Yield columns, by their names in files, as these types, in some rows of a row group.
 
-        All are read in one go, and rows are gathered until there are BATCH_ROWS: see `ColumnRead`
-        for what becomes of them. Columns that the file lacks are null. Raises MalformedFile,
-        MalformedVariant, with the row.
+        All columns are read at once; rows are gathered until there are BATCH_ROWS, and `ColumnRead`
+        converts them. Columns that the file lacks are null. Raises MalformedFile, MalformedVariant,
+        with the row.
         """
         found = (self._column_read(item) for item in wanted)
         # Columns of a batch come in the order of the file.
@@ -248,7 +249,7 @@ class FileReader:
     def _gathered(
         self, row_group: int, leaves: Sequence[int], chosen: Int64s
     ) -> Iterator[tuple[Int64s, list[Any]]]:
-        """The chosen rows of some leaves, about BATCH_ROWS at a time, with their places."""
+        """Yield the chosen rows of some leaves, about BATCH_ROWS at a time, with their places."""
         if not leaves:
             yield chosen, []
             return
@@ -270,14 +271,14 @@ class FileReader:
         return self._readings.get(ref)
 
     def is_encoded(self, ref: Ref) -> bool:
-        """Whether a path is a column of strings as it stands, read as a dictionary if it is one."""
+        """Whether a path is a typed column of strings that may be read as a dictionary."""
         reading = self.reading(ref)
         return self._encoded and (
             isinstance(reading, PhysicalColumn) and reading.stored.kind is Kind.STRING
         )
 
     def has(self, column: str, row_group: int) -> bool:
-        """Whether the file holds a column that was not read as a whole yet."""
+        """Whether the file has a column that was not yet read as a whole."""
         is_there = self._layout.node(self._fields[column]) is not None
         return is_there and (column, row_group) not in self._cached
 
@@ -294,7 +295,7 @@ class FileReader:
             return partition_column(field, self.file.partition.get(ref.column[0]), rows)
 
     def nulls(self, ref: Ref, rows: int) -> Values:
-        """NULL in all rows, of the type asked for."""
+        """NULL in all rows, of the requested type."""
         if ref.path is not None:
             arrow = VARIANT_TYPE if ref.type == "variant" else requested_type(ref).arrow
         else:
@@ -303,7 +304,7 @@ class FileReader:
         return Values(pa.nulls(rows, cast("Any", arrow)))
 
     def field_of(self, array: Any, ref: Ref) -> Any:
-        """The field of a struct column that a Ref names; NULL where a struct around it is."""
+        """The struct field that a Ref names; NULL where a struct around it is."""
         _, places = self._field_at(ref)
         return pc.struct_field(array, places) if places else array
 
@@ -327,7 +328,7 @@ class FileReader:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Some rows of a row group: `places` in it. `kept` tells those that are not deleted."""
+    """Some rows of a row group, by their `places`; `kept` marks those that are not deleted."""
 
     reader: FileReader
     row_group: int
@@ -345,12 +346,12 @@ class Rows:
         return self.count == self.reader.footer.row_groups[self.row_group].num_rows
 
     def only(self, chosen: Bools) -> Rows:
-        """The chosen ones of these rows."""
+        """The chosen rows among these."""
         own = np.flatnonzero(chosen)
         return Rows(self.reader, self.row_group, self.kept[own], self.places[own])
 
     def stretches(self, asked: Iterable[Ref]) -> Stretches | None:
-        """These columns if these are all rows of a row group, and all of them are in runs."""
+        """Stretches of these columns; None unless these are all rows and all columns have runs."""
         if not self.is_whole:
             return None
         found: dict[Ref, Runs] = {}
@@ -363,7 +364,7 @@ class Rows:
         return Stretches.of(found, self.count)
 
     def alike(self, asked: Iterable[Ref]) -> Stretches | Combinations | None:
-        """The same, or by what the rows hold if that is of few different values."""
+        """Stretches, or else combinations if the columns have few distinct values, or None."""
         refs = tuple(dict.fromkeys(asked))
         found = self.stretches(refs)
         if found is not None or not self.is_whole:
@@ -373,14 +374,14 @@ class Rows:
         return Combinations.of({ref: self.values(ref) for ref in refs}, self.count)
 
     def has_whole(self, ref: Ref) -> bool:
-        """Whether this is a column as it stands in the file, which can be read in `parts`."""
+        """Whether this is a whole column of the file that `parts` can read."""
         column, *fields = ref.column
         if ref.path is not None or fields:
             return False
         return self.reader.has(column, self.row_group) and not self.reader.is_constant(column)
 
     def parts(self, ref: Ref) -> Iterator[Any]:
-        """Such a column in these rows, piece by piece."""
+        """Yield such a column in these rows, piece by piece."""
         with in_file(self.reader.file.path):
             yield from self.reader.parts(ref.column[0], self.row_group, self.places)
 
@@ -403,7 +404,7 @@ class Rows:
 
 
 def _as_char(values: Values, ref: Ref) -> Values:
-    """The values of a CHAR column at the length that they are compared at."""
+    """Pad the values of a CHAR column to the length at which Spark compares them."""
     return Values(padded_to(values.array, ref.char_length)) if ref.char_length else values
 
 
@@ -418,7 +419,7 @@ def _take(array: Any, places: Int64s) -> Any:
 
 
 def partition_column(field: StructField, text: str | None, rows: int) -> Values:
-    """A partition column where its value in the log is `text`.
+    """A partition column of `rows` rows, whose value in the log is `text`.
 
     Raises UnsupportedFeature for a text whose meaning is not certain.
     """

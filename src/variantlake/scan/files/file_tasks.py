@@ -1,4 +1,4 @@
-"""What one thread reads of the files of a scan: a part of a large one, or several small ones."""
+"""Divide a scan's files into tasks for threads: parts of large files, several small files."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ PART_BYTES = 8 << 20
 """A file of more bytes is worth opening twice."""
 
 MANY = 1 << 10
-"""Parts of a file, however large."""
+"""The most parts of a file, however large."""
 
 SMALL_VALUES = 1 << 21
-"""Rows times columns that take a thread some 10 to 20 ms."""
+"""Rows times columns that a thread reads in some 10 to 20 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileTask:
-    """A file, or the row groups that begin in one of so many parts of it: (number, count).
+    """A file, or the row groups that begin in a `part` of it: (number, count).
 
-    Of the rows those that fulfil `where` are asked for.
+    The task reads the rows that fulfil `where`.
     """
 
     file: ScanFile
@@ -35,21 +35,21 @@ class FileTask:
 
 
 MOST_ROWS = 1 << 18
-"""Rows of files that are read together."""
+"""The most rows of files that are read together."""
 
 MOST_BYTES = 4 << 20
-"""Of a file that is read with others."""
+"""The most bytes of a file that is read with others."""
 
 MOST_FILES = 32
-"""So many are open at once."""
+"""The most files that are read together."""
 
 
 def tasks_of(
     files: Iterable[tuple[ScanFile, Predicate | None, int]], most_parts: int
 ) -> Iterator[list[FileTask]]:
-    """Up to so many parts of large files, and small files that are read together.
+    """Yield up to `most_parts` parts of each large file, and small files to read together.
 
-    Of each file what its rows are asked for, and how many they are, or -1 to read it alone.
+    `files` has each file's condition and its number of rows, -1 to read it alone.
     """
     for where, alike in groupby(files, lambda each: each[1]):
         for some in together(
@@ -60,13 +60,13 @@ def tasks_of(
 
 
 def parts_of(files: Sequence[ScanFile], most_parts: int = MANY) -> list[tuple[int, int]]:
-    """The parts, as (number, count), of a file that is read alone; a single one of several."""
+    """The parts, as (number, count), of a file that is read alone; one part for several files."""
     parts = 1 if len(files) > 1 else min(most_parts, -(-files[0].size // PART_BYTES))
     return [(number, max(parts, 1)) for number in range(max(parts, 1))]
 
 
 def together(files: Iterable[tuple[T, int]]) -> Iterator[list[T]]:
-    """Files that are read together, in their order; of each its rows, or -1 to read it alone."""
+    """Group files to read together, in order; each has its rows, or -1 to read it alone."""
     held: list[T] = []
     total = 0
     for file, rows in files:

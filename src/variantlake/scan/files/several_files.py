@@ -1,7 +1,7 @@
-"""Row groups read as if they were one: those of a file, or of many small files.
+"""Read row groups as if they were one: those of a file, or of many small files.
 
-What a column chunk, a condition and a group cost beside their values is then paid once for many. A
-path is decoded in one go if all files store it alike, and otherwise row group by row group.
+The fixed costs of a column chunk, a condition and a group are then paid once for many. A path is
+decoded at once if all files store it in the same way, and otherwise row group by row group.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from variantlake.scan.files.stretches import Stretches
 from variantlake.scan.files.typed_columns import as_stored, converted
 
 SHORT = 1 << 15
-"""Rows of a row group that is read with others: of more the dictionaries grow too long as one."""
+"""The most rows of a row group that is read with others: the joined dictionary must stay short."""
 
 
 def joined_groups(groups: Iterable[Rows], asked: Iterable[Ref]) -> Iterator[Rows | JoinedRows]:
-    """Row groups of open files, several as one if all that is asked of them are typed columns."""
+    """Yield row groups of open files, joined if all that is read are typed columns or constants."""
     refs = tuple(dict.fromkeys(asked))
     for each in together(
         (group, group.count if _is_joined(group, refs) else -1) for group in groups
@@ -37,7 +37,7 @@ def joined_groups(groups: Iterable[Rows], asked: Iterable[Ref]) -> Iterator[Rows
 
 
 def _is_joined(rows: Rows, refs: Sequence[Ref]) -> bool:
-    """Whether these are typed columns, or the same in all rows, of a short row group."""
+    """Whether the row group is short, and these are typed columns, or the same in all rows."""
     reader = rows.reader
     return rows.count <= SHORT and all(
         reader.is_constant(ref.column[0])
@@ -47,7 +47,7 @@ def _is_joined(rows: Rows, refs: Sequence[Ref]) -> bool:
 
 
 class _Groups:
-    """Whole row groups, whose rows follow each other, and what was decoded of them."""
+    """Whole row groups, one after the other, with a cache of what was decoded of them."""
 
     def __init__(self, groups: Sequence[Rows]) -> None:
         self.groups = groups
@@ -68,7 +68,7 @@ class _Groups:
         return found
 
     def _decoded(self, ref: Ref, places: Int64s | None) -> Values | None:
-        """A path that kernels decode in one go; None if the files store it in different ways."""
+        """Decode a path at once with kernels; None if the files store it in different ways."""
         readings = {each.reader.reading(ref) for each in self.groups}
         reading = readings.pop()
         if readings or not isinstance(reading, PhysicalColumn):
@@ -83,7 +83,7 @@ class _Groups:
                 array = at_places(array, places)
             return None if array is None else converted(array, ref, reading)
         except VariantLakeError:
-            return None  # which names its file if that is read alone
+            return None  # when the file is read alone, the error names it
 
     def _one_by_one(self, ref: Ref, places: Int64s) -> Values:
         parts = [rows for rows, _ in self.parts(places)]
@@ -91,7 +91,7 @@ class _Groups:
         return joined_values([rows.values(ref) for rows in there])
 
     def parts(self, places: Int64s) -> Iterator[tuple[Rows, int]]:
-        """Of each row group the rows at these places, and how many come before them."""
+        """Yield each row group's rows at these places, and the number of those before them."""
         ends = np.searchsorted(places, self.starts).tolist()
         for number, each in enumerate(self.groups):
             own = places[ends[number] : ends[number + 1]] - self.starts[number]
@@ -101,7 +101,7 @@ class _Groups:
 
 @dataclass(frozen=True, slots=True)
 class JoinedRows:
-    """Some rows of several row groups: see `Rows`; `places` count from the first row of all."""
+    """Some rows of several row groups, like `Rows`; `places` count from the very first row."""
 
     source: _Groups
     kept: Bools
@@ -125,16 +125,16 @@ class JoinedRows:
         return self.count == int(self.source.starts[-1])
 
     def only(self, chosen: Bools) -> JoinedRows:
-        """The chosen ones of these rows."""
+        """The chosen rows among these."""
         own = np.flatnonzero(chosen)
         return JoinedRows(self.source, self.kept[own], self.places[own])
 
     def parts(self) -> Iterator[tuple[Rows, int]]:
-        """These rows by row group, and how many come before each."""
+        """Yield these rows by row group, and the number of those before them."""
         return self.source.parts(self.places)
 
     def stretches(self, asked: Iterable[Ref]) -> Stretches | None:
-        """These columns if these are all rows, and all of them are in runs."""
+        """Stretches of these columns; None unless these are all rows and all columns have runs."""
         if not self.is_whole:
             return None
         refs, parts = tuple(dict.fromkeys(asked)), []
@@ -148,7 +148,7 @@ class JoinedRows:
         return Stretches(np.concatenate(ends), columns)
 
     def alike(self, asked: Iterable[Ref]) -> Stretches | Combinations | None:
-        """The same, or by what the rows hold if that is of few different values."""
+        """Stretches, or else combinations if the columns have few distinct values, or None."""
         refs = tuple(dict.fromkeys(asked))
         found = self.stretches(refs)
         if found is not None or not self.is_whole:
@@ -159,7 +159,7 @@ class JoinedRows:
         return Combinations.of({ref: self.values(ref) for ref in refs}, self.count)
 
     def has_whole(self, ref: Ref) -> bool:  # noqa: ARG002
-        """Never: columns as they stand in the file are read row group by row group."""
+        """Never: whole columns are read row group by row group."""
         return False
 
     def values(self, ref: Ref) -> Values:

@@ -1,7 +1,7 @@
-"""The rows of a row group in stretches: neighbours that are alike in all columns asked for.
+"""Divide the rows of a row group into stretches: neighbours that are equal in some columns.
 
-A table sorted by some columns has few of them, however many rows it has. What is asked of each row
-is asked of each stretch once.
+A table sorted by these columns has few stretches, however many rows it has. Work is then done once
+per stretch instead of once per row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from variantlake.parquet.stats.fact_columns import Bools, Int64s
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """A column of a row group: a value a run, and the row behind each run."""
+    """A column of a row group: one value per run, and the row after the end of each run."""
 
     values: Values
     ends: Int64s
@@ -38,14 +38,14 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """The row behind each stretch, and for each column its value in each stretch."""
+    """The row after the end of each stretch, and each column's value in every stretch."""
 
     ends: Int64s
     columns: Mapping[Ref, Values]
 
     @classmethod
     def of(cls, runs: Mapping[Ref, Runs], rows: int) -> Stretches:
-        """Of columns of so many rows; without columns all rows are one stretch."""
+        """Divide columns of `rows` rows; without columns all rows are one stretch."""
         ends = np.unique(np.concatenate([[rows], *(each.ends for each in runs.values())]))
         columns = {
             ref: each.values.take(np.searchsorted(each.ends, ends)) for ref, each in runs.items()
@@ -59,15 +59,15 @@ class Stretches:
 
     @property
     def starts(self) -> Int64s:
-        """The first row of each."""
+        """The first row of each stretch."""
         return np.concatenate([[0], self.ends[:-1]]).astype(np.int64)
 
     def rows(self, chosen: Bools) -> Int64s:
-        """How many of the chosen rows each stretch has; `chosen` is of all rows."""
+        """Count the chosen rows of each stretch; `chosen` covers all rows."""
         if chosen.all():
             return self.ends - self.starts
         return np.add.reduceat(chosen, self.starts, dtype=np.int64)
 
     def only(self, chosen: Bools, rows: Bools) -> Bools:
-        """Those of the rows whose stretch is chosen."""
+        """Of `rows`, those whose stretch is chosen."""
         return np.repeat(chosen, self.ends - self.starts) & rows

@@ -1,7 +1,7 @@
-"""Paths that are typed columns of a data file, a row group at a time.
+"""Read paths that are typed columns of a data file, a row group at a time.
 
-Our kernels decode what they know: dictionaries of texts, integers by their differences, decimals,
-and runs of dictionary codes. pyarrow reads the rest, and words the errors.
+Our kernels decode dictionaries of texts, integers stored as differences, decimals, and runs of
+dictionary codes. pyarrow reads the rest, and raises the errors.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BY_KERNELS = frozenset(
 class TypedColumns:
     """The typed columns of one open file, which is read as `source`.
 
-    `encoded` asks for a whole row group at a time, strings as dictionaries. Raises as
+    `encoded` reads a whole row group at a time, and strings as dictionaries. Raises as
     `open_parquet`, and MalformedFile if the file lacks a column that the log names.
     """
 
@@ -71,9 +71,9 @@ class TypedColumns:
     def decoded(
         self, ref: Ref, reading: PhysicalColumn, row_group: int, places: Int64s | None
     ) -> Any:
-        """A column by our kernels; None if pyarrow has to read it.
+        """Decode a column with our kernels; None if pyarrow has to read it.
 
-        With `places`, only what stands in these rows means something.
+        With `places`, only the values of these rows mean something.
         """
         if not self._encoded or reading.stored.kind not in _BY_KERNELS:
             return None
@@ -87,7 +87,7 @@ class TypedColumns:
         return self.source.chunk(row_group, self._leaf(ref, reading))
 
     def read(self, ref: Ref, reading: PhysicalColumn, row_group: int) -> Any:
-        """A column by pyarrow."""
+        """Read a column with pyarrow."""
         arrays = []
         for batch in self._batches(row_group, self._leaf(ref, reading)):
             array: Any = batch.column(0)
@@ -100,7 +100,7 @@ class TypedColumns:
         return one_array(arrays)
 
     def runs(self, ref: Ref, reading: PhysicalColumn, row_group: int) -> Runs | None:
-        """A column of strings as runs; None if it has too many, or pyarrow has to read it."""
+        """Read a column of strings as runs; None if it has too many, or pyarrow has to read it."""
         if not self._encoded or reading.stored.kind is not Kind.STRING:
             return None
         place = row_group, self._leaf(ref, reading)
@@ -136,22 +136,22 @@ class TypedColumns:
 
 
 def as_stored(found: Any, stored: ShreddedType) -> Any:
-    """What kernels decoded as the type of its column; None if there was nothing, or another."""
+    """Cast what kernels decoded to its column's type; None if it is nothing, or does not fit."""
     if found is None or found.type == stored.arrow:
         return found
     if pa.types.is_integer(found.type) and stored.kind not in (Kind.STRING, Kind.DECIMAL):
         try:
             return found.cast(stored.arrow)
         except pa.ArrowInvalid:
-            return None  # beyond its type
+            return None  # beyond the type's limits
     is_text = stored.kind is Kind.STRING and isinstance(found, pa.DictionaryArray)
     return found if is_text else None
 
 
 def converted(array: Any, ref: Ref, reading: PhysicalColumn) -> Values:
-    """What stands in a typed column, as the type that is asked for."""
+    """Convert a typed column's values to the requested type."""
     if isinstance(array, pa.DictionaryArray) and len(array.dictionary) > 4 * len(array):
-        array = array.dictionary_decode()  # of a few rows: what is done to entries costs more
+        array = array.dictionary_decode()  # few rows: work on all entries would cost more
     return convert(array, reading.stored, ref, reading.conversion)
 
 
