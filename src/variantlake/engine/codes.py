@@ -1,4 +1,4 @@
-"""Values as codes: what groups are told apart by, and numbers that order as Spark orders values."""
+"""Encode values as codes, which tell groups apart, and as integers in Spark's order."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from variantlake.types import Kind, ShreddedType
 
 _FLOATS = (Kind.FLOAT, Kind.DOUBLE)
 _DIGITS = 18
-"""Digits that an integer of 64 bits holds."""
+"""Decimal digits that always fit an integer of 64 bits."""
 
 _SMALL = 1 << 16
 
 _SLOTS = 1 << 17
-"""Of the first table that texts are looked up in: a processor has it at hand."""
+"""Slots of the first hash table for texts, which fits a processor's cache."""
 
 _SIGN = np.int64(2**63 - 1)
 
 
 def rank(array: Any, type_: ShreddedType) -> Int64s | None:
-    """Integers that order as the values do, from which `ranked` makes them; None if none do."""
+    """Map values to integers in the same order, which `ranked` maps back; None if none do."""
     if type_.kind in _FLOATS:
         return ordered(array, zeros_alike=False)
     if type_.kind is Kind.DECIMAL:
@@ -61,7 +61,7 @@ def rank(array: Any, type_: ShreddedType) -> Int64s | None:
 
 
 def ranked(ranks: Int64s, type_: ShreddedType, there: Bools) -> Any:
-    """The values whose ranks these are, NULL if not `there`."""
+    """Map ranks back to values, NULL if not `there`."""
     if type_.kind in _FLOATS:
         bits = ranks ^ ((ranks >> 63) & _SIGN)
         return arrow_array(bits.view(np.float64), mask=~there).cast(type_.arrow, safe=False)
@@ -75,7 +75,7 @@ def ranked(ranks: Int64s, type_: ShreddedType, there: Bools) -> Any:
 
 
 def unscaled(array: Any) -> npt.NDArray[Any]:
-    """Decimals without their point: int64 if they fit for sure, else Python's integers."""
+    """The unscaled integers of decimals: int64 if they always fit, else Python's integers."""
     words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)
     words = words[array.offset : array.offset + len(array)]
     low = np.where(valid(array), words[:, 0], 0)
@@ -87,7 +87,7 @@ def unscaled(array: Any) -> npt.NDArray[Any]:
 
 
 def decimals(values: npt.NDArray[Any], type_: ShreddedType, there: Bools) -> Any:
-    """Decimals of what `unscaled` gives."""
+    """Make decimals from integers as `unscaled` returns them."""
     words = np.zeros((len(values), 2), np.int64)
     if values.dtype == object:
         whole = [int(value) if known else 0 for value, known in zip(values, there, strict=True)]
@@ -105,9 +105,9 @@ def decimals(values: npt.NDArray[Any], type_: ShreddedType, there: Bools) -> Any
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """A column as `values[codes]`; a code may stand for NULL, and two for one value.
+    """A column as `values[codes]`; a code may mean NULL, and two codes the same value.
 
-    `first` is the first row of each code, if codes are numbered as they come; else None.
+    `first` is the first row of each code, if codes are numbered by first appearance; else None.
     """
 
     codes: Int64s
@@ -126,7 +126,7 @@ class Coded:
         return self.values.take(arrow_array(self.codes[rows]))
 
     def keys_of(self, rows: Int64s) -> Any:
-        """The same; a dictionary array if most of its entries are there, which copies no text."""
+        """The values in some rows; a dictionary array, which copies no text, unless few."""
         is_text = pa.types.is_string(self.values.type)
         if not is_text or rows is self.first or 2 * len(rows) < len(self.values):
             return self.of_rows(rows)
@@ -136,7 +136,7 @@ class Coded:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Rows by group: `ids` from 0 to `count` - 1, and a row of each group in `first`."""
+    """The group of each row: `ids` from 0 to `count` - 1; `first` has one row of each group."""
 
     ids: Int64s
     count: int
@@ -144,9 +144,9 @@ class Grouping:
 
 
 def coded(array: Any) -> Coded:
-    """A column by its values: those of a dictionary as they are.
+    """Encode a column by its values; a dictionary keeps its entries.
 
-    Of doubles all NaN are one, and both zeros are (as Spark groups them).
+    All NaN are one value, and both zeros are one, as Spark groups doubles.
     """
     if not isinstance(array, pa.DictionaryArray):
         if pa.types.is_floating(array.type):
@@ -164,7 +164,7 @@ def coded(array: Any) -> Coded:
 
 
 def coded_parts(parts: Sequence[Any]) -> Coded:
-    """The keys of several parts, one after the other: see `Coded.keys_of`."""
+    """Encode the keys of several parts, one after the other: see `Coded.keys_of`."""
     if not any(isinstance(part, pa.DictionaryArray) for part in parts):
         return coded(one_array(parts))
     entries = [part.dictionary if isinstance(part, pa.DictionaryArray) else part for part in parts]
@@ -177,7 +177,7 @@ def coded_parts(parts: Sequence[Any]) -> Coded:
 
 
 def _near(array: Any) -> Coded | None:
-    """Integers as their distances from the least, if those are few."""
+    """Encode integers as distances from the least; None if these may be too many."""
     if not pa.types.is_integer(array.type) or array.null_count == len(array):
         return None
     ends: Any = pc.min_max(array).as_py()
@@ -192,7 +192,7 @@ def _near(array: Any) -> Coded | None:
 
 
 def _texts(array: Any) -> Coded | None:
-    """Texts by their bytes; None if they were chosen to be slow."""
+    """Encode texts by their bytes; None if they were chosen to make hashing slow."""
     rows = len(array)
     _, words, data = array.buffers()
     offsets: Any = np.frombuffer(words, np.int32)[array.offset : array.offset + rows + 1]
@@ -216,7 +216,7 @@ def _texts(array: Any) -> Coded | None:
 
 
 def group(columns: Sequence[Coded], rows: int) -> Grouping:
-    """Rows whose codes are alike in all columns; without columns all are one group."""
+    """Group rows by their codes in all columns; without columns all rows are one group."""
     if not columns or (rows and all(column.size == 1 for column in columns)):
         return Grouping(np.zeros(rows, np.int64), 1, np.zeros(min(rows, 1), np.int64))
     codes, size, first = columns[0].codes, columns[0].size, columns[0].first
@@ -231,7 +231,7 @@ def group(columns: Sequence[Coded], rows: int) -> Grouping:
 
 
 def different(ids: Int64s, count: int, column: Coded) -> tuple[Int64s, Int64s]:
-    """The different pairs of a group and a code: the groups, and the codes."""
+    """The distinct pairs of a group and a code: the groups, and the codes."""
     if count * column.size <= _table_size(len(ids)):
         there = np.zeros(count * column.size, np.uint8)
         if column.size:
@@ -255,7 +255,7 @@ class NumberedPairs:
 def different_of_parts(
     parts: Sequence[NumberedPairs], count: int, values: Any
 ) -> tuple[Int64s, Int64s]:
-    """The same of several parts, whose entries are codes of the same values."""
+    """As `different`, for several parts, whose entries are codes of the same values."""
     rows, size = sum(len(part.codes) for part in parts), len(values)
     if count * size > _table_size(rows):
         groups = np.concatenate([part.numbers[part.groups] for part in parts])
@@ -270,8 +270,8 @@ def different_of_parts(
 
 
 def _listed(there: npt.NDArray[np.uint8], size: int) -> tuple[Int64s, Int64s]:
-    """The pairs that a table has."""
-    # Room for these alone: new memory takes more time than to count them.
+    """List the pairs that are marked in a table."""
+    # Allocate room for these alone: counting them takes less time than new memory.
     pairs = int(np.count_nonzero(there.view(np.bool_)))
     groups, codes = (np.empty(pairs, np.int64) for _ in range(2))
     found = list_pairs(there, max(size, 1), groups, codes)
@@ -280,12 +280,12 @@ def _listed(there: npt.NDArray[np.uint8], size: int) -> tuple[Int64s, Int64s]:
 
 
 def _table_size(rows: int) -> int:
-    """Codes for which a table is faster than to look them up."""
+    """The most codes for which a table is faster than a hash table."""
     return max(_SMALL, 4 * rows)
 
 
 def _numbered(codes: Int64s, size: int) -> Grouping:
-    """The groups of rows by one code of `size`."""
+    """Group rows by one code below `size`."""
     rows = len(codes)
     ids, first = np.empty(rows, np.int64), np.empty(rows, np.int64)
     if size <= _table_size(rows):

@@ -1,7 +1,8 @@
-"""A query that DuckDB runs over scans of our tables, if the user asks for it.
+"""Run a query with DuckDB over scans of our tables, if the user requests it.
 
-Scans read the columns and paths that the text names, and the conditions that are read as Spark
-reads them: they skip files and rows. All else is DuckDB's: its functions, casts and comparisons.
+Scans read the columns and paths that the text names, and evaluate the conditions that we read as
+Spark does, which skip files and rows. DuckDB evaluates the rest with its own functions, casts and
+comparisons.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ _SETTINGS = {
 
 @dataclass(frozen=True, repr=False)
 class DuckQuery(ArrowStream):
-    """What DuckDB gives for `text` over `scans`, which it knows by these names.
+    """DuckDB's result of `text` over `scans`, by the names that `text` uses.
 
-    Nothing is read before it is asked for.
+    It reads nothing until rows are requested.
     """
 
     text: str
@@ -67,7 +68,7 @@ class DuckQuery(ArrowStream):
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in batches.
 
-        Raises InvalidQuery for what DuckDB refuses, and all that a scan raises.
+        Raises InvalidQuery for a query that DuckDB refuses, and all that a scan raises.
         """
         with _errors_of_duckdb([]) as errors:
             for batch in self._run(self.text, errors):
@@ -76,7 +77,7 @@ class DuckQuery(ArrowStream):
                 yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def explain(self) -> tuple[Explanation, ...]:
-        """What each of the scans reads and skips."""
+        """Explain what each scan reads and skips."""
         return tuple(scan.explain() for scan in self.scans.values())
 
     def _run(self, text: str, errors: list[VariantLakeError]) -> Any:
@@ -89,7 +90,7 @@ class DuckQuery(ArrowStream):
 
 
 _THEIRS = pa.struct([VARIANT_TYPE.field(0), VARIANT_TYPE.field(1).with_nullable(True)])
-"""A VARIANT as DuckDB gives it: the parts of a NULL are NULL."""
+"""The type of a VARIANT from DuckDB: the parts of a NULL are NULL."""
 
 
 def _type(kind: pa.DataType) -> pa.DataType:
@@ -97,7 +98,7 @@ def _type(kind: pa.DataType) -> pa.DataType:
 
 
 def _with_whole_variants(array: AnyArray) -> AnyArray:
-    """A column in the type of `_type`."""
+    """Convert a column to the type of `_type`."""
 
     def whole(leaf: Any) -> AnyArray:
         if leaf.type != _THEIRS:
@@ -109,7 +110,7 @@ def _with_whole_variants(array: AnyArray) -> AnyArray:
 
 
 class _Watched(ArrowStream):
-    """A scan whose `errors` are kept, because DuckDB only passes on their words."""
+    """A scan that keeps its `errors`, because DuckDB passes on only their messages."""
 
     def __init__(self, scan: Scan, errors: list[VariantLakeError]) -> None:
         self._scan = scan
@@ -128,9 +129,9 @@ class _Watched(ArrowStream):
 
 
 def duckdb_query(text: str, tables: Mapping[str, Snapshot]) -> DuckQuery:
-    """The query of a text of Spark SQL, in which `tables` go by these names in small letters.
+    """Make the DuckDB query of a text of Spark SQL over `tables`, by names in lower case.
 
-    Raises InvalidQuery for a text that does not parse, or names a table that is not there,
+    Raises InvalidQuery for a text that does not parse, or names a table that does not exist,
     UnsupportedFeature for a path that only Spark reads, MissingDependency without DuckDB.
     """
     _duckdb()
@@ -162,7 +163,7 @@ def duckdb_query(text: str, tables: Mapping[str, Snapshot]) -> DuckQuery:
 
 
 class _Read:
-    """One place of a text that reads a table, which it calls `alias` there."""
+    """One place in a text that reads a table, under the name `alias`."""
 
     def __init__(self, source: exp.Table, alias: str, snapshot: Snapshot) -> None:
         self.source, self.alias, self._snapshot = source, alias, snapshot
@@ -175,11 +176,11 @@ class _Read:
         return column.name.lower() in map(str.lower, self.names)
 
     def column(self, ref: Ref) -> exp.Column:
-        """What stands for a column or path in the text: a column of the scan."""
+        """The column of the scan that replaces a column or path in the text."""
         return exp.column(self._items.setdefault(ref, str(ref)), self.alias, quoted=True)
 
     def takes(self, node: exp.Expression) -> bool:
-        """Whether the scan has a condition from now on, which it reads as Spark does."""
+        """Add a condition to the scan; False if the scan cannot evaluate it as Spark does."""
         try:
             self._conditions.append(Expressions(self.columns, utc=True).condition(node))
         except UnsupportedFeature:
@@ -195,7 +196,7 @@ class _Read:
 
 
 class _Sources:
-    """One SELECT of a text, and the tables of ours that it reads, by their aliases."""
+    """One SELECT of a text, and its reads of our tables by their aliases."""
 
     def __init__(
         self, scope: Scope, tables: Mapping[str, Snapshot], every: Mapping[int, _Sources]
@@ -216,7 +217,7 @@ class _Sources:
                 self.reads[alias] = _Read(source, alias, snapshot)
 
     def of(self, column: exp.Column) -> _Read | None:
-        """The table that a column is of; None for other sources, and for names of the result."""
+        """The read that has a column; None for other sources, and for names of the result."""
         if column.table:
             return self.reads.get(column.table) or self._above(column)
         order = column.find_ancestor(exp.Order, exp.Query)
@@ -227,13 +228,13 @@ class _Sources:
         return alike[0] if len(alike) == 1 else None if alike else self._above(column)
 
     def _above(self, column: exp.Column) -> _Read | None:
-        """As `of`, in a SELECT that this one is inside of."""
+        """As `of`, in the SELECT around this one."""
         if column.table in self._scope.sources or self._scope.parent is None:
             return None
         return self._every[id(self._scope.parent)].of(column)
 
     def name_outputs(self) -> None:
-        """Name what has no name in the result: paths as Spark does, all else by its text."""
+        """Name unnamed items of the result: paths as Spark does, all others by their text."""
         for item in self._items():
             if isinstance(item, exp.Alias) or item.is_star:
                 continue
@@ -246,7 +247,7 @@ class _Sources:
             alias.set("this", item)
 
     def expand_stars(self) -> None:
-        """Put columns in the place of `*`: scans also have the paths that are read."""
+        """Replace `*` by the table's columns: scans also have columns for paths."""
         for item in self._items():
             table = item.table if isinstance(item, exp.Column) else None
             if not item.is_star or any(item.args.get(each) for each in ("except_", "replace")):
@@ -268,7 +269,7 @@ class _Sources:
         return list(select.expressions) if isinstance(select, exp.Select) else []
 
     def push_conditions(self) -> None:
-        """Leave conditions to the scan of the table that they are about if it takes them."""
+        """Move conditions on a single table to its scan, if it can evaluate them."""
         select = self._scope.expression
         where = select.args.get("where")
         joins = select.args.get("joins") or []
@@ -288,7 +289,7 @@ class _Sources:
         return len(found) == 1 and found[0] in self.reads.values() and found[0].takes(part)
 
     def check_order(self) -> None:
-        """Refuse an order by a path without a type that goes by a name or a number here."""
+        """Refuse an ORDER BY a result's name or number if that is a path without a type."""
         items = self._items()
         order = self._scope.expression.args.get("order")
         for term in [] if order is None else order.expressions:
@@ -301,7 +302,7 @@ class _Sources:
                         raise untyped("an order", ref)
 
     def replace_columns(self) -> None:
-        """Put columns of the scans in the place of columns and paths, the longest first."""
+        """Replace columns and paths by columns of the scans, the longest first."""
         found: dict[int, tuple[Any, exp.Column]] = {}
         for node in self._scope.walk(prune=lambda each: id(each) in found):
             read, ref = self._ref(node)
@@ -312,7 +313,7 @@ class _Sources:
             node.replace(column)
 
     def _ref(self, node: Any) -> tuple[_Read | None, Ref | None]:
-        """The table and the column or path that a node is; its own parts are not looked at."""
+        """The read and the Ref of a node that is, as a whole, a column or a path."""
         if not isinstance(node, exp.Column | exp.Cast | exp.JSONExtract | exp.Anonymous):
             return None, None
         column = node.find(exp.Column)
@@ -331,7 +332,7 @@ _NUMERIC = (exp.Avg, exp.Neg, exp.Sum)
 
 
 def _check_type(node: exp.Expr, ref: Ref) -> None:
-    """Refuse what needs a type: DuckDB would order Variants by the kinds of their values."""
+    """Refuse operands without a type: DuckDB would order Variants by the kinds of their values."""
     above = node.parent
     while isinstance(above, exp.Paren):
         above = above.parent
@@ -358,7 +359,7 @@ def _duckdb() -> Any:
 
 @contextlib.contextmanager
 def _errors_of_duckdb(errors: list[VariantLakeError]) -> Iterator[list[VariantLakeError]]:
-    """Raise the first of the errors of scans, which come into the list, and those of DuckDB."""
+    """Raise an error of a scan, if the list has one, or else InvalidQuery for one of DuckDB."""
     try:
         yield errors
     except _duckdb().Error as error:
@@ -366,5 +367,5 @@ def _errors_of_duckdb(errors: list[VariantLakeError]) -> Iterator[list[VariantLa
             reason = str(error).strip().splitlines()[0]
             hint = "the text is run as DuckDB's SQL"
             raise InvalidQuery(f"DuckDB: {reason}", hint=hint) from error
-    if errors:  # no error of DuckDB is its context: that holds the connection until the end
+    if errors:  # not in the context of DuckDB's error, which would hold the connection
         raise errors.pop().with_traceback(None)

@@ -1,4 +1,4 @@
-"""Groups of rows with their aggregates, part by part: of row groups, and of what the log knows."""
+"""Group and aggregate rows part by part: row groups, and files that the log answers for."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from variantlake.scan.files.chosen_rows import cast_error
 from variantlake.shredding.fit import raw_array
 
 MERGED = 1 << 20
-"""Size of parts from which they are merged: so much memory they take, whatever the table."""
+"""The size from which parts are merged: it bounds their memory, however large the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartialGroups:
-    """Some groups: the value of each key, and the state of each aggregate, of `count` groups."""
+    """The values of each key and the state of each aggregate for `count` groups."""
 
     keys: tuple[Any, ...]
     states: tuple[State, ...]
@@ -32,7 +32,7 @@ class PartialGroups:
 
     @property
     def size(self) -> int:
-        """Its groups, and the different values that they count."""
+        """The number of groups, plus that of the distinct values that they count."""
         values = (each.codes for each in self.states if isinstance(each, Distinct))
         return self.count + sum(map(len, values))
 
@@ -40,7 +40,7 @@ class PartialGroups:
 def part_of_rows(
     keys: Sequence[Expression], aggregates: Sequence[Aggregate], some: Counted
 ) -> PartialGroups:
-    """The groups of some rows. Raises InvalidValue."""
+    """Group some rows. Raises InvalidValue."""
     known, rows = some.values, some.count
     columns = [coded(evaluate_used(key, known, rows)) for key in keys]
     found = group(columns, rows)
@@ -57,14 +57,14 @@ def part_of_rows(
 
 
 def are_of_stretches(aggregates: Sequence[Aggregate]) -> bool:
-    """Whether stretches of rows that are alike give all that these need; sums need each row."""
+    """Whether these can be computed from stretches of equal rows; sums need each row."""
     return all(each.distinct or each.function in ("count", "min", "max") for each in aggregates)
 
 
 def part_of_log(
     keys: Sequence[Expression], aggregates: Sequence[Aggregate], known: KnownFiles
 ) -> PartialGroups:
-    """The groups of files that the log answers for, one a file."""
+    """Make the groups of files that the log answers for, one per file."""
     columns = []
     for at, key in enumerate(keys):
         type_ = scalar(key)
@@ -77,7 +77,7 @@ def part_of_log(
 
 
 def merged(parts: Sequence[PartialGroups]) -> PartialGroups:
-    """The parts as one, in which no two groups have the same keys."""
+    """Merge parts into one, in which no two groups have the same keys."""
     first, *others = parts
     columns = [coded_parts([part.keys[at] for part in parts]) for at in range(len(first.keys))]
     count = sum(part.count for part in parts)
@@ -91,7 +91,7 @@ def merged(parts: Sequence[PartialGroups]) -> PartialGroups:
 
 
 def all_merged(parts: Iterable[PartialGroups]) -> PartialGroups | None:
-    """All parts as one, merged as they come; None without any."""
+    """Merge all parts as they come; None without any."""
     held: list[PartialGroups] = []
     for part in parts:
         held = merged_if_many([*held, part])
@@ -99,14 +99,14 @@ def all_merged(parts: Iterable[PartialGroups]) -> PartialGroups | None:
 
 
 def merged_if_many(parts: list[PartialGroups]) -> list[PartialGroups]:
-    """The parts as one once they are much more than the first, in which others are merged."""
+    """Merge parts once they are much larger than the first, which holds earlier merges."""
     if len(parts) > 1 and sum(each.size for each in parts) > MERGED + parts[0].size:
         return [merged(parts)]
     return parts
 
 
 def evaluate_used(expression: Expression, known: Known, rows: int) -> Any:
-    """The values of an expression that a query uses. Raises InvalidValue if Spark raises."""
+    """Evaluate an expression whose values a query uses. Raises InvalidValue if Spark raises."""
     values = evaluate(expression, known.get, rows)
     if values.failed is not None and np.any(values.failed):
         raise cast_error(expression, None)

@@ -1,6 +1,6 @@
-"""A query of a query in FROM, or in WITH, as one of the table: names become what they stand for.
+"""Inline a query in FROM or WITH into the query that reads it: names become expressions.
 
-Only of a query that selects and filters rows. What else it may have is refused by name.
+The inner query may only select and filter rows. Its other clauses are refused by name.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from variantlake.expressions.typing import refused
 from variantlake.sql.select import other_part
 
 Named = dict[str, exp.Expression]
-"""What the columns of a query in FROM are of, by their names in small letters."""
+"""The expressions of the columns of a query in FROM, by their names in lower case."""
 
 WRITTEN = "written"
-"""Under this key an item keeps what the user wrote, which gives it its name."""
+"""The key under which an item keeps the user's expression, which determines its name."""
 
 
 def query_in_from(select: exp.Select) -> exp.Select | None:
-    """The query that stands in FROM, by itself or by its name in WITH; None for a table.
+    """Return the query in FROM, or the query in WITH that FROM names; None for a table.
 
-    WITH is taken away. Raises UnsupportedFeature.
+    Removes WITH. Raises UnsupportedFeature.
     """
     source, ctes = select.args.get("from_"), select.args.get("with_")
     named: Any = None if source is None else source.this
@@ -60,7 +60,7 @@ def query_in_from(select: exp.Select) -> exp.Select | None:
 def inline(
     select: exp.Select, inner: exp.Select, names: Sequence[str], columns: Sequence[str]
 ) -> None:
-    """Make a query one of the table that `inner`, the query in its FROM, is of.
+    """Make a query read the table of `inner`, the query in its FROM.
 
     `names` are those of the inner result, `columns` those of the table. Raises InvalidQuery for a
     name that the inner query does not have, UnsupportedFeature.
@@ -74,7 +74,7 @@ def inline(
         raise refused(f"{min(others)!r}, a column of the table, as a name of the result")
     is_named = any(map(select.args.get, ("group", "having", "order", "distinct")))
     others = {name for name, item in results.items() if name in named and not _is_it(item, name)}
-    if is_named and others:  # there a name is the result's before it is the inner query's
+    if is_named and others:  # there the result's names take precedence over the inner query's
         raise refused("a name of the query in FROM for another column of the result")
     if select.args.get("group") and len({each.sql() for each in named.values()}) < len(named):
         raise refused("two names of one column in a query in FROM beside GROUP BY")
@@ -105,7 +105,7 @@ def inline(
 
 
 def _items(select: exp.Select, names: Sequence[str]) -> list[exp.Expression]:
-    """The items of the result, of a star the columns that it stands for."""
+    """Expand `*` in the items of the result, and return the items."""
     items: list[exp.Expression] = []
     for item in select.expressions:
         if isinstance(item, exp.Star) and not any(item.args.values()):
@@ -122,7 +122,7 @@ def _is_it(item: exp.Expression, name: str) -> bool:
 
 
 def _columns_of(inner: exp.Select, names: Sequence[str], columns: Sequence[str]) -> Named:
-    """The columns of a query in FROM, whose result has these names, of a table of `columns`.
+    """The expressions of the columns of a query in FROM, by `names`; `columns` are its table's.
 
     Raises InvalidQuery for a name that comes twice.
     """

@@ -1,4 +1,4 @@
-"""Rows in the order that Spark gives them: NaN is the greatest, strings go by their bytes."""
+"""Sort rows as Spark does: NaN is the greatest, strings order by their bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from variantlake.types import Kind, ShreddedType
 def in_order(
     terms: Sequence[Ordering], columns: Sequence[Any], rows: int, limit: int | None
 ) -> Int64s:
-    """The rows in order, the first `limit` of them; rows that are alike stay as they came.
+    """Sort rows and return the first `limit` of them; equal rows keep their order.
 
     `columns` are the values of the terms.
     """
@@ -47,7 +47,7 @@ def _keys(term: Ordering, column: Any) -> list[Int64s]:
 
 
 def _nearest(term: Ordering, column: Any, limit: int) -> Int64s:
-    """The rows that may be among the first `limit` by the first term; all that are alike in it."""
+    """The rows that may be among the first `limit` by the first term, with all ties."""
     if column.null_count or limit == 0:
         if limit and not term.nulls_first and len(column) - column.null_count >= limit:
             there = np.flatnonzero(valid(column))
@@ -59,7 +59,7 @@ def _nearest(term: Ordering, column: Any, limit: int) -> Int64s:
 
 
 def _ranks(column: Any, type_: ShreddedType | None) -> Int64s:
-    """Integers in the order of the values, anything where NULL."""
+    """Integers in the order of the values; arbitrary where NULL."""
     if type_ is None or isinstance(column, pa.DictionaryArray):
         return _ranked_entries(column)
     if type_.kind in (Kind.FLOAT, Kind.DOUBLE):
@@ -75,7 +75,7 @@ def _ranked_entries(column: Any) -> Int64s:
     places: Int64s = np.empty(len(order), np.int64)
     places[order] = np.arange(len(order))
     if isinstance(column, pa.DictionaryArray):
-        # Entries that are alike have one place.
+        # Equal entries have one place.
         alike = known.values.take(by_value).dictionary_encode("encode")
         places[order] = numpy_array(alike.indices).astype(np.int64)
     return places[known.codes]

@@ -1,4 +1,4 @@
-"""Queries of one table version that were asked lately, kept with their plans for the next time."""
+"""A cache of the latest queries of one table version, with their plans."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from variantlake.scan.decoded_log import DecodedLog
 
 MOST = 16
-"""Queries that are kept: of a large table each holds the numbers of the files that it reads."""
+"""The most queries to keep: for a large table each holds the numbers of its files."""
 
 _OF_A_MOMENT = re.compile(r"\b(now|current_[a-z]+|curdate)\b", re.IGNORECASE)
-"""What means another time in the next query."""
+"""Functions whose value is another one in the next query."""
 
 
 class PreparedQueries:
-    """The latest queries of one handle of a table by their text; a copy begins empty.
+    """The latest queries of one table handle, by their text; a copy starts empty.
 
-    A handle stays at its version, and a query keeps nothing of what it gave: the same text may be
-    the same query. A table's page of charts asks the same few again and again; text and plan take
-    longer than what the log answers, or a few runs of a sorted table.
+    A handle stays at its version, and a query keeps no results, so the same text may share a query.
+    A page of charts sends the same few queries again and again; parsing and planning them take
+    longer than an answer from the log, or from a few runs of a sorted table.
     """
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, LocalQuery] = OrderedDict()
 
     def of(self, text: str, snapshot: Snapshot, decoded: DecodedLog) -> LocalQuery:
-        """The query of a text of the table. Raises as `read_query`."""
+        """Return the query of a text. Raises as `read_query`."""
         from variantlake.engine.run import LocalQuery
         from variantlake.engine.text import names_of_table, read_query
 

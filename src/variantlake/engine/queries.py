@@ -31,9 +31,9 @@ class Ordering:
 class Query:
     """`SELECT outputs FROM the table WHERE … GROUP BY keys HAVING … ORDER BY … LIMIT … OFFSET …`.
 
-    `keys` is None if rows are not grouped; no keys make one group of all rows. Expressions above
-    a grouping are made of its keys, of aggregates and of constants. `limit` counts the first `skip`
-    rows too, which are not given.
+    `keys` is None if rows are not grouped; no keys make one group of all rows. Expressions over
+    groups consist of keys, aggregates and constants. `limit` includes the first `skip` rows, which
+    are not returned.
     """
 
     outputs: tuple[Output, ...]
@@ -46,13 +46,13 @@ class Query:
 
     @cached_property
     def aggregates(self) -> tuple[Aggregate, ...]:
-        """The different aggregates, in the order of the text."""
+        """The distinct aggregates, in the order of the text."""
         found = [part for each in self._above() for part in below(each)]
         return tuple(dict.fromkeys(part for part in found if isinstance(part, Aggregate)))
 
     @cached_property
     def columns(self) -> tuple[Ref, ...]:
-        """The columns and paths that the query reads beside its condition."""
+        """The columns and paths that the query reads, apart from its condition."""
         found = [part for each in (*(self.keys or ()), *self._above()) for part in below(each)]
         return tuple(dict.fromkeys(part for part in found if isinstance(part, Ref)))
 
@@ -68,9 +68,9 @@ class Query:
 def asked_of_log(
     keys: Sequence[Expression], aggregates: Sequence[Aggregate], stored: Callable[[Ref], Ref]
 ) -> tuple[list[LogAggregate], list[Ref]] | None:
-    """What the log would have to know of groups; None if it is more than it ever does.
+    """The aggregates and keys that the log would have to answer for; None if it never can.
 
-    `stored` gives a column or path by the names that files have.
+    `stored` gives a column or path by the names that files use.
     """
     asked = []
     for each in aggregates:

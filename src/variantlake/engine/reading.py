@@ -1,4 +1,4 @@
-"""Which files a query reads, and its columns in the rows that fulfil its condition."""
+"""Choose the files of a query, and read its columns in the rows that fulfil its condition."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NOTHING = KnownFiles(NO_ROWS, NO_ROWS, (), ())
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Columns in some rows, or in stretches of rows that are alike: `sizes` says of how many."""
+    """Columns in some rows, or in stretches of equal rows, which have `sizes`."""
 
     values: Known
     count: int
@@ -56,7 +56,7 @@ class Counted:
 
 
 class Reading:
-    """The reading side of one query of one table version."""
+    """Reads one table version for one query."""
 
     def __init__(self, snapshot: Snapshot, query: Query, decoded: DecodedLog | None = None) -> None:
         self.snapshot = snapshot
@@ -65,12 +65,12 @@ class Reading:
         self.scan = Scan(snapshot, items, query.where, decoded=decoded or DecodedLog())
 
     def without_files(self) -> Reading:
-        """The same for a worker process, which is told what files to read; pickles."""
+        """A copy for a worker process, whose tasks name the files to read; pickles."""
         return Reading(self.snapshot.without_files(), self.query)
 
     @cached_property
     def log_answer(self) -> KnownFiles:
-        """Which files the log answers for, and which are read."""
+        """The files that the log answers for, and the files to read."""
         keys = self.query.keys
         asked = None
         if keys is not None:
@@ -80,15 +80,15 @@ class Reading:
         return self.scan.exact_facts.answerable(self.scan.predicate, *asked)
 
     def files(self) -> Iterable[ScanFile]:
-        """The files that are read."""
+        """The files to read."""
         return self.scan.choice.table.files(self.log_answer.read)
 
     @cached_property
     def is_small(self) -> bool:
-        """Whether one thread reads it sooner than several, which wait for each other.
+        """Whether one thread is faster than several, which wait for each other.
 
-        Only of local files: of an object store one thread would wait for each answer. Variants and
-        ordinary columns take longer than paths that are columns.
+        Never for an object store, where one thread would wait for each response, nor for Variants
+        and ordinary columns, which take longer than typed columns.
         """
         if self._values is None or self._values > SMALL_VALUES:
             return False
@@ -102,21 +102,21 @@ class Reading:
         return self.scan.typed_values(self.log_answer.read, asked)
 
     def tasks(self) -> Iterator[list[FileTask]]:
-        """The files that are read, small ones together.
+        """Divide the files to read into tasks, small files together.
 
-        If they are fewer than threads, parts of large ones.
+        Splits large files if there are fewer files than threads.
         """
         return self._tasks() if self._few_tasks is None else iter(self._few_tasks)
 
     @cached_property
     def _few_tasks(self) -> Sequence[list[FileTask]] | None:
-        """The tasks, to keep for the next run of the query; None if the files are many."""
+        """The tasks, to keep for the next run of the query; None if there are many files."""
         return tuple(self._tasks()) if len(self.log_answer.read) <= MOST_FILES else None
 
     def _tasks(self) -> Iterator[list[FileTask]]:
         threads = pa.cpu_count()
         read, table = self.log_answer.read, self.scan.choice.table
-        # Files of one condition follow each other, and can be read together.
+        # Files with the same condition follow each other, and can be read together.
         read = read[np.argsort(self.scan.certain[read], kind="stable")]
         rows = table.facts.num_records[read] if self._values else np.full(len(read), -1)
         files = zip(table.files(read), self.scan.certain[read].tolist(), rows.tolist(), strict=True)
@@ -129,9 +129,9 @@ class Reading:
     def counted(
         self, tasks: Sequence[FileTask], columns: Sequence[Ref], *, stretched: bool
     ) -> Iterator[Counted]:
-        """The columns in the rows that tasks with one condition ask for, some row groups at a time.
+        """Yield columns in the rows of tasks that share a condition, some row groups at a time.
 
-        In stretches only if that is asked for.
+        In stretches or combinations where possible, if `stretched`.
         """
         where, scan = tasks[0].where, self.scan
         skipper = Skipper(where, scan.partition_types)
@@ -156,7 +156,7 @@ class Reading:
         stored = {column: self.scan.stored(column) for column in columns}
         asked = dict.fromkeys(refs(where))
         every = dict.fromkeys([*asked, *stored.values()])
-        # Of what the condition does not ask for, few rows may be needed.
+        # Few rows may be needed of columns that the condition does not use.
         whole = not asked or len(every) == len(asked)
         found = rows.alike(every) if whole else rows.stretches(every)
         if found is None:
@@ -172,7 +172,7 @@ class Reading:
     def pieces(
         self, files: Iterable[ScanFile]
     ) -> Iterator[tuple[Sequence[ScanFile], tuple[int, int]]]:
-        """What each thread reads of files, in their order: a part of a large one, or small ones."""
+        """Yield what each thread reads, in order: a part of a large file, or small files."""
         for some in together((file, 0 if file.size <= MOST_BYTES else -1) for file in files):
             for part in parts_of(some):
                 yield some, part
@@ -185,10 +185,10 @@ class Reading:
         part: tuple[int, int] = (0, 1),
         limit: int | None = None,
     ) -> Iterator[Rows]:
-        """The rows of these files that fulfil the condition, a row group at a time.
+        """Yield the rows of these files that fulfil the condition, a row group at a time.
 
-        Row groups without a match of `also` are left out; of others every row is given, but not
-        more than `limit` rows altogether. `part` is as in `FileReader.rows`.
+        `also` only skips row groups that cannot match it. Yields at most `limit` rows altogether.
+        `part` is as in `FileReader.rows`.
         """
         scan = self.scan
         skipper = self._skipper(also)
@@ -208,7 +208,7 @@ class Reading:
         also: Sequence[Predicate] = (),
         part: tuple[int, int] = (0, 1),
     ) -> Iterator[Rows | JoinedRows]:
-        """The same of files that are open together, several row groups at a time."""
+        """As `rows`, for files that are open together, several row groups at a time."""
         scan, skipper = self.scan, self._skipper(also)
         with ExitStack() as opened:
             readers = [opened.enter_context(self.reader(file, columns)) for file in files]
@@ -221,7 +221,7 @@ class Reading:
         return Skipper(both, self.scan.partition_types)
 
     def reader(self, file: ScanFile, columns: Sequence[Ref]) -> FileReader:
-        """A file, open for the condition and these columns."""
+        """Open a file for the condition and these columns."""
         wanted = [self.scan.stored(column) for column in columns]
         requested = [*wanted, *refs(self.scan.predicate)]
         types = self.scan.partition_types
@@ -235,12 +235,12 @@ class Reading:
 
 
 def take_rows(known: Known, rows: Int64s) -> Known:
-    """Some rows, in this order."""
+    """Take some rows, in this order."""
     return {each: values.take(rows) for each, values in known.items()}
 
 
 def joined(parts: Sequence[Known]) -> Known:
-    """The rows of all parts, one after the other."""
+    """Concatenate the rows of all parts."""
     first = parts[0]
     if len(parts) == 1:
         return first
