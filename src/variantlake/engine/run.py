@@ -1,7 +1,7 @@
-"""A query run in this process: groups from the log and from rows, order, and what is given.
+"""Run a query without Spark: groups from the log and from rows, order, and result.
 
-Files that the log answers for are not read. Of the others only the columns that the query needs
-are, a row group at a time, strings as dictionaries.
+Files that the log answers for are not read. From the others, only the columns that the query needs
+are read, a row group at a time, strings as dictionaries.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True, repr=False)
 class LocalQuery(ArrowStream):
-    """What a query of one table version gives; nothing is read before it is asked for.
+    """The result of a query of one table version; it reads nothing until rows are requested.
 
-    It is an Arrow stream itself, as a Scan is.
+    It is an Arrow stream, like a Scan.
     """
 
     snapshot: Snapshot = field(repr=False)
@@ -108,12 +108,12 @@ class LocalQuery(ArrowStream):
 
     @property
     def read_bytes(self) -> int:
-        """Bytes of the files that are read; of these only some columns are."""
+        """Bytes of the files to read, of which only some columns are read."""
         table = self._reading.scan.choice.table
         return int(table.sizes[self._reading.log_answer.read].sum())
 
     def explain(self) -> Explanation:
-        """What is read, what is skipped, and what the log alone answers."""
+        """Explain what is read, what is skipped, and what the log alone answers."""
         found = self._reading.scan.explain()
         answered = len(self._reading.log_answer.answered)
         if not answered:
@@ -134,7 +134,7 @@ class LocalQuery(ArrowStream):
 
     @cached_property
     def _plain(self) -> tuple[Item, ...]:
-        """The result's columns if all are columns and paths, which a scan gives in parts."""
+        """The result's columns if all are columns and paths, which a scan can read; else none."""
         items = [
             Item(each.name, each.expression)
             for each in self.query.outputs
@@ -182,7 +182,7 @@ class LocalQuery(ArrowStream):
         if self._reading.is_small:
             yield from chain.from_iterable(map(work, tasks))
             return
-        # Loads what starts processes: not for each small query.
+        # Small queries need not import what starts processes.
         from variantlake.parallel.processes import in_processes
 
         shared = in_processes(work)
@@ -233,19 +233,19 @@ class LocalQuery(ArrowStream):
 
 @dataclass(frozen=True, slots=True)
 class _GroupsOf:
-    """The groups of part of a file, or of small files; pickles."""
+    """Groups the rows of part of a file, or of small files; pickles."""
 
     reading: Reading
 
     def __call__(self, tasks: list[FileTask]) -> list[PartialGroups]:
-        """Of each row group, or of all if they are many."""
+        """Return the groups of each row group, merged if they are many."""
         query = self.reading.query
         stretched = are_of_stretches(query.aggregates)
         found = [
             part_of_rows(query.keys or (), query.aggregates, rows)
             for rows in self.reading.counted(tasks, query.columns, stretched=stretched)
         ]
-        # Merged with those of other files at the end: once is less work than twice.
+        # The caller merges them with those of other files: once is less work than twice.
         return found if sum(part.size for part in found) < MERGED else [merged(found)]
 
     def __reduce__(self) -> tuple[type[_GroupsOf], tuple[Reading]]:

@@ -1,7 +1,7 @@
-"""What is kept of each group for an aggregate: made of rows, merged, and turned into a value.
+"""The states of aggregates for groups: made from rows, merged, and turned into values.
 
-All are independent of the order in which rows and parts come. Where Spark's result is not, because
-a sum overflows on one way and not on another or a double is rounded, the query is left to Spark.
+None depends on the order of rows and parts. Where Spark's result does, because a sum overflows in
+one order and not in another or a double is rounded, the query is left to Spark.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _WIDE = Context(prec=100, rounding=ROUND_HALF_UP)
 
 
 class State(Protocol):
-    """One aggregate of each of some groups."""
+    """The state of one aggregate for some groups."""
 
     def merged(self, others: Sequence[Any], ids: Int64s, count: int) -> Any:
-        """This state's and the others' groups, one after the other, as `count` groups by `ids`."""
+        """Merge the groups of this and the other states, in this order, into `count` by `ids`."""
 
     def result(self) -> Any:
         """The value of each group, as an Arrow array. Raises InvalidValue, UnsupportedFeature."""
@@ -55,9 +55,9 @@ class State(Protocol):
 def state_of(
     aggregate: Aggregate, argument: Any, ids: Int64s, count: int, sizes: Int64s | None = None
 ) -> State:
-    """The state of `count` groups, whose rows `ids` tells; `argument` None counts rows.
+    """Make the state of `count` groups; `ids` has each row's group. No `argument` counts rows.
 
-    With `sizes` each is a stretch of so many rows, and the aggregate no sum.
+    With `sizes`, each row is a stretch of so many rows, and the aggregate is not a sum.
     """
     if aggregate.argument is None or argument is None:
         return Count(_counted(ids, count, sizes))
@@ -75,7 +75,7 @@ def state_of(
 
 
 def known_state(aggregate: Aggregate, values: Sequence[Raw | None]) -> State:
-    """The state of groups whose value is known from elsewhere: of counts, minima and maxima."""
+    """Make the state of groups whose values are known: counts, minima or maxima."""
     if aggregate.argument is None or aggregate.function == "count":
         return Count(np.array(values, np.int64))
     type_ = scalar(aggregate.argument)
@@ -85,7 +85,7 @@ def known_state(aggregate: Aggregate, values: Sequence[Raw | None]) -> State:
 
 
 def typed(value: Raw | None, type_: ShreddedType) -> Raw | None:
-    """A value of the log as one of its type: decimals with all of their digits."""
+    """Convert a value of the log to its type: a decimal gets all digits of its scale."""
     if type_.kind is Kind.DECIMAL and value is not None:
         exact = Decimal(value) if isinstance(value, int) else Decimal(str(value))
         return _WIDE.quantize(exact, Decimal((0, (1,), -type_.scale)))
@@ -93,7 +93,7 @@ def typed(value: Raw | None, type_: ShreddedType) -> Raw | None:
 
 
 def _counted(ids: Int64s, count: int, sizes: Int64s | None = None) -> Int64s:
-    """How many rows each group has; `sizes` are those of stretches."""
+    """Count the rows of each group; `sizes` are the numbers of rows of stretches."""
     if sizes is None:
         if count == 1:
             return np.array([len(ids)], np.int64)
@@ -107,12 +107,12 @@ def _counted(ids: Int64s, count: int, sizes: Int64s | None = None) -> Int64s:
 
 
 _COUNTERS, _MANY = 4, 1 << 12
-"""Counters of each of so many groups: more do not stay in the cache."""
+"""Counters per group, for at most so many groups: more do not stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Rows, or values that are not NULL."""
+    """Counts of rows, or of values that are not NULL."""
 
     counts: Int64s
 
@@ -128,9 +128,9 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """Different values: `values[codes[i]]` is one of group `groups[i]`.
+    """Distinct values: `values[codes[i]]` is a value of group `groups[i]`.
 
-    A value may be there twice in what is made of rows, and no longer in what is merged.
+    A state made from rows may have a value twice, a merged one may not.
     """
 
     groups: Int64s
@@ -140,7 +140,7 @@ class Distinct:
 
     @classmethod
     def of(cls, argument: Any, ids: Int64s, count: int) -> Distinct:
-        """Of rows."""
+        """Make it from rows."""
         column = coded(argument)
         return cls._of(different(ids, count, column), column.values, count)
 
@@ -151,7 +151,7 @@ class Distinct:
         if not there.all():
             kept = there[codes]
             groups, codes = groups[kept], codes[kept]
-        # Conditions may have left a few of a dictionary's entries; most of them are not copied.
+        # If conditions left few of a dictionary's entries, keep only those.
         used = np.zeros(len(values), np.bool_)
         used[codes] = True
         if 2 * int(np.count_nonzero(used)) >= len(values):
@@ -186,7 +186,7 @@ def _extreme(greatest: bool, type_: ShreddedType, array: Any, ids: Int64s, count
 
 @dataclass(frozen=True, slots=True)
 class Extreme:
-    """The least or greatest of values that integers rank."""
+    """The least or greatest values, as integers that rank them."""
 
     greatest: bool
     type: ShreddedType
@@ -197,7 +197,7 @@ class Extreme:
     def of(
         cls, greatest: bool, type_: ShreddedType, rows: tuple[Int64s, Bools, Int64s], count: int
     ) -> Extreme:
-        """Of rows: the rank of each, whether it has a value, and its group."""
+        """Make it from rows: the rank of each, whether it has a value, and its group."""
         ranks, there, ids = rows
         flip = 0 if greatest else -1
         found = np.full(count, np.iinfo(np.int64).min, np.int64)
@@ -219,14 +219,14 @@ class Extreme:
 
 @dataclass(frozen=True, slots=True)
 class Greatest:
-    """The least or greatest of strings, by their bytes, and of other values without ranks."""
+    """The least or greatest strings, by their bytes, or other values without ranks."""
 
     greatest: bool
     values: Any
 
     @classmethod
     def of(cls, greatest: bool, array: Any, ids: Int64s, count: int) -> Greatest:
-        """Of rows: of a dictionary only the entries are compared."""
+        """Make it from rows; only the entries of a dictionary are compared."""
         if isinstance(array, pa.DictionaryArray):
             pairs = Distinct.of(array, ids, count)
             array, ids = pairs.values.take(arrow_array(pairs.codes)), pairs.groups
@@ -252,11 +252,10 @@ class Greatest:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Sums of integers and of decimals without their point, those above and below zero apart.
+    """Sums of integers or unscaled decimals, of those above and below zero separately.
 
-    From these follows whether a sum overflows on every way to add it up, on some, or on none.
-    `above` and `below` are int64 while they fit for sure, else Python's integers; `most` is what no
-    absolute sum exceeds.
+    These show whether a sum overflows in every order of its rows, in some, or in none. `above` and
+    `below` are int64 if they fit for sure, else Python's integers. No absolute sum exceeds `most`.
     """
 
     aggregate: Aggregate
@@ -270,7 +269,7 @@ class Sum:
     def of(
         cls, aggregate: Aggregate, type_: ShreddedType, array: Any, ids: Int64s, count: int
     ) -> Sum:
-        """Of rows."""
+        """Make it from rows."""
         there = valid(array)
         values = unscaled(array) if type_.kind is Kind.DECIMAL else numbers(array).astype(np.int64)
         if not there.all():
@@ -318,9 +317,9 @@ class Sum:
         return arrow_array(whole / np.maximum(self.counts, 1), mask=~there)
 
     def _check(self, limit: int) -> None:
-        """Sums are within -limit and limit, the upper one left out.
+        """Raise InvalidValue for a total beyond the limits, UnsupportedFeature for an unsure one.
 
-        What Spark adds up first is not known: it raises for sure if all of it is beyond.
+        The order in which Spark adds is not known: it raises for sure only if the total is beyond.
         """
         if self.most < limit:
             return
@@ -336,7 +335,7 @@ class Sum:
             raise refused("a sum that overflows in some orders of its rows and not in others")
 
     def _mean(self, row: int) -> Decimal:
-        """As Spark divides: to 38 digits of fraction first, then to the result's."""
+        """Divide as Spark does: to 38 fractional digits first, then to the result's."""
         exact = Decimal(int(self.above[row]) + int(self.below[row])).scaleb(-self.type.scale, _WIDE)
         mean = _divided(exact, int(self.counts[row]))
         return _WIDE.quantize(mean, Decimal((0, (1,), -self.aggregate.type.scale)))

@@ -1,4 +1,4 @@
-"""Queries that stand in expressions of another: run first, and put in as constants."""
+"""Run the queries within a query's expressions first, and replace them by constants."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from variantlake.shredding.fit import raws_of
 from variantlake.types import Kind
 
 MOST_VALUES = 1000
-"""Different values that an `IN (SELECT …)` may have."""
+"""The most distinct values that an `IN (SELECT …)` may have."""
 
 RunQuery = Callable[[str, Query], Iterable[pa.RecordBatch]]
-"""Gives the rows of a query of the table of a name."""
+"""Runs a query of the named table, and returns its rows."""
 
 
 class Subqueries:
@@ -37,12 +37,12 @@ class Subqueries:
         self._run = run
 
     def exists(self, node: exp.Expression) -> Literal:
-        """Whether a query gives any row."""
+        """TRUE if the query returns a row, else FALSE."""
         batches = self._first(*self._query(node), rows=1)
         return Literal(any(batch.num_rows for batch in batches), "boolean")
 
     def value(self, node: exp.Expression) -> Literal:
-        """The one value that a query gives; NULL of its type if it gives no row."""
+        """The one value that a query returns; NULL of its type if it returns no row."""
         table, query = self._query(node)
         type_ = _type_of_values(query)
         batches = self._first(table, query, rows=2)
@@ -55,7 +55,7 @@ class Subqueries:
         return Literal(values[0] if values else None, type_)
 
     def values(self, node: exp.Expression) -> tuple[Literal, ...]:
-        """The different values that a query gives, NULL one of them."""
+        """The distinct values that a query returns, including NULL."""
         table, query = self._query(node)
         type_ = _type_of_values(query)
         found: dict[Scalar | None, None] = {}
@@ -76,7 +76,7 @@ class Subqueries:
         try:
             return self._read(select)
         except InvalidQuery as error:
-            # It may name columns of the query around it, which Spark knows.
+            # It may refer to columns of the query around it, which Spark supports.
             raise refused(f"{node.sql('databricks')} by itself: {error.message}") from None
 
     def _first(self, table: str, query: Query, *, rows: int) -> Iterable[pa.RecordBatch]:
@@ -94,13 +94,13 @@ def _type_of_values(query: Query) -> str:
     if type_ is None:
         raise untyped("a query that stands for values", expression)
     no_char(expression)
-    if type_.kind is Kind.FLOAT:  # no constant is one
+    if type_.kind is Kind.FLOAT:  # no constant has this type
         raise refused("a query of FLOAT that stands for values")
     return type_text(expression)
 
 
 def _scalars(array: AnyArray, type_: str) -> list[Scalar | None]:
-    """The values as constants of a type have them."""
+    """The values in the form that constants of a type have."""
     raws: list[Any] = raws_of(array)
     if type_ != "string":
         return raws

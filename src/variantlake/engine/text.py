@@ -1,4 +1,4 @@
-"""A SELECT of one table as text, resolved and typed as Spark would."""
+"""Read the text of a SELECT of one table, resolved and typed as in Spark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PARTS = (
 
 
 def names_of_table(uri: str) -> tuple[str, ...]:
-    """What a text may call a table: `t`, and the last part of its location."""
+    """The names that a text may use for a table: `t`, and the last part of its location."""
     return tuple(dict.fromkeys(("t", uri.rstrip("/").rpartition("/")[2].lower() or "t")))
 
 
@@ -36,12 +36,12 @@ def read_query(
     utc: bool = True,
     run: RunQuery | None = None,
 ) -> tuple[str, Query]:
-    """The name of the table that a query is of, and the query; `utc` as in `QueryText`.
+    """Return the name of a query's table, and the query; `utc` as in `QueryText`.
 
-    `tables` are by the names, in small letters, that the text may use. `run` runs the queries
-    that stand in expressions; without it they are refused.
+    `tables` has the schemas by the names, in lower case, that the text may use. `run` runs queries
+    within expressions; without it they are refused.
 
-    Raises InvalidQuery, and UnsupportedFeature for what Spark has to run, by name; with `run` also
+    Raises InvalidQuery, and UnsupportedFeature by name for what only Spark can run; with `run` also
     what a query in an expression raises.
     """
     with about(text):
@@ -50,7 +50,7 @@ def read_query(
 
 @dataclass(frozen=True, slots=True)
 class _QueryReader:
-    """Reads the queries of one text, which all have one `now()`."""
+    """Reads the queries of one text, which all share one `now()`."""
 
     tables: Mapping[str, StructType]
     utc: bool
@@ -63,11 +63,11 @@ class _QueryReader:
 
     @property
     def within(self) -> Subqueries | None:
-        """What reads and runs the queries in expressions."""
+        """The object that reads and runs queries within expressions."""
         return None if self.run is None else Subqueries(self.query, self.run)
 
     def _flat(self, select: exp.Select) -> tuple[str, Columns]:
-        """The table that a query is of, and its columns; one in FROM is taken into the other."""
+        """Return the table of a query and its columns; inline a query in FROM."""
         inner = query_in_from(select)
         only_parts(select, *_PARTS)
         if inner is None:
@@ -108,12 +108,12 @@ def _either(tables: Iterable[str]) -> str:
 
 
 def _is_name(named: exp.Table) -> bool:
-    """Whether it is a name alone, and its columns as they are."""
+    """Whether it is a name without options that leaves the columns' names as they are."""
     plain = {"this", "alias"}
     if any(value for name, value in named.args.items() if name not in plain):
         return False
     alias = named.args.get("alias")
-    # Columns may have other names behind an alias, and `t@v1` is a version.
+    # An alias may rename columns, and `t@v1` is a version.
     return not (alias and (alias.columns or not isinstance(alias.this, exp.Identifier)))
 
 
@@ -143,7 +143,7 @@ class _Select:
         if keys is not None:
             self._check(keys, groups, order)
         rows = [] if where is None else [self._read.condition(where.this)]
-        # Spark asks rows what their keys alone decide: it computes nothing of other groups.
+        # Spark filters rows by what keys alone decide: it computes nothing for other groups.
         rows += [part for part in conjuncts(groups) if any(refs(part)) and not has_aggregate(part)]
         return Query(
             self.outputs,
@@ -155,7 +155,7 @@ class _Select:
         )
 
     def _limits(self) -> tuple[int | None, int]:
-        """How many rows are made, and how many of these are skipped."""
+        """The number of rows to compute, and how many of these to skip."""
         limit, offset = map(self._select.args.get, ("limit", "offset"))
         skipped = 0 if offset is None else row_limit(offset)
         return None if limit is None else row_limit(limit) + skipped, skipped
@@ -172,7 +172,7 @@ class _Select:
             yield Output(part.alias if isinstance(part, exp.Alias) else _name(part, found), found)
 
     def _check_names(self, item: exp.Expression) -> None:
-        """Refuse what only Spark makes columns of: `t.*`, and names of other items of the list."""
+        """Refuse what only Spark resolves: `t.*`, and names of other items of the list."""
         known = {field.name.lower() for field in self._columns.schema.fields}
         named = {each.alias.lower() for each in self._select.expressions if each.alias}
         for node in item.find_all(exp.Column):
@@ -183,7 +183,7 @@ class _Select:
 
     @staticmethod
     def _names_of(outputs: tuple[Output, ...]) -> dict[str, Expression | None]:
-        """What the names of the result mean; None for a name that several columns have."""
+        """The expressions of the result's names; None for a name of different expressions."""
         found: dict[str, Expression | None] = {}
         for output in outputs:
             name = output.name.lower()
@@ -217,10 +217,10 @@ class _Select:
         return found
 
     def _having(self, node: exp.Expression, keys: tuple[Expression, ...]) -> Expression:
-        """The condition on groups, in which a column that is a key comes before other names.
+        """Read the condition on groups; a column that is a key takes precedence over other names.
 
-        Spark casts what another name is compared with to the type of the table's column of that
-        name, and only then finds that it is a name of the result.
+        Spark casts the operand that another name is compared with to the type of the table's column
+        of that name, before it finds that the name is the result's.
         """
         names = dict(self._names)
         for field in self._columns.schema.fields:
@@ -232,7 +232,7 @@ class _Select:
         return condition(self._expressions(names).expression(node))
 
     def _named_key(self, node: exp.Expression) -> Expression:
-        """Columns come before names of the result here."""
+        """Read a grouping key; columns take precedence over names of the result."""
         known = [field.name.lower() for field in self._columns.schema.fields]
         if isinstance(node, exp.Column) and not node.table and node.name.lower() not in known:
             named = self._names.get(node.name.lower())
@@ -291,7 +291,7 @@ def _ordinal(node: exp.Expression) -> int | None:
 
 
 def _name(node: exp.Expression, found: Expression) -> str:
-    """The name that Spark gives to an item without one, if that is known."""
+    """The name that Spark gives to an unnamed item. Raises UnsupportedFeature if not known."""
     written = node.meta.get(WRITTEN)
     if written is not None:
         node = written

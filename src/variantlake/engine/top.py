@@ -1,8 +1,8 @@
-"""Rows in the order of a query; with a limit only as many as that, wherever they lie.
+"""Sort the rows of a query; with a limit, find only the first rows.
 
-Files are read in the order of their bounds of the first term. Once the limit is full, a file or a
-row group that holds nothing before the last row of it does not matter. Columns beside those of the
-order are read of the rows that are left.
+Files are read in the order of their bounds of the first term. Once as many rows as the limit are
+found, a file or a row group whose rows all come after the last of them is skipped. Columns that the
+order does not need are then read only for the rows of the result.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from variantlake.shredding.fit import raws_of
 
 @dataclass(frozen=True, slots=True)
 class _TopRows:
-    """Rows in order, with the columns that the order needs, and where each lies.
+    """Rows in order, with the columns that the order needs, and the place of each.
 
-    `places` has a row each: the file, its row group, and the place in that.
+    `places` has one row for each: the file, its row group, and the place in that.
     """
 
     columns: Known
@@ -50,7 +50,7 @@ class _TopRows:
 
 
 def sorted_rows(reading: Reading) -> Known | None:
-    """The columns of the query in all rows of its result, in order; None without any."""
+    """The columns of the query in all rows of its result, in order; None without rows."""
     query = reading.query
     needed = [part for term in query.order for part in below(term.expression)]
     columns = [each for each in query.columns if each in needed]
@@ -65,7 +65,7 @@ def sorted_rows(reading: Reading) -> Known | None:
 
 
 def _best(reading: Reading, files: list[ScanFile], columns: list[Ref]) -> _TopRows | None:
-    """The rows of the result, in order, without columns that only the result has."""
+    """The rows of the result, in order, with these columns; None without rows."""
     limit, term = reading.query.limit, reading.query.order[0]
     numbers = {id(file): number for number, file in enumerate(files)}
     if limit == 0:
@@ -109,7 +109,7 @@ def _top_rows(
 
 
 def _places(rows: Rows | JoinedRows, numbers: Mapping[int, int]) -> Int64s:
-    """Where each row lies; the file that an id is of has one of these numbers."""
+    """The place of each row; `numbers` has the number of each file by its object's id."""
     places = np.empty((rows.count, 3), np.int64)
     for part, start in rows.parts() if isinstance(rows, JoinedRows) else [(rows, 0)]:
         own = places[start : start + part.count]
@@ -129,7 +129,7 @@ def _first(reading: Reading, parts: Sequence[_TopRows]) -> _TopRows:
 
 
 class _Top:
-    """The rows that may matter; the caller sets `best` to the best rows so far."""
+    """Reads the rows that may matter; the caller sets `best` to the best rows so far."""
 
     def __init__(self, reading: Reading, files: list[ScanFile]) -> None:
         self._reading = reading
@@ -137,7 +137,7 @@ class _Top:
         self.best: _TopRows | None = None
 
     def rows(self, columns: list[Ref], ref: Ref, limit: int) -> Iterator[Rows | JoinedRows]:
-        """The rows of files that may matter, small ones together; `ref` is the first term."""
+        """Yield the rows of files that may matter, small ones together; `ref` is the first term."""
         reading, term = self._reading, self._reading.query.order[0]
         order = Order(ref, term.descending, term.nulls_first)
         left, room = deque(_by_bound(reading, term, ref)), 1
@@ -153,21 +153,21 @@ class _Top:
                     break
             near = None if last is None else up_to(order, last[0])
             yield from reading.joined_rows(some, columns, [near] if near else [])
-            # The first of them may leave nothing to the others.
+            # After the first files, the others may no longer matter.
             room = min(2 * room, MOST_FILES)
 
 
 def _bounded(reading: Reading, term: Ordering) -> Ref | None:
-    """The column that a term orders by, if bounds say something of it."""
+    """The column that a term orders by, by its name in files; None if bounds do not help."""
     if not isinstance(term.expression, Ref) or term.expression.char_length:
         return None
     return reading.scan.stored(term.expression)
 
 
 def _by_bound(reading: Reading, term: Ordering, ref: Ref) -> Iterator[tuple[int, Raw | None]]:
-    """The files, nearest first, with what no value is before; those where that is unknown last.
+    """Yield the files, nearest first, with the bound that all values come after; unknown ones last.
 
-    That is unknown too if a NULL or NaN comes before any value.
+    The bound is also unknown if a NULL or NaN comes before any value.
     """
     scan = reading.scan
     domains = domains_in(scan.choice.table, ref, scan.partition_types)
@@ -183,7 +183,7 @@ def _by_bound(reading: Reading, term: Ordering, ref: Ref) -> Iterator[tuple[int,
 
 
 def _last(held: _TopRows | None, term: Ordering, limit: int) -> tuple[Raw | None] | None:
-    """The value of the last row that the limit has room for; None while it is not full."""
+    """The first term's value in row `limit`, in a tuple; None if there are fewer rows."""
     if held is None or held.count < limit:
         return None
     array = held.columns[term.expression].array
@@ -193,14 +193,14 @@ def _last(held: _TopRows | None, term: Ordering, limit: int) -> tuple[Raw | None
 
 
 def _key(value: Raw) -> tuple[bool, Raw]:
-    """Orders as Spark does: NaN is the greatest double, texts go by code points as by bytes."""
+    """A sort key in Spark's order: NaN is the greatest; texts order by code points as by bytes."""
     if isinstance(value, float) and math.isnan(value):
         return True, 0.0
     return False, value
 
 
 def _after(term: Ordering, bound: Raw, last: Raw | None) -> bool:
-    """Whether all values from the bound on come after the last row; what is alike does not."""
+    """Whether all values from the bound on come after the last row; an equal value does not."""
     if last is None:
         return term.nulls_first
     one, other = _key(bound), _key(last)
@@ -208,7 +208,7 @@ def _after(term: Ordering, bound: Raw, last: Raw | None) -> bool:
 
 
 def _rest(reading: Reading, files: list[ScanFile], columns: list[Ref], places: Int64s) -> Known:
-    """Other columns in these rows."""
+    """Read other columns in these rows."""
     order = np.lexsort((places[:, 2], places[:, 1], places[:, 0]))
     parts: list[Known] = []
     for number in np.unique(places[:, 0]).tolist():
