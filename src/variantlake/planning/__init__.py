@@ -1,7 +1,7 @@
-"""What to read: predicates on paths, and the scan plan.
+"""Plan what to read: which files, and how to read each path.
 
 In: a snapshot's files with their statistics, the wanted paths, conditions.
-Out: a plan that says which files are read, and for each group of them how each path is read.
-`exact` knows when a stored value is Spark's, and `stats` what the statistics of files prove.
-No file is read here; unknown always means: keep the file, read natively.
+Out: a plan with the files to read, and for each group of them how to read each path.
+`exact` decides when a stored value is Spark's, and `stats` what the statistics of files prove.
+Planning reads no file; unknown always means: keep the file, read natively.
 """

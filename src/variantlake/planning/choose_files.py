@@ -1,4 +1,4 @@
-"""Which files one query reads of one table version: the part of a plan that all engines share.
+"""Choose the files that a query reads of a table version: the part that all engines share.
 
 A file is read unless the predicate, or a LIMIT, proves by bounds that none of its rows is needed.
 """
@@ -24,7 +24,7 @@ from variantlake.telemetry.tracing import traced
 _LOG = logger("plan")
 
 MAX_KEPT_SAMPLE = 20
-"""Kept files for which a choice says why each predicate could not skip them."""
+"""The most kept files for which a choice tells why each predicate could not skip them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class KeptFile:
 class FileChoice:
     """The files that one query reads of one table version.
 
-    `table` are all files of the version, without those `left_out` of it. `skipped_by` gives for
-    each the index of the conjunct that skips it, or NOT_SKIPPED. `kept` explains the first
-    MAX_KEPT_SAMPLE files that are read, if there is a predicate. `conjuncts` are the predicate's
-    parts, in order, and last what a LIMIT adds. `first` is that LIMIT if it leaves something out;
-    `reach` is what all of its rows fulfil, if it goes by an order, which the query's text does not
-    say.
+    `table` has all files of the version except those in its `left_out`. `skipped_by` has for each
+    the index of the conjunct that skips it, or NOT_SKIPPED. `kept` explains the first
+    MAX_KEPT_SAMPLE files to read, if there is a predicate. `conjuncts` are the predicate's parts,
+    in order, and then those that a LIMIT adds. `first` is that LIMIT if it leaves something out.
+    `reach` is a condition that all of its rows fulfil by its order; the query's text does not have
+    it.
     """
 
     table: FileColumns
@@ -56,22 +56,22 @@ class FileChoice:
 
     @cached_property
     def rows(self) -> Int64s:
-        """The rows of `table` that are read, rising."""
+        """The rows of `table` to read, ascending."""
         return np.flatnonzero(self.skipped_by == NOT_SKIPPED)
 
     @property
     def files(self) -> Iterator[ScanFile]:
-        """The files that are read, in the table's order."""
+        """The files to read, in the table's order."""
         return iter(FileRows(self.table, self.rows))
 
     @property
     def read_files(self) -> int:
-        """Number of files that are read."""
+        """Number of files to read."""
         return len(self.rows)
 
     @property
     def read_bytes(self) -> int:
-        """Bytes of the files that are read; columns and row groups skip more."""
+        """Bytes of the files to read; a scan also skips columns and row groups."""
         return int(self.table.sizes[self.rows].sum())
 
     @property
@@ -86,7 +86,7 @@ class FileChoice:
 
     @property
     def skipped_files(self) -> list[int]:
-        """How many files each of the conjuncts skips."""
+        """The number of files that each conjunct skips."""
         skipped = self.skipped_by[self.skipped_by != NOT_SKIPPED]
         counts = np.bincount(skipped, minlength=len(self.conjuncts))
         for number, count in self.table.left_out.by.items():
@@ -95,7 +95,7 @@ class FileChoice:
         return found
 
     def ways(self, path: Ref) -> Iterator[tuple[Reading, int]]:
-        """Each way in which files that are read give this path, with the number of these files."""
+        """Yield each reading of this path in the files to read, with the number of its files."""
         readings = readings_of(self.table, path, self.rows)
         codes, counts = np.unique(readings.codes[self.rows], return_counts=True)
         for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
@@ -117,7 +117,7 @@ def choose_files(
     """Leave out the files that the predicate excludes.
 
     `partition_types` gives Spark types of partition columns. `first` is a LIMIT on the rows that
-    fulfil the predicate, which is then all of their condition.
+    fulfil the predicate, which must then be their whole condition.
     """
     far = None if first is None else reach(first, files, predicate, partition_types)
     whole = predicate if far is None else And((*conjuncts(predicate), far))
@@ -153,7 +153,7 @@ def _log_choice(choice: FileChoice) -> None:
 
 
 def readings_of(files: FileColumns, path: Ref, read: Int64s) -> Readings:
-    """How a path is read in the files `read`, rising; for others `codes` mean nothing."""
+    """How to read a path in the files `read` (ascending); for others `codes` mean nothing."""
     reader = Reader(path)
     choices: dict[Reading, int] = {}
     codes = np.zeros(files.rows, np.int64)
@@ -165,7 +165,7 @@ def readings_of(files: FileColumns, path: Ref, read: Int64s) -> Readings:
 
 
 def _readings_of(files: FileColumns, reader: Reader, rows: Int64s) -> Readings:
-    """As `readings_of`. If it is not about few, of all files, and remembered with them."""
+    """As `readings_of`; unless the rows are few, for all files, and cached with them."""
     key = ("readings", reader.ref)
     known = files.memo.get(key)
     if isinstance(known, Readings):

@@ -1,4 +1,4 @@
-"""A scan plan for people: what is read, what is skipped and by what, and how each path is read."""
+"""Explain a scan plan: what is read, what is skipped and by what, and how each path is read."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from variantlake.shredding.folding import fold_key
 from variantlake.shredding.schema import Object, ShreddingSchema
 
 MAX_SUGGESTIONS = 3
-"""Close paths named for one that no file has."""
+"""The most close paths to suggest for one that no file has."""
 
 SHOWN_KEPT = 3
 """Kept files whose reasons the text shows; `to_dict` has all that the plan sampled."""
 
 _CLOSENESS = 0.75
-"""difflib's ratio from which a path is close: one wrong letter in four is."""
+"""The least ratio of difflib for a close path: one letter in four may be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroups:
-    """Row groups of the files that are read, and those among them that may hold a match.
+    """The number of row groups of the files to read, and of those that may hold a match.
 
-    An estimate by the same bounds that skip files; the engine's own reader decides.
+    An estimate by the bounds that also skip files; the engine's own reader decides.
     """
 
     total: int
@@ -56,8 +56,8 @@ class RowGroups:
 class PathExplanation:
     """How one requested path is read, in numbers of files.
 
-    `kernels` counts the files read whole whose Variants our kernels rebuild, and not the engine.
-    `why_whole` counts the reasons of these files.
+    `kernels` counts those of the `whole` files whose Variants our kernels rebuild, not the engine.
+    `why_whole` has the reasons why files are read whole, each with its number of files.
     """
 
     ref: Ref
@@ -71,10 +71,10 @@ class PathExplanation:
 
 @dataclass(frozen=True, slots=True)
 class LayoutUse:
-    """Files that are read and shred a Variant column in one way.
+    """The number of files to read that shred a Variant column with one layout.
 
-    `layout` is its name, empty if nothing is known of the files; `schema` the number of the
-    learned schema that has it, None if none has.
+    `layout` is its name, empty if it is not known. `schema` is the number of the learned schema
+    that has it, None if none has.
     """
 
     column: str
@@ -90,7 +90,7 @@ class LayoutUse:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What one plan does, for reading (`str`) and as JSON (`to_dict`). Sizes are in bytes."""
+    """What one plan does, as text (`str`) and as JSON (`to_dict`). Sizes are in bytes."""
 
     total_files: int
     read_files: int
@@ -102,15 +102,15 @@ class Explanation:
     paths: tuple[PathExplanation, ...]
     kept: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     prefilter: tuple[tuple[str, int], ...] = ()
-    """Conditions by which rows are found before their Variants are rebuilt, with their files."""
+    """Conditions that find rows before their Variants are rebuilt, with numbers of files."""
     layouts: tuple[LayoutUse, ...] = ()
-    """The layouts of the files that are read, by column, oldest schema first."""
+    """The layouts of the files to read, by column, oldest schema first."""
     answered: int = 0
-    """Files that are not read either, because the log alone answers for all of their rows."""
+    """Files that are neither read nor skipped: the log alone answers for all of their rows."""
     limit: str = ""
     """The LIMIT that leaves files or row groups out, with its order; empty if none does."""
     reach: str = ""
-    """What all of its first rows fulfil, by the bounds and counts of the log."""
+    """A condition that all rows of the LIMIT fulfil, by the bounds and counts of the log."""
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the text."""
@@ -200,11 +200,11 @@ def explain(
     row_groups: RowGroups | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> Explanation:
-    """What is read and skipped, and why; `row_groups` from `count_row_groups`.
+    """Explain what is read and skipped, and why; `row_groups` from `count_row_groups`.
 
-    A ScanPlan knows its requests and how Spark reads each of them, group by group. Of another
-    choice each file gives the `requests` by itself, as a scan in this process reads them.
-    `properties` of the table number its layouts.
+    A ScanPlan has its requests and how Spark reads each of them, group by group. For another
+    choice, the `requests` are explained file by file, as a scan in this process reads them. The
+    table's `properties` number its layouts.
     """
     groups = choice.groups if isinstance(choice, ScanPlan) else ()
     if isinstance(choice, ScanPlan):
@@ -243,7 +243,7 @@ def explain(
 def count_row_groups(
     skipper: Skipper, files: Iterable[tuple[ScanFile, Sequence[FileFacts]]]
 ) -> RowGroups:
-    """How many row groups of files that are read may hold a match, by each group's own facts."""
+    """Count the row groups of files, and those that may match by each group's own facts."""
     groups = [replace(file, facts=group) for file, groups in files for group in groups]
     return RowGroups(len(groups), int(skipper.may_match(RecordFiles(groups)).sum()))
 
@@ -290,7 +290,7 @@ def _use(choice: FileChoice, ref: Ref) -> PathExplanation:
 
 
 def _ways(choice: FileChoice, ref: Ref) -> Iterator[tuple[Reading, int, bool]]:
-    """Each way in which a path is read, its files, and whether our kernels read them for Spark."""
+    """Yield each reading of a path, its number of files, and whether our kernels read for Spark."""
     if isinstance(choice, ScanPlan):
         for group in choice.groups:
             yield group.reading(ref), len(group.files), group.by_kernels
@@ -300,7 +300,7 @@ def _ways(choice: FileChoice, ref: Ref) -> Iterator[tuple[Reading, int, bool]]:
 
 
 def _suggest(ref: Ref, layouts: Sequence[ShreddingSchema]) -> tuple[str, ...]:
-    """Paths close to one that is a column in no file: the same but for case, then by spelling."""
+    """Suggest paths for one that no file has as a column: first by case, then by spelling."""
     if ref.path is None or not layouts:
         return ()
     known: dict[str, Path] = {}

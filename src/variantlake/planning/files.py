@@ -1,4 +1,4 @@
-"""The files that a plan chooses among, as columns; one becomes an object only when it is kept."""
+"""The files that a plan chooses from, as columns; a file becomes an object only if it is kept."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class ScanFile:
     """One data file as a scan sees it.
 
     `size` is in bytes, `modified` in milliseconds since the epoch. `partition` holds the serialised
-    partition values by physical name. `vector` says which rows are deleted. `facts` are None when
-    nothing is known of the file, or when it is known to the columns that the file comes from alone.
+    partition values by physical name. `vector` marks the deleted rows. `facts` is None if nothing
+    is known about the file, or only the FileColumns that it comes from have its facts.
     """
 
     path: str
@@ -45,9 +45,9 @@ class PartitionColumn:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Files of a table version that are no rows of its FileColumns: a condition skips them.
+    """Files of a table version that its FileColumns lack, because a condition skips them.
 
-    `by` has their number for the index of each conjunct that skips first.
+    `by` maps the index of the conjunct that skips files first to their number.
     """
 
     files: int = 0
@@ -55,7 +55,7 @@ class LeftOut:
     by: Mapping[int, int] = field(default_factory=dict)
 
     def plus(self, other: LeftOut) -> LeftOut:
-        """Those of both."""
+        """The files of both."""
         by = Counter(self.by)
         by.update(other.by)
         return LeftOut(self.files + other.files, self.bytes + other.bytes, dict(by))
@@ -74,22 +74,22 @@ class FileColumns(Protocol):
 
     @property
     def facts(self) -> FactColumns:
-        """What is known of the files."""
+        """What is known about the files."""
 
     @property
     def deleted(self) -> Int64s:
-        """How many rows of each file its deletion vector takes away, int64; 0 without one."""
+        """The number of rows that each file's deletion vector deletes, int64; 0 without one."""
 
     @property
     def memo(self) -> MutableMapping[object, object]:
-        """What planning derived of these very files."""
+        """A cache of what planning derived from exactly these files."""
 
     @property
     def pieces(self) -> Sequence[FileColumns]:
-        """The same files one piece after the other, if they came so; empty if not.
+        """The same files in consecutive pieces, if they were loaded in pieces; else empty.
 
-        What is derived piece by piece needs the memory of one, and a later version of the table
-        takes over what it knows of the pieces that it shares.
+        Work piece by piece needs the memory of only one, and a later version of the table reuses
+        what is known about the pieces that it shares.
         """
 
     @property
@@ -107,7 +107,7 @@ class FileColumns(Protocol):
 
 
 class FileRows(Sequence[ScanFile]):
-    """Some rows of FileColumns, made into files when they are looked at."""
+    """Some rows of FileColumns, which become files on access."""
 
     def __init__(self, columns: FileColumns, rows: Int64s) -> None:
         self.columns = columns
@@ -135,7 +135,7 @@ class FileRows(Sequence[ScanFile]):
 
 
 class RecordFiles:
-    """Files that are objects already, as columns."""
+    """FileColumns of files that are already objects."""
 
     def __init__(self, files: Sequence[ScanFile]) -> None:
         self._files = files
@@ -169,12 +169,12 @@ class RecordFiles:
 
 
 def by_piece(files: FileColumns, work: Callable[[FileColumns], T]) -> list[T]:
-    """What `work` gives for each piece, or for all files at once; threads share what is much."""
+    """Apply `work` to each piece, or to all files at once; threads share work on many files."""
     return map_parts(work, files.pieces or (files,), files.rows)
 
 
 def pieces_with(files: FileColumns, rows: Int64s) -> Iterator[tuple[FileColumns, int, Int64s]]:
-    """The pieces that hold some of these rising rows: where each begins, and its rows of these."""
+    """Yield the pieces that hold some of these ascending rows, their starts, and their rows."""
     start = 0
     for piece in files.pieces or (files,):
         end = start + piece.rows

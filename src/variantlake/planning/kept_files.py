@@ -1,7 +1,7 @@
-"""The files of a very large table that a condition keeps, found part by part.
+"""Find the files of a very large table that a condition keeps, part by part.
 
-The parts of a checkpoint are read one after the other, or several at a time, with the columns that
-the condition asks for, and only the files that it does not skip go on to the plan. The work is the
+The parts of a checkpoint are read one after the other, or several at a time, with only the columns
+that the condition needs. Only the files that it does not skip go on to the plan. The work is the
 same in this process and in the tasks of a job.
 """
 
@@ -25,18 +25,18 @@ from variantlake.planning.log_files import LogFiles
 from variantlake.planning.stats.skipping import NOT_SKIPPED, Skipper
 
 _FEW = 8
-"""Files of which one in so many is kept leave their row group: their texts come into memory."""
+"""If at most one file in so many is kept, the texts of the kept files are copied into memory."""
 
 
 _Kept = tuple[LogicalFiles, LeftOut]
 
 _REMEMBERED, _REMEMBERED_FILES = 16, 1 << 16
-"""The last conditions whose files are remembered with the version, and the most files of each."""
+"""The most conditions whose files are cached with the version, and the most files of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeepFiles:
-    """Finds the files of each of the `shares` of a table that a condition keeps: a job's task.
+    """The task of a job: finds the files that a condition keeps in each of a table's `shares`.
 
     `bare` is the version without its files.
     """
@@ -47,16 +47,16 @@ class KeepFiles:
     partition_types: Mapping[str, str] | None
 
     def __call__(self, number: int) -> Iterator[bytes]:
-        """The number and what `kept` gives for it, or the error of ours that it raises."""
+        """Yield the number and the result of `kept`, or the VariantLakeError that it raises."""
         found: _Kept | VariantLakeError
         try:
             found = self.kept(number)
-        except VariantLakeError as error:  # raised, it would be repeated, and reach us as text
+        except VariantLakeError as error:  # if raised, the task is retried, and we get only a text
             found = error
         yield pickle.dumps((number, found))
 
     def kept(self, number: int) -> _Kept:
-        """The files of one share that are kept, and what is said of the others."""
+        """The files of one share that are kept, and the counts of the others."""
         share, skipper = self.shares[number], Skipper(self.predicate, self.partition_types)
         found: list[LogicalFiles] = []
         left_out = LeftOut()
@@ -74,7 +74,7 @@ class KeepFiles:
 
 
 Run = Callable[[KeepFiles], Iterable[bytes]]
-"""Runs a task for each of its shares, as a job; all that they give."""
+"""Runs a task for each of its shares, as a job, and returns all that they yield."""
 
 
 def without_skipped(
@@ -83,11 +83,11 @@ def without_skipped(
     partition_types: Mapping[str, str] | None = None,
     run: Run | None = None,
 ) -> LogFiles:
-    """The files of a version that a condition keeps, if they are not in memory; else all.
+    """Return the files of a version that a condition keeps, or all if they are in memory.
 
-    `run` runs a job if there is somewhere to run it; without it threads of this process share the
-    parts. What was `left_out` is counted. Raises as `PartedFiles.read`, and MalformedLog for a file
-    that is there, and kept, twice.
+    `run` runs a job; without it threads of this process share the parts. The files that are
+    `left_out` are counted. Raises as `PartedFiles.read`, and MalformedLog for a kept file that the
+    log has twice.
     """
     snapshot, parted = files.snapshot, files.snapshot.files
     if predicate is None or not is_unread(parted):
@@ -117,7 +117,7 @@ def without_skipped(
 
 
 def _in_order(payloads: Iterable[bytes]) -> list[_Kept]:
-    """What tasks found, by their numbers; a task that ran twice counts once."""
+    """The results of tasks, by their numbers; a task that ran twice counts once."""
     outcomes: dict[int, _Kept | VariantLakeError] = dict(map(pickle.loads, payloads))  # our own
     found: list[_Kept] = []
     for _, outcome in sorted(outcomes.items(), key=lambda each: each[0]):
@@ -135,7 +135,7 @@ def _left_out(skipped: Int64s, sizes: Int64s) -> LeftOut:
 
 
 def _apart(files: LogicalFiles, rows: Int64s, *, stays: bool) -> LogicalFiles:
-    """Some of the files; their texts in memory if these are few, or cannot stay where they are."""
+    """Take some of the files; copy their texts if these are few, or cannot stay where they are."""
     kept = files.take(rows)
     if stays and len(rows) * _FEW > files.num_rows:
         return kept

@@ -1,9 +1,9 @@
-"""Late materialisation: rows are found on typed columns first, and only their Variants rebuilt.
+"""Late materialization: find rows on typed columns first, and rebuild only their Variants.
 
 Assembling Variants dominates a query that needs them whole (EXACTNESS, rule 14). If a conjunct
-of its condition can be read from typed columns, our kernels read those alone, and then rebuild the
-rows for which no conjunct is false or NULL. The engine evaluates the whole condition again on these
-rows, so a conjunct that is left out here costs time and never rows.
+of its condition can be read from typed columns, our kernels first read only those, and then rebuild
+the rows for which no conjunct is false or NULL. The engine evaluates the whole condition again on
+these rows, so a conjunct that is left out here costs time and never rows.
 """
 
 from __future__ import annotations
@@ -34,17 +34,16 @@ from variantlake.planning.plan import ScanGroup, ScanPlan
 from variantlake.planning.stats.skipping import Skipper
 
 MIN_BYTES = 8 << 20
-"""Bytes of files from which a group is worth the start of Python workers."""
+"""From so many bytes on, a group is worth the start of Python workers."""
 
 
 def plan_late_materialization(
     plan: ScanPlan, partition_types: Mapping[str, str] | None = None
 ) -> ScanPlan:
-    """The plan with a `prefilter` for the files whose rows are better found first.
+    """Add a `prefilter` to the plan, for the files whose rows are better found first.
 
-    These are files of which a Variant is needed as it is, and where some conjunct that is likely to
-    drop rows has all of its operands in columns. A group of which only some files are so becomes
-    two.
+    From these files a whole Variant is needed, and some conjunct that is likely to drop rows has
+    all of its operands in columns. A group that has such files and others is split.
     """
     types = partition_types or {}
     usable = [part for part in plan.conjuncts if _finds_rows(part, types)]
@@ -65,7 +64,7 @@ def _split(group: ScanGroup, conjuncts: list[Predicate], finding: list[Bools]) -
     rows = group.files.rows
     first = np.logical_or.reduce([each[rows] for each in finding])
     late = FileRows(group.files.columns, rows[first])
-    # Files that our kernels have to read anyway need no reason more.
+    # Files that our kernels have to read anyway need no further reason.
     if not len(late) or (late.size < MIN_BYTES and not group.kernels):
         return [group]
     by = tuple(part for part, each in zip(conjuncts, finding, strict=True) if each[late.rows].any())
@@ -75,7 +74,7 @@ def _split(group: ScanGroup, conjuncts: list[Predicate], finding: list[Bools]) -
 
 
 def _in_columns(part: Predicate, plan: ScanPlan) -> Bools:
-    """The files that are read in which every path of the condition is a column, or NULL."""
+    """The files to read in which every path of the condition is a column, or NULL."""
     found = np.ones(plan.table.rows, np.bool_)
     for ref in refs(part):
         if ref.path is not None:
@@ -88,7 +87,7 @@ def _in_columns(part: Predicate, plan: ScanPlan) -> Bools:
 def _finds_rows(part: Predicate, partition_types: Mapping[str, str]) -> bool:
     """Whether the condition can be evaluated without Spark, and is likely to drop most rows.
 
-    One on partition values alone has said all it can by skipping files.
+    A condition on partition values alone has done all it can by skipping files.
     """
     requested = list(refs(part))
     return (

@@ -1,4 +1,4 @@
-"""The files of a snapshot as planning takes them."""
+"""The files of a snapshot as FileColumns for planning."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from variantlake.planning.files import LeftOut, PartitionColumn, ScanFile
 
 
 class LogFiles:
-    """Columns of all files of one snapshot; what nobody asks for is never decoded.
+    """Columns of all files of one snapshot, decoded on demand.
 
-    Facts come from the log alone unless `with_facts` brings others. `previous` are those of an
-    older version of the table: what it has decoded already is not decoded again.
+    Facts come from the log alone unless `with_facts` adds others. `previous` has the files of an
+    older version of the table; what it has already decoded is not decoded again.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class LogFiles:
         self.memo: MutableMapping[object, object] = {}
         self._older: Mapping[FilesPart, LogFiles] = {}
         if is_unread(self._files):
-            return  # nor are they now
+            return  # they stay unread
         if previous is not None and is_unread(previous.snapshot.files):
             previous = None
         if facts is None:
@@ -73,7 +73,7 @@ class LogFiles:
 
     @cached_property
     def of_log(self) -> LogFacts:
-        """The facts that the log holds."""
+        """The facts that the log has."""
         return LogFacts(self._files, self.snapshot.schema)
 
     @cached_property
@@ -83,7 +83,7 @@ class LogFiles:
 
     @property
     def bytes_expected(self) -> int:
-        """Bytes of all files of the version; about so many if they are not in memory."""
+        """Bytes of all files of the version; an estimate if they are not in memory."""
         files = self._files
         if is_unread(files):
             return files.bytes_expected
@@ -96,12 +96,12 @@ class LogFiles:
 
     @property
     def runs(self) -> Sequence[LogFiles]:
-        """The files that came into memory together, for each time."""
+        """The files as runs, each of which was loaded together."""
         return self._several or ((self,) if self.of_log.parts else ())
 
     @cached_property
     def _several(self) -> Sequence[LogFiles]:
-        """The runs if there are more than one: files that held themselves would stay in memory."""
+        """The runs if there are several: an object that held itself would stay in memory."""
         if len(self.of_log.parts) < 2:
             return ()
         runs, start = [], 0
@@ -114,7 +114,7 @@ class LogFiles:
         return runs
 
     def _memo_of(self, facts: LogFacts) -> MutableMapping[object, object]:
-        """What the older version derived of these files, if it has them."""
+        """The memo that the older version has for these files; else an empty one."""
         older = self._older.get(facts.parts[0]) if len(facts.parts) == 1 else None
         return older.memo if older is not None and facts.is_of(older.of_log) else {}
 
@@ -127,7 +127,7 @@ class LogFiles:
 
     @property
     def row_count(self) -> int | None:
-        """The rows that are not deleted; None if the log does not tell for all files."""
+        """The number of rows that are not deleted; None if the log lacks it for some file."""
         records = self.of_log.num_records
         if (records == UNKNOWN).any():
             return None
@@ -160,7 +160,7 @@ class LogFiles:
             yield ScanFile(path, size, None, partition or {}, modified, descriptor)
 
     def lacking(self, columns: set[ColumnPath]) -> Int64s:
-        """The rows in which the layout of one of these Variant columns is not known."""
+        """The files (as rows) in which the layout of one of these Variant columns is not known."""
         known = np.ones(self.rows, np.bool_)
         for column in columns:
             variants = self.facts.variant(column)
@@ -168,7 +168,7 @@ class LogFiles:
         return np.flatnonzero(~known)
 
     def with_facts(self, rows: Int64s, facts: FactColumns) -> LogFiles:
-        """The same files, with other facts for these."""
+        """The same files, with other facts for these rows."""
         patched = LogFiles(self.snapshot, facts=self.of_log, left_out=self.left_out)
         patched.facts = PatchedColumns(self.facts, rows, facts)
         return patched

@@ -1,6 +1,6 @@
-"""The plan of a scan by Spark: the chosen files, grouped by how each requested path is read.
+"""Plan a scan by Spark: the chosen files, grouped by how to read each requested path.
 
-Files of one layout for the requested paths form a group, and a group is one scan. Its key is the
+Files with one layout of the requested paths form a group, and a group is one scan. Its key is the
 exact Parquet type of each requested leaf with its conversion. Spark's nested reader neither checks
 nor converts types (EXACTNESS, rule 4): a leaf of another type would be read as garbage.
 """
@@ -39,17 +39,17 @@ from variantlake.shredding.schema import Untyped
 _LOG = logger("plan")
 
 MAX_GROUPS = 16
-"""Groups of one plan; each is a scan of its own, and many small ones cost more than they save."""
+"""A plan with more groups merges the smallest: each is a scan, and small ones cost too much."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanGroup:
     """Files that are scanned together, and how each requested path is read in all of them.
 
-    In one group a Variant column is read one way: when one of its paths is Native, all are.
-    `kernels` is true when a column that is read natively holds types which Spark's own Variant
-    reader fails on. `prefilter` are conjuncts by which rows are found on typed columns before their
-    Variants are rebuilt, see `late_materialization`; none if all rows are.
+    A group reads a Variant column in one way: if one of its paths is Native, all are. `kernels` is
+    true if our kernels have to read a native column instead of Spark's own Variant reader, see
+    `_need_kernels`. `prefilter` are conjuncts that find rows on typed columns before their Variants
+    are rebuilt, see `late_materialization`; empty if all rows are rebuilt.
     """
 
     readings: tuple[tuple[Ref, Reading], ...]
@@ -58,7 +58,7 @@ class ScanGroup:
     prefilter: tuple[Predicate, ...] = ()
 
     def reading(self, ref: Ref) -> Reading:
-        """How this Ref is read. Raises KeyError for one that was not requested."""
+        """How to read this Ref. Raises KeyError for one that was not requested."""
         for known, reading in self.readings:
             if known == ref:
                 return reading
@@ -66,12 +66,12 @@ class ScanGroup:
 
     @property
     def by_kernels(self) -> bool:
-        """Our kernels read the files, and not the engine's own reader."""
+        """Whether our kernels read the files, and not the engine's own reader."""
         return self.kernels or bool(self.prefilter)
 
     @property
     def physical(self) -> bool:
-        """No Variant is read at all."""
+        """Whether no Variant is read at all."""
         return not any(isinstance(reading, Native) for _, reading in self.readings)
 
 
@@ -94,12 +94,12 @@ def plan_scan(
 ) -> ScanPlan:
     """Choose files as `choose_files` does, and group them by how Spark reads the requested paths.
 
-    `requests` are the Refs that the query reads, those of its predicates included; ordinary columns
-    among them need no reading and are left out. At most MAX_GROUPS groups result; the smallest ones
-    of a more mixed table are read natively as one, or as two if our kernels have to rebuild some of
-    them. `has_kernels` tells that the engine can run these: then they also read what its own reader
-    may fail at, and Variants as such if it would make decimals of integers (EXACTNESS, rules 31 and
-    33).
+    `requests` are the Refs that the query reads, including those of its predicates; ordinary
+    columns among them need no reading and are left out. If there are more than MAX_GROUPS groups,
+    the smallest ones are read natively as one, or as two if our kernels have to rebuild some of
+    them. `has_kernels`: the engine can run our kernels, which then also read files where its own
+    reader may fail, and whole Variants whose integers it would make decimals (EXACTNESS, rules 31
+    and 33).
     """
     choice = choose_files(files, predicate, partition_types=partition_types, first=first)
     paths = tuple(dict.fromkeys(ref for ref in requests if ref.path is not None))
@@ -114,8 +114,8 @@ def plan_scan(
 def _group_files(
     files: FileColumns, read: Int64s, paths: Sequence[Ref], *, has_kernels: bool
 ) -> tuple[ScanGroup, ...]:
-    """The rows `read` by how they read `paths`, the largest group (in bytes) first."""
-    # A Variant that comes out tells an integer from a decimal of the same value.
+    """Group the rows `read` by how to read `paths`, the largest group (in bytes) first."""
+    # A Variant in the result shows whether a value is an integer or a decimal.
     shown = {ref.column for ref in paths if "variant" in ref.type}
     needs = {
         column: _need_kernels(files, read, column, shown=column in shown, has_kernels=has_kernels)
@@ -136,7 +136,7 @@ _Layout = tuple[tuple[Reading, ...], bool]
 _Grouped = list[tuple[_Layout, Int64s]]
 
 _Needs = Mapping[tuple[str, ...], Int64s]
-"""For each Variant column `_need_kernels`."""
+"""The result of `_need_kernels` for each Variant column."""
 
 SAME_COLUMN = "another path needs the whole Variant"
 MANY_LAYOUTS = "its files have too many different layouts"
@@ -145,9 +145,9 @@ MANY_LAYOUTS = "its files have too many different layouts"
 def _by_layout(
     files: FileColumns, read: Int64s, paths: Sequence[Ref], needs: _Needs
 ) -> dict[_Layout, Int64s]:
-    """The rows with equal readings of all paths."""
+    """Group the rows by equal readings of all paths."""
     by_path = [readings_of(files, path, read) for path in paths]
-    # One number for each file and path; equal files have equal rows of numbers.
+    # One code for each file and path; files that are read alike have equal codes.
     codes = [found.codes[read] for found in by_path]
     codes += [needs[column][read] for column in needs]
     found: dict[_Layout, list[Int64s]] = {}
@@ -169,7 +169,7 @@ _FEW = 1 << 10
 
 
 def _alike(codes: Sequence[Int64s], rows: Int64s) -> Iterator[Int64s]:
-    """The rows by their codes, those of the first row first."""
+    """Yield the rows with equal codes together, in the order of their first rows."""
     if not len(rows):
         return
     group = np.zeros(len(rows), np.int64)
@@ -185,7 +185,7 @@ def _alike(codes: Sequence[Int64s], rows: Int64s) -> Iterator[Int64s]:
 
 
 def _numbered(codes: Int64s) -> Int64s:
-    """The same codes as numbers from 0 on, in their order."""
+    """Renumber the codes from 0 on, in the same order."""
     if int(codes.min()) >= 0 and int(codes.max()) < len(codes) + _FEW:
         return (np.cumsum(np.bincount(codes) > 0) - 1)[codes]
     found: Int64s = np.unique(codes, return_inverse=True)[1]
@@ -193,9 +193,9 @@ def _numbered(codes: Int64s) -> Int64s:
 
 
 def _twins(paths: Sequence[Ref], readings: Sequence[Reading]) -> set[tuple[str, ...]]:
-    """The Variant columns of which keys are read that differ only by case (EXACTNESS, rule 5).
+    """The Variant columns with requested keys that differ only by case (EXACTNESS, rule 5).
 
-    Spark, when it prunes the columns of a scan, takes one of them for the other.
+    When Spark prunes the columns of a scan, it takes one of them for the other.
     """
     found = set()
     known: dict[tuple[object, ...], str | int] = {}
@@ -212,7 +212,7 @@ def _twins(paths: Sequence[Ref], readings: Sequence[Reading]) -> set[tuple[str, 
 def _one_way(
     paths: Sequence[Ref], readings: Sequence[Reading], native: set[tuple[str, ...]]
 ) -> tuple[Reading, ...]:
-    """The readings, native for every path of a column that one path needs natively."""
+    """Make the readings of all paths of the `native` columns native."""
     return tuple(
         Native(SAME_COLUMN)
         if path.column in native and not isinstance(reading, Native)
@@ -224,11 +224,12 @@ def _one_way(
 def _need_kernels(
     files: FileColumns, read: Int64s, column: tuple[str, ...], *, shown: bool, has_kernels: bool
 ) -> Int64s:
-    """For each file 1 where our kernels read the Variant column when it is read natively, else 0.
+    """For each file 1 if our kernels have to read the Variant column where it is native, else 0.
 
-    Of the files `read`, rising; for others the number means nothing. Our kernels have to read it if
+    The numbers of files other than `read` (ascending) mean nothing. Our kernels have to read it if
     Spark's own reader fails, or would not find keys (EXACTNESS, rule 40). If there are kernels,
-    they also do if it may fail, and if types of numbers are `shown` that would come out wrong.
+    they also read it if that reader may fail, or would change the types of numbers that are
+    `shown`.
     """
     needs = np.zeros(files.rows, np.int64)
     for piece, start, rows in pieces_with(files, read):
@@ -265,7 +266,7 @@ def _kernels_needed(
 
 
 def _join_absent(groups: _Grouped) -> _Grouped:
-    """Put files that lack a path to files that have it: a scan reads NULLs where nothing stands."""
+    """Join files that lack a path to files that have it: a scan reads NULLs where it is missing."""
     joined: _Grouped = []
     for layout, rows in groups:
         for number, (other, others) in enumerate(joined):
