@@ -1,7 +1,7 @@
 """Spark's casts on bounds: exact and monotone functions, or none at all.
 
 A bound of the stored type says something about the requested type only through Spark's own cast,
-and only while that cast keeps the order (EXACTNESS, rule 16): `variant_get(1.9, 'int')` is 1 and
+and only if that cast keeps the order (EXACTNESS, rule 16): `variant_get(1.9, 'int')` is 1 and
 `variant_get(1.5, 'decimal(5,0)')` is 2. The functions here are those casts, value by value; a test
 compares each with Spark.
 """
@@ -56,8 +56,8 @@ _SAME_ORDER = {
 def monotone_cast(stored: ShreddedType, requested: ShreddedType) -> Cast | None:
     """Spark's cast from `stored` to `requested` if it keeps the order, else None.
 
-    The function is monotone with Beyond.BELOW as the least and Beyond.ABOVE as the greatest
-    result; what lies between two values that it casts is cast as well.
+    The function is monotone, with Beyond.BELOW as the least and Beyond.ABOVE as the greatest
+    result. It casts every value that lies between two values that it casts.
     """
     if stored.kind in INT_LIMITS or stored.kind is Kind.DECIMAL:
         return _cast_number(requested, whole=stored.kind in INT_LIMITS)
@@ -71,7 +71,7 @@ def monotone_cast(stored: ShreddedType, requested: ShreddedType) -> Cast | None:
 def keeps_column(stored: ShreddedType, requested: ShreddedType) -> bool:
     """Whether Spark's cast of an ordinary column is `monotone_cast`, with ANSI and without.
 
-    Without it a cast to a narrower integer takes the lower bits of what does not fit.
+    Without ANSI, a cast to a narrower integer keeps the lower bits of a value that does not fit.
     """
     if stored.kind in INT_LIMITS:
         wider = INT_LIMITS.get(requested.kind, 0) >= INT_LIMITS[stored.kind]
@@ -101,16 +101,16 @@ def type_limits(stored: ShreddedType) -> tuple[Raw | None, Raw | None]:
 def usable_bounds(
     facts: PathFacts | ColumnFacts, stored: ShreddedType
 ) -> tuple[Raw | None, Raw | None]:
-    """The file's bounds, without those that cannot be values of `stored` or that order nothing."""
+    """The file's bounds, without those that cannot be values of `stored` or have no order."""
     bounds = RawColumn.of([facts.bounds.minimum, facts.bounds.maximum], stored)
     return bounds.raw(0), bounds.raw(1)
 
 
 @dataclass(frozen=True, slots=True)
 class CastColumn:
-    """Bounds as another type. `values` is known if the bound is and the type holds it.
+    """Bounds cast to another type. `values` is valid if the bound is and the type holds it.
 
-    `below` and `above` mark what Beyond says of the others.
+    `below` and `above` mark the bounds that became Beyond.BELOW and Beyond.ABOVE.
     """
 
     values: RawColumn
@@ -165,7 +165,7 @@ def _to_integer(requested: ShreddedType) -> Cast:
     by_double = requested.kind in DOUBLE_SAFE_SCALES
 
     def cast(value: Raw) -> Raw | Beyond:
-        # Towards zero. All but bigint by way of a double, as Spark takes a Variant's decimal:
+        # Towards zero. For all but bigint through a double, as Spark casts a Variant's decimal:
         # 127.999999999999999999 is not a tinyint.
         whole = int(float(value)) if by_double and isinstance(value, Decimal) else int(value)
         return _within(whole, limit)

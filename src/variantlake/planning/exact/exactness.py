@@ -22,9 +22,9 @@ on boundary and random values, with ANSI on and off; every other pair is read na
 |                      | double, date,      |                                                     |
 |                      | boolean            |                                                     |
 
-Not there, among others: decimal to string (`variant_get` drops trailing zeros, the column keeps
-them), decimals with many digits of fraction to integers narrower than bigint (`variant_get` goes by
-way of a double, a column's cast does not always), casts that take the session's time zone, strings
+It lacks, among others: decimal to string (`variant_get` drops trailing zeros, the column keeps
+them), decimals with many digits of fraction to integers narrower than bigint (`variant_get` casts
+through a double, a column's cast does not always), casts that use the session's time zone, strings
 to numbers by `variant_get` (the error differs from a cast's). A Variant integer has no width for
 Spark: `variant_get` sees a bigint.
 """
@@ -49,7 +49,7 @@ from variantlake.types import MAX_PRECISION, Kind, ShreddedType
 
 
 class ConversionKind(enum.Enum):
-    """What stands above the physical column."""
+    """The kind of expression over the physical column."""
 
     IDENTITY = "identity"
     CAST = "cast"
@@ -87,7 +87,7 @@ _TOTAL: frozenset[tuple[Kind, Kind]] = frozenset(
         (Kind.FLOAT, Kind.DOUBLE),
     }
 )
-"""Casts that hold every value of the stored type."""
+"""Casts to types that hold every value of the stored type."""
 
 _IN_RANGE: frozenset[tuple[Kind, Kind]] = frozenset(
     {
@@ -103,7 +103,7 @@ _TRY: frozenset[tuple[Kind, Kind]] = frozenset(
     (Kind.STRING, requested)
     for requested in (*_WIDTHS, Kind.DECIMAL, Kind.DOUBLE, Kind.FLOAT, Kind.DATE, Kind.BOOLEAN)
 )
-"""Casts that some values fail, and where `try_cast` fails the same values as `try_variant_get`."""
+"""Casts that fail for some values, which are the same for `try_cast` and `try_variant_get`."""
 
 _OVERFLOWS_SILENTLY = frozenset((stored, Kind.TIMESTAMP) for stored in _WIDTHS)
 """Of _IN_RANGE: `try_cast` saturates where `try_variant_get` gives NULL."""
@@ -112,9 +112,9 @@ _OVERFLOWS_SILENTLY = frozenset((stored, Kind.TIMESTAMP) for stored in _WIDTHS)
 def conversion(
     stored: ShreddedType, requested: str, facts: PathFacts, *, strict: bool
 ) -> Conversion | None:
-    """How a clean path's column gives what `variant_get(…, requested)` gives; None: natively.
+    """How to convert a clean path's column to `variant_get(…, requested)`; None: read natively.
 
-    `facts` are those of the path in this file; their bounds prove that values fit. `strict` is
+    `facts` are those of the path in this file; their bounds may prove that values fit. `strict` is
     true for `variant_get` and casts that raise, false for `try_variant_get`.
     """
     target = spark_type(requested)

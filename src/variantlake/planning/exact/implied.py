@@ -1,10 +1,10 @@
-"""What a condition on a converted column implies for the column itself.
+"""Derive what a condition on a converted column implies for the column itself.
 
-Spark pushes a comparison into Parquet only if it stands on the bare column; through
-`cast(decimal AS bigint)`, the usual case if integers share a decimal column, it does not
-(EXACTNESS, rule 13). The implied range, put beside the condition, lets it skip row groups and pages
-by the raw values. It is wider than the condition and never narrower: a row that the condition wants
-lies within, and rows beyond are still tested by the condition itself.
+Spark pushes a comparison into Parquet only if it is on the bare column, and not through
+`cast(decimal AS bigint)`, the usual case if integers share a decimal column (EXACTNESS, rule 13).
+If the implied range is added to the condition, Spark skips row groups and pages by the raw values.
+The range is never narrower than the condition: every row that fulfils the condition lies within,
+and the condition itself still tests the rows.
 """
 
 from __future__ import annotations
@@ -86,15 +86,15 @@ def _wanted(conjunct: Predicate, ref: Ref) -> tuple[Raw | None, Raw | None]:
 def _raw(
     value: Raw, stored: ShreddedType, requested: ShreddedType, *, down: bool
 ) -> int | Decimal | None:
-    """A value of `stored` that every raw value converting to `value` or beyond lies beyond.
+    """A value of `stored` that bounds all raw values that convert to `value` or beyond.
 
-    None when the type itself says as much.
+    None if the type itself has no values beyond it.
     """
     if requested.kind is Kind.DOUBLE:
-        # What rounds to this double lies between its neighbours.
+        # A value that rounds to this double lies between its neighbours.
         exact = Decimal(math.nextafter(float(value), -math.inf if down else math.inf))
     else:
-        # Casts cut a fraction, or round to a unit of the requested type: by less than one unit.
+        # Casts cut or round to a unit of the requested type, and change less than one unit.
         unit = Decimal((0, (1,), -requested.scale))
         number = Decimal(value) if isinstance(value, int | float | Decimal) else Decimal(0)
         exact = (_WIDE.subtract if down else _WIDE.add)(number, unit)

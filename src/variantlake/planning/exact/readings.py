@@ -1,6 +1,6 @@
-"""How one path of one file is read: from a physical column, as NULL, or natively.
+"""Decide how to read one path of one file: from a physical column, as NULL, or natively.
 
-A physical column is taken only if the path is *clean* in the file (its own residual is absent or
+A physical column is used only if the path is *clean* in the file (its own residual is absent or
 a Variant null in every row: EXACTNESS, rule 9) and the conversion is in the exactness table. A path
 that provably no row has is a typed NULL. Everything else, and everything unknown, is native: Spark
 reads the Variant and calls `variant_get`.
@@ -52,8 +52,8 @@ class PhysicalColumn:
     and for an array the index in it, which gives NULL beyond the end.
     `pushable` is false if a predicate on the bare column would lose rows: floats that may hold
     NaN or -0.0, which Parquet's statistics leave out (EXACTNESS, rule 8), and dates and instants
-    if Spark pushes another literal than the one that was meant (rule 39). Such a column needs a
-    form that the engine does not push into the file.
+    if Spark pushes another literal than the query's (rule 39). Such a column needs a form that the
+    engine does not push into the file.
     """
 
     steps: tuple[str | int, ...]
@@ -66,8 +66,8 @@ class PhysicalColumn:
 class NullColumn:
     """No row of the file has a value at the path: a NULL of the requested type.
 
-    `joinable` is true when nothing stands at the path's place in the file's layout, so that a scan
-    which asks for a physical column there gets NULLs as well.
+    `joinable` is true if the file's layout has nothing at the path's place, so that a scan that
+    requests a physical column there also gets NULLs.
     """
 
     joinable: bool = False
@@ -75,12 +75,12 @@ class NullColumn:
 
 @dataclass(frozen=True, slots=True)
 class NullTest:
-    """Whether there is a Variant, of which the metadata alone is read."""
+    """Test whether there is a Variant, by its metadata alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """The engine's own Variant reader; `reason` says why, for people."""
+    """The engine's own Variant reader; `reason` tells users why."""
 
     reason: str
 
@@ -101,11 +101,11 @@ NOT_A_SCALAR = "the path is an object or an array in this file"
 class LayoutPosition:
     """Where a path leads in a layout: the deepest node on its way.
 
-    `index` counts the nodes of `ShreddingSchema.nodes()`; `rest` are the steps that go beyond the
-    node. `twin` tells that the next step is not a field but equals one when case is folded.
-    `if_clean` is the reading of a clean path if the layout alone decides it.
+    `index` is the node's place in `ShreddingSchema.nodes()`; `rest` are the steps beyond the node.
+    `twin`: the next step is not a field, but differs from one only by case. `if_clean` is the
+    reading of a clean path if the layout alone decides it.
 
-    If the way leads into an array, `index` is that array's and `node` inside of its elements.
+    If the way leads into an array, `index` is that array's, and `node` is inside its elements.
     The path is then clean only if the array is, and the array's `clean_inside` has all bits of
     `inside`: the node's own, and those of arrays on the way.
     """
@@ -124,7 +124,7 @@ class LayoutPosition:
 
     @property
     def sort(self) -> Hashable:
-        """The same for places that only facts tell apart."""
+        """A key that places share if only facts tell them apart."""
         return type(self.node), self.leaf, self.rest, self.twin, self.inside
 
 
@@ -140,12 +140,12 @@ class PlacedRows:
 
     @property
     def counts(self) -> NodeCounts:
-        """The counts of the nodes; of one inside of an array those of the array."""
+        """The counts of the nodes; for a node inside an array, those of the array."""
         counts = self.variants.counts(self.rows, self.nodes)
         return counts.with_inside(self.place.inside) if self.place.inside else counts
 
     def bounds(self, leaf: ShreddedType) -> BoundColumns:
-        """The bounds of the nodes, which are leaves of this type; inside of arrays there are none.
+        """The bounds of the nodes, which are leaves of this type; inside arrays there are none.
 
         Spec: Delta protocol, "Per-file Statistics"; EXACTNESS, rule 24.
         """
@@ -154,11 +154,11 @@ class PlacedRows:
         return self.variants.bounds(self.rows, self.nodes, leaf)
 
     def only(self, chosen: Bools) -> PlacedRows:
-        """Some of the rows."""
+        """Choose some of the rows."""
         return replace(self, rows=self.rows[chosen], nodes=self.nodes[chosen])
 
     def record(self, at: int, counts: NodeCounts, bounds: BoundColumns | None) -> PathFacts:
-        """What is known of the node in one row."""
+        """The facts of the node in one row."""
         own = PathFacts(
             Path(),
             self.place.node,
@@ -183,16 +183,15 @@ class Readings:
     codes: Int64s
 
 
-# One object for each, so that planning tells files of one layout by identity.
+# One object for each, so that planning recognizes files of one layout by identity.
 _NULL, _JOINABLE_NULL, _NULL_TEST = NullColumn(), NullColumn(joinable=True), NullTest()
 _native = cache(Native)
 
 
 class Reader:
-    """Decides for one Ref, file by file.
+    """Decides how to read one Ref, file by file.
 
-    Bound once and without state per file; what it remembers is derived from layouts alone, so
-    threads may share it.
+    It keeps no state per file; what it caches depends on layouts alone, so threads may share it.
     """
 
     def __init__(self, ref: Ref) -> None:
@@ -203,8 +202,8 @@ class Reader:
         self._requested = spark_type(ref.type)
         self._is_scalar = self._requested is not None
         self._steps = _physical_steps(ref.path)
-        # By identity, because hashing a schema of hundreds of fields for each file is slow; the
-        # schema is kept beside its place so that its id cannot be given to another one.
+        # By identity, because hashing a schema of hundreds of fields for each file is slow. The
+        # entry also holds the schema, so that no other schema can get its id.
         self._places: dict[int, tuple[ShreddingSchema, LayoutPosition]] = {}
 
     def place(self, schema: ShreddingSchema) -> LayoutPosition:
@@ -216,7 +215,7 @@ class Reader:
         return known[1]
 
     def _decided(self, place: LayoutPosition) -> LayoutPosition:
-        """The place with its reading, if that is the same for all files in which it is clean."""
+        """Add the reading to the place if it is the same for all files in which it is clean."""
         stored = place.leaf
         if stored is None or not self._is_scalar:
             return place
@@ -243,7 +242,7 @@ class Reader:
         return place, own
 
     def read(self, facts: FileFacts | None) -> Reading:
-        """How the path is read in the file with these facts."""
+        """How to read the path in the file with these facts."""
         found = self.find(facts)
         if found is None:
             return _native(NO_STATISTICS)
@@ -253,7 +252,7 @@ class Reader:
         )
 
     def read_all(self, facts: FactColumns, rows: Int64s | None = None) -> Readings:
-        """How the path is read in each of many files; only the codes of `rows` count, if some."""
+        """How to read the path in each of many files; if given, only the codes of `rows` count."""
         choices: dict[Reading, int] = {_native(NO_STATISTICS): 0}
         codes = np.zeros(len(facts.num_records), np.int64)
         variants = facts.variant(self.ref.column)
@@ -273,7 +272,7 @@ class Reader:
     def places(
         self, variants: VariantColumns | None, rows: Int64s | None = None
     ) -> list[PlacedRows]:
-        """The rows whose layout is known, all or of `rows`, by where the path leads there."""
+        """Group the rows (all, or `rows`) with known layouts by where the path leads there."""
         if variants is None:
             return []
         nodes = np.zeros(len(variants.schemas), np.int64)
@@ -296,10 +295,10 @@ class Reader:
         ]
 
     def _read_placed(self, placed: PlacedRows) -> Iterator[tuple[Int64s, Reading]]:
-        """The reading of each row: decided once for all that are alike in what decides it."""
+        """Yield the readings of rows: one decision for all rows that are alike in what decides."""
         place, rows = placed.place, placed.rows
         if not self._is_scalar:
-            # Nothing that files differ in matters.
+            # Differences between files do not matter.
             yield rows, self._read_node(place, PathFacts(self._path, place.node))
             return
         counts = placed.counts
@@ -323,10 +322,10 @@ class Reader:
             yield rows[same], self._read_node(place, own)
 
     def _read_node(self, place: LayoutPosition, own: PathFacts) -> Reading:
-        """By the layout and the node's facts.
+        """Decide the reading by the layout and the node's facts.
 
-        Of the facts nothing may matter but whether the node is clean, has residuals, has typed
-        values, whether these fit the requested type, `plain_floats` and `without_moved`: see
+        The facts may matter only by whether the node is clean, has residuals, has typed values,
+        whether these fit the requested type, `plain_floats` and `without_moved`: see
         `_read_placed`.
         """
         if place.if_clean is not None and own.clean:
@@ -350,7 +349,7 @@ class Reader:
         return PhysicalColumn(self._steps, stored, exact, _pushable(place, own))
 
     def absence(self, place: LayoutPosition, own: PathFacts) -> NullColumn | None:
-        """A NullColumn when the facts prove that the path is NULL, as a scalar, in every row.
+        """A NullColumn if the facts prove that the path is NULL, as a scalar, in every row.
 
         `own` are the facts of the deepest node on the way. A twin by case proves nothing.
         """
@@ -361,7 +360,7 @@ class Reader:
         if isinstance(node, Untyped):
             return joinable
         if not place.rest:
-            # A leaf without values is read as a column while its type can be, to stay in the group.
+            # A leaf without values is read as a column if its type can be, to stay in the group.
             return _NULL if own.typed == 0 and not isinstance(node, Leaf) else None
         if isinstance(node, Object):
             return joinable if isinstance(place.rest[0], str) else _NULL
@@ -385,7 +384,7 @@ def find_place(schema: ShreddingSchema, path: Path) -> LayoutPosition:
 
 
 def _enter(array: Array, rest: tuple[str | int, ...]) -> tuple[Node, tuple[str | int, ...], int]:
-    """The deepest node on the way of `rest` into an array, what goes beyond it, and `inside`."""
+    """The deepest node on the way of `rest` into an array, the steps beyond it, and `inside`."""
     node, number, inside = array.element, 0, 0
     rest = rest[1:]
     while rest:
@@ -414,12 +413,12 @@ def _no_column(place: LayoutPosition) -> str:
 
 
 def not_clean(own: PathFacts) -> str:
-    """Why a path that is not clean is not, for people."""
+    """Tell users why a path is not clean."""
     return MIXED if own.residuals > 0 else UNCHECKED
 
 
 def readable_by_spark(schema: ShreddingSchema) -> bool:
-    """Whether Spark's own Variant reader takes the layout: it fails on types that it lacks."""
+    """Whether Spark's own Variant reader reads the layout: it fails on types that Spark lacks."""
     return all(node.type.info.spark for node in subtree(schema.root) if isinstance(node, Leaf))
 
 

@@ -1,7 +1,7 @@
-"""What values an operand may take in each file: the ground that skipping stands on.
+"""The values that an operand may take in each file, on which skipping is based.
 
-A domain over-approximates: it may allow values that no row has, never the other way round. Unknown
-facts give the widest domain.
+A domain over-approximates: it may allow values that no row has, but never excludes one that a row
+has. Unknown facts give the widest domain.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ NO_TYPES: Mapping[str, str] = {}
 class OperandDomains(RowColumns):
     """The values of one operand, as the requested type, in each of many files.
 
-    `values` and `nulls` say whether some row of the file may have a value, may be NULL. All values
-    lie within `minimum`..`maximum` (not known: unbounded), by Spark's order; if `nan` is true,
-    NaN may stand there besides. `exact` is true when neither bound was cut. `why` are indices of
-    REASONS that say, for people, why there are no bounds.
+    `values` and `nulls` tell whether some row of the file may have a value, or may be NULL. All
+    values lie within `minimum`..`maximum` (not valid: unbounded), in Spark's order; if `nan` is
+    true, there may also be NaN. `exact` is true if neither bound was cut. `why` has indices of
+    REASONS, which tell users why there are no bounds.
     """
 
     values: Bools
@@ -76,11 +76,11 @@ class OperandDomains(RowColumns):
         )
 
     def explain(self, why: str, rows: Bools | Int64s) -> None:
-        """Give these rows a reason."""
+        """Set the reason of these rows."""
         self.why[rows] = REASONS.index(why)
 
     def only_nulls(self, rows: Bools | Int64s) -> None:
-        """These rows hold no value, only NULLs."""
+        """Set the domain of these rows to NULL alone."""
         self.values[rows], self.nulls[rows] = False, True
         for flags in (self.minimum.valid, self.maximum.valid, self.exact, self.nan):
             flags[rows] = False
@@ -125,11 +125,11 @@ def domains_of(
 
 
 def _pad(maximum: RawColumn, length: int) -> None:
-    """Raise the greatest stored string to what no padded one is above.
+    """Raise the maxima of stored strings so that they bound the padded strings.
 
-    Padding makes no string less, so minima stay. A string that is not the start of the maximum
-    stays below it; of those that are, the one that ends where something below a space follows
-    becomes the greatest, else the maximum itself.
+    Padding makes no string smaller, so minima stay. A string that is not a prefix of the maximum
+    stays below it. Of its prefixes, the one that ends before the first character below a space
+    becomes the greatest; without such a character, the maximum itself.
     """
     for row in np.flatnonzero(maximum.valid).tolist():
         text = maximum.values[row]
@@ -138,7 +138,7 @@ def _pad(maximum: RawColumn, length: int) -> None:
 
 
 class _PathDomains:
-    """Of a path inside a Variant column."""
+    """Finds the domains of a path inside a Variant column."""
 
     def __init__(self, ref: Ref) -> None:
         self._reader = Reader(ref)
@@ -185,7 +185,7 @@ class _PathDomains:
     def _existence(
         self, place: LayoutPosition, counts: NodeCounts, records: Int64s
     ) -> OperandDomains:
-        """A path as a Variant is NULL only if it is missing: a Variant null is a value."""
+        """The domains of a path as a Variant: NULL only if missing; a Variant null is a value."""
         domains = OperandDomains.anything(len(records), None, NO_COUNTS)
         if not self._is_variant or place.rest or place.inside:
             return domains
@@ -199,7 +199,7 @@ class _PathDomains:
 
 
 def _column(ref: Ref, files: FileColumns, partition_types: Mapping[str, str]) -> OperandDomains:
-    """Of an ordinary column or partition column."""
+    """The domains of an ordinary column or a partition column."""
     requested = spark_type(ref.type)
     if len(ref.column) == 1 and (partition := files.partition(ref.column[0])) is not None:
         named = partition_types.get(ref.column[0])
@@ -227,7 +227,7 @@ def _column(ref: Ref, files: FileColumns, partition_types: Mapping[str, str]) ->
 def _partition(
     partition: PartitionColumn, type_: ShreddedType | None, requested: ShreddedType | None
 ) -> OperandDomains:
-    """Each file has one value; `type_` is the column's own type, None if not known."""
+    """The domains of a partition column, of one value a file; its `type_` is None if not known."""
     domains = OperandDomains.anything(len(partition.codes), requested, NO_STATISTICS)
     for code, text in enumerate(partition.texts):
         rows = np.flatnonzero(partition.codes == code)
@@ -253,9 +253,9 @@ def _partition(
 
 
 def partition_value(text: str, type_: ShreddedType) -> Raw | None:
-    """A serialised partition value as a raw value; None if its meaning is not certain.
+    """Parse a serialised partition value to a raw value; None if its meaning is not certain.
 
-    A timestamp without a zone is in the writer's own, which no file names.
+    A timestamp without a zone is in the writer's zone, which no file records.
     """
     name = _DELTA_NAMES.get(type_.kind, type_.ddl.lower())
     value: Raw | None = partition_raw(text, PrimitiveType(name))
@@ -276,7 +276,7 @@ _DELTA_NAMES = {
 
 
 def _counted(nulls: Int64s, records: Int64s, requested: ShreddedType | None) -> OperandDomains:
-    """Null counts inform only when they are 0 or all rows (EXACTNESS, rule 23)."""
+    """The domains by null counts, which matter only if 0 or all rows (EXACTNESS, rule 23)."""
     domains = OperandDomains.anything(len(nulls), requested, NO_BOUNDS)
     domains.explain(NO_COUNTS, nulls == UNKNOWN)
     domains.only_nulls((nulls == records) & (nulls > 0))
@@ -287,10 +287,10 @@ def _counted(nulls: Int64s, records: Int64s, requested: ShreddedType | None) -> 
 def _translated(
     bounds: BoundColumns, stored: ShreddedType, requested: ShreddedType, nulls: Bools
 ) -> OperandDomains:
-    """Bounds of a stored type as those of the requested one, in rows that have values.
+    """Translate bounds of a stored type to the requested type, for files that have values.
 
-    `nulls` says whether some row of the file may have none. A value that the cast cannot hold is
-    NULL (or an error, which skipping may leave out).
+    `nulls` marks files in which some row may have none. A value that the requested type cannot hold
+    is NULL (or an error, which skipping may leave out).
     """
     if stored.kind is Kind.TIMESTAMP and requested.kind is Kind.DATE:
         return _days(bounds, nulls)
@@ -307,7 +307,7 @@ def _translated(
     domains.nulls[:] = nulls if same else nulls | ~(low.fits & high.fits)
     domains.exact[:] = bounds.minimum_exact & bounds.maximum_exact
     if stored.kind is Kind.STRING:
-        # Cut bounds enclose too: if both are one text, so is every value (EXACTNESS, rule 21).
+        # Cut bounds still enclose: if both are the same text, every value is (EXACTNESS, rule 21).
         domains.exact[:] |= equal(bounds.minimum, bounds.maximum)
     if stored.kind in (Kind.FLOAT, Kind.DOUBLE):
         domains.nan[:] = ~bounds.plain_floats
@@ -317,9 +317,9 @@ def _translated(
 
 
 def _days(bounds: BoundColumns, nulls: Bools) -> OperandDomains:
-    """Timestamps as dates, a day wider on both sides.
+    """Translate bounds of timestamps to dates, a day wider on both sides.
 
-    No zone is further away than a day, and not every zone keeps the order (EXACTNESS, rule 16).
+    No zone is more than a day from UTC, and not every zone keeps the order (EXACTNESS, rule 16).
     """
     domains = OperandDomains.anything(len(nulls), ShreddedType(Kind.DATE), NO_BOUNDS)
     domains.nulls[:] = nulls

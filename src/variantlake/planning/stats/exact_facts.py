@@ -1,8 +1,9 @@
-"""What the log alone says for certain of a file's rows: how many, and what aggregates over them.
+"""What the log alone proves about a file's rows: their number, and aggregates over them.
 
-Skipping asks what *may* be in a file, and a bound that is too wide does no harm there. An answer
-needs more: a count that leaves deleted rows out, a bound that a row which is left has (EXACTNESS,
-rules 9, 21, 22 and 23). What is not certain is unknown here, and the caller reads the file.
+Skipping needs to know what *may* be in a file, so a bound that is too wide does no harm there. An
+answer needs more: a count without deleted rows, a bound that one of the remaining rows has
+(EXACTNESS, rules 9, 21, 22 and 23). What is not certain is unknown here, and the caller reads the
+file.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ _REACHED = frozenset(
 """Kinds whose exact bounds are values of rows. Timestamps in statistics are cut (rule 22)."""
 
 _CUT = 1000
-"""Microseconds that statistics of timestamps are cut to."""
+"""The unit, in microseconds, to which statistics of timestamps are cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogAggregate:
     """An aggregate that the log may know: `count(*)` without `ref`, else one of a column or path.
 
-    `ref` is by the names that files have.
+    `ref` is by the names that files use.
     """
 
     function: OneOf["count", "min", "max"]
@@ -54,12 +55,11 @@ class LogAggregate:
 
 @dataclass(frozen=True, slots=True)
 class KnownFiles:
-    """What the log answers of a query; indices are rows of the files that were asked.
+    """What the log answers of a query; indices are rows of the FileColumns.
 
-    `answered` are files all of whose rows that are left fulfil the condition, and of which every
-    aggregate and every key is known; `read` is all that may hold a match besides. `keys` and
-    `values` go by `answered`: for each of them the Raw value of each key and aggregate, None for
-    NULL (a minimum of no values).
+    In `answered` files all remaining rows fulfil the condition, and every aggregate and every key
+    is known. `read` are the other files that may hold a match. `keys` and `values` have, for each
+    of `answered`, the Raw value of each key and aggregate, None for NULL (a minimum of no values).
     """
 
     answered: Int64s
@@ -70,14 +70,14 @@ class KnownFiles:
 
 @dataclass(frozen=True, slots=True)
 class ConstantFiles:
-    """Files in which all rows that are left have one value: `values`, or NULL if `nulls`."""
+    """The files in which all remaining rows have one value: `values`, or NULL where `nulls`."""
 
     values: RawColumn
     nulls: Bools
 
 
 class ExactFacts:
-    """What is certain of each of many files. `partition_types` as in `Skipper`."""
+    """What is certain about each of many files. `partition_types` as in `Skipper`."""
 
     def __init__(
         self, files: FileColumns, partition_types: Mapping[str, str] | None = None
@@ -87,7 +87,7 @@ class ExactFacts:
         records, deleted = files.facts.num_records, files.deleted
         sound = (records != UNKNOWN) & (deleted >= 0) & (deleted <= records)
         self.rows: Int64s = np.where(sound, records - deleted, UNKNOWN)
-        """Rows that are not deleted, of each file; -1 if unknown."""
+        """The number of rows of each file that are not deleted; -1 if unknown."""
         self._whole: Bools = sound & (deleted == 0)
         self._counts: dict[Ref, Int64s] = {}
 
@@ -97,9 +97,9 @@ class ExactFacts:
         aggregates: Sequence[LogAggregate],
         keys: Sequence[Ref] = (),
     ) -> KnownFiles:
-        """Which files the log answers an aggregation for, with these keys of GROUP BY.
+        """Find the files for which the log answers an aggregation with these keys of GROUP BY.
 
-        A file without rows that are left is answered by nothing: it adds to no group.
+        A file without remaining rows is neither answered nor read: it adds to no group.
         """
         matching, certain = self.matching(predicate)
         constants = [self.constant(key) for key in keys]
@@ -121,9 +121,9 @@ class ExactFacts:
         )
 
     def matching(self, predicate: Predicate | None) -> tuple[Bools, Bools]:
-        """Files that may hold rows of a condition, and those all of whose rows certainly fulfil it.
+        """The files that may hold rows of a condition, and those whose rows all surely fulfil it.
 
-        Of the latter it is known how many rows are left.
+        For the latter the number of remaining rows is known.
         """
         skipper = Skipper(predicate, self._types)
         matching = skipper.may_match(self._files) & (self.rows != 0)
@@ -133,7 +133,7 @@ class ExactFacts:
         return matching, certain
 
     def _aggregate(self, aggregate: LogAggregate) -> tuple[RawColumn, Bools]:
-        """Its value in each file if that is certain; and if it is certainly NULL."""
+        """The value in each file where it is certain, and the files where it is surely NULL."""
         if aggregate.ref is None:
             return RawColumn(self.rows, self.rows != UNKNOWN), self.rows < UNKNOWN
         counts = self.count(aggregate.ref)
@@ -142,15 +142,15 @@ class ExactFacts:
         return self.extreme(aggregate.ref, aggregate.function), counts == 0
 
     def count(self, ref: Ref) -> Int64s:
-        """Rows that are left and have a value, of each file; -1 if unknown."""
+        """The number of remaining rows of each file that have a value; -1 if unknown."""
         if ref not in self._counts:
             self._counts[ref] = self._path(ref) if ref.path is not None else self._column(ref)
         return self._counts[ref]
 
     def extreme(self, ref: Ref, side: OneOf["min", "max"]) -> RawColumn:
-        """The least or greatest value among the rows that are left, of the type asked for."""
+        """The least or greatest value among the remaining rows, as the requested type."""
         requested = spark_type(ref.type)
-        # A sole value is had by every row, whichever were deleted.
+        # Every row has a sole value, whichever rows were deleted.
         only = self.constant(ref).values
         if requested is None or requested.kind not in _REACHED or ref.char_length:
             return only
@@ -159,9 +159,9 @@ class ExactFacts:
         return RawColumn(_plain(bound.values, requested), only.valid | self._is_reached(ref))
 
     def reached(self, ref: Ref, side: OneOf["min", "max"]) -> RawColumn:
-        """A value that the least row which is left is not above, or the greatest not below.
+        """A value that the least remaining value is not above, or the greatest not below.
 
-        It is that row's own if that is known. Times in statistics are cut to milliseconds.
+        It is that value itself if known. Timestamps in statistics are cut to milliseconds.
         """
         requested = spark_type(ref.type)
         if requested is None or requested.kind not in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ):
@@ -172,13 +172,13 @@ class ExactFacts:
         return RawColumn(inside + cut, self._is_reached(ref))
 
     def _is_reached(self, ref: Ref) -> Bools:
-        """Files in which some row that is left has each bound, as far as that was not cut."""
+        """The files in which remaining rows have both bounds, apart from the cut of timestamps."""
         found = self.domains(ref)
         reached = found.minimum.valid & found.maximum.valid & found.exact & ~found.nan
         return reached & self._whole & (self.count(ref) > 0)
 
     def constant(self, ref: Ref) -> ConstantFiles:
-        """Files in which every row has the same value, or none has one."""
+        """The files in which every row has the same value, or none has one."""
         counts = self.count(ref)
         requested = spark_type(ref.type)
         certain = requested is not None and (requested.kind in _REACHED or self._partition(ref))
@@ -193,14 +193,13 @@ class ExactFacts:
         return len(ref.column) == 1 and self._files.is_partition(ref.column[0])
 
     def domains(self, ref: Ref) -> OperandDomains:
-        """What the rows of each file may hold."""
+        """The values that the rows of each file may hold."""
         return domains_in(self._files, ref, self._types)
 
     def _settled(self, counts: Int64s) -> Int64s:
-        """Counts over all rows of a file as counts of the rows that are left.
+        """Translate counts of values in all rows of a file to counts in the remaining rows.
 
-        It is unknown whether deleted rows had a value: none had one if no row has, all
-        where every row has.
+        Whether deleted rows had a value is known only if no row has one, or every row has one.
         """
         records = self._files.facts.num_records
         every = counts == records
@@ -208,7 +207,7 @@ class ExactFacts:
         return np.where(sure & (self.rows >= 0), np.where(every, self.rows, counts), UNKNOWN)
 
     def _column(self, ref: Ref) -> Int64s:
-        """Of an ordinary column, a partition column or a whole Variant."""
+        """Count the values of an ordinary column, a partition column or a whole Variant."""
         facts = self._files.facts
         if self._partition(ref):
             found = self.domains(ref)
@@ -221,7 +220,7 @@ class ExactFacts:
         return self._settled(np.where(nulls < 0, UNKNOWN, facts.num_records - nulls))
 
     def _path(self, ref: Ref) -> Int64s:
-        """Of a path: rows whose typed column has a value, if that is all there is."""
+        """Count the rows in which a path has a value; known if its typed column has them all."""
         counts = np.full(self._files.rows, UNKNOWN, np.int64)
         reader = Reader(ref)
         for placed in reader.places(self._files.facts.variant(ref.column)):
@@ -236,12 +235,12 @@ class ExactFacts:
 
 
 def _plain(values: npt.NDArray[Any], type_: ShreddedType) -> npt.NDArray[Any]:
-    """Values without -0.0: bounds of zero are widened to it if it is known not to be there."""
+    """Replace -0.0 by 0.0: bounds of zero are widened to it even if it is known to be absent."""
     return values + 0.0 if type_.kind in (Kind.FLOAT, Kind.DOUBLE) else values
 
 
 def _is_total(reading: object) -> bool:
-    """Whether a path is a column each of whose values gives a value of the type asked for."""
+    """Whether a path is a column whose every value gives a value of the requested type."""
     return (
         isinstance(reading, PhysicalColumn)
         and reading.conversion.kind is not ConversionKind.TRY_CAST
@@ -249,19 +248,19 @@ def _is_total(reading: object) -> bool:
 
 
 def _typed(placed: PlacedRows) -> Int64s:
-    """Rows with a typed value; the counts of an array say nothing of its elements."""
+    """Count rows with a typed value; the counts of an array say nothing about its elements."""
     if placed.place.leaf is None or placed.place.inside:
         return np.full(len(placed.rows), UNKNOWN, np.int64)
     return placed.counts.typed
 
 
 def _presence(placed: PlacedRows) -> Int64s:
-    """Rows that have the path, as whatever value: a Variant null is one."""
+    """Count rows that have the path with any value, including a Variant null."""
     place, counts = placed.place, placed.counts
     parts = (counts.typed, counts.nulls, counts.residuals)
     known = (parts[0] != UNKNOWN) & (parts[1] != UNKNOWN) & (parts[2] != UNKNOWN)
     if isinstance(place.node, Object):
-        known &= counts.residuals == 0  # of a partial object both are set
+        known &= counts.residuals == 0  # a partial object counts as both
     if place.rest or place.inside:
         known &= False
     return np.where(known, sum(parts), UNKNOWN)

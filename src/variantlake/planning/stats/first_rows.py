@@ -1,10 +1,9 @@
-"""The rows that a LIMIT keeps: which files hold enough of them, and how far the first ones reach.
+"""Plan for a LIMIT: find files that hold enough rows, and how far the first rows reach.
 
-The log proves for many files how many rows fulfil the query's condition, and between which values
-these lie. So it names a value that enough rows do not go beyond: whatever lies beyond it is not
-among the first rows. The limit itself is the engine's, above a scan of what is left. A row that is
-like the last one is never left out if further terms of the order may decide between the two
-(EXACTNESS, rule 37).
+For many files the log proves how many rows fulfil the query's condition, and between which values
+these lie. So it proves that enough rows do not go beyond some value; rows beyond it are not among
+the first. The engine applies the limit itself, to a scan of the rest. A row that ties with the last
+one is never left out if further terms of the order may decide between the two (EXACTNESS, rule 37).
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ _ORDERED = frozenset(
         *(Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ, Kind.STRING),
     }
 )
-"""Kinds of keys whose bounds are in the order that a sort has."""
+"""Kinds of keys whose bounds are in the order of a sort."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The first term of an ORDER BY; `sole` if no other decides between rows that are alike."""
+    """The first term of an ORDER BY; `sole` if no other term breaks ties."""
 
     ref: Ref
     descending: bool = False
@@ -63,7 +62,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class FirstRows:
-    """A LIMIT: `rows` (those that an OFFSET skips too) of all that fulfil the query's condition.
+    """A LIMIT: `rows` (also those that an OFFSET skips) of all that fulfil the query's condition.
 
     They are the first ones by `order`; without one, any.
     """
@@ -76,16 +75,16 @@ class FirstRows:
 
 
 def map_order(first: FirstRows, change: Callable[[Ref], Ref]) -> FirstRows:
-    """The same with the column of its order replaced by `change` of it."""
+    """Replace the column of the order by what `change` returns for it."""
     if first.order is None:
         return first
     return replace(first, order=replace(first.order, ref=change(first.order.ref)))
 
 
 def up_to(order: Order, last: Raw | None, *, nulls: bool = True) -> Predicate | None:
-    """What a row fulfils that does not come after `last` (None is NULL); None if all rows do.
+    """The condition that a row does not come after `last` (None is NULL); None if no row does.
 
-    `nulls` tells whether some row may be NULL. NaN is the greatest double here as in a sort.
+    `nulls` tells whether some row may be NULL. NaN is the greatest double, as in a sort.
     """
     if last is None:
         return IsNull(order.ref) if order.nulls_first else None
@@ -99,9 +98,9 @@ def reach(
     predicate: Predicate | None,
     partition_types: Mapping[str, str] | None = None,
 ) -> Predicate | None:
-    """What all of the first rows fulfil; None if the log does not tell.
+    """A condition that all of the first rows fulfil; None if the log proves none.
 
-    `predicate` is the whole condition that the rows fulfil among which the limit chooses.
+    `predicate` is the whole condition of the rows that the limit chooses from.
     """
     order, types = first.order, partition_types or NO_TYPES
     if order is None or not _is_by_bounds(order.ref):
@@ -117,7 +116,7 @@ def reach(
     if last is None:
         return None
     condition = up_to(order, last, nulls=nulls)
-    # What every row fulfils would only be evaluated.
+    # A condition that every row fulfils would only cost time.
     (fails,) = Skipper(condition, types).may_fail(files)
     return condition if np.any(fails & matching) else None
 
@@ -128,7 +127,7 @@ def _is_by_bounds(ref: Ref) -> bool:
 
 
 def _drops_nulls(predicate: Predicate | None, ref: Ref) -> bool:
-    """Whether no row that fulfils the predicate is NULL there."""
+    """Whether the predicate excludes all rows in which this operand is NULL."""
     for part in conjuncts(predicate):
         match part:
             case Compare(op, left, right) if op != "<=>" and ref in (left, right):
@@ -141,9 +140,9 @@ def _drops_nulls(predicate: Predicate | None, ref: Ref) -> bool:
 def _certain_rows(
     facts: ExactFacts, order: Order, certain: Bools
 ) -> tuple[int, npt.NDArray[Any], Int64s]:
-    """Rows that certainly come no later than a value: the values, and how many rows each has.
+    """Values, and for each a number of rows that certainly come no later.
 
-    The first number is of those that come before any value, which NULLs do if they are first.
+    The first result is the number of rows that come before all values: NULLs, if they are first.
     """
     found, counts = facts.domains(order.ref), _values(facts, order.ref)
     known = counts != UNKNOWN
@@ -156,13 +155,13 @@ def _certain_rows(
     one = certain & near.valid & (counts > 0)
     all_ = certain & far.valid & (counts > 0)
     if not order.descending:
-        all_ &= ~found.nan  # which comes after any other value
+        all_ &= ~found.nan  # NaN comes after any other value
     rows = [np.ones(int(one.sum()), np.int64), (counts - one)[all_]]
     return null_rows, np.concatenate([near.values[one], far.values[all_]]), np.concatenate(rows)
 
 
 def _values(facts: ExactFacts, ref: Ref) -> Int64s:
-    """How many rows that are left have a value, of each file; -1 if unknown."""
+    """The number of remaining rows of each file that have a value; -1 if unknown."""
     found = facts.domains(ref)
     counts = np.where(found.nulls, facts.count(ref), facts.rows)
     return np.where(found.values, counts, 0)
@@ -171,7 +170,7 @@ def _values(facts: ExactFacts, ref: Ref) -> Int64s:
 def _value_of_row(
     values: npt.NDArray[Any], rows: Int64s, number: int, *, descending: bool
 ) -> Raw | None:
-    """The value that `number` rows do not go beyond; None without so many rows."""
+    """The value that `number` rows do not go beyond; None if there are fewer rows."""
     order = np.argsort(values, kind="stable")
     if descending:
         order = order[::-1]
@@ -188,10 +187,10 @@ def enough(
     predicate: Predicate | None,
     partition_types: Mapping[str, str] | None = None,
 ) -> Int64s | None:
-    """Files with as many rows as a LIMIT asks for, of which any do; None without such files.
+    """Files with enough rows for a LIMIT to take any of them; None if there are none.
 
-    Any do without an order, and of NULLs that come first by its only term. The smallest file that
-    has all of them, else as few as possible.
+    Without an order any rows do, and so do NULLs that come first by its only term. Returns the
+    smallest file that has enough, else as few files as possible.
     """
     facts = ExactFacts(files, partition_types)
     _, certain = facts.matching(predicate)
@@ -206,7 +205,7 @@ def enough(
 
 
 def _alike_rows(facts: ExactFacts, order: Order | None) -> Int64s:
-    """How many rows of each file come first, and are alike for the order."""
+    """The number of rows of each file that come first, and tie in the order."""
     if order is None:
         return facts.rows
     if not (order.sole and order.nulls_first and _is_by_bounds(order.ref)):

@@ -1,7 +1,7 @@
-"""Which files hold no row that a condition wants.
+"""Find the files in which no row fulfils a condition.
 
-A file is skipped if one of the condition's conjuncts cannot be true there (`expressions.bounds`);
-what is unknown may be anything and keeps the file.
+A file is skipped if one of the condition's conjuncts cannot be true there (`expressions.bounds`).
+What is unknown may be anything, and keeps the file.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from variantlake.planning.stats.domains import NO_TYPES, OperandDomains, domains
 NOT_SKIPPED = -1
 
 _REMEMBERED = 32
-"""Operands whose domains are kept with the files; of a million files one takes tens of MB."""
+"""The most operands whose domains are cached; for a million files each takes tens of MB."""
 
 
 class Skipper:
-    """A condition, bound once and asked for many files; it keeps no state about any of them.
+    """Evaluates one condition for many files; it keeps no state about any of them.
 
     `partition_types` gives the Spark types of the table's partition columns, by the names that
     files' partition values use.
@@ -57,7 +57,7 @@ class Skipper:
                 never = found.may(part) & TRUE == 0
                 skipped[never & (skipped == NOT_SKIPPED)] = number
                 if not (skipped == NOT_SKIPPED).any():
-                    break  # what the other conjuncts ask for is not read
+                    break  # columns that only the other conjuncts need are not decoded
             return skipped
 
         return np.concatenate(by_piece(files, work))
@@ -84,7 +84,7 @@ class Skipper:
 def domains_in(
     files: FileColumns, ref: Ref, partition_types: Mapping[str, str] = NO_TYPES
 ) -> OperandDomains:
-    """The domains of an operand in each file, remembered with the files."""
+    """The domains of an operand in each file, cached with the files."""
     memo = files.memo
     key = (ref, partition_types.get(ref.column[0]))
     known = memo.get(key)
@@ -102,7 +102,7 @@ def _domains(ref: Ref, files: FileColumns, types: Mapping[str, str]) -> OperandD
 
 
 def evaluation(files: FileColumns, partition_types: Mapping[str, str] = NO_TYPES) -> Evaluation:
-    """Evaluates conditions over files; `partition_types` as in `Skipper`."""
+    """Make the Evaluation of conditions over files; `partition_types` as in `Skipper`."""
     return Evaluation(files.rows, lambda ref: domains_in(files, ref, partition_types))
 
 

@@ -1,4 +1,4 @@
-"""How far sums of a column can go, by the bounds of files: some overflow in no order."""
+"""Limit the sums of a column by the bounds of files: some cannot overflow in any order."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from variantlake.planning.stats.skipping import domains_in
 def greatest_sum(
     files: FileColumns, read: Int64s, ref: Ref, partition_types: Mapping[str, str]
 ) -> int | None:
-    """What the absolute values of a column of numbers add up to at most; None if unknown.
+    """An upper limit for the sum of a numeric column's absolute values; None if unknown.
 
-    Over all rows of the files `read`: rows that a condition leaves out make it less. No sum of some
-    of these rows is farther from zero.
+    It covers all rows of the files `read`, even if a condition leaves some out. No sum of some of
+    these rows is farther from zero.
     """
     type_ = spark_type(ref.type)
     records = files.facts.num_records[read]
@@ -44,7 +44,7 @@ def greatest_sum(
 
 
 def _farthest(low: Raw | None, high: Raw | None) -> int | None:
-    """The absolute value that none exceeds, as a whole number."""
+    """A whole number that no absolute value exceeds; None if a bound is unknown."""
     if not isinstance(low, int | Decimal) or not isinstance(high, int | Decimal):
         return None
     return max(-math.floor(low), math.ceil(low), -math.floor(high), math.ceil(high))
