@@ -1,4 +1,4 @@
-"""SQL text: tokens, tree, scopes, paths, and changes by span. No engine is in it.
+"""Read and change SQL text: tokens, tree, scopes, paths, spans. No engine is in it.
 
 In: a user's query. Out: the tables and paths it names with their places in the text, the
 conditions that hold for a table's rows, and the text with some spans replaced.

@@ -1,6 +1,6 @@
-"""ALTER TABLE and COMMENT ON TABLE as their parts; expressions and types stay as they are written.
+"""Parse ALTER TABLE and COMMENT ON TABLE; expressions and types stay as they are written.
 
-A statement of another form gives None, and is Spark's to judge.
+Parsers return None for statements of other forms, which are left to Spark.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class DropColumns:
 
 @dataclass(frozen=True, slots=True)
 class ColumnToAdd:
-    """One column of ADD COLUMNS: `rest` is what follows its name, `after` an empty text if first.
+    """One column of ADD COLUMNS: `rest` is the declaration after its name.
 
-    `after` is None for the last place.
+    `after` is the column before it; empty for the first place, None for the last one.
     """
 
     column: str
@@ -53,7 +53,7 @@ class AddColumns:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceColumns:
-    """`REPLACE COLUMNS (columns)`, as they are declared."""
+    """`REPLACE COLUMNS (columns)`, with the declarations as text."""
 
     columns: str
 
@@ -103,7 +103,7 @@ ColumnChange = CommentColumn | MoveColumn | NotNull | Default | ChangeType
 
 @dataclass(frozen=True, slots=True)
 class ChangeColumns:
-    """`ALTER COLUMN a TYPE type, b COMMENT 'comment'`, or what CHANGE COLUMN says of one column."""
+    """`ALTER COLUMN a TYPE type, b COMMENT 'comment'`, or a CHANGE COLUMN of one column."""
 
     changes: tuple[ColumnChange, ...]
     is_one: bool
@@ -189,14 +189,14 @@ Alteration = (
 
 @dataclass(frozen=True, slots=True)
 class AlterText:
-    """A statement: the table as it names it, and what is to be changed."""
+    """A statement: the name of the table as written, and the change."""
 
     table: str
     change: Alteration
 
 
 def parse_alter(text: str) -> AlterText | None:
-    """The parts of ALTER TABLE and COMMENT ON TABLE; None for any other text."""
+    """Parse ALTER TABLE or COMMENT ON TABLE; None for any other text."""
     cursor = _AlterCursor(text)
     if cursor.take("COMMENT", "ON", "TABLE"):
         table = cursor.name()
@@ -212,11 +212,11 @@ def parse_alter(text: str) -> AlterText | None:
 
 
 def parse_alteration(text: str) -> Alteration:
-    """What follows the name of the table in ALTER TABLE.
+    """Parse the part of ALTER TABLE after the name of the table.
 
     Raises InvalidQuery for a text of another form.
     """
-    # Behind the words before it: sqlglot takes some that begin a text as a whole statement.
+    # With the words before it: sqlglot reads some words as a whole statement if they come first.
     parsed = parse_alter(f"ALTER TABLE t {text}")
     if parsed is None and parse_alter(text) is not None:
         raise InvalidQuery(
@@ -241,7 +241,7 @@ class _AlterCursor(TokenCursor):
     """Reads the parts of ALTER TABLE."""
 
     def change(self) -> Alteration | None:
-        """What follows the name of the table."""
+        """Read the part after the name of the table."""
         if self.take("RENAME", "COLUMN"):
             column = self.column()
             return self._renamed(column) if column and self.take("TO") else None
@@ -280,7 +280,7 @@ class _AlterCursor(TokenCursor):
         return None
 
     def column(self) -> str | None:
-        """A column's path, with every name in quotes."""
+        """Read a column's path, and put every name in quotes."""
         parts = self.parts()
         return None if parts is None else ".".join(map(quote_identifier, parts))
 
@@ -332,7 +332,7 @@ class _AlterCursor(TokenCursor):
         return None
 
     def _declared(self, *ends: str) -> str:
-        """A type, and what else is declared of a column, up to one of these words."""
+        """Read the declaration of a column, type and all, up to one of these words."""
         start, depth = self.at, 0
         while not self.done:
             word = self.word(self.at)
@@ -363,7 +363,7 @@ class _AlterCursor(TokenCursor):
         return None
 
     def _whole_column(self, column: str) -> ChangeColumns | None:
-        """`CHANGE COLUMN a a type`, with a comment and a place, as Hive writes it."""
+        """Read `CHANGE COLUMN a a type` as Hive writes it, with a comment and a place."""
         name = self.word_or_name()
         if name is None:
             return None

@@ -1,7 +1,7 @@
-"""DELETE, UPDATE and MERGE as the spans of their text; what stands in them is left to Spark.
+"""Parse DELETE, UPDATE and MERGE into spans of their text.
 
 Only the words between the parts are read, by tokens: conditions and expressions stay as they are
-written. A statement of another form gives None, and is Spark's to judge.
+written. Parsers return None for statements of other forms, which are left to Spark.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STAR: Assignments = (("*", "*"),)
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A table or query in a statement: its text, and what the statement calls it."""
+    """A table or query in a statement: its text, and its alias or name."""
 
     text: str
     alias: str
@@ -53,7 +53,7 @@ class Clause:
     """One WHEN of a MERGE.
 
     `when` is "matched", "not matched" or "not matched by source"; `then` is "update", "insert" or
-    "delete". `condition` is None for none.
+    "delete". `condition` is None without AND.
     """
 
     when: str
@@ -80,7 +80,7 @@ ChangeText = DeleteText | UpdateText | MergeText
 
 
 def parse_change(text: str) -> ChangeText | None:
-    """The parts of a statement that changes rows; None for any other text."""
+    """Parse a statement that changes rows; None for any other text."""
     reader = _ChangeCursor(text)
     if reader.take("DELETE", "FROM"):
         target = reader.named(("WHERE",))
@@ -97,13 +97,13 @@ def parse_change(text: str) -> ChangeText | None:
     merge = reader.merge() if reader.take("MERGE") else None
     if merge is None or not tables:
         return merge
-    # The source alone reads them: to a subquery of a condition they are not there.
+    # Only the source can read them: a subquery of a condition does not see them.
     query = f"({tables} SELECT * FROM {merge.source.text})"  # noqa: S608 - the user's own text
     return replace(merge, source=replace(merge.source, text=query))
 
 
 def change_text(parsed: ChangeText) -> str:
-    """The statement as text, for who runs it whole."""
+    """Write the statement as text, for an engine that runs it whole."""
     target = f"{parsed.target.text} AS {quote_identifier(parsed.target.alias)}"
     match parsed:
         case DeleteText():
@@ -117,7 +117,7 @@ def change_text(parsed: ChangeText) -> str:
 
 
 def with_texts(parsed: ChangeText, change: Callable[[str], str]) -> ChangeText:
-    """The statement with every condition, expression and name of a column changed."""
+    """Apply `change` to every condition, expression and column name of a statement."""
 
     def where(text: str | None) -> str | None:
         return None if text is None else change(text)
@@ -138,7 +138,7 @@ def with_texts(parsed: ChangeText, change: Callable[[str], str]) -> ChangeText:
 
 
 def has_star(text: str) -> bool:
-    """Whether a star stands for columns in an expression, outside of its subqueries."""
+    """Whether a star stands for columns in an expression, outside its subqueries."""
     opened = list[bool]()
     tokens = tokenize(text)
     for at, token in enumerate(tokens):
@@ -153,7 +153,7 @@ def has_star(text: str) -> bool:
 
 
 def conjuncts(text: str) -> tuple[str, ...]:
-    """The conditions that an AND joins, those in parentheses around all of them too."""
+    """Split a condition at its ANDs, also within parentheses around all of it."""
     return _ChangeCursor(text).conjuncts()
 
 
@@ -180,7 +180,7 @@ def _clause_text(clause: Clause) -> str:
 
 
 def parse_clauses(text: str) -> tuple[Clause, ...] | None:
-    """The WHEN clauses of a MERGE; None if they are not of its form."""
+    """Parse the WHEN clauses of a MERGE; None for any other text."""
     reader = _ChangeCursor(text)
     clauses = reader.clauses()
     return clauses if clauses and reader.read else None
@@ -190,7 +190,7 @@ UPSERT = ("WHEN MATCHED THEN UPDATE SET *", "WHEN NOT MATCHED THEN INSERT *")
 
 
 def merge_clauses(texts: Iterable[str]) -> tuple[Clause, ...]:
-    """The clauses of a MERGE in their order; UPSERT for none.
+    """Parse the clauses of a MERGE, in order; UPSERT for none.
 
     Raises InvalidQuery for a text that is not a clause, and for one that is never reached.
     """
@@ -223,7 +223,7 @@ class _ChangeCursor(TokenCursor):
     """Reads the parts of statements that change rows."""
 
     def conjuncts(self) -> tuple[str, ...]:
-        """What is left as conditions that an AND joins."""
+        """Split the rest at its ANDs."""
         if self.kind() is TokenType.L_PAREN:
             self.close()
             if self.done:
@@ -243,7 +243,7 @@ class _ChangeCursor(TokenCursor):
         return tuple(found)
 
     def named(self, ends: tuple[str, ...]) -> Named | None:
-        """A table or a query in parentheses, with its alias if it has one."""
+        """Read a table or a query in parentheses, with its alias if it has one."""
         start = self.at
         if self.kind() is TokenType.L_PAREN:
             self.close()
@@ -261,7 +261,7 @@ class _ChangeCursor(TokenCursor):
         return Named(self.span(start, stop), last.text)
 
     def assignments(self, ends: tuple[str, ...]) -> Assignments:
-        """`a = x, b = y` or `*`; empty for anything else."""
+        """Read `a = x, b = y` or `*`; empty for anything else."""
         if self.kind() is TokenType.STAR:
             self.at += 1
             return STAR
@@ -277,7 +277,7 @@ class _ChangeCursor(TokenCursor):
             self.at += 1
 
     def merge(self) -> MergeText | None:
-        """What follows MERGE."""
+        """Read the part after MERGE."""
         evolves = self.take("WITH", "SCHEMA", "EVOLUTION")
         if not self.take("INTO"):
             return None
@@ -294,11 +294,11 @@ class _ChangeCursor(TokenCursor):
         return MergeText(target, source, on, clauses, evolves)
 
     def clauses(self) -> tuple[Clause, ...]:
-        """The WHEN clauses; empty if one is of another form, or does not stand in its place."""
+        """Read the WHEN clauses; empty if one has another form, or is out of order."""
         found = list[Clause]()
         while self.take("WHEN"):
             clause = self._clause()
-            # Spark's grammar has an order, in which each kind's name is longer than the last.
+            # Spark's grammar has an order of kinds, in which each name is longer than the last.
             if clause is None or (found and len(clause.when) < len(found[-1].when)):
                 return ()
             found.append(clause)
@@ -326,7 +326,7 @@ class _ChangeCursor(TokenCursor):
         return None
 
     def _inserted(self) -> Assignments:
-        """`*` or `(a, b) VALUES (x, y)`."""
+        """Read `*` or `(a, b) VALUES (x, y)`."""
         if self.kind() is TokenType.STAR:
             self.at += 1
             return STAR

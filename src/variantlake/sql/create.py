@@ -1,6 +1,6 @@
-"""CREATE TABLE and REPLACE TABLE as their parts; columns and queries stay as they are written.
+"""Parse CREATE TABLE and REPLACE TABLE; columns and queries stay as they are written.
 
-A statement of another form gives None, and is Spark's to judge.
+The parser returns None for statements of other forms, which are left to Spark.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 
 @dataclass(frozen=True, slots=True)
 class TableClauses:
-    """What stands behind the columns, in any order. `partition_by` and `cluster_by` are names.
+    """The clauses after the columns, in any order. `partition_by` and `cluster_by` are names.
 
-    `partition_columns` is the DDL of partition columns that are declared there.
+    `partition_columns` is the DDL of partition columns that PARTITIONED BY declares.
     """
 
     provider: str | None = None
@@ -36,10 +36,10 @@ class TableClauses:
 
 @dataclass(frozen=True, slots=True)
 class CreateText:
-    """A statement: the table as it names it, and what it is made of.
+    """A statement: the name of the table as written, and what the table is made of.
 
-    `columns` is DDL, `like` another table, `query` the text behind AS; at most one of the last two
-    is there. `verb` is `CREATE`, `REPLACE` or `CREATE OR REPLACE`.
+    `columns` is DDL, `like` another table, `query` the text after AS; at most one of the last two
+    is set. `verb` is `CREATE`, `REPLACE` or `CREATE OR REPLACE`.
     """
 
     table: str
@@ -52,19 +52,19 @@ class CreateText:
 
     @property
     def operation(self) -> str:
-        """What Delta Spark's history calls it."""
+        """The operation's name in Delta Spark's history."""
         return f"{self.verb} TABLE{'' if self.query is None else ' AS SELECT'}"
 
     @property
     def replaces(self) -> bool:
-        """Whether a table that is there gives way."""
+        """Whether it replaces an existing table."""
         return "REPLACE" in self.verb
 
 
 def parse_create(text: str) -> CreateText | None:
-    """The parts of a statement that makes a table of Delta; None for any other text.
+    """Parse a statement that creates a Delta table; None for any other text.
 
-    Raises UnsupportedFeature for a Delta table with what we cannot make.
+    Raises UnsupportedFeature for a Delta table that we cannot create.
     """
     cursor = _CreateCursor(text)
     verb = cursor.verb()
@@ -105,26 +105,26 @@ class _CreateCursor(TokenCursor):
     """Reads the parts of CREATE TABLE."""
 
     def verb(self) -> str | None:
-        """What is done with a table that is there; None for another statement."""
+        """Read the verb, CREATE or REPLACE; None for another statement."""
         for verb in ("CREATE OR REPLACE", "CREATE", "REPLACE"):
             if self.take(*verb.split(), "TABLE"):
                 return verb
         return None
 
     def columns(self) -> str:
-        """The declared columns; empty if there are none here."""
+        """Read the declared columns; empty if there are none here."""
         if self.kind() is not TokenType.L_PAREN or self.word(self.at + 1) in _QUERIES:
             return ""
         return self._enclosed()
 
     def query(self) -> str | None:
-        """The query that the rows come from."""
+        """Read the query that the rows come from."""
         if not self.take("AS") and self.word(self.at) not in _QUERIES:
             return None
         return self.rest() or None
 
     def clauses(self) -> TableClauses:
-        """The clauses up to what is none."""
+        """Read clauses up to a text that is none."""
         found = dict[str, object]()
         while (clause := self._clause()) is not None and not found.keys() & clause.keys():
             found |= clause
@@ -153,7 +153,7 @@ class _CreateCursor(TokenCursor):
         return None
 
     def _collation(self) -> dict[str, object]:
-        """The collation that columns have without this clause; no other one."""
+        """Read the collation that columns also have without this clause; refuse any other."""
         name = self.word_or_name() or ""
         if name.upper() != "UTF8_BINARY":
             raise UnsupportedFeature(
@@ -163,7 +163,7 @@ class _CreateCursor(TokenCursor):
         return {"collation": name.upper()}
 
     def _partitions(self) -> dict[str, object]:
-        """Names of columns, or columns that are declared here."""
+        """Read names of columns, or columns that are declared here."""
         start = self.at + 1
         items = self.items()
         cursors = list(map(TokenCursor, items))

@@ -1,6 +1,6 @@
-"""INSERT as its parts; the query stays as it is written.
+"""Parse INSERT; the query stays as it is written.
 
-A statement of another form gives None, and is Spark's to judge.
+The parser returns None for statements of other forms, which are left to Spark.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 
 @dataclass(frozen=True, slots=True)
 class InsertText:
-    """A statement: the table as it names it, the rows, and what they take the place of.
+    """A statement: the name of the table as written, the rows, and what they replace.
 
-    `columns` are those of the rows, in their order; none for those of the table. `partition` has
-    the partition columns that are named, and the texts of their values; None for those that the
-    rows have. `where` is the condition of REPLACE WHERE, `replaces_by` what follows REPLACE in the
-    forms that Spark parses and Delta does not run: `USING` or `ON`. With `evolves` the table gets
-    the columns of the rows that it lacks. `also` are the INSERTs that follow over the same FROM.
+    `columns` are those of the rows, in order; empty for those of the table. `partition` has the
+    named partition columns and the texts of their values, None for values that the rows have.
+    `where` is the condition of REPLACE WHERE. `replaces_by` is `USING` or `ON` after REPLACE, forms
+    that Spark parses and Delta does not run. With `evolves` the table gets the columns of the rows
+    that it lacks. `also` are the INSERTs that follow over the same FROM.
     """
 
     table: str
@@ -39,9 +39,9 @@ class InsertText:
 
 
 def parse_insert(text: str) -> InsertText | None:
-    """The parts of an INSERT; None for any other text.
+    """Parse an INSERT; None for any other text.
 
-    Raises InvalidQuery for an order of its parts that Spark does not take.
+    Raises InvalidQuery for an order of its parts that Spark does not accept.
     """
     verb, rest = verb_of(text)
     if verb in ("WITH", "FROM"):
@@ -52,7 +52,7 @@ def parse_insert(text: str) -> InsertText | None:
 
 
 def _with_tables(text: str) -> InsertText | None:
-    """`WITH ... INSERT INTO ...`: the query has these tables."""
+    """Parse `WITH ... INSERT INTO ...`: WITH becomes part of the query."""
     cursor = TokenCursor(text)
     tables = cursor.until("INSERT", "SELECT", "FROM", "VALUES", "TABLE")
     if not cursor.take("INSERT"):
@@ -64,7 +64,7 @@ def _with_tables(text: str) -> InsertText | None:
 
 
 def _from_tables(text: str) -> InsertText | None:
-    """`FROM ... INSERT INTO t SELECT ... [INSERT ...]`: the queries have these tables."""
+    """Parse `FROM ... INSERT INTO t SELECT ... [INSERT ...]`: FROM becomes part of each query."""
     cursor = TokenCursor(text)
     tables = cursor.until("INSERT", "SELECT")
     inserts = list[InsertText]()
@@ -79,7 +79,7 @@ def _from_tables(text: str) -> InsertText | None:
 
 
 def with_defaults(query: str, default: Callable[[int], str]) -> str:
-    """VALUES with what `default` says for each DEFAULT, by the column's place."""
+    """Replace each DEFAULT in VALUES by `default` of the column's place."""
     cursor = TokenCursor(query)
     if not cursor.take("VALUES"):
         return query
@@ -98,7 +98,7 @@ def with_defaults(query: str, default: Callable[[int], str]) -> str:
 
 
 class _InsertCursor(TokenCursor):
-    """Reads what follows INSERT."""
+    """Reads the parts after INSERT."""
 
     def insert(self) -> InsertText | None:
         evolves = self.take("WITH", "SCHEMA", "EVOLUTION")

@@ -1,7 +1,7 @@
-"""Which rows of a join's sides matter to its result: one table for plans and for texts.
+"""The sides of joins whose rows conditions may drop: one table for plans and for texts.
 
 A condition may drop rows of a table only if a row that fails it cannot change the answer
-(EXACTNESS, rule 18). Of a join's side that is so in two ways, which `Join` names.
+(EXACTNESS, rule 18). For a join's side there are two such cases, which `Join` names.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ LEFT, RIGHT = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """What conditions say about the rows of a join's sides.
+    """The sides of a join whose rows conditions may drop.
 
-    `above` are sides whose rows come out unchanged or not at all, so that a condition on the result
-    drops rows of them: not those that a join fills up with NULLs. `on` are sides whose rows without
-    a match are not in the result, so that the join's own condition drops rows of them, and so do
-    the values that the other side has.
+    `above` are sides whose rows come out unchanged or not at all, so a condition on the result may
+    drop their rows; sides that the join fills with NULLs are not among them. `on` are sides whose
+    rows without a match are not in the result, so the join's own condition may drop their rows, and
+    so may the values of the other side.
     """
 
     above: tuple[int, ...]
@@ -33,7 +33,7 @@ JOINS: Mapping[str, Join] = {
     "LEFT": Join(above=(LEFT,), on=(RIGHT,)),
     "RIGHT": Join(above=(RIGHT,), on=(LEFT,)),
     "FULL": Join(above=(), on=()),
-    # Of these the right side's columns do not come out. It is only asked for a match.
+    # These do not return columns of the right side, but only look for a match there.
     "SEMI": Join(above=(LEFT,), on=_BOTH),
     "ANTI": Join(above=(LEFT,), on=(RIGHT,)),
 }
@@ -54,7 +54,7 @@ _IN_TEXTS = {
 
 
 def join_of_plan(kind: str) -> Join:
-    """A join by Catalyst's name; one that is not known drops no row."""
+    """The join by Catalyst's name; an unknown one drops no row."""
     return JOINS[_IN_PLANS.get(kind, "FULL")]
 
 

@@ -1,7 +1,7 @@
-"""The LIMIT of a SELECT over one table, if Spark shows no plan.
+"""Find the LIMIT of a SELECT over one table by its text, if Spark shows no plan.
 
 Names in ORDER BY mean columns of the result first. If the text does not tell whether they do,
-as for an item without a name of its own, nothing is known of the order.
+as for an unnamed item, nothing is known about the order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from variantlake.planning.stats.first_rows import FirstRows, Order
 from variantlake.sql.select import row_limit
 
 PARTS = frozenset({"expressions", "from_", "limit", "offset", "order", "where", "with_"})
-"""Parts of a SELECT that leave its LIMIT one on the rows of its FROM that fulfil its WHERE."""
+"""Parts of a SELECT whose LIMIT applies to the rows of its FROM that fulfil its WHERE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class SelectNames:
     """What names of a SELECT over one table mean to Spark.
 
     `means` tells whether a name can only be a column of the table (a star: all of them), `same`
-    whether two names are one to the session.
+    whether the session takes two names for the same.
     """
 
     means: Callable[[exp.Column], bool]
@@ -33,10 +33,10 @@ class SelectNames:
 
 
 def limit_of(select: exp.Select, columns: Columns, names: SelectNames) -> FirstRows | None:
-    """What a SELECT that has no more than PARTS, and computes row by row, asks for of its table.
+    """The LIMIT of a SELECT on its table's rows; it has only PARTS, and computes row by row.
 
-    None without a LIMIT, or if it is not known by what it chooses. Raises VariantLakeError for
-    names that the table does not have.
+    None without a LIMIT, or if its order is not known. Raises VariantLakeError for names that the
+    table does not have.
     """
     limit, offset, order = (select.args.get(name) for name in ("limit", "offset", "order"))
     if not isinstance(limit, exp.Limit) or isinstance(select.parent, exp.SetOperation):
@@ -60,10 +60,10 @@ def limit_of(select: exp.Select, columns: Columns, names: SelectNames) -> FirstR
 def _meant(
     select: exp.Select, key: exp.Expression, columns: Columns, names: SelectNames
 ) -> exp.Expression | None:
-    """A key of ORDER BY over the columns of the FROM; None if that is not sure."""
+    """Resolve a key of ORDER BY to the columns of the FROM; None if that is not sure."""
     stars = [item for item in select.expressions if item.is_star]
     if not all(_is_of_table(item, names) for item in stars):
-        return None  # the fields of a struct, by names that the text does not say
+        return None  # the fields of a struct, whose names the text does not have
     for column in key.find_all(exp.Column):
         if column.table and _may_be_struct(column.table.lower(), select, columns):
             return None
@@ -71,7 +71,7 @@ def _meant(
         plain = all(_is_of_table(item, names) for item in named)
         if plain and _WORD.fullmatch(column.name):
             continue
-        # Of two columns of the result Spark takes the one of the FROM.
+        # If two columns of the result have the name, Spark takes the one of the FROM.
         sole = len(named) == 1 and not (stars and _has(columns, column.name.lower()))
         if column is key and not column.table and sole and isinstance(named[0], exp.Alias):
             found: exp.Expression = named[0].this
@@ -81,20 +81,20 @@ def _meant(
 
 
 def _is_of_table(item: exp.Expression, names: SelectNames) -> bool:
-    """Whether an item is a column of the table, or all of them, and no field of a struct."""
+    """Whether an item is a column of the table, or all of them, but no field of a struct."""
     return isinstance(item, exp.Star) or (isinstance(item, exp.Column) and names.means(item))
 
 
 def _may_be_struct(qualifier: str, select: exp.Select, columns: Columns) -> bool:
-    """Whether what stands before a dot may be a column of the result, whose field is meant.
+    """Whether the name before a dot may be a struct in the result, whose field is meant.
 
-    A column of the table counts too: by a star it is one of the result.
+    A column of the table counts too: a star makes it one of the result.
     """
     return _has(columns, qualifier) or any(qualifier in _names(item) for item in select.expressions)
 
 
 def _has(columns: Columns, name: str) -> bool:
-    """Whether the table has a column of this name in lower case, whatever its own case."""
+    """Whether the table has a column of this lower-case name, ignoring case."""
     return any(field.name.lower() == name for field in columns.schema.fields)
 
 
@@ -105,8 +105,8 @@ _WORD = re.compile(r"(?!all$)\w+", re.IGNORECASE)
 def _names(item: exp.Expression) -> frozenset[str]:
     """The names that an item of a SELECT list may have, in lower case; a star has none of its own.
 
-    Without an alias that is a field, the last key of a path, or the text of the expression, which
-    for a constant is a word too: any word in it may be the name.
+    Without an alias, the name is a field, the last key of a path, or the text of the expression,
+    which for a constant is also a word. So any word in the item may be the name.
     """
     if isinstance(item, exp.Alias):
         return frozenset({item.alias.lower()})

@@ -1,15 +1,15 @@
-"""Which conditions of a text hold for the rows of which table, if Spark shows no plan.
+"""Find the conditions that hold for each table's rows by the text, if Spark shows no plan.
 
-Each SELECT stands on its own: its WHERE, and the ON of its joins, go down to an item of its FROM
-where a row that fails them cannot change the answer (EXACTNESS, rule 18), and from a derived table
-or a common table that is read once into its own SELECT, if that only computes columns row by
-row. What a name means is not looked up, it follows from what Spark has taken: it refuses a name
-that two items of a FROM have, so one that our table has is our table's. Names that USING and
-NATURAL joins make one of several are left alone, and so is all that is not understood.
+Each SELECT is read by itself: its WHERE, and the ON of its joins, go down to an item of its FROM
+if a row that fails them cannot change the answer (EXACTNESS, rule 18). From a derived table, or a
+common table that is read once, they go on into its own SELECT, if that only computes columns row by
+row. Names are not resolved; their meaning follows from Spark's acceptance of the text: it refuses a
+name that two items of a FROM have, so one that our table has is our table's. Names that USING and
+NATURAL joins merge are left alone, and so is all that is not understood.
 
-Which side of which join a condition reaches stands in `joins`, as for Spark's plans. A text says
-less than a plan all the same if a comma stands between an item and the join, in pipes and nested
-joins, and if only types tell what is compared; values of small sides are not read for it.
+`joins` tells which side of which join a condition reaches, as for Spark's plans. A text still tells
+less than a plan if a comma separates an item from the join, in pipes and nested joins, and if only
+types tell what is compared; values of small sides are not read for it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ KEEPS_ROWS = "no condition skips its files: the query needs rows that fail those
 
 @dataclass(frozen=True, slots=True)
 class TableReference:
-    """Where a text reads a table of ours: the start of its name, and the table's columns."""
+    """A place where a text reads one of our tables: the start of its name, and its columns."""
 
     start: int
     schema: StructType
@@ -49,10 +49,10 @@ class TableReference:
 
 @dataclass(frozen=True, slots=True)
 class PushedFilter:
-    """The condition that all rows fulfil which matter of a table at its place; None: all do.
+    """The condition that all rows of a table fulfil that matter at its place; None: all may.
 
-    `note` says why conditions that the text has are not among them. `first` is a LIMIT on the rows
-    that fulfil it.
+    `note` tells why conditions of the text are left out. `first` is a LIMIT on the rows that fulfil
+    it.
     """
 
     predicate: Predicate | None
@@ -63,7 +63,7 @@ class PushedFilter:
 def _tree(
     parsed: ParsedText, *, quoted_names: bool, joined_texts: bool
 ) -> tuple[exp.Expr | None, str]:
-    """The tree of a query, or why it is not looked at."""
+    """The tree of a query, or the reason why it is not used."""
     text, tokens = parsed.text, parsed.tokens
     if "\\" in text:
         return None, "the text has backslashes"
@@ -104,7 +104,7 @@ _COMPUTED = (
     exp.DataTypeParam, exp.Identifier, exp.If, exp.JSONPath, exp.JSONPathPart, exp.Literal,
     exp.Lower, exp.Null, exp.Star, exp.Unary, exp.Upper,
 )  # fmt: skip
-"""Expressions of one row that are the same whenever they run: no windows, aggregates, rand()."""
+"""Deterministic expressions of one row: no windows, aggregates, rand()."""
 
 _PLAIN_TABLE = frozenset({"alias", "catalog", "db", "this", "version"})
 _PLAIN_JOIN = frozenset({"kind", "method", "on", "side", "this", "using"})
@@ -112,9 +112,9 @@ _PLAIN_JOIN = frozenset({"kind", "method", "on", "side", "this", "using"})
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """One item of a FROM: what it is called, and the names that mean another item's column too.
+    """One item of a FROM: its name, and the names that may mean another item's column.
 
-    `shared` are unqualified names that a join makes one of both sides' columns; None: all may be.
+    `shared` are unqualified names that a join merges from both sides' columns; None: all may be.
     """
 
     node: exp.Expr
@@ -123,7 +123,7 @@ class _Item:
 
 
 class Scopes:
-    """The SELECTs of a text that Spark takes, asked for what they say of the tables they read."""
+    """The SELECTs of a text that Spark accepts, and what they tell about the tables they read."""
 
     def __init__(
         self,
@@ -161,9 +161,9 @@ class Scopes:
             return PushedFilter(None, UNREAD.format("they are too many"))
 
     def starred(self) -> frozenset[int] | None:
-        """Where those tables start whose columns some star stands for; None if that is unsure.
+        """The starts of the tables whose columns some star stands for; None if not certain.
 
-        A star over a subquery stands for what that names, or for what a star in there does.
+        A star over a subquery stands for the columns that it names, or for those of a star in it.
         """
         if self._tree is None:
             return None
@@ -231,7 +231,7 @@ class Scopes:
         where = select.args.get("where")
         active = [*_conjuncts(where and where.this), *self._from_above(select)]
         joins: list[exp.Join] = select.args.get("joins") or []
-        # The tree leans to the left, which says less than the true one if commas come between.
+        # The tree leans to the left, which tells less than the true one if commas come between.
         for join in reversed(joins):
             kind = _kind(join)
             if kind is None:
@@ -245,7 +245,7 @@ class Scopes:
         return active
 
     def _from_above(self, select: exp.Select) -> list[exp.Expr]:
-        """Conditions on the result of a SELECT that is an item itself, said of its own FROM."""
+        """Conditions on the result of a SELECT that is itself an item, as ones on its own FROM."""
         if other_part(select, _ROW_BY_ROW) or not _are_computed(select.expressions):
             return []
         node = self._reader(select)
@@ -258,7 +258,7 @@ class Scopes:
         return [self._inside(condition, item, select) for condition in self._on_item(above, node)]
 
     def _reader(self, select: exp.Select) -> exp.Expr | None:
-        """The only item of a FROM that stands for the rows of a SELECT."""
+        """The only item of a FROM that reads the rows of a SELECT; None if that is not certain."""
         parent = select.parent
         if isinstance(parent, exp.Subquery):
             plain = _has_only(parent, frozenset({"this", "alias"}))
@@ -267,14 +267,14 @@ class Scopes:
             return None
         name = parent.alias.lower()
         read = [table for table in self._tables if table.name.lower() == name]
-        # It stands in the text twice: where it is defined, and where it is read.
+        # Its name is in the text twice: where it is defined, and where it is read.
         if self._words[name] != 2 or len(read) != 1 or len(read[0].parts) != 1:
             return None
         plain = _has_only(read[0], _PLAIN_TABLE) and not read[0].alias_column_names
         return read[0] if plain else None
 
     def _item(self, select: exp.Select, node: exp.Expr) -> _Item | None:
-        """The item of a FROM; None beside joins of which nothing is known."""
+        """The item of a FROM; None if the FROM has joins or items of an unknown kind."""
         shared: frozenset[str] | None = frozenset()
         first = select.args["from_"].this
         if not _is_plain(first):
@@ -284,7 +284,7 @@ class Scopes:
             kind = _kind(join)
             if kind is None or not _is_plain(join.this):
                 return None
-            # The left side's column is what the name means, and RIGHT's and FULL's are not.
+            # A merged name means the left side's column, but not with RIGHT and FULL.
             is_right = join.this is node
             if is_right or (after and kind in ("RIGHT", "FULL")):
                 names = _using(join)
@@ -295,7 +295,7 @@ class Scopes:
     # --- What names mean --------------------------------------------------------------------------
 
     def _predicate(self, node: Any, columns: Columns, item: _Item) -> Predicate:
-        """The condition on the columns of one table; what is not about it alone is Unknown."""
+        """Read the condition on one table's columns; parts that are not on it alone are Unknown."""
         match node:
             case exp.Paren():
                 return self._predicate(node.this, columns, item)
@@ -315,7 +315,7 @@ class Scopes:
         return Unknown(_shown(node))
 
     def _means(self, column: exp.Column, columns: Columns, item: _Item) -> bool:
-        """Whether a name can only be a column of the item, as far as its letters tell."""
+        """Whether a name can only be a column of the item, as far as the name itself tells."""
         if self._case_sensitive and columns.schema.get(column.name) is None:
             return False
         return self._is_of(column, item)
@@ -329,19 +329,19 @@ class Scopes:
         return one == other or (not self._case_sensitive and one.lower() == other.lower())
 
     def _inside(self, condition: exp.Expr, item: _Item, select: exp.Select) -> exp.Expr:
-        """A condition on the item's columns with what its SELECT computes in their place."""
+        """Replace the item's columns in a condition by what its SELECT computes for them."""
 
         def computed(node: exp.Expr) -> exp.Expr:
             if not isinstance(node, exp.Column):
                 return node
             found = self._output(node.name, select) if self._is_of(node, item) else None
-            # No condition on a bare word is understood; it is shown as the name.
+            # A condition on a bare word is never understood; the word shows as the name.
             return exp.Var(this=node.name) if found is None else found.copy()
 
         return condition.copy().transform(computed)
 
     def _output(self, name: str, select: exp.Select) -> exp.Expr | None:
-        """What a SELECT gives under a name; None if its text does not tell."""
+        """What a SELECT computes under a name; None if its text does not tell."""
         stars = []
         for part in select.expressions:
             star = part.this if isinstance(part, exp.Column) else part
@@ -356,14 +356,14 @@ class Scopes:
 
 
 def _select_of(node: exp.Expr) -> exp.Select | None:
-    """The SELECT of whose FROM this is an item."""
+    """The SELECT that has this item in its FROM; None if there is none."""
     holder = node.parent
     select = holder.parent if isinstance(holder, exp.From | exp.Join) else None
     return select if isinstance(select, exp.Select) and holder is not None else None
 
 
 def _sees(joins: Sequence[exp.Join], join: exp.Join, node: exp.Expr) -> bool:
-    """Whether an ON may name an item before its join: not if a comma stands between them."""
+    """Whether an ON may name an item before its join: not if a comma separates them."""
     between = False
     for other in joins:
         if other is join:
@@ -379,7 +379,7 @@ def _may_be_comma(join: exp.Join) -> bool:
 
 
 def _kind(join: exp.Join) -> str | None:
-    """How a join drops rows, None for one of another kind."""
+    """The key of a join in JOINS; None for one of another kind."""
     if not _has_only(join, _PLAIN_JOIN) or join.args.get("method") not in (None, "", "NATURAL"):
         return None
     side, kind = (str(join.args.get(name) or "").upper() for name in ("side", "kind"))
@@ -387,7 +387,7 @@ def _kind(join: exp.Join) -> str | None:
 
 
 def _is_plain(node: exp.Expr) -> bool:
-    """Whether an item of a FROM gives rows and names of its own and changes no other's."""
+    """Whether an item of a FROM has its own rows and names, and changes no other item's."""
     if isinstance(node, exp.Table):
         return _has_only(node, _PLAIN_TABLE | {"sample"})
     if isinstance(node, exp.Subquery):
@@ -396,7 +396,7 @@ def _is_plain(node: exp.Expr) -> bool:
 
 
 def _using(join: exp.Join) -> frozenset[str] | None:
-    """The names that a join makes one column of both sides; None: any may be."""
+    """The names of columns that a join merges from both sides; None: any may be."""
     if join.args.get("method"):
         return None
     return frozenset(column.name.lower() for column in join.args.get("using") or ())
@@ -438,7 +438,7 @@ def _conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 def _shown(node: exp.Expr) -> str:
-    """For people; such a text is never run."""
+    """The condition as text for users, which is never run."""
     try:
         text = node.sql("databricks", unsupported_level=sqlglot.ErrorLevel.IGNORE)
     except (sqlglot.errors.SqlglotError, ValueError):  # X'', which sqlglot cannot print

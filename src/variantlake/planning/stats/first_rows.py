@@ -82,7 +82,7 @@ def map_order(first: FirstRows, change: Callable[[Ref], Ref]) -> FirstRows:
 
 
 def up_to(order: Order, last: Raw | None, *, nulls: bool = True) -> Predicate | None:
-    """The condition that a row does not come after `last` (None is NULL); None if no row does.
+    """The condition of rows that do not come after `last` (None is NULL); None if all meet it.
 
     `nulls` tells whether some row may be NULL. NaN is the greatest double, as in a sort.
     """
