@@ -1,7 +1,7 @@
-"""SELECT items and conditions as text, for the local engine.
+"""Read SELECT items and conditions from text, for the local engine.
 
-sqlglot reads the text (dialect databricks, which knows the colon paths), and nothing is printed
-again. What the local engine does not know is refused with the expression named: Spark runs it.
+sqlglot parses the text (dialect databricks, which has the colon paths), and never prints it again.
+Expressions that the local engine does not support are refused by name: Spark runs them.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from variantlake.sql.tokens import is_one_key, is_word, kind_at, parse_text, tok
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One column of a result: `ref` of the table, by its own names, under a name."""
+    """One column of a result: its name, and the `ref` by the names of the table."""
 
     name: str
     ref: Ref
 
 
 class QueryText:
-    """Reads texts about the columns of one table, which they may also call by `table`.
+    """Reads texts over the columns of one table, which they may qualify with the name `table`.
 
-    `utc` tells that timestamps without a zone are in UTC; else they are refused.
+    `utc`: timestamps without a zone are in UTC; otherwise they are refused.
     """
 
     def __init__(self, schema: StructType, table: str = "", *, utc: bool = True) -> None:
@@ -50,13 +50,13 @@ class QueryText:
 
     @classmethod
     def over(cls, columns: Columns) -> Self:
-        """Texts about other columns than those of one table."""
+        """Make a reader of texts over other columns than those of one table."""
         text = cls(columns.schema)
         text._columns = columns
         return text
 
     def items(self, select: str | Expr | Iterable[str | Expr]) -> tuple[Item, ...]:
-        """The items of SELECT lists. Raises InvalidQuery, InvalidValue and UnsupportedFeature."""
+        """Read SELECT lists. Raises InvalidQuery, InvalidValue and UnsupportedFeature."""
         found: list[Item] = []
         for text in _texts(select):
             with about(text):
@@ -67,7 +67,7 @@ class QueryText:
         return tuple(found)
 
     def condition(self, text: str) -> Predicate:
-        """A condition as it stands after WHERE. Raises InvalidQuery and UnsupportedFeature."""
+        """Read a condition as after WHERE. Raises InvalidQuery and UnsupportedFeature."""
         with about(text):
             if not text.strip():
                 raise InvalidQuery("the condition is empty", hint="leave it out to mean all rows")
@@ -77,7 +77,7 @@ class QueryText:
             return read.condition(select.args["where"].this)
 
     def node(self, text: str) -> exp.Expression:
-        """The tree of an expression, which is not understood yet. Raises as `value`."""
+        """Parse an expression to sqlglot's tree. Raises as `value`."""
         with about(text):
             select = parse_select(text, "SELECT ")
             only_parts(select, "expressions")
@@ -87,12 +87,12 @@ class QueryText:
             return found
 
     def value(self, text: str) -> Expression:
-        """An expression over the columns of a row. Raises InvalidQuery and UnsupportedFeature."""
+        """Read an expression over columns of a row. Raises InvalidQuery and UnsupportedFeature."""
         with about(text):
             return self.read(self.node(text))
 
     def read(self, node: exp.Expression) -> Expression:
-        """An expression of a tree, over the columns of a row. Raises as `value`."""
+        """Read an expression of sqlglot's tree over the columns of a row. Raises as `value`."""
         found = Expressions(self._columns, utc=self._utc).expression(node)
         if has_aggregate(found):
             raise InvalidQuery("an aggregate as the value of a row")
@@ -108,7 +108,7 @@ def _texts(select: object) -> list[str]:
 
 
 _ESCAPED = re.compile(r"""\\[\\'"]""")
-"""What `quote_string` writes; of others sqlglot knows fewer than Spark."""
+"""The escapes that `quote_string` writes; of the others, sqlglot reads fewer than Spark."""
 
 _TOKEN = re.compile(r"<Token token_type: .*?, text: (.*?), line: .*?>")
 _PLACE = re.compile(r"\.? ?Line \d+, Col: \d+\.$")
@@ -120,7 +120,7 @@ _SHOWN = 500
 
 
 def parse_select(written: str, start: str = "") -> exp.Select:
-    """The tree of a SELECT, of which the user wrote what follows `start`.
+    """Parse a SELECT, of which the user wrote the part after `start`.
 
     Raises InvalidQuery and UnsupportedFeature.
     """
@@ -136,7 +136,7 @@ def parse_select(written: str, start: str = "") -> exp.Select:
     if first_word(text) not in QUERIES:
         if not text.strip():
             raise InvalidQuery("the query is empty")
-        # The parser would say on stderr what it does not know.
+        # The parser would report on stderr what it does not know.
         if meant := did_you_mean(first_word(text), QUERIES):
             raise InvalidQuery(f"a query does not begin with {first_word(text)}", hint=meant)
         raise not_a_query(text) or UnsupportedFeature(
@@ -161,7 +161,7 @@ def parse_select(written: str, start: str = "") -> exp.Select:
 
 
 def _without_names(text: str) -> str:
-    """The text without names in backticks, in which a backslash stands for itself."""
+    """The text without names in backticks, in which a backslash is no escape."""
     if "\\" not in text or "`" not in text:
         return text
     parts, start = [], 0
@@ -173,9 +173,9 @@ def _without_names(text: str) -> str:
 
 
 def why_unparsed(error: Exception) -> str:
-    """What a parser says of a text, without the names of its own classes and without a place.
+    """The parser's reason, without the names of its classes and without a place.
 
-    The place counts from our own words, which may stand before a condition.
+    The place would count from words of ours that may precede a condition.
     """
     reason = str(error).splitlines()[0] if str(error) else "it is nested too deep"
     if reason.startswith("Required keyword"):
@@ -185,7 +185,7 @@ def why_unparsed(error: Exception) -> str:
 
 
 def _check_lists(select: exp.Select) -> None:
-    """Raises InvalidQuery for lists without an item, which the parser takes."""
+    """Raise InvalidQuery for lists without an item, which the parser accepts."""
     options = ("expressions", "query", "unnest", "field")
     for node in select.find_all(exp.In):
         if not any(node.args.get(name) for name in options):
@@ -195,7 +195,7 @@ def _check_lists(select: exp.Select) -> None:
 
 
 def _check_paths(text: str) -> None:
-    """Refuse paths that the parser takes and Spark does not, or takes for others."""
+    """Refuse paths that the parser accepts and Spark refuses or reads differently."""
     tokens = tokenize(text)
     for at, token in enumerate(tokens):
         before = kind_at(tokens, at - 1)
@@ -230,13 +230,13 @@ def _in_brackets(token: Token, text: str) -> bool:
 
 
 def only_parts(select: exp.Select, *parts: str) -> None:
-    """Refuse a SELECT that has more than these."""
+    """Refuse a SELECT that has other parts than these."""
     if more := other_part(select, parts):
         raise refused(more)
 
 
 def other_part(node: exp.Expr, parts: Collection[str]) -> str:
-    """A part of the node beyond these, as words; empty if it has no other."""
+    """Another part of the node than these, as words; empty if it has no other."""
     more = [name for name, value in node.args.items() if value and name not in parts]
     return more[0].strip("_").upper().replace("_", " ") if more else ""
 
@@ -267,7 +267,7 @@ def _item(part: exp.Expression, columns: Columns) -> Iterator[Item]:
 
 @contextlib.contextmanager
 def about(text: str) -> Iterator[None]:
-    """Say of what is refused where it stands."""
+    """Add the text to the message of an UnsupportedFeature."""
     try:
         yield
     except UnsupportedFeature as error:

@@ -1,4 +1,4 @@
-"""Changes of a user's SQL text, by span: the text between them stays as it was written.
+"""Change a user's SQL text by spans: the text between them stays as it was written.
 
 A tree is never printed: printers of SQL rename functions, requote strings and lose syntax (TRAPS,
 SQL).
@@ -21,7 +21,7 @@ class Splice:
 
 
 def splice(text: str, changes: Iterable[Splice]) -> str:
-    """`text` with all changes made. Raises ValueError when two of them overlap."""
+    """Make all changes in `text`. Raises ValueError when two of them overlap."""
     parts: list[str] = []
     done = 0
     for change in sorted(set(changes)):
@@ -34,9 +34,9 @@ def splice(text: str, changes: Iterable[Splice]) -> str:
 
 
 def origin(changes: Iterable[Splice], offset: int) -> int:
-    """Where in the text stood what is at `offset` of what `splice` made of it.
+    """Map an offset in the result of `splice` to the offset in the original text.
 
-    What a change put in stood where the change begins.
+    An offset within a change's new text maps to the start of the change.
     """
     moved = 0
     for change in sorted(set(changes)):
@@ -50,7 +50,7 @@ def origin(changes: Iterable[Splice], offset: int) -> int:
 
 
 def with_origins(message: str, text: str, changes: Iterable[Splice]) -> str:
-    """A message about what `splice` made of `text`, its positions those in `text` itself."""
+    """Map the positions in a message about the result of `splice` to positions in `text`."""
     known = list(changes)
     rewritten = splice(text, known)
 
@@ -65,4 +65,4 @@ def with_origins(message: str, text: str, changes: Iterable[Splice]) -> str:
 
 
 _POSITION = re.compile(r"(\bline )(\d+)(,? pos )(\d+)")
-"""As Spark writes it: lines from 1, characters from 0."""
+"""A position as Spark writes it: lines from 1, characters from 0."""

@@ -1,4 +1,4 @@
-"""Statements that are not queries: what is to be done instead, in the words of each surface."""
+"""Errors for statements that are not queries, with hints for Python and for the command line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OPTIMIZE = (
     "`variantlake optimize` compacts files, `variantlake cluster` orders them",
 )
 _NOT_HERE = "each command reads a table by itself"
-# By the first word, or the first two: what Python does, and what the command line does.
+# By the first word, or the first two: the hints for Python and for the command line.
 _INSTEAD = {
     "ALTER": _ALTER,
     "ANALYZE": (
@@ -136,7 +136,7 @@ _INSTEAD = {
 }
 
 
-# What a lake runs of them, for a statement of another form.
+# The forms that a lake runs, as hints for a statement of another form.
 _FORMS = {
     "ALTER": (
         "ALTER TABLE t with ADD, DROP, REPLACE, RENAME, ALTER or CHANGE COLUMN, SET or UNSET"
@@ -177,12 +177,12 @@ _FORMS = {
 
 
 def first_word(text: str) -> str:
-    """The word that a statement starts with, in capitals; empty if none does."""
+    """The first word of a statement, in capitals; empty if there is none."""
     return verb_of(text)[0]
 
 
 def verb_of(text: str) -> tuple[str, str]:
-    """The first word of a statement, in capitals, and what follows it."""
+    """The first word of a statement, in capitals, and the text after it."""
     found = _WORDS.match(text)
     return ("", text) if found is None else (found[1].upper(), text[found.end(1) :])
 

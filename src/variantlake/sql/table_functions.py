@@ -1,4 +1,4 @@
-"""Calls of `table_changes` in a text: the table, the range, and where the call stands."""
+"""Find calls of `table_changes` in a text: the table, the range, and the span of the call."""
 
 from __future__ import annotations
 

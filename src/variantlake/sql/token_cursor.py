@@ -1,4 +1,4 @@
-"""A place in the tokens of a statement, from which its parts are read one after the other."""
+"""Read the parts of a statement one after the other, by its tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from variantlake.sql.tokens import TEXTS, kind_at, tokenize
 
 
 class TokenCursor:
-    """A place in the tokens of a text."""
+    """A place in the tokens of a text, from which methods read the next part."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -32,19 +32,19 @@ class TokenCursor:
         return self.done and not self._unclosed
 
     def take(self, *words: str) -> bool:
-        """Go over these words if they come next."""
+        """Skip these words, and return True, if they come next."""
         if not self._comes(words):
             return False
         self.at += len(words)
         return True
 
     def rest(self) -> str:
-        """All that is left."""
+        """Read all that is left."""
         start, self.at = self.at, len(self.tokens)
         return self.span(start, self.at)
 
     def until(self, *words: str) -> str:
-        """The text up to one of these words outside of parentheses and CASE."""
+        """Read the text up to one of these words outside parentheses and CASE."""
         start, opened = self.at, list[str]()
         while not self.done:
             word = self.word(self.at)
@@ -62,7 +62,7 @@ class TokenCursor:
         return self.span(start, self.at)
 
     def items(self) -> list[str]:
-        """The parts of a list in parentheses."""
+        """Read the parts of a list in parentheses."""
         if self.kind() is not TokenType.L_PAREN:
             return []
         self.at += 1
@@ -75,7 +75,7 @@ class TokenCursor:
         return parts
 
     def name(self) -> str | None:
-        """A column's name, perhaps behind the table's, or a path: parts with dots between them."""
+        """Read a name, perhaps qualified, or a path: parts with dots or colons between them."""
         start = self.at
         while not self.done:
             self.at += 1
@@ -85,7 +85,7 @@ class TokenCursor:
         return None
 
     def close(self) -> None:
-        """Go over what the parenthesis here opens."""
+        """Skip the parenthesis that opens here, with its contents."""
         depth = 0
         while not self.done:
             kind = self.tokens[self.at].token_type
@@ -95,7 +95,7 @@ class TokenCursor:
                 return
 
     def kind(self) -> TokenType | None:
-        """What comes next; None at the end."""
+        """The type of the next token; None at the end."""
         return kind_at(self.tokens, self.at)
 
     def word(self, at: int) -> str:
@@ -105,12 +105,12 @@ class TokenCursor:
         return "" if token is None or quoted else token.text.upper()
 
     def word_or_name(self) -> str | None:
-        """One name, without quotes."""
+        """Read one name, without quotes."""
         parts = self.parts()
         return parts[0] if parts is not None and len(parts) == 1 else None
 
     def text(self) -> str | None:
-        """A text in quotes; several in a row are one."""
+        """Read a text in quotes; several in a row are one."""
         found = list[str]()
         while self.kind() in TEXTS:
             found.append(self.tokens[self.at].text)
@@ -118,7 +118,7 @@ class TokenCursor:
         return "".join(found) if found else None
 
     def parts(self) -> Parts | None:
-        """The parts of a name, without quotes."""
+        """Read the parts of a name, without quotes."""
         found = list[str]()
         while not self.done and self.kind() not in (*TEXTS, TokenType.COMMA, TokenType.L_PAREN):
             found.append(self.tokens[self.at].text)
@@ -129,7 +129,7 @@ class TokenCursor:
         return None
 
     def properties(self) -> dict[str, str] | None:
-        """A list of properties and their values; None for another form."""
+        """Read a list of properties and their values; None for another form."""
         found = dict[str, str]()
         if not self.take("("):
             return None
@@ -144,14 +144,14 @@ class TokenCursor:
         return None
 
     def key(self) -> str | None:
-        """The name of a property, in quotes or not."""
+        """Read the name of a property, in quotes or not."""
         if self.kind() in TEXTS:
             return self.text()
         parts = self.parts()
         return None if parts is None else ".".join(parts)
 
     def _bare(self) -> str | None:
-        """A number or a boolean, as the property is to say it."""
+        """Read a number or a boolean, in the form that the property should have."""
         found = self.until(",", ")")
         return found.lower() if found.lower() in ("true", "false") else found or None
 

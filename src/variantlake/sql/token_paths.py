@@ -1,8 +1,8 @@
-"""The typed paths of a SQL text, found by its tokens alone, if Spark shows no plan.
+"""Find the typed paths of a SQL text by its tokens alone, if Spark shows no plan.
 
 No name is resolved here. A path is rewritten into a field that only our tables have, so Spark
-itself says whether the name before it stands for a column of ours: it refuses the text if it
-does not. What has to be known here is that nothing else reads the column; hence `Paths.whole`.
+itself checks whether the name before it means a column of ours, and refuses the text if it does
+not. This module has to make sure that nothing else reads the column; hence `Paths.whole`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from variantlake.sql.tokens import (
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A place where the text reads a table of ours: its name in the text, and its Variants.
+    """A place where the text reads one of our tables: its name in the text, and its Variants.
 
-    All in lower case. `starred` tells whether a star stands for its columns; None if only the
-    tokens tell of stars.
+    Names are in lower case. `starred` tells whether a star stands for its columns; None if only
+    the tokens can tell.
     """
 
     name: str
@@ -45,11 +45,11 @@ class Owner:
 class PathExpression:
     """`column:path::type`, `cast(column:path AS type)` or `variant_get(column, path, type)`.
 
-    Also the column's name alone, if what follows is a test for NULL: of the type PRESENCE.
-    `span` is all of it, `name` the column's name with its qualifiers. `bare` is the path's last
-    key, after which Spark names a select item that is the path alone; `item_end` is where such an
-    item ends, None for a path inside of an expression or with a name of its own. `owner` is the
-    table's name that the text gives, if that can mean nothing else; empty elsewhere.
+    Also the column's name alone, with the type PRESENCE, if a test for NULL follows. `span` is the
+    whole expression, `name` the column's name with its qualifiers. `bare` is the path's last key,
+    after which Spark names a select item that is the path alone; `item_end` is where such an item
+    ends, None for a path inside an expression or with an alias. `owner` is the table's name before
+    the column's, if it can mean nothing else; otherwise empty.
     """
 
     column: str
@@ -69,12 +69,13 @@ class PathExpression:
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """All typed paths of a text, and what else may read the columns of them.
+    """All typed paths of a text, and what else may read their columns.
 
     `others` are the columns that are read in other ways than by paths, each with its `owner` as in
-    Expr; `stars` are the tables whose columns a star stands for, empty for one without a name.
-    `whole` says why all Variants of the text are needed as they are. `words` are all that may name
-    columns beside stars; None if others may be read, too. All names are in lower case.
+    PathExpression; `stars` are the tables whose columns a star stands for, empty for a star without
+    a name. `whole` tells why all Variants of the text are needed whole. `words` are all words that
+    may name columns, apart from stars; None if unnamed columns may be read, too. All names are in
+    lower case.
     """
 
     typed: tuple[PathExpression, ...] = ()
@@ -96,10 +97,10 @@ class Paths:
         return table.starred
 
     def read_whole(self, tables: Sequence[Owner]) -> list[frozenset[str]]:
-        """The Variants that tables have to give as they are.
+        """The Variants that each table has to give whole.
 
-        A path that may be of such a Variant stays as it is, and so does every other Variant that it
-        may be of.
+        A path that may be of such a Variant is not rewritten, so every other Variant that it may be
+        of is also given whole.
         """
         whole = [
             {column for column in table.variants if self._reads_whole(table, column)}
@@ -148,10 +149,10 @@ def typed_paths(
     *,
     renames: bool = True,
 ) -> Paths:
-    """The typed paths of `columns` (in lower case), and which of these are read otherwise.
+    """Find the typed paths of `columns` (in lower case), and which of these are read otherwise.
 
     `tables` are the names before columns that mean tables and nothing else (`sure_names`).
-    `renames` tells that lists of names may be new ones for columns of tables.
+    `renames` tells that lists of names may rename columns of tables.
     """
     tokens = parsed.tokens
     stars, whole = _looks_at_everything(tokens, tables, renames=renames)
@@ -175,7 +176,7 @@ def typed_paths(
 
 
 def _owner(tokens: Sequence[Token], at: int, tables: frozenset[str]) -> str:
-    """The table whose name alone stands before this token and a dot; empty if none does."""
+    """The table whose unqualified name is before this token and a dot; empty if there is none."""
     if kind_at(tokens, at - 1) is not TokenType.DOT or kind_at(tokens, at - 3) is TokenType.DOT:
         return ""
     name = tokens[at - 2].text.lower() if is_word(tokens, at - 2) else ""
@@ -183,7 +184,7 @@ def _owner(tokens: Sequence[Token], at: int, tables: frozenset[str]) -> str:
 
 
 _UNNAMED = ("natural", "pivot")
-"""What reads columns that are not named beside those that stars stand for."""
+"""Words of clauses that read columns without a name or a star."""
 
 
 def _looks_at_everything(
@@ -209,7 +210,7 @@ def _looks_at_everything(
 
 
 def count_stars(tokens: Sequence[Token]) -> int:
-    """How many stars stand for columns."""
+    """Count the stars that stand for columns."""
     return sum(_is_star(tokens, at) for at in range(len(tokens)))
 
 
@@ -269,7 +270,7 @@ class _PathReader:
         self._tables = tables
 
     def typed_path(self, at: int) -> tuple[PathExpression | None, int]:
-        """The typed path that starts at this token, and the token after it."""
+        """Read the typed path that starts at this token, and the token after it."""
         word = self._tokens[at].text.lower()
         if self._kind(at - 1) is TokenType.DOT or self._kind(at) in TEXTS:
             return None, at
@@ -288,7 +289,7 @@ class _PathReader:
         return self._path_at(at, after, name, path, type_, strict=True)
 
     def _null_test(self, at: int) -> tuple[PathExpression | None, int]:
-        """The name of a column before IS NULL or IS NOT NULL."""
+        """Read the name of a column before IS NULL or IS NOT NULL."""
         last = self._chain(at)
         if last is None or self._kind(last + 1) is not TokenType.IS:
             return None, at
@@ -329,7 +330,7 @@ class _PathReader:
         return found and replace(found, bare="", item_end=None), after
 
     def _extraction(self, at: int) -> tuple[Span, Path | None, int]:
-        """A column's name (tokens), the path behind a colon, and the token after it."""
+        """Read a column's name (tokens), the path after a colon, and the token after it."""
         last = self._chain(at)
         nothing = ((at, at), None, at)
         if last is None or self._kind(last + 1) is not TokenType.COLON:
@@ -389,7 +390,7 @@ class _PathReader:
                 precision, scale = (*digits, *("10", "0")[len(digits) :])
                 type_ = f"decimal({precision},{scale})"
         if after < len(self._tokens) and self._tokens[after].text.upper() in _AFTER_TYPE:
-            # `< 5` is a comparison, but not worth telling from `map<…>`: no type above has one.
+            # `<` is a comparison here: none of the types above takes `<…>`, as `map` does.
             type_ = type_ if self._tokens[after].text == "<" else ""
         return type_, after
 
@@ -414,7 +415,7 @@ class _PathReader:
         return found, after
 
     def _item_end(self, at: int, after: int) -> int | None:
-        """Where the select item ends that is this path alone and has no name of its own."""
+        """Where a select item ends that is only this path, without an alias; None for others."""
         before, end = at - 1, after
         while self._kind(before) is TokenType.L_PAREN and self._kind(end) is TokenType.R_PAREN:
             if self._kind(before - 1) not in (TokenType.SELECT, TokenType.COMMA, TokenType.L_PAREN):

@@ -1,4 +1,4 @@
-"""The tables of a SQL text, found by its tokens alone, if Spark shows no plan."""
+"""Find the tables of a SQL text by its tokens alone, if Spark shows no plan."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from variantlake.sql.tokens import NAMES, ParsedText, clause_of, is_word, kind_a
 class TableName:
     """A place in the text where a table may be read: its name, and a version or time of it.
 
-    `start` and `stop` span it all. `called` is what columns may be qualified by. `aliased` tells
-    that the query gives that name, which ends at `end`; `sampled` that TABLESAMPLE follows.
+    `start` and `stop` are the span of this. `called` is the name that may qualify columns.
+    `aliased` tells that it is an alias, which ends at `end` (or that TABLE, which takes none, comes
+    before); `sampled` that TABLESAMPLE follows.
     """
 
     parts: Parts
@@ -32,12 +33,12 @@ class TableName:
     sampled: bool
 
     def moved(self, by: int) -> TableName:
-        """The same in a text that starts elsewhere."""
+        """The same place in a text that starts elsewhere."""
         return replace(self, start=self.start + by, stop=self.stop + by, end=self.end + by)
 
 
 def table_names(parsed: ParsedText) -> Iterator[TableName]:
-    """The names of tables in FROM, JOIN and TABLE, common table expressions left out."""
+    """Yield the names of tables in FROM, JOIN and TABLE, without common table expressions."""
     tokens = parsed.tokens
     hidden = _common_tables(tokens)
     for at, token in enumerate(tokens):
@@ -67,9 +68,9 @@ def table_names(parsed: ParsedText) -> Iterator[TableName]:
 
 
 def sure_names(tokens: Sequence[Token], names: Iterable[TableName]) -> frozenset[str]:
-    """What a text calls tables (in lower case) and nothing else: no alias of a subquery, no column.
+    """The names (in lower case) that a text uses for tables alone, not for subqueries or columns.
 
-    Wherever such a name stands before a dot it means one of these tables, or none at all.
+    Wherever such a name is before a dot, it means one of these tables, or none at all.
     """
     tables = list(names)
     called = {name.called.lower() for name in tables}
@@ -86,7 +87,8 @@ def sure_names(tokens: Sequence[Token], names: Iterable[TableName]) -> frozenset
 def qualifier_splices(tokens: Sequence[Token], names: Iterable[TableName]) -> list[Splice]:
     """Changes for columns that are qualified by more than the last part of a table's name.
 
-    A view's alias has one part, the table's last: as in ``delta.`/t`.event``, those before it go.
+    A view's alias has one part, the table's last: in ``delta.`/t`.event``, the changes remove those
+    before it.
     """
     tables = list(names)
     changes = short_qualifiers(tokens, [name.parts for name in tables if not name.aliased])
@@ -98,7 +100,7 @@ def qualifier_splices(tokens: Sequence[Token], names: Iterable[TableName]) -> li
 
 
 def short_qualifiers(tokens: Sequence[Token], names: Iterable[Parts]) -> list[Splice]:
-    """Changes that leave the last part of a table's name before its columns, of these names."""
+    """Changes that leave only the last part of these tables' names before their columns."""
     whole = [tuple(map(str.lower, name)) for name in names]
     qualifiers = {name[at:] for name in whole for at in range(len(name) - 1)}
     changes = []
@@ -117,7 +119,7 @@ def short_qualifiers(tokens: Sequence[Token], names: Iterable[Parts]) -> list[Sp
 
 
 def _alias(tokens: Sequence[Token], at: int) -> Token | None:
-    """The name for the table that stands here: any word that does not go on with the query."""
+    """The table's alias here: any word that does not continue the query, or one after AS."""
     if kind_at(tokens, at) is TokenType.ALIAS:
         return tokens[at + 1] if is_word(tokens, at + 1) else None
     if not is_word(tokens, at):
@@ -141,12 +143,12 @@ _GOES_ON = frozenset(
         "UNPIVOT", "USING", "VALUES", "VERSION", "WATERMARK", "WHEN", "WHERE", "WINDOW", "WITH",
     }
 )  # fmt: skip
-"""Words behind a table that are not name for it. Aliases of such names need quotes in our reading;
-a text that Spark reads in another way is refused by it, and then runs as it is."""
+"""Words after a table that are not an alias. We read aliases of such names only in quotes; if Spark
+reads a text in another way, it refuses the changed text, which then runs as it was."""
 
 
 def _may_be_table(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a name starts here that FROM, JOIN or a comma in FROM comes before."""
+    """Whether a name starts here after FROM, JOIN, TABLE, or a comma in FROM."""
     if tokens[at].token_type not in NAMES:
         return False
     if kind_at(tokens, at + 1) is TokenType.L_PAREN:
@@ -162,7 +164,7 @@ def _may_be_table(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _common_tables(tokens: Sequence[Token]) -> list[tuple[str, int, int]]:
-    """The names that WITH defines, each with the tokens from which and before which it is seen."""
+    """The names that WITH defines, each with the tokens from and before which it is visible."""
     depths = []
     depth = 0
     for token in tokens:
@@ -187,7 +189,7 @@ def _common_tables(tokens: Sequence[Token]) -> list[tuple[str, int, int]]:
 
 
 def _definition(tokens: Sequence[Token], depths: Sequence[int], at: int) -> int | None:
-    """The opening parenthesis of the query of `name AS (`, None if that does not stand here."""
+    """The opening parenthesis of the query of `name AS (`, None if that is not here."""
     after = at + 1
     if kind_at(tokens, after) is TokenType.L_PAREN:
         closing = (i for i in range(after + 1, len(tokens)) if depths[i] == depths[at])
@@ -201,12 +203,12 @@ def _definition(tokens: Sequence[Token], depths: Sequence[int], at: int) -> int 
 
 
 def _time_travel(parsed: ParsedText, last: int) -> tuple[int | None, str | None, int]:
-    """The version or the time's expression behind a table, and the last token of it all."""
+    """The version or the time's expression after a table, and the last token of that."""
     tokens, at = parsed.tokens, last + 1
     if kind_at(tokens, at) is TokenType.FOR:
         at += 1
     words = " ".join(token.text.upper() for token in tokens[at : at + 3])
-    # sqlglot knows some of the words as one token.
+    # sqlglot makes one token of some of the words.
     kind = re.match(r"(SYSTEM_)?(VERSION|TIMESTAMP|TIME) AS OF\b", words)
     if kind is None:
         return None, None, last
@@ -241,7 +243,7 @@ def _expression_end(tokens: Sequence[Token], at: int) -> int:
 
 
 def _goes_on(tokens: Sequence[Token], at: int) -> bool:
-    """Whether an expression has ended before this token, and no alias without AS follows."""
+    """Whether this token ends an expression, and is not an alias without AS."""
     return (
         tokens[at].token_type in (TokenType.COMMA, TokenType.ALIAS, TokenType.SEMICOLON)
         or tokens[at].token_type is TokenType.PIPE_GT

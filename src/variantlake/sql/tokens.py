@@ -1,4 +1,4 @@
-"""What a SQL text says by its tokens alone, if Spark shows no plan (sqlglot, databricks)."""
+"""Read a SQL text by its tokens alone, if Spark shows no plan (sqlglot, databricks)."""
 
 from __future__ import annotations
 
@@ -37,10 +37,9 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 @functools.lru_cache(maxsize=8)
 def tokenize(text: str) -> tuple[Token, ...]:
-    """The tokens; none for a text that sqlglot cannot take apart.
+    """The tokens; none for a text that sqlglot cannot tokenize.
 
-    A query is prepared in steps that each ask for the tokens of the same text: it is taken apart
-    once.
+    Cached, because each of the steps that prepare a query needs the tokens of the same text.
     """
     try:
         return tuple(_tokens(text))
@@ -49,7 +48,7 @@ def tokenize(text: str) -> tuple[Token, ...]:
 
 
 def _tokens(text: str) -> list[Token]:
-    """The tokens, of which `'it''s'` is one: sqlglot makes two texts of it, and joins them."""
+    """The tokens, with `'it''s'` as one: sqlglot makes two texts of it, and joins them."""
     tokens: list[Token] = []
     for token in _DIALECT.tokenize(text):
         before = tokens[-1] if tokens else None
@@ -65,7 +64,7 @@ def _tokens(text: str) -> list[Token]:
 
 
 def _is_doubled_quote(before: Token, token: Token, text: str) -> bool:
-    """Whether a text goes on behind the end of another, by the same quote: the quote is in it."""
+    """Whether a text directly follows another with the same quote, which is then part of it."""
     return (
         before.token_type is TokenType.STRING is token.token_type
         and before.end + 1 == token.start
@@ -75,14 +74,14 @@ def _is_doubled_quote(before: Token, token: Token, text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ParsedText:
-    """A SQL text with its tokens, none if sqlglot cannot take it apart."""
+    """A SQL text with its tokens, none if sqlglot cannot tokenize it."""
 
     text: str
     tokens: tuple[Token, ...]
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """The text, taken apart once."""
+        """Tokenize a text, once."""
         return cls(text, tokenize(text))
 
     @property
@@ -100,9 +99,9 @@ def _tree(text: str) -> exp.Expr | None:
 
 
 def parse_text(text: str) -> exp.Expr:
-    """The tree of a text. Raises SqlglotError if it does not parse, RecursionError."""
+    """Parse a text to its tree. Raises SqlglotError if it does not parse, RecursionError."""
     tokens = _tokens(text)
-    # Behind each of these sqlglot parses all that follows twice.
+    # After each of these, sqlglot parses all that follows twice.
     if _joins_without_condition(tokens) > _MOST_JOINS:
         raise sqlglot.errors.ParseError(f"more than {_MOST_JOINS} JOINs have no ON of their own")
     trees = [tree for tree in _DIALECT.parser().parse(tokens, text) if tree is not None]
@@ -112,7 +111,7 @@ def parse_text(text: str) -> exp.Expr:
 
 
 _MOST_JOINS = 10
-"""JOINs without a condition in one text."""
+"""The most JOINs without a condition in one text."""
 
 
 def _joins_without_condition(tokens: Sequence[Token]) -> int:
@@ -134,7 +133,7 @@ def _joins_without_condition(tokens: Sequence[Token]) -> int:
 
 
 def is_read_only(tokens: Sequence[Token]) -> bool:
-    """Whether the statement is a query, which Spark does not run before its rows are asked for."""
+    """Whether the statement is a query, which Spark does not run before its rows are requested."""
     first = next((token for token in tokens if token.token_type is not TokenType.L_PAREN), None)
     words = {token.token_type for token in tokens}
     return (
@@ -145,7 +144,7 @@ def is_read_only(tokens: Sequence[Token]) -> bool:
 
 
 def inner_query(tokens: Sequence[Token]) -> int | None:
-    """The first token of the query that INSERT or CREATE TABLE … AS ends in.
+    """The first token of the query at the end of INSERT or CREATE TABLE … AS.
 
     None if the statement is of another kind, or its tokens do not tell.
     """
@@ -178,7 +177,7 @@ def _starts_query(tokens: Sequence[Token], at: int) -> bool:
 
 
 def select_items(tokens: Sequence[Token]) -> list[Span]:
-    """The items of the outermost SELECT as spans of the text; none if that is not plain to see."""
+    """The items of the outermost SELECT as spans of the text; none if that is not certain."""
     depth = 0
     start: int | None = None
     found = []
@@ -204,7 +203,7 @@ def select_items(tokens: Sequence[Token]) -> list[Span]:
 
 
 def kind_at(tokens: Sequence[Token], at: int) -> TokenType | None:
-    """What stands at this place; None before the first token and behind the last."""
+    """The type of the token at this place; None before the first token and after the last."""
     return tokens[at].token_type if 0 <= at < len(tokens) else None
 
 
@@ -218,7 +217,7 @@ def name_at(tokens: Sequence[Token], at: int) -> tuple[Parts, int]:
 
 
 def is_word(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a name or a keyword that may be one stands here, no text and no number."""
+    """Whether the token here is a name, or a keyword that may be one, and no text or number."""
     if not 0 <= at < len(tokens):
         return False
     token = tokens[at]
@@ -228,7 +227,7 @@ def is_word(tokens: Sequence[Token], at: int) -> bool:
 
 
 def is_one_key(token: Token) -> bool:
-    """Whether a word behind the colon of a path is one key.
+    """Whether a word after the colon of a path is one key.
 
     Spark reads the text between backticks as a part of the path: `a.b` in them is `a`, then `b`.
     """
@@ -239,7 +238,7 @@ def is_one_key(token: Token) -> bool:
 
 
 def clause_of(tokens: Sequence[Token], at: int) -> TokenType | None:
-    """The keyword whose clause, at its own depth, the token stands in; None between parentheses."""
+    """The keyword of the token's clause, at its own depth; None if a parenthesis comes first."""
     depth = 0
     for token in reversed(tokens[:at]):
         kind = token.token_type

@@ -1,6 +1,6 @@
-"""Statements about a whole table as their parts: its history, its files, and its upkeep.
+"""Parse statements about a whole table: its history, its files, and its upkeep.
 
-A statement of another form gives None, and is Spark's to judge.
+The parser returns None for statements of other forms, which are left to Spark.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ShowColumns:
 
 @dataclass(frozen=True, slots=True)
 class ShowPartitions:
-    """`SHOW PARTITIONS table [PARTITION (p = 'x')]`, its values as a condition."""
+    """`SHOW PARTITIONS table [PARTITION (p = 'x')]`, with the values as a condition."""
 
     table: str
     where: str | None = None
@@ -190,7 +190,7 @@ Upkeep = (
 
 
 def parse_upkeep(text: str) -> Upkeep | None:
-    """The parts of a statement about a whole table; None for any other text."""
+    """Parse a statement about a whole table; None for any other text."""
     verb, rest = verb_of(text)
     if verb not in _VERBS or (verb == "CREATE" and not _CLONE.search(rest)):
         return None
@@ -203,7 +203,7 @@ _CLONE = re.compile(r"\bclone\b", re.IGNORECASE)
 
 
 class _UpkeepCursor(TokenCursor):
-    """Reads what follows the first word."""
+    """Reads the parts after the first word."""
 
     def describe(self) -> Upkeep | None:
         for word in ("HISTORY", "DETAIL"):
@@ -255,7 +255,7 @@ class _UpkeepCursor(TokenCursor):
         return OptimizeTable(table, where, full, z_order=tuple(items)) if items else None
 
     def _listed(self) -> list[str]:
-        """Names with commas between them."""
+        """Read names with commas between them."""
         found = list[str]()
         while (name := self.name()) is not None:
             found.append(name)
