@@ -1,4 +1,4 @@
-"""DELETE in this process: rows that a condition finds by bounds and typed columns."""
+"""DELETE in this process, without Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from variantlake.scan.table_scan import Scan
 from variantlake.sql.select import QueryText
 
 MAX_DECISIONS = 10
-"""How often to try a change whose rows other writers keep moving to other files."""
+"""How often to try a change if other writers keep moving its rows to other files."""
 
 
 def delete(
@@ -30,15 +30,15 @@ def delete(
     computed: bool = True,
     max_bytes: int | None = None,
 ) -> ChangeResult:
-    """Delete the rows for which `where` is true, all for None.
+    """Delete the rows for which `where` is true, or all rows if it is None.
 
-    `where` may call the table by `table`; with `utc` its times without a zone are in UTC, else they
-    are refused. Conditions that compute, which settings and functions of a session may change, are
-    refused unless `computed`. Beyond `max_bytes` of files that may hold such rows it is left to
-    Spark.
+    `where` may qualify columns with the name `table`. With `utc`, its timestamps without a zone are
+    in UTC; otherwise they are refused. Conditions that compute are refused unless `computed`,
+    because a session's settings and functions may change their meaning. If the files that may hold
+    such rows exceed `max_bytes`, the delete is refused and left to Spark.
 
-    Raises InvalidQuery, UnsupportedFeature for what only Spark takes, by name; InvalidValue for a
-    value that a cast of the condition fails at; CommitConflict.
+    Raises InvalidQuery; UnsupportedFeature, by name, for anything that only Spark supports;
+    InvalidValue if a cast in the condition fails; CommitConflict.
     """
     condition = None
     if where is not None:
@@ -50,7 +50,7 @@ def delete(
         raise UnsupportedFeature("the files that may hold the rows are too large for one process")
 
     def change(newest: Snapshot) -> ChangeResult:
-        # The files are chosen once, unless another writer moved the rows meanwhile.
+        # Choose the files again only if another writer has moved the rows.
         again = scan if newest is snapshot else Scan(newest, (), condition)
         return _delete(again, where, dry_run=dry_run)
 

@@ -1,4 +1,4 @@
-"""New values of fields of structs: the other fields of the column stay."""
+"""Assignments to fields of structs, which leave the other fields of the column as they are."""
 
 from __future__ import annotations
 
@@ -20,46 +20,46 @@ from variantlake.shredding.arrays import AnyArray, AnyField, struct_of
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value of a struct, array or map column: `array` has it as its only one."""
+    """A constant for a struct, array or map column. `array` holds it as its only value."""
 
     array: AnyArray
 
     @classmethod
     def of(cls, value: Any, name: str, kind: DataType) -> Constant:
-        """A value of Python, as a row that is appended has it. Raises InvalidValue."""
+        """Convert a Python value as an append does. Raises InvalidValue."""
         try:
             return cls(array_of(name, [nested_value(value, kind)], 0, arrow_type(kind)))
         except InvalidValue as error:
-            error.row = None  # it is no row that is wrong
+            error.row = None  # the value is not from a row
             raise
 
     def repeated(self, rows: int) -> AnyArray:
-        """The value in so many rows."""
+        """Return an array of `rows` times the value."""
         return self.array.take(np.zeros(rows, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
 class FieldChanges:
-    """A struct column with other values in some fields, by their names below the column."""
+    """New values for some fields of a struct column, by the fields' names below the column."""
 
     base: Ref
     values: Mapping[tuple[str, ...], Any]
 
     def applied(self, column: AnyArray, value_of: Callable[[Any, AnyField], AnyArray]) -> AnyArray:
-        """The column's new values; `value_of` computes that of a field."""
+        """Return the column with the new values. `value_of` computes those of one field."""
         for names, value in self.values.items():
             column = _with_field(column, names, partial(value_of, value))
         return column
 
 
 class AssignedFields:
-    """Assignments to fields, gathered by their columns."""
+    """Assignments to fields of structs, grouped by column."""
 
     def __init__(self) -> None:
         self._values: dict[str, tuple[Ref, dict[tuple[str, ...], Any]]] = {}
 
     def add(self, ref: Ref, value: Any) -> None:
-        """`ref = value`. Raises InvalidQuery for a field that is set twice, also within another."""
+        """Add `ref = value`. Raises InvalidQuery if the field, or one around it, is set already."""
         column = (ref.shown or ref.column)[0]
         base = replace(ref, column=ref.column[:1], shown=ref.shown[:1], type="struct")
         _, values = self._values.setdefault(column, (base, {}))
@@ -71,9 +71,9 @@ class AssignedFields:
         values[names] = value
 
     def joined(self, values: Mapping[str, Any], *side: str) -> dict[str, Any]:
-        """These values of columns, and the columns with new fields.
+        """Return `values` of whole columns together with these changes of fields.
 
-        `side` is the name of their side in a MERGE.
+        `side` is the name of the columns' side in a MERGE.
 
         Raises InvalidQuery for a column that is in both.
         """
@@ -86,7 +86,7 @@ class AssignedFields:
 
 
 def field_at(schema: StructType, names: Sequence[str]) -> StructField:
-    """The field of a struct column; all but the last name structs."""
+    """Return the column or field at a path of names; all names but the last are of structs."""
     found = next(field for field in schema.fields if field.name == names[0])
     if names[1:] and isinstance(found.type, StructType):
         return field_at(found.type, names[1:])
@@ -96,7 +96,7 @@ def field_at(schema: StructType, names: Sequence[str]) -> StructField:
 def _with_field(
     array: AnyArray, names: Sequence[str], value_of: Callable[[AnyField], AnyArray]
 ) -> AnyArray:
-    """A struct that is NULL becomes one of NULLs and the new value, as in Delta Spark."""
+    """Set one field. As in Delta Spark, a NULL struct becomes a struct of NULLs and the value."""
     group = struct_of(array)
     children: list[AnyArray] = list(group.flatten())
     at = group.type.get_field_index(names[0])

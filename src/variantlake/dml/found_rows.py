@@ -1,4 +1,4 @@
-"""The rows that a condition finds, without Spark: whole files by partition, others by rows."""
+"""Find the rows of a condition without Spark: whole files by partition, or row by row."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from variantlake.scan.table_scan import Scan
 
 
 def find_rows(scan: Scan) -> list[RemovedRows]:
-    """The rows for which the scan's condition is true, file by file; all rows without one.
+    """Find the rows for which the scan's condition is true, file by file; without one, all rows.
 
     NULL is not true. Raises as `Scan.to_batches`.
     """
@@ -37,9 +37,9 @@ def find_rows(scan: Scan) -> list[RemovedRows]:
 
 
 def finds_any(snapshot: Snapshot, condition: Predicate | None, add: AddFile) -> bool:
-    """Whether the condition is true of a row of this file, which need not be of the snapshot.
+    """Whether the condition is true for a row of this file, which may be newer than the snapshot.
 
-    If the condition cannot be evaluated for a row, the answer is True.
+    Returns True if the condition cannot be evaluated for a row.
     """
     alone = replace(snapshot, files=files_of([add]))
     try:
@@ -53,7 +53,7 @@ def _is_of_partitions(snapshot: Snapshot, condition: Predicate) -> bool:
 
 
 def _whole_files(snapshot: Snapshot, condition: Predicate | None) -> Iterator[RemovedRows]:
-    """Files of which all rows are found: nothing of them is read, if the log counts their rows."""
+    """Find files whose rows all match. Reads a footer only if the log has no row count."""
     numbers = np.arange(snapshot.files.num_rows, dtype=np.int64)
     if condition is not None:
         holds = PartitionsWhere(snapshot, condition)

@@ -1,4 +1,4 @@
-"""What an UPDATE puts into columns, computed over Arrow columns; the rest is left to Spark."""
+"""The new column values of an UPDATE, computed over Arrow columns without Spark."""
 
 from __future__ import annotations
 
@@ -47,17 +47,18 @@ NewValue = Expression | Variant | PathChanges | FieldChanges | Constant
 
 @dataclass(frozen=True, slots=True)
 class NewValues:
-    """Values by the names of the table's columns."""
+    """The values that an UPDATE sets, by the table's column names."""
 
     fields: Mapping[str, StructField]
     values: Mapping[str, NewValue]
 
     @classmethod
     def of(cls, snapshot: Snapshot, given: Mapping[str, Any]) -> NewValues:
-        """Constants of Python and expressions, by column.
+        """Resolve a user's Python constants and expressions, by column, field or path.
 
         Raises InvalidQuery for a column that the table does not have, UnsupportedFeature for an
-        expression that only Spark takes, InvalidValue for a constant that no column holds.
+        expression that only Spark evaluates, InvalidValue for a constant that its column cannot
+        hold.
         """
         if not isinstance(given, Mapping):
             raise InvalidValue(
@@ -101,7 +102,7 @@ class NewValues:
         return cls(fields, values)
 
     def applied(self, table: pa.Table) -> pa.Table:
-        """Rows with the new values, all computed from the old ones.
+        """Return rows with the new values, all computed from the old ones.
 
         Raises InvalidValue for a value that cannot be cast or that the column does not hold.
         """
@@ -122,10 +123,11 @@ class NewValues:
 def column_of(
     value: NewValue, field: AnyField, in_rows: Callable[[Ref], Values], rows: int
 ) -> AnyArray:
-    """A column's new values in so many rows; `in_rows` gives what the columns are in them.
+    """Compute a column's new values in `rows` rows; `in_rows` returns the old columns' values.
 
     Raises InvalidValue for a value that cannot be cast or that the column does not hold. As in
-    Delta Spark, a new value that is NULL has no field that is NOT NULL; rows may hold such a NULL.
+    Delta Spark, it refuses a new NULL for a struct with a NOT NULL field, though rows may already
+    hold such a NULL.
     """
     array = _values_of(value, field, in_rows, rows)
     required = _required_in(field)
@@ -137,7 +139,7 @@ def column_of(
 
 
 def _required_in(field: AnyField) -> str:
-    """The first field of a struct, at any depth, that is NOT NULL; empty for none."""
+    """Return the first NOT NULL field of a struct, at any depth of structs; empty for none."""
     is_struct = pa.types.is_struct(field.type) and not is_variant_type(field.type)
     inside: list[AnyField] = list(field.type) if is_struct else []
     found = (item.name if not item.nullable else _required_in(item) for item in inside)
@@ -172,28 +174,28 @@ def _values_of(
 
 
 def _stored(value: Expression, wanted: Any) -> Expression:
-    """What a column of Arrow's type stores of a value."""
+    """Return the expression that casts a value as storing it in a column of an Arrow type does."""
     if pa.types.is_nested(wanted) or is_variant_type(wanted):
         return value
     return stored_as(value, ShreddedType.from_arrow(wanted))
 
 
 class AssignedPaths:
-    """Assignments to paths, gathered by their columns; a NULL is the Variant null at the path."""
+    """Assignments to paths, grouped by column. A NULL becomes the Variant null at the path."""
 
     def __init__(self, text: QueryText) -> None:
         self._text = text
         self._changes: dict[Ref, list[PathChange]] = {}
 
     def add(self, written: str, value: Expression | Variant) -> None:
-        """`written = value`. Raises InvalidQuery for what is not a path."""
+        """Add `written = value`. Raises InvalidQuery if `written` is not a path."""
         ref = assigned_path(self._text, written)
         edit = Edit(Change.SET, ref.path or Path())
         base = replace(ref, path=None)
         self._changes.setdefault(base, []).append(PathChange(edit, value, keeps=True))
 
     def joined(self, values: Mapping[str, NewValue]) -> dict[str, NewValue]:
-        """These values of columns, and the columns with new values at paths.
+        """Return `values` of whole columns together with these changes at paths.
 
         Raises InvalidQuery for a column that is in both.
         """
@@ -214,7 +216,7 @@ def _path_value(text: QueryText, value: Any) -> Expression | Variant:
 
 
 def field_ref(text: QueryText, written: str) -> Ref | None:
-    """A field of a struct that is assigned to; None for what is not one.
+    """Return the field of a struct that an assignment names, None if it names no such field.
 
     Raises InvalidQuery for a struct that does not have it.
     """
@@ -226,7 +228,7 @@ def field_ref(text: QueryText, written: str) -> Ref | None:
 
 
 def text_value(text: QueryText, written: str, field: StructField) -> NewValue:
-    """An expression of SQL as the value of a column. Raises as `NewValues.of`."""
+    """Read a SQL expression as the new value of a column. Raises as `NewValues.of`."""
     if isinstance(field.type, VariantType):
         changes = function_changes(text, written)
         if changes is not None:
@@ -246,7 +248,7 @@ def _value(text: QueryText, value: Any, field: StructField) -> NewValue:
     found = text_value(text, constant(value), field)
     if isinstance(found, Literal):
         try:
-            scalar_of(found, arrow_type(field.type), field.name)  # refused before any work
+            scalar_of(found, arrow_type(field.type), field.name)  # refuse before any work
         except UnsupportedFeature:
             hint, cli_hint = "give a value of the column's type", ""
             if isinstance(value, str):
@@ -261,7 +263,7 @@ def _value(text: QueryText, value: Any, field: StructField) -> NewValue:
 
 
 def _hint_of_text(value: str, wanted: DataType) -> str:
-    """What to write in the place of a text that the column does not take."""
+    """Return the hint for a text that the column does not take."""
     if isinstance(wanted, PrimitiveType) and wanted.name in ("date", "timestamp", "timestamp_ntz"):
         word = wanted.name.upper()
         return f"give a {'date' if word == 'DATE' else 'datetime'}, or vl.expr(\"{word} '…'\")"

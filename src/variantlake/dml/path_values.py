@@ -1,4 +1,4 @@
-"""New values at paths of a Variant: assignments to a path, `variant_set` and its like in a text."""
+"""Changes at paths of a Variant, by assignments to a path or `variant_set` and its siblings."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ from variantlake.sql.select import QueryText
 class PathChange:
     """One change at a path; `value` is None for a removal.
 
-    A NULL makes the whole Variant NULL, as Spark's functions do, or is the Variant null with
-    `keeps`. `lenient` makes it NULL if the path leads through a value of another type.
+    A NULL value makes the whole Variant NULL, as Spark's functions do. With `keeps` it becomes the
+    Variant null at the path instead. With `lenient` the Variant becomes NULL if the path leads
+    through a value of another type.
     """
 
     edit: Edit
@@ -40,7 +41,7 @@ class PathChange:
     lenient: bool = False
 
     def applied(self, variants: Any, in_rows: Callable[[Ref], Values], rows: int) -> Any:
-        """The Variants after it. Raises PathTypeMismatch, DuplicateKey, InvalidValue."""
+        """Return the changed Variants. Raises PathTypeMismatch, DuplicateKey, InvalidValue."""
         new = None
         if isinstance(self.value, Variant):
             new = variant_column([self.value])
@@ -55,20 +56,20 @@ class PathChange:
 
 @dataclass(frozen=True, slots=True)
 class PathChanges:
-    """A VARIANT column with changes at paths, one after the other; all see the old row."""
+    """Changes at paths of a VARIANT column, applied in order; all values see the old row."""
 
     base: Ref
     changes: tuple[PathChange, ...]
 
     def applied(self, in_rows: Callable[[Ref], Values], rows: int) -> Any:
-        """The column's new values. Raises as `PathChange.applied`."""
+        """Return the column's new values. Raises as `PathChange.applied`."""
         variants = as_variants(_checked(self.base, in_rows(self.base)))
         for each in self.changes if rows else ():
             variants = each.applied(variants, in_rows, rows)
         return variants
 
     def refs(self) -> Iterator[Ref]:
-        """The columns that it is computed of."""
+        """Yield the columns and paths that the new values depend on."""
         yield self.base
         for each in self.changes:
             if each.value is not None and not isinstance(each.value, Variant):
@@ -76,9 +77,9 @@ class PathChanges:
 
 
 def assigned_path(text: QueryText, written: str) -> Ref:
-    """The path that stands on the left of an assignment, `event:user.name`.
+    """Read the left side of an assignment to a path, `event:user.name`.
 
-    Raises InvalidQuery for what is not a path in a VARIANT column.
+    Raises InvalidQuery if it is not a path in a VARIANT column.
     """
     items = text.items(written)
     ref = items[0].ref
@@ -90,9 +91,9 @@ def assigned_path(text: QueryText, written: str) -> Ref:
 
 
 def function_changes(text: QueryText, written: str) -> PathChanges | None:
-    """What calls of `variant_set` and its like do to a column; None for any other expression.
+    """Read nested calls of `variant_set` and its siblings; None for any other expression.
 
-    Raises InvalidQuery, InvalidPath, UnsupportedFeature for a base that is not a column.
+    Raises InvalidQuery, InvalidPath, UnsupportedFeature for a base that is not a column or path.
     """
     node: Any = text.node(written).unnest()
     changes = list[PathChange]()

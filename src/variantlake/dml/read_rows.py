@@ -1,4 +1,4 @@
-"""Whole rows of data files, by their places, as Arrow columns that a load takes."""
+"""Read whole rows of data files, by their places, as Arrow columns that a load can write."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from variantlake.scan.table_names import partition_types
 
 
 def rows_schema(snapshot: Snapshot) -> pa.Schema:
-    """The table's columns; VARIANT ones are struct<metadata: binary, value: binary>."""
+    """Return the table's columns; VARIANT ones are struct<metadata: binary, value: binary>."""
     return pa.schema([_arrow(field, field.name) for field in snapshot.schema.fields])
 
 
 def rows_at(snapshot: Snapshot, file: ScanFile, places: Int64s) -> Iterator[pa.Table]:
-    """The rows at these places of a file (from 0, rising), in order, as `rows_schema` says.
+    """Read the rows at these places of a file (from 0, ascending), in the `rows_schema`.
 
     Raises MalformedFile and MalformedVariant with file and row.
     """
@@ -36,7 +36,7 @@ def rows_at(snapshot: Snapshot, file: ScanFile, places: Int64s) -> Iterator[pa.T
 def columns_at(
     snapshot: Snapshot, file: ScanFile, wanted: pa.Schema, places: Int64s
 ) -> Iterator[pa.Table]:
-    """Columns by their names in files, as these types, in the rows at these places.
+    """Read the `wanted` columns, by their names in files, of the rows at these places.
 
     Raises as `rows_at`.
     """
@@ -50,7 +50,7 @@ def columns_at(
 
 
 def _whole(snapshot: Snapshot, file: ScanFile, table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows with the values that the file has for the partition columns."""
+    """Add the partition columns, with the file's partition values."""
     arrays = [
         partition_column(field, file.partition.get(field.physical_name), table.num_rows).array.cast(
             schema.field(field.name).type

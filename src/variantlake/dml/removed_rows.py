@@ -1,4 +1,4 @@
-"""Rows that leave their files, and what becomes of each file: gone, a vector, or written anew."""
+"""The rows that a change removes from files, and each file's fate: removed, marked or rewritten."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.files import NO_ROWS, ScanFile
 
 ALMOST_EMPTY = 16
-"""A file that keeps fewer than one row of so many is written anew: readers pay for all of it."""
+"""A file that keeps fewer than one in so many rows is rewritten: readers pay for the whole file."""
 
 ROW_TRACKING = "delta.enableRowTracking"
 
 
 @dataclass(frozen=True, slots=True)
 class RemovedRows:
-    """Rows that leave one file.
+    """The rows that a change removes from one file.
 
-    `rows` are their places, `before` those that were deleted already, both rising; `num_rows` are
-    the rows of the file, deleted ones included. With `whole` all rows that it still has leave it,
-    and `rows` need not be known.
+    `rows` are their places, and `before` those of rows deleted earlier, both ascending. `num_rows`
+    counts all rows of the file, deleted ones included. With `whole` the change removes all rows
+    that are left, and `rows` may be empty.
     """
 
     add: AddFile
@@ -45,28 +45,28 @@ class RemovedRows:
     def of(
         cls, snapshot: Snapshot, add: AddFile, file: ScanFile, rows: Int64s, num_rows: int
     ) -> RemovedRows:
-        """These rows of a file, none of them deleted. Raises MalformedLog for its vector."""
+        """Make it for rows that are not deleted yet. Raises MalformedLog for the file's vector."""
         before = vector_rows(snapshot, add, num_rows)
         whole = len(rows) + len(before) == num_rows
         return cls(add, file, rows, num_rows, before, whole)
 
     @property
     def count(self) -> int:
-        """Rows that leave the file."""
+        """The number of rows that the change removes."""
         return self.num_rows - len(self.before) if self.whole else len(self.rows)
 
     @property
     def left(self) -> int:
-        """Rows that stay."""
+        """The number of rows that stay."""
         return self.num_rows - len(self.before) - self.count
 
     @property
     def deleted(self) -> Int64s:
-        """All deleted rows after it; not of a file that goes as a whole."""
+        """All deleted rows after the change. Not for a `whole` file, whose `rows` may be empty."""
         return np.union1d(self.before, self.rows)
 
     def places(self) -> Int64s:
-        """The rows that leave, also of a file that goes as a whole."""
+        """Return the removed rows, computing them if the file is `whole`."""
         if len(self.rows) == self.count:
             return self.rows
         return np.setdiff1d(
@@ -74,14 +74,14 @@ class RemovedRows:
         )
 
     def without(self, other: RemovedRows) -> RemovedRows:
-        """These rows without some of them."""
+        """Return these rows without those of `other`."""
         rows = np.setdiff1d(self.places(), other.places())
         return replace(self, rows=rows, whole=False)
 
 
 @dataclass(frozen=True, slots=True)
 class FileOutcomes:
-    """What becomes of the files that rows leave."""
+    """The fate of files with removed rows: `marked` ones get a new deletion vector."""
 
     gone: tuple[RemovedRows, ...]
     marked: tuple[RemovedRows, ...]
@@ -89,10 +89,13 @@ class FileOutcomes:
 
 
 def file_outcomes(snapshot: Snapshot, taken: Sequence[RemovedRows]) -> FileOutcomes:
-    """Decide by the table's properties. Spec: PROTOCOL, "Writer Requirements" of the feature."""
+    """Decide each file's fate by its rows and the table's properties.
+
+    Spec: PROTOCOL, "Deletion Vectors", "Writer Requirements".
+    """
     gone, marked, rewritten = [], [], []
     vectors = has_vectors(snapshot)
-    # Rows that are written anew would need change files of others.
+    # With a change feed, a file is marked even if it is almost empty.
     keeps = is_on(snapshot, CHANGE_FEED)
     for each in taken:
         if not each.left:
@@ -110,29 +113,29 @@ def is_on(snapshot: Snapshot, name: str) -> bool:
 
 
 def has_vectors(snapshot: Snapshot) -> bool:
-    """Whether new deletion vectors may be written: feature and property, as the protocol asks."""
+    """Whether new deletion vectors may be written: the protocol requires feature and property."""
     return is_on(snapshot, VECTORS) and "deletionVectors" in snapshot.features
 
 
 def num_rows(add: AddFile, file: ScanFile) -> int:
-    """The rows of a file, deleted ones included; the footer says what the log does not."""
+    """Count the rows of a file, deleted ones included, from the log or else from the footer."""
     rows = add.num_records
     return read_footer(file.path).num_rows if rows is None else rows
 
 
 def vector_rows(snapshot: Snapshot, add: AddFile, num_rows: int) -> Int64s:
-    """The deleted rows of a file."""
+    """Return the deleted rows of a file."""
     vector = add.deletion_vector
     return NO_ROWS if vector is None else deleted_rows(snapshot.store, vector, num_rows)
 
 
 def with_vector(add: AddFile, vector: DeletionVectorDescriptor, num_rows: int) -> AddFile:
-    """The file again, with another deletion vector; its tags and row ids stay."""
+    """Return the file with another deletion vector; its tags and row ids stay."""
     stats = wide_stats(add.stats, num_rows)
     return replace(add, data_change=True, stats=stats, deletion_vector=vector)
 
 
 def removed_rows_of(snapshot: Snapshot, taken: Sequence[RemovedRows]) -> Iterator[pa.Table]:
-    """The rows that leave these files, as `rows_at` gives them."""
+    """Read the removed rows of these files, as `rows_at` does."""
     for each in taken:
         yield from rows_at(snapshot, each.file, each.places())

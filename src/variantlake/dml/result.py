@@ -1,4 +1,4 @@
-"""What a change of rows did."""
+"""The result of a change of rows."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from variantlake.shown import Result
 class ChangeResult(Result):
     """What a change of rows did, or would do (`dry_run`).
 
-    `files_touched` are the files with such rows: of these `files_removed` are gone with all of
-    their rows, `files_rewritten` were written again without them, `files_marked` got a deletion
-    vector. `files_written` hold new and rewritten rows, `bytes_written` are those of files, vectors
-    and change files, `rows_copied` the rows of rewritten files that did not change.
+    `files_touched` counts the files with deleted or updated rows. Of these, `files_removed` lost
+    all of their rows, `files_rewritten` were rewritten without those rows, and `files_marked` got a
+    deletion vector. `files_written` hold new and rewritten rows. `bytes_written` includes vectors
+    and change files. `rows_copied` counts the unchanged rows of rewritten files.
     """
 
     rows_deleted: int = 0
@@ -36,5 +36,5 @@ class ChangeResult(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name with `rows_changed`, for JSON."""
-        # Not super(): a dataclass with slots is another class than the one that is written here.
+        # Not super(): a dataclass with slots is a copy of the class that is written here.
         return {"rows_changed": self.rows_changed, **Result.to_dict(self)}

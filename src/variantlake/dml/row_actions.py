@@ -1,4 +1,4 @@
-"""What a change does to single rows of files: which leave, which come back changed."""
+"""What a change does to single rows of files: which it removes, which it updates."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from variantlake.parquet.stats.fact_columns import Int64s
 from variantlake.planning.log_files import LogFiles
 
 MATCHED, DELETED, UPDATED, INSERTED = 0, 1, 2, 3
-"""A row of the table that a source row matched and nothing was done to; a row that goes; the new
-form of a row; a new row."""
+"""A row that a source row matched, but no clause changed; a deleted row; an updated row; a new
+row."""
 
 
 def check_once(numbers: Int64s, rows: Int64s, *, multiple: bool) -> None:
@@ -34,9 +34,9 @@ def check_once(numbers: Int64s, rows: Int64s, *, multiple: bool) -> None:
 def removed_rows(
     snapshot: Snapshot, actions: Int64s, numbers: Int64s, rows: Int64s
 ) -> tuple[list[RemovedRows], list[RemovedRows]]:
-    """The rows that leave each file, and those of them that come back changed.
+    """Return the rows to remove from each file, and those of them that an update brings back.
 
-    `numbers` are those of files in `Snapshot.files`, `rows` places in them.
+    For each action, `numbers` is the file's index in `Snapshot.files`, and `rows` the place in it.
     """
     files = np.unique(numbers)
     adds = list(adds_of(snapshot.files.take(files)))
